@@ -1,0 +1,174 @@
+"""Floating-point formats (p, emin, emax) and correct rounding into each of them.
+
+A format holds the numbers k * 2^(e - p + 1) with |k| < 2^p and emin <= e <= emax. Its unit
+roundoff is u = 2^-p. ulp(z) is Goldberg's: 2^(max(floor(log2 |z|), emin) - p + 1), taken at the
+exact value z and constant through the subnormals.
+
+Sources: IEEE 754-2019; Goldberg (1991), doi:10.1145/103162.103163; Boldo and Melquiond (2008),
+"Emulation of FMA and correctly rounded sums", doi:10.1109/TC.2007.70819 (why a double-double
+rounds correctly when its low part only breaks ties).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.jit import njit
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary format. `dtype` is None for TF32, which exists only inside a multiplier."""
+
+    name: str
+    p: int
+    emin: int
+    emax: int
+    dtype: np.dtype[Any] | None
+
+    @property
+    def u(self) -> float:
+        """Unit roundoff 2^-p."""
+        return 2.0**-self.p
+
+    @property
+    def max(self) -> float:
+        """The largest finite number."""
+        return math.ldexp(2.0 - 2.0 ** (1 - self.p), self.emax)
+
+    @property
+    def min_normal(self) -> float:
+        """2^emin."""
+        return 2.0**self.emin
+
+    @property
+    def min_subnormal(self) -> float:
+        """2^(emin - p + 1), the spacing of the subnormals."""
+        return math.ldexp(1.0, self.emin - self.p + 1)
+
+    @property
+    def bits_dtype(self) -> np.dtype[Any]:
+        """The unsigned integer dtype of the same width."""
+        return np.dtype(f"u{self.storage.itemsize}")
+
+    @property
+    def storage(self) -> np.dtype[Any]:
+        """The dtype that holds the format's numbers (float32 for TF32)."""
+        return np.dtype(np.float32) if self.dtype is None else self.dtype
+
+    def __str__(self) -> str:
+        return self.name
+
+
+BINARY16 = Format("float16", 11, -14, 15, np.dtype(np.float16))
+BFLOAT16 = Format("bfloat16", 8, -126, 127, np.dtype(ml_dtypes.bfloat16))
+TF32 = Format("tf32", 11, -126, 127, None)
+BINARY32 = Format("float32", 24, -126, 127, np.dtype(np.float32))
+BINARY64 = Format("float64", 53, -1022, 1023, np.dtype(np.float64))
+
+FORMATS = {f.name: f for f in (BINARY16, BFLOAT16, TF32, BINARY32, BINARY64)}
+_BY_DTYPE = {f.dtype: f for f in FORMATS.values() if f.dtype is not None}
+
+
+def get(format: Format | str | npt.DTypeLike) -> Format:
+    """The format of that name ("float16", "bfloat16", "tf32", "float32", "float64") or dtype.
+
+    Raises ValueError for anything else.
+    """
+    if isinstance(format, Format):
+        return format
+    if isinstance(format, str) and format in FORMATS:
+        return FORMATS[format]
+    try:
+        return _BY_DTYPE[np.dtype(format)]
+    except (KeyError, TypeError):
+        known = ", ".join(FORMATS)
+        raise ValueError(
+            f"{format!r} is not a floating-point format: use one of {known}."
+        ) from None
+
+
+def of(array: npt.NDArray[Any]) -> Format:
+    """The format of an array's elements."""
+    return get(array.dtype)
+
+
+@njit
+def exponent_of(hi: float, lo: float) -> int:
+    """floor(log2 |hi + lo|) for a nonzero pair with hi = fl(hi + lo)."""
+    mantissa, exponent = math.frexp(hi)
+    below = abs(mantissa) == 0.5 and lo != 0.0 and (lo > 0.0) != (hi > 0.0)
+    return exponent - 2 if below else exponent - 1
+
+
+@njit
+def round_pair(hi: float, lo: float, scale: int, p: int, emin: int, emax: int) -> float:
+    """(hi + lo) * 2^scale, rounded once to the format, ties to even; the result as a float64.
+
+    Requires hi = fl(hi + lo) and p <= 53. In units of the target's last place t = hi * 2^(scale-q)
+    is an integer or half-integer whenever a rounding boundary is near, and |lo| is at most half an
+    ulp of hi: so lo cannot carry the value across a boundary, it only breaks exact ties.
+    """
+    if hi == 0.0 or math.isnan(hi) or math.isinf(hi):
+        return hi
+    q = max(exponent_of(hi, lo) + scale, emin) - p + 1
+    t = math.ldexp(hi, scale - q)
+    n = np.rint(t)
+    rest = t - n
+    if rest == 0.5 and lo > 0.0:
+        n += 1.0
+    elif rest == -0.5 and lo < 0.0:
+        n -= 1.0
+    result = math.ldexp(n, q)
+    if abs(result) >= math.ldexp(2.0, emax):
+        result = math.inf
+    return math.copysign(result, hi)
+
+
+@njit
+def _round_array(values: Any, p: int, emin: int, emax: int) -> Any:
+    rounded = np.empty_like(values)
+    for i in range(values.size):
+        rounded[i] = round_pair(values[i], 0.0, 0, p, emin, emax)
+    return rounded
+
+
+def round_to(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[Any]:
+    """float64 values rounded once to the format (nearest, ties to even), in its storage dtype.
+
+    Overflow gives an infinity; NaN stays NaN; signs of zeros are kept.
+    """
+    target = get(format)
+    wide = np.ascontiguousarray(values, dtype=np.float64)
+    rounded = _round_array(wide.ravel(), target.p, target.emin, target.emax)
+    with np.errstate(over="ignore"):
+        return rounded.reshape(np.shape(values)).astype(target.storage)
+
+
+def round_ties_away(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[Any]:
+    """As `round_to`, with ties away from zero: how tensor cores round float32 inputs to TF32."""
+    target = get(format)
+    wide = np.asarray(values, dtype=np.float64)
+    _, exponent = np.frexp(wide)
+    q = np.maximum(exponent - 1, target.emin) - target.p + 1
+    t = np.ldexp(np.abs(wide), -q)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.copysign(np.ldexp(np.floor(t + 0.5), q), wide)
+        rounded = np.where(np.abs(rounded) > target.max, np.copysign(np.inf, wide), rounded)
+        rounded = np.where(np.isfinite(wide), rounded, wide)
+        return rounded.astype(target.storage)
+
+
+def ordinals(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Consecutive integers for consecutive floats: -0 and +0 are 0, the smallest subnormal is 1.
+
+    Shape and order are kept. NaNs get ordinals beyond infinity's; sort them out before.
+    """
+    format = of(array)
+    signed = array.view(np.dtype(f"i{format.storage.itemsize}")).astype(np.int64)
+    magnitude = np.int64((1 << (8 * format.storage.itemsize - 1)) - 1)
+    return np.where(signed >= 0, signed, -(signed & magnitude))

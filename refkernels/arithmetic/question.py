@@ -1,0 +1,52 @@
+"""How sharp an answer an oracle is asked for, so that it does no more work than that needs."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+
+Certify: TypeAlias = "str | tuple[str, Format | str] | tuple[str, Format | str, float] | Question"
+
+
+@dataclass(frozen=True)
+class Question:
+    """kind "enclosure": as tight as the fast tiers give.
+    "rounding": the correct rounding to `format`, certified in every element.
+    "ulp": a radius of at most `uncertainty` ulp of `format` in every element."""
+
+    kind: str
+    format: Format = formats.BINARY64
+    uncertainty: float = 0.0
+
+    @staticmethod
+    def parse(certify: Certify) -> "Question":
+        """From "enclosure", ("rounding", format) or ("ulp", format, uncertainty).
+
+        Raises ValueError for anything else.
+        """
+        match certify:
+            case Question():
+                return certify
+            case "enclosure":
+                return Question("enclosure")
+            case ("rounding", format):
+                return Question("rounding", formats.get(format))
+            case ("ulp", format, float() | int() as uncertainty) if uncertainty > 0:
+                return Question("ulp", formats.get(format), float(uncertainty))
+        raise ValueError(
+            f"certify={certify!r} is not a question an oracle knows: use 'enclosure', "
+            "('rounding', format) or ('ulp', format, uncertainty > 0)."
+        )
+
+    def undecided(self, enclosure: Enclosure) -> npt.NDArray[np.bool_]:
+        """The elements whose interval is too wide for the question."""
+        if self.kind == "rounding":
+            return ~enclosure.round(self.format)[1]
+        if self.kind == "ulp":
+            return ~(enclosure.uncertainty(self.format) <= self.uncertainty)
+        return np.zeros(enclosure.shape, np.bool_)

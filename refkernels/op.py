@@ -1,0 +1,140 @@
+"""Op and Case: what an oracle module says of each of its ops, for everything that iterates them.
+
+One `Op` record names the functions; tests, the measuring, the command line and the reports find
+all they need here, so that a new op is a new oracle module and nothing else on the host's side.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.question import Certify
+
+Direction = Literal["forward", "backward"]
+DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """A property that every answer must have, whatever its rounding: |cos| <= 1, rstd > 0."""
+
+    name: str
+    statement: str
+    direction: Direction
+    output: str
+    violated: Callable[[npt.NDArray[Any], Arrays, Mapping[str, Any]], npt.NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Named, seeded inputs. `build(dtype)` gives (inputs with the cotangent, params), always the
+    same; `parameters` are what a plot has on its axis."""
+
+    name: str
+    op: str
+    regime: str
+    parameters: Mapping[str, int | float | str]
+    seed: int
+    build: Callable[[str], tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]]
+    dtypes: tuple[str, ...] = DTYPES
+    directions: tuple[Direction, ...] = DIRECTIONS
+
+
+@dataclass(frozen=True)
+class Op:
+    """One op: its signature, its oracle, its bound, its condition number and its cases.
+
+    Every callable takes the inputs and params by name (backward: the cotangent too); `*_bound`
+    and `*_plain` take `format=` besides. Each returns one array or Enclosure where the op has one
+    output, and a NamedTuple of them, by output name, where it has several.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    cotangent: str
+    gradients: tuple[str, ...]
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
+    forward_bound: Callable[..., Any]
+    backward_bound: Callable[..., Any]
+    forward_condition: Callable[..., Any]
+    backward_condition: Callable[..., Any]
+    forward_plain: Callable[..., Any]
+    backward_plain: Callable[..., Any]
+    cases: Callable[[], list[Case]]
+    optional: tuple[str, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+    invariants: tuple[Invariant, ...] = ()
+    elementwise: bool = False
+    limit: float | None = None
+    limit_source: str = ""
+
+    def names(self, direction: Direction) -> tuple[str, ...]:
+        """The outputs of the direction: ("y",) or ("dx", "dweight", "dbias")."""
+        return self.outputs if direction == "forward" else self.gradients
+
+    def takes(self, direction: Direction) -> tuple[str, ...]:
+        """The arrays that the direction takes, the cotangent first."""
+        return self.inputs if direction == "forward" else (self.cotangent, *self.inputs)
+
+    def evaluate(
+        self,
+        direction: Direction,
+        inputs: Arrays,
+        params: Mapping[str, Any],
+        certify: Certify = "enclosure",
+    ) -> dict[str, Enclosure]:
+        """The certified answer, by output name."""
+        return self._call(self._pick("", direction), direction, inputs, params, certify=certify)
+
+    def bound(
+        self,
+        direction: Direction,
+        inputs: Arrays,
+        params: Mapping[str, Any],
+        format: Format,
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        """The error that any stable algorithm in that format keeps to, by output name."""
+        return self._call(self._pick("_bound", direction), direction, inputs, params, format=format)
+
+    def condition(
+        self, direction: Direction, inputs: Arrays, params: Mapping[str, Any]
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        """Condition numbers, by output name."""
+        return self._call(self._pick("_condition", direction), direction, inputs, params)
+
+    def plain(
+        self,
+        direction: Direction,
+        inputs: Arrays,
+        params: Mapping[str, Any],
+        format: Format,
+    ) -> dict[str, npt.NDArray[Any]]:
+        """What the plain sequential algorithm answers in that format, by output name."""
+        return self._call(self._pick("_plain", direction), direction, inputs, params, format=format)
+
+    def _pick(self, suffix: str, direction: Direction) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(self, direction + suffix)
+        return function
+
+    def _call(
+        self,
+        function: Callable[..., Any],
+        direction: Direction,
+        inputs: Arrays,
+        params: Mapping[str, Any],
+        **question: Any,
+    ) -> dict[str, Any]:
+        arguments = {name: inputs[name] for name in self.takes(direction) if name in inputs}
+        result = function(**arguments, **{**self.params, **params}, **question)
+        if hasattr(result, "_asdict"):
+            return dict(result._asdict())
+        return {self.names(direction)[0]: result}

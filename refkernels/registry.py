@@ -1,0 +1,33 @@
+"""Finds the oracle modules by their suffix, `_ref`, and their ops by name."""
+
+import functools
+import importlib
+import pkgutil
+
+import refkernels
+from refkernels.op import Op
+
+
+@functools.cache
+def families() -> tuple[str, ...]:
+    """The names of the oracle modules: ("layernorm_ref", "matmul_ref", "trig_ref", ...)."""
+    found = pkgutil.iter_modules(refkernels.__path__)
+    return tuple(sorted(module.name for module in found if module.name.endswith("_ref")))
+
+
+@functools.cache
+def ops() -> dict[str, Op]:
+    """Every op by name, family by family."""
+    records: dict[str, Op] = {}
+    for family in families():
+        module = importlib.import_module(f"refkernels.{family}")
+        records.update({op.name: op for op in module.OPS})
+    return records
+
+
+def get(name: str) -> Op:
+    """The op of that name. Raises ValueError, with the known names, for any other."""
+    try:
+        return ops()[name]
+    except KeyError:
+        raise ValueError(f"There is no op {name!r}: choose one of {', '.join(ops())}.") from None
