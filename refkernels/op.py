@@ -54,6 +54,9 @@ class Op:
     Every callable takes the inputs and params by name (backward: the cotangent too); `*_bound`
     and `*_plain` take `format=` besides. Each returns one array or Enclosure where the op has one
     output, and a NamedTuple of them, by output name, where it has several.
+
+    `row_inputs` are the inputs whose first axis counts rows that the op treats one by one (the
+    cotangent's does too), `row_gradients` the gradients that have such rows.
     """
 
     name: str
@@ -74,6 +77,8 @@ class Op:
     params: Mapping[str, Any] = field(default_factory=dict)
     invariants: tuple[Invariant, ...] = ()
     elementwise: bool = False
+    row_inputs: tuple[str, ...] = ()
+    row_gradients: tuple[str, ...] = ()
     limit: float | None = None
     limit_source: str = ""
 

@@ -1,0 +1,222 @@
+"""The command line: measure | report | env. What it prints, `reporting` formats."""
+
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+app = typer.Typer(
+    name="refkernels",
+    help="How far is each framework from the truth, in ULP, and is that rounding?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+environments_app = typer.Typer(
+    help="The frameworks' own interpreters: list, create, add, remove.", no_args_is_help=True
+)
+app.add_typer(environments_app, name="env")
+
+
+@app.callback(invoke_without_command=True)
+def about(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        import refkernels
+
+        typer.echo(refkernels.__version__)
+        raise typer.Exit
+
+
+@app.command()
+def measure(
+    framework: Annotated[
+        list[str] | None,
+        typer.Option(help="torch, paddle==2.6.2, numpy, ...; all by default. Repeatable."),
+    ] = None,
+    op: Annotated[list[str] | None, typer.Option(help="All by default. Repeatable.")] = None,
+    dtype: Annotated[
+        list[str] | None, typer.Option(help="float16, bfloat16, float32, float64. Repeatable.")
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(help="cpu, cuda, cuda:1, npu, ...; all that are there by default."),
+    ] = None,
+    case: Annotated[
+        list[str] | None, typer.Option(help="A case's name; * stands for any part. Repeatable.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for records, report and plots.")] = Path(
+        "report"
+    ),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that a framework may take for one answer.")
+    ] = 120.0,
+    show_list: Annotated[bool, typer.Option("--list", help="List the cases and stop.")] = False,
+) -> None:
+    """Measure the frameworks against the certified oracles and write a report.
+
+    Ends with status 1 where a framework failed on something (the report says on what), 2 where
+    the question itself cannot be answered, 130 where it was stopped.
+    """
+    from refkernels import measurement
+
+    try:
+        plan = measurement.select(op or (), dtype or (), case or ())
+    except ValueError as error:
+        _refuse(str(error))
+    if show_list:
+        _list(plan)
+        return
+    try:
+        outcome = _measure(plan, out, framework, device, _parse(settings or []), resume, timeout)
+    except (ValueError, measurement.StoreError) as error:
+        _refuse(str(error))
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped; what is done is kept: add --resume to go on. ({out})", err=True)
+        raise typer.Exit(130) from None
+    _show(out)
+    if outcome.faults or (framework and outcome.missing):
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    directory: Annotated[Path, typer.Argument(help="A folder with records.jsonl.")],
+) -> None:
+    """Make every table, plot and page again from the records."""
+    _show(directory)
+
+
+@environments_app.command("list")
+def list_environments() -> None:
+    """Which frameworks can be measured here, and what to do about the others."""
+    from rich.console import Console
+
+    from refkernels import reporting
+    from refkernels.frameworks import environments
+
+    Console().print(reporting.environment_table(environments.listing()))
+
+
+@environments_app.command("create")
+def create_environments(
+    names: Annotated[list[str], typer.Argument(metavar="NAME[==VERSION]...")],
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="End with status 0 whatever cannot be made.")
+    ] = False,
+) -> None:
+    """Install frameworks, each into an environment of its own (0.5 to 4.3 GB each)."""
+    from refkernels.frameworks import environments
+
+    failures = environments.create_all(names, progress=typer.echo)
+    for name, reason in failures.items():
+        typer.echo(f"{name}: {reason}", err=True)
+    if failures and not keep_going:
+        raise typer.Exit(1)
+
+
+@environments_app.command("add")
+def add_environment(
+    name: Annotated[str, typer.Argument(help="torch, oneflow, ... or one of your own.")],
+    python: Annotated[
+        str, typer.Argument(help="A Python executable, or ssh=user@host//python=python3.")
+    ],
+) -> None:
+    """Measure NAME in an interpreter of yours, here or on another machine."""
+    from refkernels.frameworks import environments
+
+    try:
+        environments.add(name, python)
+    except (ValueError, environments.EnvironmentError) as error:
+        _refuse(str(error))
+
+
+@environments_app.command("remove")
+def remove_environment(name: Annotated[str, typer.Argument(metavar="NAME[==VERSION]")]) -> None:
+    """Forget an interpreter of yours, or delete a managed environment."""
+    from refkernels.frameworks import environments
+
+    try:
+        environments.remove(name)
+    except (ValueError, environments.EnvironmentError) as error:
+        _refuse(str(error))
+
+
+def _measure(
+    plan: Any,
+    out: Path,
+    framework: list[str] | None,
+    device: list[str] | None,
+    settings: dict[str, str],
+    resume: bool,
+    timeout: float,
+) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    from refkernels import measurement
+    from refkernels.measurement.run import FRAMEWORKS
+
+    columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
+    with Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True)) as bar:
+        task = bar.add_task("starting the frameworks", total=len(plan.units))
+        return measurement.measure(
+            plan,
+            out,
+            frameworks=tuple(dict.fromkeys(framework or FRAMEWORKS)),
+            devices=tuple(device or ()),
+            settings=settings,
+            resume=resume,
+            timeout=timeout,
+            progress=lambda p: bar.update(task, completed=p.done, description=p.unit[:70]),
+        )
+
+
+def _show(directory: Path) -> None:
+    from rich.console import Console
+
+    from refkernels import reporting
+
+    try:
+        written = reporting.write_report(directory)
+        records = reporting.read_records(directory / "records.jsonl")
+    except reporting.RecordsError as error:
+        _refuse(str(error))
+    Console().print(reporting.terminal_table(records))
+    page = next((path for path in written if path.suffix == ".html"), directory)
+    typer.echo(f"Written: {page} and {len(written) - 1} more files beside it.")
+
+
+def _list(plan: Any) -> None:
+    seen: dict[str, list[str]] = {}
+    for unit in plan.units:
+        if unit.case is not None:
+            what = f"{unit.dtype}"
+            seen.setdefault(unit.case.name, [])
+            if what not in seen[unit.case.name]:
+                seen[unit.case.name].append(what)
+    for name, dtypes in seen.items():
+        typer.echo(f"{name}  ({', '.join(dtypes)})")
+    typer.echo(f"{len(seen)} cases, {len(plan.units)} units.")
+
+
+def _parse(settings: list[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            _refuse(f"--set {setting!r} is not NAME=VALUE.")
+        pairs[name] = value
+    return pairs
+
+
+def _refuse(sentence: str) -> NoReturn:
+    typer.echo(f"refkernels: {sentence}", err=True)
+    raise typer.Exit(2)

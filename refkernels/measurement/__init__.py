@@ -1,0 +1,11 @@
+"""Measuring: cases -> oracle, cases -> frameworks -> ULP -> records.
+
+`plan` says which units there are, `unit` and `invariance` measure one, `store` keeps what is done
+so that a stopped run goes on, `run` is `measure()` itself.
+"""
+
+from refkernels.measurement.plan import Plan, select
+from refkernels.measurement.run import Outcome, measure
+from refkernels.measurement.store import StoreError
+
+__all__ = ["Outcome", "Plan", "StoreError", "measure", "select"]

@@ -1,0 +1,87 @@
+"""What a run consists of: units, each one case in one dtype and direction for all frameworks."""
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from refkernels import registry
+from refkernels.op import DIRECTIONS, DTYPES, Case, Direction, Op
+
+INVARIANCE_DTYPES = ("float32", "float64")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One case in one dtype and direction; `case` is None for the op's invariance."""
+
+    op: Op
+    case: Case | None
+    dtype: str
+    direction: Direction
+
+    @property
+    def key(self) -> str:
+        """Unique in a run and stable between runs."""
+        name = self.case.name if self.case else f"{self.op.name}/invariance"
+        return f"{name} {self.dtype} {self.direction}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The units of a run, in the order in which they are measured and reported."""
+
+    ops: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    units: tuple[Unit, ...]
+
+
+def select(
+    ops: Sequence[str] = (),
+    dtypes: Sequence[str] = (),
+    cases: Sequence[str] = (),
+    invariance: bool = True,
+) -> Plan:
+    """The plan for some ops, dtypes and case-name patterns (`*` matches anything; "matmul" alone
+    stands for all its cases); empty means all. Patterns on cases leave the invariance out.
+
+    Raises ValueError for an unknown op or dtype, and for a pattern that matches no case.
+    """
+    chosen = [registry.get(name) for name in ops] or list(registry.ops().values())
+    for dtype in dtypes:
+        if dtype not in DTYPES:
+            raise ValueError(f"There is no dtype {dtype!r}: choose from {', '.join(DTYPES)}.")
+    wanted = tuple(dtypes) or DTYPES
+    units: list[Unit] = []
+    used: set[str] = set()
+    for op in chosen:
+        for case in op.cases():
+            hits = [pattern for pattern in cases if _matches(case, pattern)]
+            used.update(hits)
+            if cases and not hits:
+                continue
+            units += [
+                Unit(op, case, dtype, direction)
+                for dtype in wanted
+                if dtype in case.dtypes
+                for direction in DIRECTIONS
+                if direction in case.directions
+            ]
+        if invariance and not cases:
+            units += [
+                Unit(op, None, dtype, direction)
+                for dtype in wanted
+                if dtype in INVARIANCE_DTYPES
+                for direction in DIRECTIONS
+            ]
+    if lost := [pattern for pattern in cases if pattern not in used]:
+        raise ValueError(
+            f"No case is called {lost[0]!r}: `refkernels measure --list` shows their names, and "
+            "* stands for any part of one."
+        )
+    return Plan(tuple(op.name for op in chosen), wanted, tuple(units))
+
+
+def _matches(case: Case, pattern: str) -> bool:
+    """fnmatch without its brackets, because case names have brackets of their own."""
+    literal = pattern.replace("[", "[[]")
+    return any(fnmatch.fnmatchcase(case.name, candidate) for candidate in (literal, f"{literal}/*"))

@@ -1,0 +1,158 @@
+"""measure(): the whole run, from frameworks and a plan to records.jsonl."""
+
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import refkernels
+from refkernels.arithmetic.jit import check_subnormals
+from refkernels.frameworks import catalog
+from refkernels.frameworks.gateway import Session
+from refkernels.measurement.invariance import ThreadedSeats, measure_invariance
+from refkernels.measurement.plan import Plan, Unit
+from refkernels.measurement.seats import Seat, open_sessions, take_seats
+from refkernels.measurement.store import Store, StoreError
+from refkernels.measurement.unit import Record, measure_unit
+
+FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy")
+FAULTS = ("import_error", "error", "wrong_shape", "killed", "timeout", "oom")
+_ENVIRONMENTS = "environments"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands: the unit that begins, how many are done, and how many there are."""
+
+    unit: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave: its records, where they lie, and how many of them tell of a fault."""
+
+    records: list[Record]
+    path: Path
+    faults: int
+    missing: tuple[str, ...]
+
+
+def measure(
+    plan: Plan,
+    directory: Path,
+    *,
+    frameworks: Sequence[str] = FRAMEWORKS,
+    devices: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+    resume: bool = False,
+    timeout: float = 120.0,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Outcome:
+    """Measure every unit of the plan on every framework; write `directory`/records.jsonl.
+
+    Stopped at any moment and called again with `resume=True`, it does not repeat the units that
+    are done. `settings` are environment variables and framework flags, part of every record.
+    `timeout` is how many seconds a framework may take for one answer. Raises StoreError where the
+    directory holds another run, and ValueError for an unknown framework.
+    """
+    for name in frameworks:
+        catalog.get(name)
+    check_subnormals()
+    chosen = dict(settings or {})
+    question = _question(plan, frameworks, devices, chosen)
+    store = Store(directory, question, resume)
+    keys = (_ENVIRONMENTS, *(unit.key for unit in plan.units))
+    if store.complete:
+        return _outcome(store.records(), directory / "records.jsonl")
+    sessions = open_sessions(frameworks, chosen, timeout)
+    try:
+        seats, environments = take_seats(sessions, devices, chosen)
+        _keep_environments(store, environments)
+        _measure_units(plan, seats, store, timeout, progress)
+    finally:
+        _close(sessions)
+    path = store.finish(keys)
+    return _outcome(store.records(), path)
+
+
+def _measure_units(
+    plan: Plan,
+    seats: Sequence[Seat],
+    store: Store,
+    timeout: float,
+    progress: Callable[[Progress], None],
+) -> None:
+    threaded = ThreadedSeats(timeout)
+    try:
+        with ThreadPoolExecutor(max(1, len(seats))) as pool:
+            for done, unit in enumerate(plan.units):
+                progress(Progress(unit.key, done, len(plan.units)))
+                if unit.key not in store.done:
+                    store.add(unit.key, _measure_one(unit, seats, pool, threaded))
+    finally:
+        threaded.close()
+    progress(Progress("", len(plan.units), len(plan.units)))
+
+
+def _measure_one(
+    unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor, threaded: ThreadedSeats
+) -> list[Record]:
+    if unit.case is None:
+        return measure_invariance(unit, seats, pool, threaded)
+    return measure_unit(unit, seats, pool)
+
+
+def _keep_environments(store: Store, records: list[Record]) -> None:
+    """Raises StoreError where a framework is not the one that the run began with."""
+    host = _host()
+    records = [{**record, "host": host} for record in records]
+    before = store.done.get(_ENVIRONMENTS)
+    if before is None:
+        store.add(_ENVIRONMENTS, records)
+        return
+    old = {record["framework"]: record["version"] for record in before}
+    new = {record["framework"]: record["version"] for record in records}
+    for name in old:
+        if old[name] != new.get(name):
+            raise StoreError(
+                f"The run began with {name} {old[name]}, and now {new.get(name) or 'it is gone'}: "
+                "bring that version back, or measure anew into another --out."
+            )
+
+
+def _question(
+    plan: Plan, frameworks: Sequence[str], devices: Sequence[str], settings: dict[str, str]
+) -> dict[str, Any]:
+    """What must be the same for a run to go on."""
+    return {
+        "refkernels": refkernels.__version__,
+        "frameworks": list(frameworks),
+        "devices": list(devices),
+        "settings": settings,
+        "units": [unit.key for unit in plan.units],
+    }
+
+
+def _host() -> dict[str, Any]:
+    return {
+        "refkernels": refkernels.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+    }
+
+
+def _outcome(records: list[Record], path: Path) -> Outcome:
+    faults = sum(record.get("status") in FAULTS for record in records)
+    missing = {r["framework"] for r in records if r.get("status") == "not_installed"}
+    return Outcome(records, path, faults, tuple(sorted(missing)))
+
+
+def _close(sessions: Mapping[str, Session]) -> None:
+    for session in sessions.values():
+        session.close()

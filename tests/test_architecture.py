@@ -1,0 +1,100 @@
+"""The arrows of the design: who may import whom. A test that reads the sources, not the docs."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "refkernels"
+OP = {"op"}
+ORACLE_NEEDS = {"arithmetic", "metrology", *OP}
+ALLOWED = {
+    "__init__": set(),
+    "__main__": {"cli"},
+    "op": {"arithmetic"},
+    "registry": OP,
+    "arithmetic": set(),
+    "metrology": {"arithmetic", *OP},
+    "frameworks": set(),
+    "measurement": {"arithmetic", "metrology", "frameworks", "registry", *OP},
+    "reporting": set(),
+    "testing": {"arithmetic", "metrology", "registry", *OP},
+    "testing_plugin": {"testing"},
+    "cli": {"measurement", "frameworks", "reporting"},
+}
+
+
+def room_of(path: Path) -> str:
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """The rooms of this package that a file imports, wherever in the file it does."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.update({f"{node.module}.{alias.name}" for alias in node.names})
+    parts = [name.split(".") for name in names if name.split(".")[0] == "refkernels"]
+    return {part[1] for part in parts if len(part) > 1 and part[1] != "__version__"}
+
+
+def sources() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py"))
+
+
+def test_every_source_file_is_looked_at() -> None:
+    assert len(sources()) > 30
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_arrows_point_one_way(path: Path) -> None:
+    room = room_of(path)
+    allowed = ORACLE_NEEDS if room.endswith("_ref") else ALLOWED[room]
+    assert imported_rooms(path) <= allowed | {room}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "frameworks" / "remote").glob("*.py")), ids=lambda path: path.stem
+)
+def test_remote_files_know_nothing_of_the_host(path: Path) -> None:
+    assert imported_rooms(path) == set()
+    ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
+
+
+def test_import_refkernels_imports_the_standard_library_only() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import refkernels;"
+        "print(' '.join(sorted({m.split('.')[0] for m in set(sys.modules) - before})))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "refkernels" in answer
+    assert [name for name in answer if name not in sys.stdlib_module_names] == ["refkernels"]
+
+
+def test_import_refkernels_is_light() -> None:
+    """At most 0.1 s over bare Python, by Python's own account of its import times."""
+    answer = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "import refkernels"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+    line = next(line for line in answer.splitlines() if line.endswith("| refkernels"))
+    microseconds = int(line.split("|")[1])
+    assert microseconds < 100_000
+
+
+def test_every_public_name_can_be_loaded() -> None:
+    import refkernels
+
+    for name in refkernels.__all__:
+        assert getattr(refkernels, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'missing'"):
+        _ = refkernels.missing
