@@ -65,6 +65,7 @@ def measure(
     the question itself cannot be answered, 130 where it was stopped.
     """
     from refkernels import measurement
+    from refkernels.frameworks.catalog import FrameworkError
 
     try:
         plan = measurement.select(op or (), dtype or (), case or ())
@@ -75,7 +76,7 @@ def measure(
         return
     try:
         outcome = _measure(plan, out, framework, device, _parse(settings or []), resume, timeout)
-    except (ValueError, measurement.StoreError) as error:
+    except (FrameworkError, measurement.StoreError) as error:
         _refuse(str(error))
     except KeyboardInterrupt:
         typer.echo(f"Stopped; what is done is kept: add --resume to go on. ({out})", err=True)
@@ -114,9 +115,8 @@ def create_environments(
     """Install frameworks, each into an environment of its own (0.5 to 4.3 GB each)."""
     from refkernels.frameworks import environments
 
-    failures = environments.create_all(names, progress=typer.echo)
-    for name, reason in failures.items():
-        typer.echo(f"{name}: {reason}", err=True)
+    outcomes = environments.create_all(names, progress=typer.echo)
+    failures = [outcome for outcome in outcomes if outcome.reason is not None]
     if failures and not keep_going:
         raise typer.Exit(1)
 
@@ -132,9 +132,10 @@ def add_environment(
     from refkernels.frameworks import environments
 
     try:
-        environments.add(name, python)
-    except (ValueError, environments.EnvironmentError) as error:
+        interpreter = environments.add(name, python)
+    except environments.FrameworkError as error:
         _refuse(str(error))
+    typer.echo(f"{name} will be measured in {interpreter.python}.")
 
 
 @environments_app.command("remove")
@@ -143,9 +144,11 @@ def remove_environment(name: Annotated[str, typer.Argument(metavar="NAME[==VERSI
     from refkernels.frameworks import environments
 
     try:
-        environments.remove(name)
-    except (ValueError, environments.EnvironmentError) as error:
+        removed = environments.remove(name)
+    except environments.FrameworkError as error:
         _refuse(str(error))
+    for what in removed:
+        typer.echo(f"Removed: {what}")
 
 
 def _measure(

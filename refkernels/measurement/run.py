@@ -58,7 +58,7 @@ def measure(
     Stopped at any moment and called again with `resume=True`, it does not repeat the units that
     are done. `settings` are environment variables and framework flags, part of every record.
     `timeout` is how many seconds a framework may take for one answer. Raises StoreError where the
-    directory holds another run, and ValueError for an unknown framework.
+    directory holds another run, and UnknownFramework for a name that the catalog lacks.
     """
     for name in frameworks:
         catalog.get(name)
