@@ -1,0 +1,218 @@
+"""Which frameworks there are, under which names, and which pins of them work.
+
+A framework is one adapter file and one :class:`Framework` record.  Three ways to have one:
+
+* the five of this package (`BUILTIN`);
+* an entry point of group ``refkernels.frameworks`` in any installed distribution, whose object is a
+  `Framework` or a function that returns one (no change to this package is needed)::
+
+      [project.entry-points."refkernels.frameworks"]
+      mine = "mypackage.refkernels_support:FRAMEWORK"
+
+* `register`, for the running process (tests plant faulty frameworks this way).
+
+Names on the command line are ``NAME`` or ``NAME==VERSION``; two versions of one framework may be
+measured side by side.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+REMOTE = Path(__file__).parent / "remote"
+ENTRY_POINT_GROUP = "refkernels.frameworks"
+
+
+class FrameworkError(Exception):
+    """Something about a framework that the user can mend: one sentence, with the cure."""
+
+
+class UnknownFramework(FrameworkError, LookupError):
+    """No framework of that name is in the catalog."""
+
+
+@dataclass(frozen=True)
+class Pin:
+    """What a range of versions of a framework needs to be installed and imported.
+
+    `versions` and `python` are PEP 440 specifiers; `requirements` are pip requirements beside the
+    framework's own distribution.
+    """
+
+    versions: str = ""
+    python: str = ">=3.8"
+    requirements: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One framework: how to talk to it (`adapter`) and where it comes from.
+
+    name          what the user types and records say
+    adapter       the adapter file, sent to the framework's interpreter as source
+    module        import name (default: name)
+    distributions names on the package index: the first is what `create` installs, the others (a GPU
+                  build, say) are accepted where they are already installed
+    version       the pin that `create` takes when the user names no version; "" takes the newest
+    requirements  pip requirements beside the distribution (of every version)
+    pins          needs of ranges of versions; the first whose range holds counts
+    python        an interpreter's path or an execnet spec, where the search is to be skipped
+    on_host       the host's own interpreter always has it (NumPy)
+    """
+
+    name: str
+    adapter: Path
+    module: str = ""
+    distributions: tuple[str, ...] = ()
+    version: str = ""
+    requirements: tuple[str, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    python: str | None = None
+    on_host: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "adapter", Path(self.adapter))
+        if not self.module:
+            object.__setattr__(self, "module", self.name)
+        if not self.distributions:
+            object.__setattr__(self, "distributions", (self.module,))
+
+    def pin(self, version: str) -> Pin:
+        """The needs of `version`; "" is the newest one, whose needs are those of the first pin."""
+        from packaging.specifiers import SpecifierSet
+
+        for pin in self.pins:
+            if version and SpecifierSet(pin.versions).contains(version, prereleases=True):
+                return pin
+        return self.pins[0] if self.pins and not version else Pin()
+
+    def pip_requirements(self, version: str) -> tuple[str, ...]:
+        """What `pip install` is asked for: the distribution at `version`, and what it needs."""
+        own = self.distributions[0] + (f"=={version}" if version else "")
+        return (own, *self.requirements, *self.pin(version).requirements)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A framework as the user named it: with a wanted version, or without ("")."""
+
+    framework: Framework
+    version: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.framework.name
+
+    def __str__(self) -> str:
+        return f"{self.name}=={self.version}" if self.version else self.name
+
+
+BUILTIN = (
+    Framework("numpy", REMOTE / "numpy_adapter.py", on_host=True),
+    Framework(
+        "torch",
+        REMOTE / "torch_adapter.py",
+        version="2.13.0",
+        requirements=("numpy",),
+        pins=(
+            Pin(">=2.10", ">=3.10,<3.15"),
+            Pin(">=2.3,<2.10", ">=3.8,<3.14"),
+            # Built against the C interface of NumPy 1: with NumPy 2 `from_numpy` raises.
+            Pin("<2.3", ">=3.7,<3.12", ("numpy<2",)),
+        ),
+    ),
+    Framework(
+        "paddle",
+        REMOTE / "paddle_adapter.py",
+        distributions=("paddlepaddle", "paddlepaddle-gpu"),
+        version="3.3.1",
+        # paddle imports setuptools without declaring it.
+        requirements=("setuptools",),
+        pins=(
+            Pin(">=3", ">=3.9,<3.14"),
+            Pin("<3", ">=3.8,<3.13", ("numpy<2",)),
+        ),
+    ),
+    Framework(
+        "oneflow",
+        REMOTE / "oneflow_adapter.py",
+        version="0.9.0",
+        # The only wheel is a CUDA 11 build that loads cuDNN and cuBLAS even where it runs on a CPU.
+        requirements=("numpy<1.24", "nvidia-cublas-cu11<12", "nvidia-cudnn-cu11<9"),
+        pins=(Pin("", ">=3.7,<3.11"),),
+    ),
+    Framework(
+        "mindspore",
+        REMOTE / "mindspore_adapter.py",
+        version="2.10.0",
+        # With NumPy 2.4 the first op that takes a Python scalar raises SystemError.
+        requirements=("numpy<2",),
+        pins=(Pin(">=2.5", ">=3.10,<3.13"), Pin("<2.5", ">=3.7,<3.12")),
+    ),
+)
+
+_registered: dict[str, Framework] = {}
+
+
+def register(framework: Framework, *, replace_existing: bool = False) -> Framework:
+    """Add `framework` to this process's catalog; raise `ValueError` where its name is taken."""
+    if framework.name in _frameworks() and not replace_existing:
+        raise ValueError(f"a framework named {framework.name!r} is already in the catalog")
+    _registered[framework.name] = framework
+    return framework
+
+
+def unregister(name: str) -> None:
+    """Undo `register`."""
+    _registered.pop(name, None)
+
+
+def frameworks() -> Iterator[Framework]:
+    """Every framework of the catalog: built in, from entry points, registered."""
+    yield from _frameworks().values()
+
+
+def names() -> list[str]:
+    return list(_frameworks())
+
+
+def get(spec: str | Spec | Framework) -> Spec:
+    """The framework that ``NAME`` or ``NAME==VERSION`` means; raise `UnknownFramework`."""
+    if isinstance(spec, Spec):
+        return spec
+    if isinstance(spec, Framework):
+        return Spec(spec)
+    from packaging.version import InvalidVersion, Version
+
+    name, equals, version = (part.strip() for part in spec.partition("=="))
+    known = _frameworks()
+    if name not in known:
+        raise UnknownFramework(
+            f"no framework is named {name!r}; the catalog has {', '.join(known)} "
+            f"(an entry point of group {ENTRY_POINT_GROUP!r} adds one)"
+        )
+    try:
+        wanted = str(Version(version)) if equals else ""
+    except InvalidVersion:
+        raise UnknownFramework(
+            f"{spec!r} names no version: write {name}==X.Y.Z, or {name} alone"
+        ) from None
+    return Spec(known[name], wanted)
+
+
+def _frameworks() -> dict[str, Framework]:
+    return {f.name: f for f in (*BUILTIN, *_from_entry_points(), *_registered.values())}
+
+
+@functools.cache
+def _from_entry_points() -> tuple[Framework, ...]:
+    found = []
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        target = entry.load()
+        framework = target if isinstance(target, Framework) else target()
+        found.append(replace(framework, name=framework.name or entry.name))
+    return tuple(found)

@@ -1,0 +1,246 @@
+"""Making a managed environment: a virtual environment with one framework in it.
+
+`venv` makes it and `pip` fills it, so the user's own pip configuration and mirrors hold.  A virtual
+environment cannot be moved, so it is built where it will stay, and it counts as complete only once
+its marker file exists; the marker is written aside and renamed after the framework has been
+imported, so that an interrupted creation is never taken for a complete one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from refkernels.frameworks.catalog import FrameworkError, Spec
+from refkernels.frameworks.locks import try_lock
+
+MARKER = "refkernels-complete.json"
+Progress = Callable[[str], None]
+
+
+class CreationFailed(FrameworkError):
+    """An environment could not be made; the message is one sentence with the cure."""
+
+
+class NoFittingPython(CreationFailed):
+    """No Python that the framework's wheels fit runs on this machine."""
+
+
+class NoDistribution(CreationFailed):
+    """The package index has no build of the framework for this Python and machine."""
+
+
+def python_of(environment: Path) -> Path:
+    """The interpreter of the virtual environment at `environment`."""
+    return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def marker(environment: Path) -> dict[str, str] | None:
+    """What a complete environment says of itself; None where it is missing or was interrupted."""
+    try:
+        content = json.loads((environment / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if python_of(environment).exists() else None
+
+
+def build(spec: Spec, version: str, environment: Path, progress: Progress) -> None:
+    """Make `environment` with `spec`'s framework at `version`; raise `CreationFailed`.
+
+    The first fitting Python for which the package index has a build is taken.
+    """
+    with _locked(environment, progress):
+        if marker(environment) is not None:
+            return
+        missing: NoDistribution | None = None
+        for python in _fitting_pythons(spec.framework.pin(version).python):
+            try:
+                _build_with(python, spec, version, environment, progress)
+            except NoDistribution as error:
+                missing = missing or error
+                continue
+            return
+        if missing is not None:
+            raise missing
+        raise NoFittingPython(
+            f"no Python {spec.framework.pin(version).python} that runs was found for {spec}: "
+            f"install one (with pyenv, uv or your system's packages), then run "
+            f"`refkernels env create {spec}`"
+        )
+
+
+def erase(environment: Path) -> None:
+    """Remove an environment, its marker first: half removed, it counts as not there."""
+    with contextlib.suppress(FileNotFoundError):
+        (environment / MARKER).unlink()
+    if environment.exists():
+        shutil.rmtree(environment)
+
+
+def _build_with(
+    python: str, spec: Spec, version: str, environment: Path, progress: Progress
+) -> None:
+    try:
+        erase(environment)
+        environment.parent.mkdir(parents=True, exist_ok=True)
+        progress(f"{spec}: making {environment} with {python}")
+        _checked([python, "-m", "venv", str(environment)], spec, progress)
+        requirements = spec.framework.pip_requirements(version)
+        progress(f"{spec}: pip install {' '.join(requirements)}")
+        own = str(python_of(environment))
+        pip = [own, "-m", "pip", "install", "--progress-bar", "off", "--no-input"]
+        _checked([*pip, *requirements], spec, progress)
+        progress(f"{spec}: importing it")
+        _write_marker(environment, _verify(spec, own))
+        progress(f"{spec}: ready")
+    except OSError as error:
+        raise CreationFailed(f"making {environment} failed: {error}") from error
+
+
+def _checked(command: list[str], spec: Spec, progress: Progress) -> None:
+    """Run a step, passing on its lines; raise one sentence made of the line that tells why."""
+    lines: deque[str] = deque(maxlen=200)
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=clean_environment(),
+    ) as process:
+        assert process.stdout is not None
+        for raw in process.stdout:
+            line = raw.rstrip()
+            if not line:
+                continue
+            lines.append(line)
+            if line.lstrip().startswith(("Collecting", "Downloading", "Installing", "Building")):
+                progress(f"{spec}: {line.strip()}")
+    if process.returncode != 0:
+        raise _failure(spec, command, list(lines))
+
+
+def _failure(spec: Spec, command: list[str], lines: list[str]) -> CreationFailed:
+    text = "\n".join(lines)
+    if "No space left on device" in text:
+        return CreationFailed(
+            f"the disk filled up while {spec} was installed: free some space "
+            "(each framework takes 1 to 5 GB), or set REFKERNELS_HOME to a larger disk, "
+            "and try again"
+        )
+    errors = [line for line in lines if line.lstrip().lower().startswith("error")]
+    last = (errors or lines or ["no output"])[-1].strip()
+    if "No matching distribution" in text:
+        return NoDistribution(
+            f"pip found no build of {spec} for {command[0]}: {last} "
+            f"(check the version, the index that pip uses, and the network)"
+        )
+    return CreationFailed(f"`{' '.join(command[1:5])} ...` failed for {spec}: {last}")
+
+
+def _verify(spec: Spec, python: str) -> dict[str, str]:
+    """Import the framework in its new environment and let it tell its version."""
+    module = spec.framework.module
+    code = (
+        f"import json, sys, {module} as m, numpy\n"
+        "print('\\n' + json.dumps({'version': str(m.__version__), "
+        "'python': sys.version.split()[0], 'numpy': numpy.__version__}))"
+    )
+    done = subprocess.run(
+        [python, "-c", code],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=clean_environment(),
+    )
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        raise CreationFailed(
+            f"{spec} was installed but `import {module}` fails: {last} "
+            f"(another version may work: `refkernels env create {spec.name}==VERSION`)"
+        )
+    content: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
+    return content
+
+
+def _write_marker(environment: Path, content: dict[str, str]) -> None:
+    aside = environment / (MARKER + ".part")
+    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with aside.open("w", encoding="utf-8") as file:
+        json.dump({**content, "created": created}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, environment / MARKER)
+
+
+def clean_environment() -> dict[str, str]:
+    """The user's environment without what would let another Python's packages in."""
+    dropped = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP"}
+    return {name: value for name, value in os.environ.items() if name not in dropped}
+
+
+def _fitting_pythons(versions: str) -> Iterator[str]:
+    """Interpreters that run, have venv, and whose version fits; one a minor version, best first.
+
+    The running Python's own base comes first (its version is the one the user works with), then
+    what findpython finds, newest first where it lists them so.
+    """
+    from packaging.specifiers import SpecifierSet
+
+    fits = SpecifierSet(versions)
+    seen: set[str] = set()
+    for candidate in _candidates():
+        version = _version_if_usable(candidate)
+        if version is None or not fits.contains(version, prereleases=True):
+            continue
+        minor = version.rpartition(".")[0]
+        if minor not in seen:
+            seen.add(minor)
+            yield candidate
+
+
+def _candidates() -> Iterator[str]:
+    yield getattr(sys, "_base_executable", None) or sys.executable
+    import findpython
+
+    # findpython asks each for its path by running it, and skips those that do not run.
+    for found in findpython.find_all():
+        with contextlib.suppress(Exception):
+            if found.is_valid():
+                yield str(found.interpreter)
+
+
+def _version_if_usable(python: str) -> str | None:
+    """X.Y.Z of an interpreter that runs and can make virtual environments with pip in them."""
+    code = "import sys, venv, ensurepip; print('%d.%d.%d' % sys.version_info[:3])"
+    try:
+        done = subprocess.run(
+            [python, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            env=clean_environment(),
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+@contextlib.contextmanager
+def _locked(environment: Path, progress: Progress) -> Iterator[None]:
+    """Hold the environment's lock; the system frees it when the holder dies, however it dies."""
+    environment.parent.mkdir(parents=True, exist_ok=True)
+    with (environment.parent / f"{environment.name}.lock").open("a+b") as file:
+        if not try_lock(file.fileno()):
+            progress(f"waiting for another process that is making {environment}")
+            while not try_lock(file.fileno()):
+                time.sleep(0.2)
+        yield

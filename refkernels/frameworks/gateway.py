@@ -1,0 +1,297 @@
+"""A live framework: its interpreter in a process of its own, and ops run there.
+
+    with gateway.Session("torch", settings={"OMP_NUM_THREADS": "1"}) as session:
+        reply = session.run("layernorm", "forward", {"x": x}, {"eps": 1e-5})
+        if reply.ok:
+            y = reply.outputs["y"]
+
+Nothing that the framework does is raised here: not installed, a failing import, an exception, a
+crash, a hang and running out of memory are each a `Reply` with a status and a reason of one
+sentence.  After a crash, a hang or running out of memory the next run starts a new interpreter.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from refkernels.frameworks import catalog, environments
+from refkernels.frameworks.catalog import Framework, FrameworkError, Spec
+from refkernels.frameworks.process import Fault, WorkerProcess
+from refkernels.frameworks.transport import DTYPES, INLINE_BYTES
+
+STATUSES = (
+    "ok",
+    "unsupported",
+    "not_installed",
+    "import_error",
+    "error",
+    "killed",
+    "timeout",
+    "oom",
+)
+# After these the interpreter is gone, or not to be trusted.
+ENDED = ("killed", "timeout", "oom")
+START_SECONDS = 180.0
+RUN_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What became of one run: `outputs` by name where `status` is "ok", else a `reason`.
+
+    outputs  NumPy arrays in the framework's output dtype (bfloat16 as `ml_dtypes.bfloat16`)
+    seconds  time of the op itself on the framework's side, its device synchronised
+    """
+
+    status: str
+    reason: str | None = None
+    outputs: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
+
+
+class Session:
+    """One framework in one interpreter, started on entering or at the first run.
+
+    spec      ``NAME`` or ``NAME==VERSION``, a `catalog.Spec` or a `catalog.Framework`
+    settings  a lower-case key is a framework flag of some adapter (``float32_matmul_precision``),
+              applied after the import where this adapter has it; any other key is an environment
+              variable that the interpreter is started with
+    timeout   seconds for one run; `start_timeout` seconds for starting and importing
+
+    Attributes after the start: `status` and `reason` ("ok", None unless the start failed), `info`
+    (empty unless it succeeded): "framework", "version", "devices" (names), "ops", "environment"
+    (for the record) and "capabilities" ({device: {op: {direction: {dtype: None or why not}}}}).
+
+    Threads may share a session: their runs take turns.
+
+    Raises `UnknownFramework` for a name that the catalog does not have, and nothing else.
+    """
+
+    def __init__(
+        self,
+        spec: str | Spec | Framework,
+        settings: Mapping[str, str] | None = None,
+        timeout: float = RUN_SECONDS,
+        *,
+        start_timeout: float = START_SECONDS,
+    ) -> None:
+        self.spec = catalog.get(spec)
+        self.settings = {str(key): str(value) for key, value in (settings or {}).items()}
+        self.timeout = timeout
+        self.start_timeout = start_timeout
+        self.status = "ok"
+        self.reason: str | None = None
+        self.info: dict[str, Any] = {}
+        self.starts = 0
+        self._worker: WorkerProcess | None = None
+        self._turn = threading.RLock()
+
+    def __enter__(self) -> Session:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of a local interpreter that is alive."""
+        return self._worker.pid if self._worker else None
+
+    def start(self) -> bool:
+        """Start the interpreter unless it lives; False where that failed (and stays failed)."""
+        with self._turn:
+            if self._worker is not None:
+                return True
+            return self.status == "ok" and self._start()
+
+    def _start(self) -> bool:
+        try:
+            environment, flags = split_settings(self.spec.framework, self.settings)
+            interpreter = environments.find(self.spec)
+            self.starts += 1
+            self._worker = WorkerProcess(interpreter, environment)
+            reply = self._worker.ask(self._hello(flags), self.start_timeout)
+        except environments.NotInstalled as error:
+            return self._failed("not_installed", str(error))
+        except FrameworkError as error:
+            return self._failed("error", str(error))
+        except Fault as fault:
+            return self._failed(fault.status, fault.reason)
+        if reply["status"] != "ok":
+            return self._failed(reply["status"], reply["reason"])
+        self.info = self._described(reply, interpreter, flags)
+        wrong = self._wrong_version()
+        return True if wrong is None else self._failed("not_installed", wrong)
+
+    def run(
+        self,
+        op: str,
+        direction: str,
+        inputs: Mapping[str, npt.NDArray[Any]],
+        params: Mapping[str, Any] | None = None,
+        device: str = "cpu",
+        timeout: float | None = None,
+    ) -> Reply:
+        """Run `op` "forward" or, through the framework's autograd, "backward".
+
+        Inputs are named as in the op table (the cotangent among them for backward); those that are
+        None are left out.  They are never modified.  Linear's weight is (out, in) everywhere.
+        """
+        if direction not in ("forward", "backward"):
+            return Reply("error", f"direction is {direction!r}: it is 'forward' or 'backward'")
+        message = {
+            "do": "run",
+            "op": op,
+            "direction": direction,
+            "params": _plain_params(params or {}),
+            "device": device,
+        }
+        given = {name: value for name, value in inputs.items() if value is not None}
+        with self._turn:
+            if not self.start():
+                return Reply(self.status, self.reason)
+            return self._ask(message, given, self.timeout if timeout is None else timeout)
+
+    def _ask(
+        self, message: dict[str, Any], inputs: Mapping[str, npt.NDArray[Any]], seconds: float
+    ) -> Reply:
+        assert self._worker is not None
+        try:
+            reply = self._worker.run(message, inputs, seconds)
+        except TypeError as error:
+            return Reply("unsupported", str(error))
+        except Fault as fault:
+            reply = {"status": fault.status, "reason": fault.reason}
+        if reply["status"] in ENDED:
+            self._end()
+        if reply["status"] != "ok":
+            return Reply(reply["status"], f"{self.spec}: {reply['reason']}")
+        return Reply("ok", None, reply["outputs"], float(reply["seconds"]))
+
+    def close(self) -> None:
+        """End the interpreter and remove everything it left; a later run starts a new one."""
+        with self._turn:
+            if self._worker is not None:
+                worker, self._worker = self._worker, None
+                worker.quit()
+
+    def _end(self) -> None:
+        if self._worker is not None:
+            worker, self._worker = self._worker, None
+            worker.kill()
+
+    def _failed(self, status: str, reason: str) -> bool:
+        self._end()
+        # `environments` names the framework in its own sentences.
+        named = reason if reason.startswith(str(self.spec)) else f"{self.spec}: {reason}"
+        self.status, self.reason, self.info = status, named, {}
+        return False
+
+    def _hello(self, flags: Mapping[str, str]) -> dict[str, Any]:
+        adapter = self.spec.framework.adapter
+        return {
+            "do": "hello",
+            "source": adapter.read_text(encoding="utf-8"),
+            "file": str(adapter),
+            "flags": dict(flags),
+            "dtypes": list(DTYPES),
+            "inline_bytes": INLINE_BYTES,
+        }
+
+    def _described(
+        self, reply: dict[str, Any], interpreter: environments.Interpreter, flags: Mapping[str, str]
+    ) -> dict[str, Any]:
+        applied = {
+            key: value for key, value in self.settings.items() if key in flags or not _is_flag(key)
+        }
+        environment = {
+            "framework": self.spec.name,
+            **reply["environment"],
+            "interpreter": interpreter.source,
+            "settings": applied,
+        }
+        described = {key: reply[key] for key in ("version", "devices", "ops", "capabilities")}
+        return {"framework": self.spec.name, **described, "environment": environment}
+
+    def _wrong_version(self) -> str | None:
+        """A named interpreter may have another version than the user asked for by name."""
+        from packaging.specifiers import InvalidSpecifier, SpecifierSet
+        from packaging.version import InvalidVersion
+
+        if not self.spec.version:
+            return None
+        found = self.info["version"]
+        try:
+            if SpecifierSet(f"=={self.spec.version}").contains(found, prereleases=True):
+                return None
+        except (InvalidSpecifier, InvalidVersion):
+            return None
+        return (
+            f"the interpreter has version {found}: run `refkernels env create {self.spec}`, "
+            "or name another one with `refkernels env add`"
+        )
+
+
+def split_settings(
+    framework: Framework, settings: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """(environment variables, flags of this framework); raise `FrameworkError` for a stray key.
+
+    A flag that only another framework's adapter has is left out: one list of settings serves all.
+    """
+    environment = {key: value for key, value in settings.items() if not _is_flag(key)}
+    own = flags_of(framework.adapter)
+    flags = {key: value for key, value in settings.items() if key in own}
+    stray = [key for key in settings if _is_flag(key) and key not in flags]
+    if stray:
+        known = {flag for other in catalog.frameworks() for flag in flags_of(other.adapter)}
+        unknown = [key for key in stray if key not in known]
+        if unknown:
+            raise FrameworkError(
+                f"no adapter has a flag named {unknown[0]!r} (the flags are "
+                f"{', '.join(sorted(known | own))}; environment variables are in upper case)"
+            )
+    return environment, flags
+
+
+def _is_flag(key: str) -> bool:
+    return key == key.lower()
+
+
+@functools.cache
+def flags_of(adapter: Path) -> frozenset[str]:
+    """The keys of an adapter's FLAGS, read from its source: the framework need not be there."""
+    for node in ast.parse(adapter.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if names == ["FLAGS"]:
+                keys = [key.value for key in node.value.keys if isinstance(key, ast.Constant)]
+                return frozenset(str(key) for key in keys)
+    return frozenset()
+
+
+def _plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Params in the few types that travel: eps a float, normalized_shape None or a tuple of int."""
+    plain: dict[str, Any] = {}
+    for name, value in params.items():
+        if name == "normalized_shape" and value is not None:
+            sizes = value if isinstance(value, (tuple, list)) else (value,)
+            plain[name] = tuple(int(size) for size in sizes)
+        elif value is None or isinstance(value, (bool, int, str)):
+            plain[name] = value
+        else:
+            plain[name] = float(value)
+    return plain

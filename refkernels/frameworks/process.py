@@ -1,0 +1,188 @@
+"""The process behind a session: started through execnet, asked, and, where need be, ended.
+
+What ends it unexpectedly becomes a `Fault` with one of the session's statuses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from refkernels.frameworks.environments import Interpreter
+from refkernels.frameworks.transport import Array, Inline, SharedFolder
+
+WORKER = Path(__file__).parent / "remote" / "worker.py"
+EXIT_SECONDS = 3.0
+# A new interpreter for each managed environment, whatever other packages PYTHONPATH offers.
+UNSET = ("PYTHONPATH", "PYTHONHOME")
+OUT_OF_MEMORY = re.compile(
+    r"bad_alloc|out of memory|alloc(ate)?( memory)? failed|fail(ed)? to alloc", re.IGNORECASE
+)
+CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Fault(Exception):
+    """The worker did not answer; `status` and `reason` say why."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class WorkerProcess:
+    """A worker in `interpreter`, started with the variables of `environment` added to the user's.
+
+    Raises `Fault("not_installed", ...)` where the interpreter cannot be started at all.
+    """
+
+    def __init__(self, interpreter: Interpreter, environment: Mapping[str, str]) -> None:
+        import execnet
+
+        self._log: Path | None = None
+        self._arrays: Inline = SharedFolder() if interpreter.local else Inline()
+        self._group = execnet.Group()
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            spec = self._execnet_spec(interpreter, environment)
+            gateway = self._group.makegateway(spec)
+        except Exception as error:
+            told = self._log_tail() or str(error) or type(error).__name__
+            self._release()
+            raise Fault(
+                "not_installed", f"the interpreter {interpreter.python!r} does not start: {told}"
+            ) from error
+        # execnet keeps the Popen object to itself; its exit status is the only word on a crash.
+        self._process = getattr(getattr(gateway, "_io", None), "popen", None)
+        self._channel = gateway.remote_exec(WORKER.read_text(encoding="utf-8"))
+
+    @property
+    def pid(self) -> int | None:
+        alive = self._process is not None and self._process.poll() is None
+        return self._process.pid if alive and self._process else None
+
+    def run(
+        self, message: dict[str, Any], inputs: Mapping[str, Array], seconds: float
+    ) -> dict[str, Any]:
+        """`ask` with arrays; the reply's outputs are arrays.  Raises `TypeError` for a dtype."""
+        try:
+            message = {**message, "inputs": self._arrays.send(inputs)}
+        except OSError as error:
+            raise Fault("error", f"the inputs could not be handed over: {error}") from error
+        reply = self.ask(message, seconds)
+        if reply["status"] == "ok":
+            reply["outputs"] = self._arrays.receive(reply["outputs"])
+        return reply
+
+    def ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Send a request and wait for its answer; raise `Fault` when none comes."""
+        doing = "starting and importing" if message["do"] == "hello" else _doing(message)
+        if message["do"] == "hello":
+            message = {**message, "folder": self._arrays.path and str(self._arrays.path)}
+        try:
+            self._channel.send(message)
+            reply = self._channel.receive(timeout=seconds)
+        except self._channel.TimeoutError:
+            self.kill()
+            raise Fault("timeout", f"no answer within {seconds:g} s while {doing}") from None
+        except (EOFError, OSError) as error:
+            raise self._ended(doing) from error
+        except self._channel.RemoteError as error:
+            line = str(error).strip().splitlines()[-1]
+            raise Fault("error", f"the worker failed while {doing}: {line}") from error
+        return dict(reply)
+
+    def quit(self) -> None:
+        """Ask it to end, and kill it when it does not."""
+        with contextlib.suppress(EOFError, OSError):
+            self._channel.send({"do": "quit"})
+        self._release()
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+        self._release()
+
+    def _release(self) -> None:
+        self._group.terminate(timeout=EXIT_SECONDS)
+        if self._process is not None:
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+        self._arrays.close()
+        if self._log is not None:
+            with contextlib.suppress(OSError):
+                self._log.unlink()
+
+    def _ended(self, doing: str) -> Fault:
+        """The fault of a worker that went away without an answer."""
+        code = None
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(EXIT_SECONDS)
+        told = self._log_tail()
+        if OUT_OF_MEMORY.search(told):
+            return Fault("oom", f"out of memory while {doing}, which ended the process ({told})")
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name
+            hint = " (as the system does when memory runs out)" if name == "SIGKILL" else ""
+            said = f"; its last words: {told}" if told and name != "SIGKILL" else ""
+            return Fault("killed", f"the process was ended by {name}{hint} while {doing}{said}")
+        said = f" ({told})" if told else ""
+        status = "unknown exit status" if code is None else f"exit status {code}"
+        return Fault("killed", f"the process ended with {status} while {doing}{said}")
+
+    def _log_tail(self) -> str:
+        """The last line of the worker's standard error that says something."""
+        if self._log is None:
+            return ""
+        with contextlib.suppress(OSError):
+            text = self._log.read_text(encoding="utf-8", errors="replace")
+            lines = [CONTROL_SEQUENCE.sub("", line).strip() for line in text.splitlines()[-50:]]
+            lines = [line for line in lines if line]
+            told = [line for line in lines if OUT_OF_MEMORY.search(line)] or lines
+            return told[-1][:300] if told else ""
+        return ""
+
+    def _execnet_spec(self, interpreter: Interpreter, environment: Mapping[str, str]) -> Any:
+        import execnet
+
+        python = interpreter.python
+        if not (interpreter.local and "=" not in python):
+            spec = execnet.XSpec(python)
+            words = shlex.split(spec.python) if isinstance(spec.python, str) else ["python3"]
+        else:
+            spec = execnet.XSpec("popen")
+            words = [python]
+        spec.execmodel = spec.execmodel or "main_thread_only"
+        if os.name == "nt" and interpreter.local:
+            spec.env.update(environment)
+            spec.python = shlex.join(words)
+            return spec
+        # `env` sets the variables before the interpreter starts; execnet would set them after.
+        assigned = [f"{key}={value}" for key, value in environment.items()]
+        unset = UNSET if interpreter.source == "managed" else ()
+        options = [word for name in unset for word in ("-u", name)]
+        if assigned or options:
+            words = ["env", *options, *assigned, *words]
+        if interpreter.local:
+            descriptor, name = tempfile.mkstemp(prefix="refkernels-", suffix=".log")
+            os.close(descriptor)
+            self._log = Path(name)
+            words = ["/bin/sh", "-c", 'log=$0; exec "$@" 2>>"$log"', name, *words]
+        spec.python = shlex.join(words)
+        return spec
+
+
+def _doing(message: Mapping[str, Any]) -> str:
+    return f"running {message['op']} {message['direction']} on {message['device']}"

@@ -1,0 +1,110 @@
+"""MindSpore 2.x, PyNative mode."""
+
+import mindspore as ms
+import numpy as np
+from mindspore import ops
+
+FLAGS = {
+    "runtime_num_threads": (
+        lambda: ms.get_context("runtime_num_threads"),
+        lambda v: ms.set_context(runtime_num_threads=int(v)),
+    ),
+    "deterministic": (
+        lambda: ms.get_context("deterministic"),
+        lambda v: ms.set_context(deterministic=v.upper()),
+    ),
+}
+TARGETS = {"cpu": "CPU", "gpu": "GPU", "ascend": "Ascend"}
+
+
+def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
+    """ops.LayerNorm always takes both affine parameters, and begin axes counted from the left.
+
+    Its third output is the variance, not rstd, so of the statistics only the mean is given.
+    """
+    shape = tuple(x.shape[-1:] if normalized_shape is None else normalized_shape)
+    begin = len(x.shape) - len(shape)
+    weight = ops.ones(shape, x.dtype) if weight is None else weight
+    bias = ops.zeros(shape, x.dtype) if bias is None else bias
+    y, mean, _ = ops.LayerNorm(begin, begin, eps)(x, weight, bias)
+    return {"y": y, "mean": mean.reshape(x.shape[:begin])}
+
+
+OPS = {
+    "matmul": ("c", lambda a, b: ops.matmul(a, b)),
+    "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
+    "layernorm": ("y", layernorm),
+    "sin": ("y", lambda x: ops.sin(x)),
+    "cos": ("y", lambda x: ops.cos(x)),
+    "tan": ("y", lambda x: ops.tan(x)),
+}
+
+
+def version():
+    return ms.__version__
+
+
+def devices():
+    found = [("cpu", "")]
+    for kind in ("gpu", "ascend"):
+        target = TARGETS[kind]
+        if ms.hal.is_available(target):
+            for index in range(ms.hal.device_count(target)):
+                found.append(("%s:%d" % (kind, index), ms.hal.get_device_name(index, target)))
+    return found
+
+
+def information():
+    return {"threads": ms.get_context("runtime_num_threads"), "blas": "oneDNN"}
+
+
+def unsupported(op, direction, dtype, device):
+    if device == "cpu" and dtype == "bfloat16":
+        return "MindSpore has no bfloat16 kernels for %s on a CPU" % op
+    return None
+
+
+def select(device):
+    kind, _, index = device.partition(":")
+    if ms.get_context("device_target") != TARGETS[kind]:
+        ms.set_device(TARGETS[kind], int(index or 0))
+
+
+def tensor(array, dtype, device):
+    select(device)
+    if dtype == "bfloat16":
+        # Every bfloat16 is a float32 whose low half is zero.
+        wide = (array.astype(np.uint32) << 16).view(np.float32)
+        return ms.Tensor(wide).astype(ms.bfloat16)
+    return ms.Tensor(array)
+
+
+def array(tensor):
+    if tensor.dtype == ms.bfloat16:
+        wide = np.ascontiguousarray(tensor.astype(ms.float32).asnumpy())
+        return "bfloat16", (wide.view(np.uint32) >> 16).astype(np.uint16).reshape(wide.shape)
+    return str(tensor.dtype).lower(), np.asarray(tensor.asnumpy())
+
+
+def forward(op, inputs, params):
+    name, function = OPS[op]
+    outputs = function(**inputs, **params)
+    return outputs if isinstance(outputs, dict) else {name: outputs}
+
+
+def backward(op, inputs, cotangent, params):
+    names = list(inputs)
+    main, function = OPS[op]
+
+    def output(*values):
+        outputs = function(**dict(zip(names, values)), **params)
+        return outputs[main] if isinstance(outputs, dict) else outputs
+
+    gradient = ops.GradOperation(get_all=True, sens_param=True)(output)
+    gradients = gradient(*inputs.values(), cotangent)
+    return {"d" + name: value for name, value in zip(names, gradients)}
+
+
+def synchronize(device):
+    # Ops are asynchronous even on a CPU: an op's exception is raised here, not where it was called.
+    ms.runtime.synchronize()

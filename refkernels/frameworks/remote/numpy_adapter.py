@@ -1,0 +1,89 @@
+"""NumPy: forward only, in the working precision of the inputs."""
+
+import contextlib
+import io
+
+import numpy as np
+
+FLAGS = {}
+
+
+def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
+    """Two passes in x's dtype: (x - mean) * rstd * weight + bias over the last axes."""
+    if normalized_shape is None:
+        normalized_shape = x.shape[-1:]
+    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    mean = x.mean(axis=axes, keepdims=True, dtype=x.dtype)
+    centred = x - mean
+    variance = np.mean(centred * centred, axis=axes, keepdims=True, dtype=x.dtype)
+    rstd = x.dtype.type(1) / np.sqrt(variance + x.dtype.type(eps))
+    y = centred * rstd
+    y = y if weight is None else y * weight
+    y = y if bias is None else y + bias
+    leading = x.shape[: axes[0]]
+    return {"y": y, "mean": mean.reshape(leading), "rstd": rstd.reshape(leading)}
+
+
+def linear(x, weight, bias=None):
+    y = np.matmul(x, weight.T)
+    return y if bias is None else y + bias
+
+
+OPS = {
+    "matmul": ("c", lambda a, b: np.matmul(a, b)),
+    "linear": ("y", linear),
+    "layernorm": ("y", layernorm),
+    "sin": ("y", lambda x: np.sin(x)),
+    "cos": ("y", lambda x: np.cos(x)),
+    "tan": ("y", lambda x: np.tan(x)),
+}
+
+
+def version():
+    return np.__version__
+
+
+def devices():
+    return [("cpu", "")]
+
+
+def information():
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        np.show_config()
+    text = " ".join(printed.getvalue().lower().split())
+    for name in ("openblas", "mkl", "accelerate", "blis"):
+        if name in text:
+            return {"blas": name}
+    return {"blas": ""}
+
+
+def unsupported(op, direction, dtype, device):
+    if direction == "backward":
+        return "NumPy has no automatic differentiation"
+    if dtype == "bfloat16":
+        return "NumPy has no bfloat16"
+    return None
+
+
+def tensor(array, dtype, device):
+    return array
+
+
+def array(tensor):
+    return str(tensor.dtype), np.asarray(tensor)
+
+
+def forward(op, inputs, params):
+    name, function = OPS[op]
+    with np.errstate(all="ignore"):
+        outputs = function(**inputs, **params)
+    return outputs if isinstance(outputs, dict) else {name: outputs}
+
+
+def backward(op, inputs, cotangent, params):
+    raise NotImplementedError("NumPy has no automatic differentiation")
+
+
+def synchronize(device):
+    pass

@@ -1,0 +1,99 @@
+"""OneFlow 0.9 (its eager mode)."""
+
+import os
+
+import numpy as np
+import oneflow as flow
+import oneflow.nn.functional as F
+
+FLAGS = {
+    "num_threads": (None, lambda v: flow.set_num_threads(int(v))),
+}
+CPU_DTYPES = ("float32", "float64")
+
+
+def matmul(a, b):
+    if len(a.shape) == 1 and len(b.shape) == 1:
+        raise NotImplementedError("oneflow.matmul takes no two vectors")
+    return flow.matmul(a, b)
+
+
+def linear(x, weight, bias=None):
+    if len(x.shape) < 2:
+        raise NotImplementedError("oneflow's linear takes no single vector")
+    return F.linear(x, weight, bias)
+
+
+def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
+    """A normalized_shape equal to x's whole shape is rejected: add a leading axis of 1."""
+    shape = tuple(x.shape[-1:] if normalized_shape is None else normalized_shape)
+    if len(shape) < len(x.shape):
+        return F.layer_norm(x, shape, weight, bias, eps)
+    return F.layer_norm(x.reshape(1, *x.shape), shape, weight, bias, eps).reshape(*x.shape)
+
+
+OPS = {
+    "matmul": ("c", matmul),
+    "linear": ("y", linear),
+    "layernorm": ("y", layernorm),
+    "sin": ("y", lambda x: flow.sin(x)),
+    "cos": ("y", lambda x: flow.cos(x)),
+    "tan": ("y", lambda x: flow.tan(x)),
+}
+
+
+def version():
+    return flow.__version__
+
+
+def devices():
+    found = [("cpu", "")]
+    if flow.cuda.is_available():
+        for index in range(flow.cuda.device_count()):
+            found.append(("cuda:%d" % index, ""))
+    return found
+
+
+def information():
+    # The OpenBLAS inside the wheel is static and takes newer CPUs for a Prescott unless told.
+    core = os.environ.get("OPENBLAS_CORETYPE")
+    return {"blas": "OpenBLAS, static" + (", core type %s" % core if core else "")}
+
+
+def unsupported(op, direction, dtype, device):
+    if device == "cpu" and dtype not in CPU_DTYPES:
+        return "OneFlow has no %s kernels for %s on a CPU" % (dtype, op)
+    return None
+
+
+def tensor(array, dtype, device):
+    if dtype == "bfloat16":
+        # Every bfloat16 is a float32 whose low half is zero.
+        wide = (array.astype(np.uint32) << 16).view(np.float32)
+        return flow.from_numpy(wide).to(device=device, dtype=flow.bfloat16)
+    return flow.from_numpy(array).to(device)
+
+
+def array(tensor):
+    if tensor.dtype == flow.bfloat16:
+        wide = np.ascontiguousarray(tensor.to("cpu").to(flow.float32).numpy())
+        return "bfloat16", (wide.view(np.uint32) >> 16).astype(np.uint16).reshape(wide.shape)
+    return str(tensor.dtype).replace("oneflow.", ""), np.asarray(tensor.detach().to("cpu").numpy())
+
+
+def forward(op, inputs, params):
+    name, function = OPS[op]
+    with flow.no_grad():
+        return {name: function(**inputs, **params)}
+
+
+def backward(op, inputs, cotangent, params):
+    leaves = {name: value.detach().requires_grad_() for name, value in inputs.items()}
+    output = OPS[op][1](**leaves, **params)
+    gradients = flow.autograd.grad(output, list(leaves.values()), cotangent)
+    return {"d" + name: gradient for name, gradient in zip(leaves, gradients)}
+
+
+def synchronize(device):
+    # Ops are queued even on a CPU, and there is no public call that waits for them on every device.
+    flow._oneflow_internal.eager.Sync()

@@ -1,0 +1,112 @@
+"""PaddlePaddle 2.6 and newer."""
+
+import json
+import os
+
+import numpy as np
+import paddle
+import paddle.nn.functional as F
+
+
+def flag(name):
+    return (
+        lambda: paddle.get_flags([name])[name],
+        lambda value: paddle.set_flags({name: json.loads(value.lower())}),
+    )
+
+
+FLAGS = {
+    "use_onednn": flag("FLAGS_use_onednn"),
+    "paddle_num_threads": flag("FLAGS_paddle_num_threads"),
+    "cudnn_deterministic": flag("FLAGS_cudnn_deterministic"),
+    "embedding_deterministic": flag("FLAGS_embedding_deterministic"),
+}
+CPU_DTYPES = ("float32", "float64")
+
+
+def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
+    """The affine parameters are vectors; normalized_shape must be shorter than x's shape."""
+    shape = list(x.shape[-1:] if normalized_shape is None else normalized_shape)
+    weight = None if weight is None else weight.flatten()
+    bias = None if bias is None else bias.flatten()
+    if len(shape) < len(x.shape):
+        return F.layer_norm(x, shape, weight, bias, eps)
+    whole = list(x.shape)
+    return F.layer_norm(x.reshape([1, *whole]), shape, weight, bias, eps).reshape(whole)
+
+
+OPS = {
+    "matmul": ("c", lambda a, b: paddle.matmul(a, b)),
+    # Paddle's weight is (in, out), refkernels' is (out, in).
+    "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight.t(), bias)),
+    "layernorm": ("y", layernorm),
+    "sin": ("y", lambda x: paddle.sin(x)),
+    "cos": ("y", lambda x: paddle.cos(x)),
+    "tan": ("y", lambda x: paddle.tan(x)),
+}
+
+
+def version():
+    return paddle.__version__
+
+
+def devices():
+    found = [("cpu", "")]
+    listed = set(paddle.device.get_available_device() or [])
+    listed.update(paddle.device.get_available_custom_device() or [])
+    for name in sorted(listed - {"cpu"}):
+        found.append((name if ":" in name else name + ":0", ""))
+    return found
+
+
+def information():
+    # Importing paddle sets OMP_NUM_THREADS=1 unless the user has set it.
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    blas = "MKL" if str(paddle.version.mkl()).upper() == "ON" else "OpenBLAS"
+    return {"threads": int(threads) if threads.isdigit() else None, "blas": blas}
+
+
+def unsupported(op, direction, dtype, device):
+    if device == "cpu" and dtype not in CPU_DTYPES:
+        return "PaddlePaddle has no %s kernels for %s on a CPU" % (dtype, op)
+    return None
+
+
+def place(device):
+    return device if ":" in device or device == "cpu" else device + ":0"
+
+
+def tensor(array, dtype, device):
+    paddle.set_device(place(device))
+    # to_tensor takes uint16 for bfloat16 bits.
+    if dtype == "bfloat16":
+        wide = (array.astype(np.uint32) << 16).view(np.float32)
+        return paddle.to_tensor(wide).astype("bfloat16")
+    return paddle.to_tensor(array)
+
+
+def array(tensor):
+    name = str(tensor.dtype).replace("paddle.", "")
+    if name == "bfloat16":
+        wide = np.ascontiguousarray(tensor.astype("float32").numpy())
+        return name, (wide.view(np.uint32) >> 16).astype(np.uint16).reshape(wide.shape)
+    return name, np.asarray(tensor.numpy())
+
+
+def forward(op, inputs, params):
+    name, function = OPS[op]
+    with paddle.no_grad():
+        return {name: function(**inputs, **params)}
+
+
+def backward(op, inputs, cotangent, params):
+    for value in inputs.values():
+        value.stop_gradient = False
+    output = OPS[op][1](**inputs, **params)
+    gradients = paddle.grad(output, list(inputs.values()), cotangent)
+    return {"d" + name: gradient for name, gradient in zip(inputs, gradients)}
+
+
+def synchronize(device):
+    if device != "cpu":
+        paddle.device.synchronize(place(device))

@@ -1,0 +1,125 @@
+"""PyTorch 1.9 and newer."""
+
+import importlib.util
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+if importlib.util.find_spec("torch_npu") is not None:
+    import torch_npu  # noqa: F401  (importing it is what adds the npu device)
+
+
+def truth(text):
+    if text.lower() not in ("1", "0", "true", "false", "on", "off", "yes", "no"):
+        raise ValueError("%r is neither true nor false" % text)
+    return text.lower() in ("1", "true", "on", "yes")
+
+
+FLAGS = {
+    "num_threads": (lambda: torch.get_num_threads(), lambda v: torch.set_num_threads(int(v))),
+    "num_interop_threads": (
+        lambda: torch.get_num_interop_threads(),
+        lambda v: torch.set_num_interop_threads(int(v)),
+    ),
+    "float32_matmul_precision": (
+        lambda: torch.get_float32_matmul_precision(),
+        lambda v: torch.set_float32_matmul_precision(v),
+    ),
+    "allow_tf32": (
+        lambda: torch.backends.cuda.matmul.allow_tf32,
+        lambda v: setattr(torch.backends.cuda.matmul, "allow_tf32", truth(v)),
+    ),
+    "deterministic_algorithms": (
+        lambda: torch.are_deterministic_algorithms_enabled(),
+        lambda v: torch.use_deterministic_algorithms(truth(v)),
+    ),
+    "mkldnn": (
+        lambda: torch._C._get_mkldnn_enabled(),
+        lambda v: torch.backends.mkldnn.set_flags(truth(v)),
+    ),
+    "flush_denormal": (None, lambda v: torch.set_flush_denormal(truth(v))),
+}
+
+
+def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
+    """F.layer_norm's own kernel, asked for its statistics too; those in the rows' shape."""
+    shape = tuple(x.shape[-1:] if normalized_shape is None else normalized_shape)
+    y, mean, rstd = torch.native_layer_norm(x, shape, weight, bias, eps)
+    leading = x.shape[: x.ndim - len(shape)]
+    return {"y": y, "mean": mean.reshape(leading), "rstd": rstd.reshape(leading)}
+
+
+OPS = {
+    "matmul": ("c", lambda a, b: torch.matmul(a, b)),
+    "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight, bias)),
+    "layernorm": ("y", layernorm),
+    "sin": ("y", lambda x: torch.sin(x)),
+    "cos": ("y", lambda x: torch.cos(x)),
+    "tan": ("y", lambda x: torch.tan(x)),
+}
+
+
+def version():
+    return torch.__version__
+
+
+def devices():
+    found = [("cpu", "")]
+    for kind in ("cuda", "xpu", "npu"):
+        module = getattr(torch, kind, None)
+        if module is not None and module.is_available():
+            for index in range(module.device_count()):
+                found.append(("%s:%d" % (kind, index), module.get_device_name(index)))
+    mps = getattr(torch.backends, "mps", None)
+    if mps is not None and mps.is_available():
+        found.append(("mps:0", ""))
+    return found
+
+
+def information():
+    lines = [line.strip(" -") for line in torch.__config__.show().splitlines()]
+    signs = ("MKL", "Math Kernel", "OpenBLAS", "BLAS_INFO", "CPU capability")
+    told = [line for line in lines if any(sign in line for sign in signs) and len(line) < 200]
+    return {"threads": torch.get_num_threads(), "blas": "; ".join(told)}
+
+
+def unsupported(op, direction, dtype, device):
+    if device.startswith("mps") and dtype == "float64":
+        return "PyTorch's mps device has no float64"
+    return None
+
+
+def tensor(array, dtype, device):
+    if dtype == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16).to(device)
+    return torch.from_numpy(array).to(device)
+
+
+def array(tensor):
+    tensor = tensor.detach().to("cpu")
+    if tensor.dtype == torch.bfloat16:
+        return "bfloat16", tensor.contiguous().view(torch.int16).numpy().view(np.uint16)
+    return str(tensor.dtype).replace("torch.", ""), tensor.numpy()
+
+
+def forward(op, inputs, params):
+    name, function = OPS[op]
+    with torch.no_grad():
+        outputs = function(**inputs, **params)
+    return outputs if isinstance(outputs, dict) else {name: outputs}
+
+
+def backward(op, inputs, cotangent, params):
+    leaves = {name: value.detach().requires_grad_() for name, value in inputs.items()}
+    name, function = OPS[op]
+    outputs = function(**leaves, **params)
+    output = outputs[name] if isinstance(outputs, dict) else outputs
+    gradients = torch.autograd.grad(output, list(leaves.values()), cotangent)
+    return {"d" + name: gradient for name, gradient in zip(leaves, gradients)}
+
+
+def synchronize(device):
+    module = getattr(torch, device.partition(":")[0], None)
+    if device != "cpu" and module is not None:
+        module.synchronize()

@@ -1,0 +1,363 @@
+"""The other side of a session: serves one request at a time in the framework's interpreter.
+
+The host sends this file's source through execnet, then a "hello" with the adapter's source.  It
+needs the standard library and NumPy only (Python 3.8, NumPy 1.20).  Requests and replies are dicts;
+every reply has a "status" and, where that is not "ok", a "reason" of one sentence.
+
+Arrays travel as ``(dtype name, shape, where, ...)``: where is "inline" with the bytes, or "mapped"
+with a file and an offset.  bfloat16 travels as its uint16 bits.  The host owns the folder of the
+mapped files and removes it whatever happens here.
+
+An adapter is a module with these names (see numpy_adapter.py for the smallest):
+
+OPS            {op: (name of the main output, function of the inputs and params)}; the function
+               returns the main output, or a dict of outputs that starts with it
+FLAGS          {key: (getter or None, setter of a str or None)}, framework switches for --set; the
+               keys must be literals, for the host reads them without running the file
+version()      the framework's version
+devices()      [(name, description)], "cpu" first, and every device the framework reports
+information()  {"threads": int or None, "blas": str, ...}: what else the record should say
+unsupported(op, direction, dtype, device)  a reason, or None where it may be tried
+tensor(array, dtype, device)   the framework's tensor; may alias `array`, which is nobody else's
+array(tensor)                  (dtype name, NumPy array in host memory)
+forward(op, inputs, params), backward(op, inputs, cotangent, params)   dicts of tensors
+synchronize(device)            wait until the device has finished
+"""
+
+import mmap
+import os
+import platform
+import re
+import signal
+import sys
+import time
+import traceback
+import types
+
+import numpy as np
+
+ALIGNMENT = 64
+OUT_OF_MEMORY = re.compile(
+    r"out of memory|out_of_memory|bad_alloc|resourceexhausted|(not enough|insufficient) memory"
+    r"|memory not enough|(can't|cannot|fail(ed)? to) alloc|alloc(ate)?( memory)? failed",
+    re.IGNORECASE,
+)
+UNSUPPORTED = re.compile(r"not implemented for|kernel.* is not registered|op_kernel_not_found")
+
+
+class Fault(Exception):
+    """A reply that is not ok."""
+
+    def __init__(self, status, reason):
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+def one_line(error):
+    """Type and first line of an exception: 'ValueError: operands could not be broadcast'."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line and set(line) - set("-=~*# ")]
+    return type(error).__name__ + (": " + lines[0][:300] if lines else "")
+
+
+def classify(error, doing):
+    """The Fault that an exception of the framework stands for."""
+    if isinstance(error, Fault):
+        return error
+    if isinstance(error, MemoryError) or OUT_OF_MEMORY.search(str(error)):
+        return Fault("oom", "out of memory while %s (%s)" % (doing, one_line(error)))
+    if isinstance(error, NotImplementedError) or UNSUPPORTED.search(str(error)):
+        return Fault("unsupported", "%s is not supported (%s)" % (doing, one_line(error)))
+    return Fault("error", "%s raised %s" % (doing, one_line(error)))
+
+
+def aligned_copy(array):
+    """A writable C-contiguous copy on a 64-byte boundary, as frameworks allocate their own.
+
+    BLAS kernels may round differently by alignment, so it must not depend on the way of travel.
+    """
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def bits_dtype(name):
+    return np.dtype("uint16" if name == "bfloat16" else name)
+
+
+class Arrays:
+    """Arrays from and to the host: small ones inline, large ones in mapped files."""
+
+    def __init__(self, folder, inline_bytes):
+        self.folder = folder
+        self.inline_bytes = inline_bytes
+        self.count = 0
+
+    def receive(self, message):
+        dtype, shape, where, content = message[:4]
+        count = int(np.prod(shape, dtype=np.int64))
+        if where == "inline":
+            return dtype, aligned_copy(np.frombuffer(content, bits_dtype(dtype)).reshape(shape))
+        with open(content, "rb") as file:
+            # Private pages: the framework may write to its tensor, the host's copy stays as it is.
+            view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        offset = message[4]
+        return dtype, np.frombuffer(view, bits_dtype(dtype), count, offset).reshape(shape)
+
+    def send(self, outputs):
+        """{name: (dtype name, array)} as messages; one file holds all the large ones."""
+        size, messages, large = 0, {}, []
+        for name, (dtype, array) in outputs.items():
+            array = np.asarray(array, bits_dtype(dtype), order="C")
+            shape = tuple(int(n) for n in array.shape)
+            if self.folder is None or array.nbytes <= self.inline_bytes:
+                messages[name] = (dtype, shape, "inline", array.tobytes())
+            else:
+                large.append((name, dtype, shape, array, size))
+                size += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+        if large:
+            path = self._file(size)
+            for name, dtype, shape, array, offset in large:
+                if path is None:
+                    messages[name] = (dtype, shape, "inline", array.tobytes())
+                else:
+                    target = np.memmap(path, array.dtype, "r+", offset, array.shape)
+                    target[...] = array
+                    messages[name] = (dtype, shape, "mapped", path, offset)
+        return messages
+
+    def _file(self, size):
+        """A new file with `size` bytes reserved, or None where the folder has no room.
+
+        Writing to a mapping without reserved space would end the process with SIGBUS.
+        """
+        path = os.path.join(self.folder, "out-%d" % self.count)
+        self.count += 1
+        with open(path, "wb") as file:
+            try:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, size)
+                else:
+                    file.truncate(size)
+            except OSError:
+                os.unlink(path)
+                return None
+        return path
+
+
+def loaded_libraries():
+    """BLAS and OpenMP libraries that the process has mapped (Linux), with their thread counts."""
+    import ctypes
+
+    getters = {
+        "libgomp": "omp_get_max_threads",
+        "libiomp": "omp_get_max_threads",
+        "libomp": "omp_get_max_threads",
+        "openblas": "openblas_get_num_threads",
+        "libmkl_rt": "MKL_Get_Max_Threads",
+    }
+    try:
+        with open("/proc/self/maps") as maps:
+            paths = sorted({line.split(None, 5)[5].strip() for line in maps if "/" in line})
+    except OSError:
+        return {}
+    found = {}
+    for path in paths:
+        name = os.path.basename(path)
+        for sign, getter in getters.items():
+            if sign in name:
+                try:
+                    library = ctypes.CDLL(path)
+                    for symbol in (getter, getter + "64_", "scipy_" + getter + "64_"):
+                        if hasattr(library, symbol):
+                            found[name] = int(getattr(library, symbol)())
+                            break
+                except OSError:
+                    continue
+    return found
+
+
+def cpu_name():
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith(("model name", "Hardware")):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def usable_cpus():
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Worker:
+    """One adapter, loaded, and the requests it serves."""
+
+    def __init__(self):
+        self.adapter = None
+        self.arrays = None
+
+    def hello(self, message):
+        self.arrays = Arrays(message["folder"], message["inline_bytes"])
+        adapter = types.ModuleType("refkernels_adapter")
+        code = compile(message["source"], message["file"], "exec")
+        try:
+            exec(code, adapter.__dict__)
+        except MemoryError as error:
+            raise classify(error, "importing the framework") from error
+        except (Exception, SystemExit) as error:
+            traceback.print_exc()
+            raise Fault(
+                "import_error", "importing the framework raised " + one_line(error)
+            ) from error
+        self.adapter = adapter
+        for key, value in message["flags"].items():
+            self.set_flag(key, value)
+        return self.describe(message["dtypes"])
+
+    def set_flag(self, key, value):
+        setter = self.adapter.FLAGS[key][1]
+        if setter is None:
+            raise Fault("error", "the flag %s can be read but not set" % key)
+        try:
+            setter(value)
+        except Exception as error:
+            reason = "setting %s=%s raised %s" % (key, value, one_line(error))
+            raise Fault("error", reason) from error
+
+    def describe(self, dtypes):
+        adapter = self.adapter
+        devices = adapter.devices()
+        names = [name for name, _ in devices]
+        libraries = loaded_libraries()
+        information = dict(adapter.information())
+        blas = information.pop("blas", None) or ", ".join(sorted(libraries))
+        threads = information.pop("threads", None)
+        flags = {}
+        for key, (getter, _) in adapter.FLAGS.items():
+            if getter is None:
+                continue
+            try:
+                flags[key] = str(getter())
+            except Exception:
+                continue  # a switch that this build of the framework does not have
+        environment = {
+            "version": str(adapter.version()),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "platform": platform.platform(),
+            "cpu": cpu_name(),
+            "cpus": usable_cpus(),
+            "executable": sys.executable,
+            "devices": ["%s (%s)" % pair if pair[1] else pair[0] for pair in devices],
+            "threads": threads if threads is not None else max(libraries.values(), default=None),
+            "thread_pools": libraries,
+            "flags": flags,
+            "blas": blas,
+        }
+        environment.update(information)
+        return {
+            "version": environment["version"],
+            "devices": names,
+            "ops": list(adapter.OPS),
+            "environment": environment,
+            "capabilities": self.capabilities(names, dtypes),
+        }
+
+    def capabilities(self, devices, dtypes):
+        """{device: {op: {direction: {dtype: None, or why not}}}}."""
+        return {
+            device: {
+                op: {
+                    direction: {
+                        dtype: self.why_not(op, direction, dtype, device) for dtype in dtypes
+                    }
+                    for direction in ("forward", "backward")
+                }
+                for op in self.adapter.OPS
+            }
+            for device in devices
+        }
+
+    def why_not(self, op, direction, dtype, device):
+        if op not in self.adapter.OPS:
+            return "the adapter has no op named %s" % op
+        reason = self.adapter.unsupported(op, direction, dtype, device)
+        return None if reason is None else str(reason)
+
+    def run(self, message):
+        adapter, op, direction = self.adapter, message["op"], message["direction"]
+        device = message["device"]
+        received = {name: self.arrays.receive(value) for name, value in message["inputs"].items()}
+        for dtype in sorted({dtype for dtype, _ in received.values()}):
+            reason = self.why_not(op, direction, dtype, device)
+            if reason is not None:
+                raise Fault("unsupported", reason)
+        if device not in [name for name, _ in adapter.devices()]:
+            raise Fault("unsupported", "the framework reports no device named %s here" % device)
+        doing = "%s %s on %s" % (op, direction, device)
+        try:
+            inputs = {n: adapter.tensor(a, dtype, device) for n, (dtype, a) in received.items()}
+            seconds, outputs = self.compute(op, direction, inputs, message["params"], device)
+            arrays = {name: adapter.array(tensor) for name, tensor in outputs.items()}
+        except Exception as error:
+            traceback.print_exc()
+            raise classify(error, doing) from error
+        return {"seconds": seconds, "outputs": self.arrays.send(arrays)}
+
+    def compute(self, op, direction, inputs, params, device):
+        adapter = self.adapter
+        cotangent = None
+        if direction == "backward":
+            name = "d" + adapter.OPS[op][0]
+            if name not in inputs:
+                raise Fault("error", "%s backward needs an input named %s" % (op, name))
+            cotangent = inputs.pop(name)
+        adapter.synchronize(device)
+        start = time.perf_counter()
+        if direction == "backward":
+            outputs = adapter.backward(op, inputs, cotangent, params)
+        else:
+            outputs = adapter.forward(op, inputs, params)
+        adapter.synchronize(device)
+        return time.perf_counter() - start, outputs
+
+    def answer(self, message):
+        try:
+            reply = {"hello": self.hello, "run": self.run}[message["do"]](message)
+            reply.update(status="ok", reason=None)
+        except Fault as fault:
+            reply = {"status": fault.status, "reason": fault.reason}
+        except Exception as error:
+            traceback.print_exc()
+            reply = {"status": "error", "reason": "the worker raised " + one_line(error)}
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        return reply
+
+
+def serve(channel):
+    """Answer until the host says quit or goes away."""
+    if hasattr(signal, "SIGINT"):
+        # Ctrl-C in the host's terminal reaches the whole process group; the host decides.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    worker = Worker()
+    while True:
+        try:
+            message = channel.receive()
+        except EOFError:
+            return
+        if message["do"] == "quit":
+            return
+        channel.send(worker.answer(message))
+
+
+if __name__ == "__channelexec__":
+    serve(channel)  # noqa: F821
