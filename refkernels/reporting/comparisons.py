@@ -1,0 +1,172 @@
+"""Who agrees with whom, bit for bit, and whose bits stay the same: agreement and invariance."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from refkernels.reporting.reading import Record
+from refkernels.reporting.scores import falling, largest
+from refkernels.reporting.study import Study, as_number
+from refkernels.reporting.vocabulary import PROPERTIES, rank_of_dtype
+
+
+@dataclass
+class Pair:
+    """Two frameworks on one op and format, over all cases and outputs."""
+
+    equal: int = 0
+    elements: int = 0
+    difference: float | None = None
+    distance: float | None = None
+
+    def add(self, record: Record) -> None:
+        """Add one agreement record."""
+        self.equal += int(as_number(record.get("equal_bits")) or 0)
+        self.elements += int(as_number(record.get("elements")) or 0)
+        difference = as_number(record.get("max_abs_difference"))
+        self.difference = largest((self.difference, difference))
+        self.distance = largest((self.distance, as_number(record.get("max_ulp_distance"))))
+
+    @property
+    def share(self) -> float:
+        """Share of equal bits, 0 where nothing was compared."""
+        return self.equal / self.elements if self.elements else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """The framework x framework matrix of one op, pass, format and device."""
+
+    op: str
+    direction: str
+    dtype: str
+    device: str
+    names: list[str]
+    pairs: dict[tuple[str, str], Pair]
+
+    @property
+    def title(self) -> str:
+        """`layernorm backward float32`."""
+        device = f" on {self.device}" if self.device not in ("", "cpu") else ""
+        return f"{self.op} {self.direction} {self.dtype}{device}"
+
+    def pair(self, a: str, b: str) -> Pair | None:
+        """The pair in either order."""
+        return self.pairs.get((a, b)) or self.pairs.get((b, a))
+
+    @property
+    def share(self) -> float:
+        """Share of equal bits over all pairs."""
+        elements = sum(pair.elements for pair in self.pairs.values())
+        return sum(pair.equal for pair in self.pairs.values()) / elements if elements else 0.0
+
+    @property
+    def identical(self) -> list[tuple[str, ...]]:
+        """Groups of two or more frameworks whose bits are all equal, largest group first."""
+        groups: list[list[str]] = []
+        for name in self.names:
+            for group in groups:
+                pairs = [self.pair(name, other) for other in group]
+                if all(one and one.elements and one.equal == one.elements for one in pairs):
+                    group.append(name)
+                    break
+            else:
+                groups.append([name])
+        alike = [tuple(group) for group in groups if len(group) > 1]
+        return sorted(alike, key=lambda group: (-len(group), group))
+
+
+def agreements(study: Study) -> list[Agreement]:
+    """One matrix per op, pass, format and device; those that agree least come first."""
+    groups: dict[tuple[str, ...], dict[tuple[str, str], Pair]] = defaultdict(dict)
+    for record in study.agreements:
+        place = (record["op"], record["direction"], record["dtype"])
+        pairs = groups[(*place, str(record.get("device") or ""))]
+        a, b = sorted((record["a"], record["b"]))
+        pairs.setdefault((a, b), Pair()).add(record)
+    found = [
+        Agreement(*place, names=sorted({name for pair in pairs for name in pair}), pairs=pairs)
+        for place, pairs in groups.items()
+    ]
+    return sorted(
+        found, key=lambda one: (one.share, one.op, one.direction, rank_of_dtype(one.dtype))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SeedCase:
+    """One published case: how far each pair of frameworks is apart, in absolute value."""
+
+    case: str
+    output: str
+    dtype: str
+    rows: list[tuple[str, str, Pair]]
+
+
+def seed_cases(study: Study, op: str = "linear") -> list[SeedCase]:
+    """The cases of `op` whose regime or name says that they come from a published thread."""
+    groups: dict[tuple[str, str, str], dict[tuple[str, str], Pair]] = defaultdict(dict)
+    for record in study.agreements:
+        case = str(record.get("case") or "")
+        if record["op"] == op and record["direction"] == "forward" and "seed" in case.lower():
+            a, b = sorted((record["a"], record["b"]))
+            pairs = groups[case, record["output"], record["dtype"]]
+            pairs.setdefault((a, b), Pair()).add(record)
+    found = []
+    for (case, output, dtype), pairs in groups.items():
+        rows = [(a, b, pair) for (a, b), pair in pairs.items()]
+        rows.sort(key=lambda row: (-falling(row[2].difference), row[0], row[1]))
+        found.append(SeedCase(case, output, dtype, rows))
+    return sorted(found, key=lambda one: (rank_of_dtype(one.dtype), one.case, one.output))
+
+
+@dataclass
+class Held:
+    """One property of one op for one subject, over all records."""
+
+    checked: int = 0
+    broken: int = 0
+    different: int = 0
+    elements: int = 0
+    note: str = ""
+
+    def add(self, record: Record) -> None:
+        """Add one invariance record with status ok."""
+        self.checked += 1
+        if record.get("holds") is False:
+            self.broken += 1
+            self.different += int(as_number(record.get("different")) or 0)
+            self.elements += int(as_number(record.get("elements")) or 0)
+            place = f"{record['direction']} {record['dtype']}, {record.get('case')}"
+            detail = str(record.get("detail") or "")
+            self.note = self.note or f"{place}: {detail}".rstrip(": ")
+
+
+@dataclass(frozen=True, eq=False)
+class Invariance:
+    """One op: property x subject."""
+
+    op: str
+    rows: list[tuple[str, str, dict[str, Held]]]  # property, meaning, per subject
+
+    @property
+    def broken(self) -> int:
+        """How many checks failed."""
+        return sum(held.broken for _, _, cells in self.rows for held in cells.values())
+
+
+def invariances(study: Study) -> list[Invariance]:
+    """One table per op; the op with most broken checks first."""
+    groups: dict[str, dict[str, dict[str, Held]]] = defaultdict(lambda: defaultdict(dict))
+    for subject, record in study.invariances:
+        if (record.get("status") or "ok") == "ok":
+            cells = groups[record["op"]][record["property"]]
+            cells.setdefault(subject, Held()).add(record)
+    known = list(PROPERTIES)
+    found = []
+    for op, properties in groups.items():
+        order = sorted(properties, key=lambda p: (known.index(p) if p in known else 99, p))
+        rows = [(name, PROPERTIES.get(name, name), properties[name]) for name in order]
+        found.append(Invariance(op, rows))
+    return sorted(found, key=lambda one: (-one.broken, one.op))

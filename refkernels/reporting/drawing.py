@@ -1,0 +1,162 @@
+"""How plots look and how they become files: one palette, explicit figures, reproducible bytes.
+
+Colours are those of Okabe and Ito (2008), darkened where they would be faint on paper; every
+subject also has its own marker. In the HTML page the same SVG takes the page's colours, light or
+dark, because each colour below stands for one CSS variable.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+INK, MUTED, GRID, PAPER, LIMIT = "#1b1d22", "#5d626c", "#e3e5e9", "#fffffe", "#b3261e"
+SERIES = (
+    "#0072b2", "#d55e00", "#008a64", "#b4508a", "#8f6f00", "#4b5563", "#6a4fb3", "#7a4a2b",
+)  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+VARIABLES = {
+    INK: "--ink", MUTED: "--muted", GRID: "--grid", PAPER: "--paper", LIMIT: "--limit",
+    **{colour: f"--s{number}" for number, colour in enumerate(SERIES)},
+}  # fmt: skip
+STYLE = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlecolor": INK,
+    "axes.axisbelow": True,
+    "axes.facecolor": "none",
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "refkernels",
+    "text.parse_math": False,
+    "path.simplify": False,
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A finished plot: its files' bytes, and the same picture for a page."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+    png: bytes
+
+    @property
+    def inline(self) -> str:
+        """The SVG for an HTML page: the page's colours and fonts, ids of its own, a label."""
+        body = self.svg[self.svg.index("<svg") :]
+        for colour, variable in VARIABLES.items():
+            body = body.replace(colour, f"var({variable})")
+        body = re.sub(r'\bid="', f'id="{self.name}-', body)
+        body = body.replace("url(#", f"url(#{self.name}-").replace('href="#', f'href="#{self.name}-')
+        body = re.sub(r"'DejaVu Sans'(, sans-serif)?", "var(--plot-font)", body)
+        size = re.search(r'<svg[^>]*? width="([\d.]+)pt"', body)
+        width = f"{float(size.group(1)) / 72:.2f}" if size else "10"
+        head = f'<svg role="img" style="--w:{width}" '
+        return re.sub(r'<svg (?=[^>]*>)', head, body, count=1).replace(
+            f' width="{size.group(1)}pt"' if size else " ", " ", 1
+        )  # fmt: skip
+
+
+def colour_of(number: int) -> str:
+    """The colour of the subject with this number."""
+    return SERIES[number % len(SERIES)]
+
+
+def marker_of(number: int) -> str:
+    """The marker of the subject with this number."""
+    return MARKERS[number % len(MARKERS)]
+
+
+def finish(figure: Figure, name: str, title: str, caption: str) -> Drawn:
+    """Render `figure` once as SVG and once as PNG; equal figures give equal bytes."""
+    svg, png = io.StringIO(), io.BytesIO()
+    with mpl.rc_context(STYLE), warnings.catch_warnings():
+        # A name in a script that the font lacks stays text in the SVG.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        plain = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        FigureCanvasSVG(figure).print_svg(svg, metadata=plain)
+        FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
+    return Drawn(name, title, caption, svg.getvalue(), png.getvalue())
+
+
+def power_label(value: float) -> str:
+    """0.01, 1, 100, and 10⁵ beyond."""
+    if value <= 0 or not math.isfinite(value):
+        return "0" if value == 0 else ""
+    exponent = round(math.log10(value))
+    if -3 <= exponent <= 3:
+        return f"{10.0**exponent:g}"
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def log_axis(
+    axes: Axes, which: str, values: Sequence[float], zero: float | None, most: int = 7
+) -> None:
+    """A logarithmic axis over `values`, ticks at powers of ten; `zero` is where 0 is drawn."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    low = math.floor(math.log10(min(values)) + 1e-9)
+    high = math.ceil(math.log10(max(values)) - 1e-9)
+    high = max(high, low + 1)
+    step = max(1, math.ceil((high - low) / most))
+    first = low + (-low) % step  # so that 1 is a tick wherever it is in range
+    exponents = [e for e in range(first, high + 1, step)]
+    ticks = [10.0**e for e in exponents]
+    labels = [power_label(tick) for tick in ticks]
+    start = 10.0**low
+    if zero is not None:
+        keep = [i for i, tick in enumerate(ticks) if tick > 2.5 * zero]
+        ticks, labels = [zero, *[ticks[i] for i in keep]], ["0", *[labels[i] for i in keep]]
+        start = min(start, zero / 1.6)
+    axis.set_ticks(ticks, labels)
+    axis.minorticks_off()
+    span = (10.0**high / start) ** 0.03
+    limits = (start / span, 10.0**high * span)
+    (axes.set_xlim if which == "x" else axes.set_ylim)(*limits)
+
+
+def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Positions near `wanted`, at least `gap` apart, inside [low, high] where they fit."""
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    placed = [min(max(wanted[i], low), high) for i in order]
+    for i in range(1, len(placed)):
+        placed[i] = max(placed[i], placed[i - 1] + gap)
+    if placed and placed[-1] > high:
+        placed[-1] = high
+        for i in range(len(placed) - 2, -1, -1):
+            placed[i] = min(placed[i], placed[i + 1] - gap)
+    result = [0.0] * len(wanted)
+    for position, i in zip(placed, order, strict=True):
+        result[i] = position
+    return result

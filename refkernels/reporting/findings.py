@@ -1,0 +1,188 @@
+"""Findings: what exceeds rounding, and what is unusual; one row per symptom, worst first.
+
+The same op, pass, format, subject and verdict is one symptom, however many cases show it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from refkernels.reporting.numerals import clipped
+from refkernels.reporting.scores import falling, largest, worst_of
+from refkernels.reporting.study import Measurement, Study, as_number
+from refkernels.reporting.vocabulary import UNUSUAL, Verdict, rank_of_status
+from refkernels.reporting.vocabulary import verdict as verdict_of
+
+_ROUNDING = verdict_of("rounding").rank
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """One symptom, with the case where it is worst."""
+
+    verdict: Verdict  # UNUSUAL for what is inside the bound but stands out
+    op: str
+    direction: str
+    dtype: str
+    subject: str
+    outputs: tuple[str, ...]
+    cases: int
+    cases_measured: int
+    ulp: float | None
+    bound: float | None
+    plain: float | None
+    special: int
+    invariants: tuple[str, ...]
+    flags: tuple[str, ...]
+    worst: Measurement
+
+    @property
+    def inputs(self) -> list[tuple[str, str, str, str]]:
+        """(name, index, decimal, hex) of the inputs of the worst element."""
+        found = []
+        for name, value in (self.worst.worst.get("inputs") or {}).items():
+            if isinstance(value, dict):
+                index = _index(value.get("index"))
+                decimal, bits = _text(value.get("decimal")), _text(value.get("hex"))
+                found.append((str(name), index, decimal, bits))
+        return found
+
+    @property
+    def index(self) -> str:
+        """The worst element's place in the output."""
+        return _index(self.worst.worst.get("index"))
+
+    @property
+    def got(self) -> tuple[str, str]:
+        """(decimal, hex) of what the framework returned there."""
+        return _pair(self.worst.worst.get("got"))
+
+    @property
+    def exact(self) -> tuple[str, str]:
+        """(decimal, hex) of the exact answer there."""
+        return _pair(self.worst.worst.get("exact"))
+
+    @property
+    def condition(self) -> float | None:
+        """The condition number at the worst element."""
+        return as_number(self.worst.worst.get("condition"))
+
+    @property
+    def command(self) -> str:
+        """The command that measures the worst case again."""
+        spec = str(self.worst.record["framework"])
+        version = self.worst.record.get("version")
+        words = ["refkernels", "measure"]
+        words += ["--framework", f"{spec}=={version}" if version else spec]
+        words += ["--op", self.op, "--dtype", self.dtype]
+        if self.worst.device and self.worst.device != "cpu":
+            words += ["--device", self.worst.device]
+        for key, value in sorted((self.worst.record.get("settings") or {}).items()):
+            words += ["--set", f"{key}={value}"]
+        words += ["--case", self.worst.case]
+        return shlex.join(words)
+
+
+def findings(study: Study) -> list[Finding]:
+    """All findings, worst first: verdict, then error / bound, error / plain, max ulp."""
+    cases: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    groups: dict[tuple[str, ...], list[Measurement]] = defaultdict(list)
+    for one in study.measurements:
+        place = (one.op, one.direction, one.dtype, one.subject)
+        cases[place].add(one.case)
+        if one.verdict.rank < _ROUNDING:
+            groups[(*place, one.verdict.name)].append(one)
+        elif one.unusual:
+            groups[(*place, UNUSUAL.name)].append(one)
+    found = [_finding(key, some, len(cases[key[:4]])) for key, some in groups.items()]
+    return sorted(
+        found,
+        key=lambda one: (
+            one.verdict.rank,
+            -falling(one.bound),
+            -falling(one.plain),
+            -falling(one.ulp),
+            (one.op, one.direction, one.dtype, one.subject, one.verdict.name),
+        ),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Unrun:
+    """What did not run for one reason: one subject, one status, one sentence."""
+
+    status: str
+    subject: str
+    reason: str
+    places: tuple[str, ...]  # "sin backward float16"
+    records: int
+
+
+def unrun(study: Study) -> list[Unrun]:
+    """What did not run, faults first and `unsupported` last, folded by reason."""
+    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for one in study.failures:
+        reason = clipped(one.reason, 600) or "no reason was recorded"
+        groups[one.status, one.subject, reason].append(f"{one.op} {one.direction} {one.dtype}")
+    for subject, record in study.invariances:
+        status = str(record.get("status") or "ok")
+        if status != "ok":
+            reason = clipped(str(record.get("reason") or ""), 600) or "no reason was recorded"
+            place = f"{record['op']} {record['direction']} {record['dtype']} (invariance)"
+            groups[status, subject, reason].append(place)
+    found = [
+        Unrun(status, subject, reason, tuple(sorted(set(places))), len(places))
+        for (status, subject, reason), places in groups.items()
+    ]
+    return sorted(
+        found,
+        key=lambda one: (rank_of_status(one.status), -one.records, one.subject, one.reason),
+    )
+
+
+def _finding(key: tuple[str, ...], some: list[Measurement], measured: int) -> Finding:
+    op, direction, dtype, subject, name = key
+    return Finding(
+        verdict=verdict_of(name),
+        op=op,
+        direction=direction,
+        dtype=dtype,
+        subject=subject,
+        outputs=tuple(sorted({one.output for one in some})),
+        cases=len({one.case for one in some}),
+        cases_measured=measured,
+        ulp=largest(one.number("ulp", "max") for one in some),
+        bound=largest(one.number("bound", "max_ratio") for one in some),
+        plain=largest(one.number("plain", "ratio") for one in some),
+        special=sum(one.tally("special_value_mismatches") for one in some),
+        invariants=_invariants(some),
+        flags=tuple(sorted({flag for one in some for flag in one.flags} - {UNUSUAL.name})),
+        worst=worst_of(some),
+    )
+
+
+def _invariants(some: list[Measurement]) -> tuple[str, ...]:
+    names = set()
+    for one in some:
+        violated = one.record.get("invariants_violated")
+        names |= {str(name) for name in violated} if isinstance(violated, list) else set()
+    return tuple(sorted(names))
+
+
+def _pair(value: Any) -> tuple[str, str]:
+    if not isinstance(value, dict):
+        return "", ""
+    return _text(value.get("decimal")), _text(value.get("hex"))
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else clipped(str(value), 80)
+
+
+def _index(value: Any) -> str:
+    if not isinstance(value, list):
+        return ""
+    return "[" + ", ".join(str(one) for one in value) + "]" if value else ""

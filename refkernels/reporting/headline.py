@@ -1,0 +1,195 @@
+"""The first paragraph: what was measured, what came out, what failed; every word from the records."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from refkernels.reporting.comparisons import invariances
+from refkernels.reporting.findings import Finding, findings
+from refkernels.reporting.numerals import clipped, count, figure, joined, large, ratio, share
+from refkernels.reporting.study import Measurement, Study
+from refkernels.reporting.vocabulary import (
+    UNUSUAL,
+    Verdict,
+    meaning_of_status,
+    rank_of_dtype,
+    rank_of_status,
+    verdict,
+)
+
+_ROUNDING = verdict("rounding").rank
+MOST_POINTS = 6
+
+
+@dataclass(frozen=True)
+class Point:
+    """One of the few findings that matter most, in one sentence."""
+
+    verdict: Verdict
+    subject: str
+    what: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The summary: sentences of one paragraph, the chief points, the tally of verdicts."""
+
+    sentences: list[str]
+    points: list[Point]
+    further: int  # findings beyond the points
+    tally: list[tuple[Verdict, int]]  # worst first
+    unusual: int
+    failed: int
+
+
+def headline(study: Study) -> Headline:
+    """The headline of a study."""
+    tally = Counter(one.verdict for one in study.measurements)
+    unusual = sum(one.unusual and one.verdict.rank >= _ROUNDING for one in study.measurements)
+    all_findings = findings(study)
+    sentences = [_what(study)]
+    if study.measurements:
+        sentences += [_verdicts(study, tally, unusual), *_clean(study, all_findings)]
+    sentences += [*_failures(study), *_invariance(study)]
+    if study.unknown:
+        sentences.append(
+            f"{count(study.unknown, 'record')} of a kind that this version does not know "
+            f"{'is' if study.unknown == 1 else 'are'} left out."
+        )
+    points = [_point(one) for one in _chief(all_findings)]
+    return Headline(
+        sentences=sentences,
+        points=points,
+        further=len(all_findings) - len(points),
+        tally=sorted(tally.items(), key=lambda item: (item[0].rank, item[0].name)),
+        unusual=unusual,
+        failed=len(study.failures),
+    )
+
+
+def point_text(one: Finding) -> str:
+    """What a finding says in figures: `error up to 3.1e8 ulp, 5.0e6 times the bound, ...`."""
+    parts = []
+    if one.special:
+        parts.append(f"{count(one.special, 'element')} with the wrong special value")
+    if one.invariants:
+        parts.append(f"violates {joined([clipped(name, 80) for name in one.invariants])}")
+    if one.verdict != UNUSUAL and one.bound is not None:
+        words = "times" if one.bound > 1 else "of"
+        parts.append(f"error up to {ratio(one.bound)} {words} the bound")
+    if one.plain is not None and (one.verdict == UNUSUAL or not parts):
+        parts.append(f"error {figure(one.plain)} times that of the plain algorithm")
+    if one.ulp is not None:
+        parts.append(f"up to {figure(one.ulp)} ulp")
+    return ", ".join([*parts, f"in {one.cases:,} of {count(one.cases_measured, 'case')}"])
+
+
+def _what(study: Study) -> str:
+    if not study.measurements and not study.failures:
+        return "There are no measurements in these records."
+    taken = study.measurements or study.failures
+    named = sorted({_named(one) for one in taken})
+    devices = sorted({one.device for one in taken if one.device}) or ["unnamed devices"]
+    ops = len({one.op for one in taken})
+    dtypes = sorted({one.dtype for one in taken}, key=rank_of_dtype)
+    scope = f"{count(ops, 'op')} in {joined(dtypes)}"
+    if not study.measurements:
+        tried = count(len(study.failures), "measurement")
+        return f"None of {tried} of {joined(named)} on {joined(devices)} ({scope}) gave a result."
+    elements = sum(one.tally("compared") for one in study.measurements)
+    return (
+        f"{joined(named)} on {joined(devices)}: "
+        f"{count(len(study.measurements), 'measurement')} of {scope}, {large(elements)} elements, "
+        "each compared with a certified exact answer."
+    )
+
+
+def _named(one: Measurement) -> str:
+    return " ".join(filter(None, (one.record["framework"], str(one.record.get("version") or ""))))
+
+
+def _verdicts(study: Study, tally: Counter[Verdict], unusual: int) -> str:
+    total = len(study.measurements)
+    fine = sum(number for one, number in tally.items() if one.rank >= _ROUNDING)
+    exact = sum(n for one, n in tally.items() if one.name == "correctly_rounded")
+    if fine == total:
+        text = f"All show rounding at most ({exact:,} are exact to the last bit)"
+    else:
+        bad = [
+            f"{number:,} {one.short}"
+            for one, number in sorted(tally.items(), key=lambda item: item[0].rank)
+            if one.rank < _ROUNDING
+        ]
+        text = (
+            f"{share(fine, total)} of them show rounding at most ({exact:,} are exact to the last "
+            f"bit); {total - fine:,} do not: {joined(bad)}"
+        )
+    if unusual:
+        are = "is" if unusual == 1 else "are"
+        text += f"; {unusual:,} more {are} inside the bound but unusually inaccurate"
+    return text + "."
+
+
+def _clean(study: Study, found: list[Finding]) -> list[str]:
+    marked = {one.subject for one in found}
+    clean = sorted({one.subject for one in study.measurements} - marked)
+    if not clean or not found:
+        return []
+    return [f"Nothing beyond ordinary rounding was seen in {joined(clean)}."]
+
+
+def _failures(study: Study) -> list[str]:
+    groups: dict[str, list[Measurement]] = defaultdict(list)
+    for one in study.failures:
+        groups[one.status].append(one)
+    sentences = []
+    for status in sorted(groups, key=lambda name: (rank_of_status(name), name)):
+        some = groups[status]
+        who = joined(sorted({one.subject for one in some}))
+        reasons = sorted({one.reason for one in some if one.reason})
+        text = f"{count(len(some), 'measurement')} did not run in {who}: {meaning_of_status(status)}"
+        if status != "unsupported" and reasons:
+            more = f" and {count(len(reasons) - 1, 'other reason')}" if len(reasons) > 1 else ""
+            text += f" (“{clipped(reasons[0], 160)}”{more})"
+        sentences.append(text + ".")
+    return sentences
+
+
+def _invariance(study: Study) -> list[str]:
+    words = {
+        "run_to_run": "from run to run",
+        "position": "with the position in the array",
+        "batch": "with the batch around an element",
+        "threads": "with the number of threads",
+    }
+    broken: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for table in invariances(study):
+        for name, _, cells in table.rows:
+            for subject, held in cells.items():
+                if held.broken:
+                    broken[subject, words.get(name, f"under {name}")].append(table.op)
+    if not broken:
+        return []
+    parts = [
+        f"{subject} {how} ({joined(sorted(ops))})" for (subject, how), ops in sorted(broken.items())
+    ]
+    return [f"Bits change in {'; '.join(parts[:8])}{'; and others' if len(parts) > 8 else ''}."]
+
+
+def _chief(found: list[Finding]) -> list[Finding]:
+    """The worst finding of each op, format and subject, so that one defect takes one line."""
+    seen: set[tuple[str, str]] = set()
+    chief = []
+    for one in found:
+        if (one.op, one.subject) not in seen:
+            seen.add((one.op, one.subject))
+            chief.append(one)
+    return chief[:MOST_POINTS]
+
+
+def _point(one: Finding) -> Point:
+    return Point(
+        one.verdict, one.subject, f"{one.op} {one.direction} {one.dtype}", point_text(one)
+    )

@@ -1,0 +1,77 @@
+"""Numbers as a reader wants them: three significant digits at most, never rounded to a better fate.
+
+A ratio below one never prints as 1, one above one never as 1, and a share is 100 % only when
+nothing is missing.
+"""
+
+from __future__ import annotations
+
+import math
+
+NOTHING = "–"
+
+
+def figure(value: float | None) -> str:
+    """`value` with two or three significant digits: 0.60, 27.1, 70,188, 4.2e5; "–" for None."""
+    if value is None:
+        return NOTHING
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 99_999.5 or size < 0.001:
+        mantissa, exponent = f"{value:.1e}".split("e")
+        return f"{mantissa}e{int(exponent)}".replace("-", "−")
+    for least, digits in ((100, 0), (10, 1), (0.1, 2), (0.01, 3)):
+        if size >= least:
+            return f"{value:,.{digits}f}".replace("-", "−")
+    return f"{value:.4f}".replace("-", "−")
+
+
+def ratio(value: float | None) -> str:
+    """`figure`, except that a value beside 1 says on which side of it it lies."""
+    text = figure(value)
+    if value is None or text != "1.00" or value == 1:
+        return text
+    return "<1.00" if value < 1 else ">1.00"
+
+
+def share(part: int, whole: int) -> str:
+    """`part` of `whole` in per cent, cut and not rounded, so that 100 % means all."""
+    if whole <= 0:
+        return NOTHING
+    if part == whole:
+        return "100 %"
+    if part == 0:
+        return "0 %"
+    digits = 2 if part / whole > 0.999 else 1
+    step = 10**digits
+    cut = math.floor(100 * step * part / whole) / step
+    return f"{cut:.{digits}f} %" if cut > 0 else f"<{1 / step:.{digits}f} %"
+
+
+def count(number: int, noun: str, nouns: str | None = None) -> str:
+    """`1 case`, `1,204 cases`."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
+def joined(words: list[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def large(number: int) -> str:
+    """A count in words of magnitude: 812, 41,300, 12.3 million."""
+    for size, name in ((10**9, "billion"), (10**6, "million")):
+        if number >= size:
+            return f"{number / size:.1f} {name}"
+    return f"{number:,}"
+
+
+def clipped(text: str, length: int = 300) -> str:
+    """One line of at most `length` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1].rstrip() + "…"

@@ -1,0 +1,273 @@
+"""The figures: is it rounding, how the error grows, how it is spread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from refkernels.reporting import drawing
+from refkernels.reporting.drawing import Drawn, colour_of, finish, marker_of
+from refkernels.reporting.numerals import count
+from refkernels.reporting.scores import Block
+from refkernels.reporting.series import GrowthPlot, Line, Spread, safe_name
+
+Numbers = dict[str, int]  # subject -> its number, which gives colour and marker
+
+
+def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
+    """Error / bound of every op, pass and format: one row each, one marker per subject."""
+    rows = [
+        (f"{block.title} {row.dtype}", row.scores)
+        for block in blocks
+        for row in block.rows
+        if any(_drawable(one.bound) for one in row.scores.values())
+    ]
+    if not rows:
+        return None
+    numbers = {subject: i for i, subject in enumerate(subjects)}
+    with mpl.rc_context(drawing.STYLE):
+        height = 1.15 + 0.215 * len(rows)
+        figure = Figure(figsize=(9.6, height))
+        axes = figure.add_axes((0.235, 0.5 / height, 0.74, (height - 1.15) / height))
+        values = [1.0]
+        for place, (_, scores) in enumerate(rows):
+            axes.axhline(place, color=drawing.GRID, linewidth=0.7, zorder=0)
+            for subject, score in scores.items():
+                if score.bound is not None and _drawable(score.bound):
+                    values.append(score.bound)
+                    _mark(axes, score.bound, place, numbers[subject])
+        drawing.log_axis(axes, "x", values, None, most=10)
+        _bound_line(axes, "x")
+        axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+        axes.tick_params(axis="y", length=0, labelcolor=drawing.INK)
+        axes.spines["left"].set_visible(False)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_xlabel("largest error / bound over all cases")
+        _legend(figure, subjects, numbers, height)
+        return finish(
+            figure,
+            "error-over-bound",
+            "Largest error / bound",
+            "Left of 1: rounding, the error is within what any stable algorithm in this precision "
+            "may make on the same inputs. Right of 1: beyond rounding. Zeros are not drawn.",
+        )
+
+
+def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
+    """Max ulp (above) and error / bound (below) against the regime's parameter."""
+    numbers = {subject: i for i, subject in enumerate(subjects)}
+    every = [line for lines in plot.panels.values() for line in lines]
+    tops = [
+        ("largest error in ulp", _values(line.ulp for line in every)),
+        ("largest error / bound", [*_values(line.bound for line in every), 1.0]),
+    ]
+    rows = [(label, values) for label, values in tops if any(v > 0 for v in values)]
+    xs = _values(line.x for line in every)
+    if not rows or not any(x > 0 for x in xs):
+        return None
+    with mpl.rc_context(drawing.STYLE):
+        width, height = 0.75 + 3.5 * len(plot.panels), 0.85 + 2.25 * len(rows)
+        figure = Figure(figsize=(width, height))
+        for column, (dtype, lines) in enumerate(plot.panels.items()):
+            for row, (label, values) in enumerate(rows):
+                left = (0.75 + 3.5 * column) / width
+                bottom = (0.55 + 2.25 * (len(rows) - 1 - row)) / height
+                axes = figure.add_axes((left, bottom, 2.45 / width, 1.9 / height))
+                _growth_panel(axes, lines, numbers, label, values, xs)
+                if row == 0:
+                    axes.set_title(dtype)
+                if column == 0:
+                    axes.set_ylabel(label)
+                if row == len(rows) - 1:
+                    axes.set_xlabel(plot.growth.label)
+                else:
+                    axes.tick_params(labelbottom=False)
+        title = f"{plot.op} {plot.direction}, {plot.output}: error against {plot.growth.label}"
+        caption = (
+            f"{count(plot.cases, 'case')} of the regime {plot.growth.regime}; where several cases "
+            "share an x, the largest error is drawn. Both axes are logarithmic."
+        )
+        return finish(figure, plot.name, title, caption)
+
+
+def draw_spread(
+    op: str, panels: dict[tuple[str, str], list[Spread]], subjects: list[str]
+) -> Drawn | None:
+    """How the ulp errors of one op are spread: a strip per subject, darker where more lie."""
+    numbers = {subject: i for i, subject in enumerate(subjects)}
+    directions = list(dict.fromkeys(direction for direction, _ in panels))
+    dtypes = list(dict.fromkeys(dtype for _, dtype in panels))
+    tall = {d: max(len(panels.get((d, t), [])) for t in dtypes) for d in directions}
+    height = 0.55 + sum(0.55 + 0.24 * rows for rows in tall.values())
+    width = 0.25 + 3.45 * len(dtypes)
+    edges = sorted({edge for some in panels.values() for one in some for edge, _ in one.bins})
+    with mpl.rc_context(drawing.STYLE):
+        figure = Figure(figsize=(width, height))
+        top = height
+        for direction in directions:
+            size = 0.24 * tall[direction]
+            top -= 0.55 + size
+            for column, dtype in enumerate(dtypes):
+                some = panels.get((direction, dtype))
+                if some:
+                    left = (1.05 + 3.45 * column) / width
+                    box = (left, (top + 0.3) / height, 2.5 / width, size / height)
+                    axes = figure.add_axes(box)
+                    _spread_panel(axes, some, numbers, edges)
+                    axes.set_title(f"{direction} {dtype}")
+                    if direction == directions[-1]:
+                        axes.set_xlabel("error in ulp")
+        caption = (
+            "Each strip is one framework over all cases and outputs: the darker, the more elements "
+            "(square-root shading, so that few are still seen). Short tick: half of the elements "
+            "lie left of it; long tick: 99 % do; marker: the largest error. The dashed line is 0.5 "
+            "ulp: correct rounding stays left of it."
+        )
+        return finish(figure, safe_name(f"spread-{op}"), f"{op}: how the errors are spread", caption)
+
+
+def _growth_panel(
+    axes: Axes,
+    lines: list[Line],
+    numbers: Numbers,
+    label: str,
+    values: list[float],
+    xs: list[float],
+) -> None:
+    positive_x = [x for x in xs if x > 0]
+    zero_x = min(positive_x) / 20 if 0 in xs else None
+    positive = [v for v in values if v > 0]
+    zero = min(positive) / 8 if 0 in values else None
+    drawing.log_axis(axes, "x", positive_x, zero_x, most=6)
+    drawing.log_axis(axes, "y", positive, zero, most=6)
+    axes.grid(True, axis="y")
+    ends: list[tuple[float, float, str]] = []
+    is_bound = label.endswith("bound")
+    for line in lines:
+        some = line.bound if is_bound else line.ulp
+        points = [
+            (x or zero_x or x, y or zero or y)
+            for x, y in zip(line.x, some, strict=True)
+            if y is not None and math.isfinite(y)
+        ]
+        if points:
+            number = numbers[line.subject]
+            axes.plot(
+                [x for x, _ in points], [y for _, y in points], color=colour_of(number),
+                marker=marker_of(number), markersize=3.6, linewidth=1.3, clip_on=False,
+                markeredgewidth=0,
+            )  # fmt: skip
+            ends.append((*points[-1], line.subject))
+    if is_bound:
+        _bound_line(axes, "y")
+    _direct_labels(axes, ends, numbers)
+
+
+def _direct_labels(axes: Axes, ends: list[tuple[float, float, str]], numbers: Numbers) -> None:
+    """Each line's name at its right end, moved apart where they would overlap."""
+    low, high = (math.log10(v) for v in axes.get_ylim())
+    wanted = [(math.log10(y) - low) / (high - low) for _, y, _ in ends]
+    for (x, y, subject), place in zip(ends, drawing.spaced(wanted, 0.078, 0.03, 0.97), strict=True):
+        colour = colour_of(numbers[subject])
+        name = subject if len(subject) <= 16 else subject[:15] + "…"
+        axes.annotate(
+            name, (x, y), (1.05, place), xycoords="data", textcoords="axes fraction",
+            color=colour, fontsize=8, va="center", annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 2},
+        )  # fmt: skip
+
+
+def _bound_line(axes: Axes, which: str) -> None:
+    """The bound at 1, and a faint tint beyond it."""
+    line, span = (axes.axvline, axes.axvspan) if which == "x" else (axes.axhline, axes.axhspan)
+    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    if high < 1.5:
+        (axes.set_xlim if which == "x" else axes.set_ylim)(low, 3.0)
+        high = 3.0
+    line(1.0, color=drawing.LIMIT, linewidth=1.1)
+    span(1.0, high, color=drawing.LIMIT, alpha=0.06, linewidth=0)
+    if which == "x":
+        axes.text(1.0, 1.0, " bound", color=drawing.LIMIT, fontsize=8, va="bottom",
+                  transform=axes.get_xaxis_transform())  # fmt: skip
+    else:
+        axes.text(0.01, 1.0, "bound", color=drawing.LIMIT, fontsize=8, va="bottom",
+                  transform=axes.get_yaxis_transform())  # fmt: skip
+
+
+def _spread_panel(axes: Axes, some: list[Spread], numbers: Numbers, edges: list[float]) -> None:
+    positive = [edge for edge in edges if edge > 0] or [0.5]
+    # Exact results (error 0) have no place on a logarithmic axis: they get a cell of their own.
+    floor = min(min(positive), 0.25)
+    zero_low, zero_high = floor / 4, floor
+    tops = [one.max for one in some if one.max is not None and math.isfinite(one.max)]
+    top = max([*tops, positive[-1], 1.0])
+    following = dict(zip(edges, [*edges[1:], None], strict=True))
+    drawing.log_axis(axes, "x", [floor, top], zero_low * 2, most=6)
+    for place, spread in enumerate(some):
+        colour = colour_of(numbers[spread.subject])
+        total = sum(number for _, number in spread.bins)
+        limit = spread.max if spread.max is not None and math.isfinite(spread.max) else top
+        for edge, number in spread.bins:
+            right = following[edge]
+            low = zero_low if edge <= 0 else edge
+            high = zero_high if edge <= 0 else min(right or limit, max(limit, low * 1.05))
+            shade = 0.08 + 0.92 * math.sqrt(number / total)
+            axes.barh(place, high - low, left=low, height=0.66, color=colour, alpha=shade,
+                      linewidth=0)  # fmt: skip
+        for part, half in ((0.5, 0.2), (0.99, 0.42)):
+            x = max(_quantile_edge(spread.bins, part), zero_low * 2)
+            axes.plot([x, x], [place - half, place + half], color=drawing.INK, linewidth=1.1)
+        if spread.max is not None and math.isfinite(spread.max):
+            _mark(axes, max(spread.max, zero_low * 2), place, numbers[spread.subject])
+    axes.axvline(0.5, color=drawing.MUTED, linewidth=0.8, linestyle=(0, (3, 2)), zorder=0)
+    axes.set_yticks(range(len(some)), [_short(one.subject) for one in some])
+    axes.tick_params(axis="y", length=0, labelcolor=drawing.INK)
+    axes.spines["left"].set_visible(False)
+    axes.set_ylim(len(some) - 0.5, -0.5)
+
+
+def _quantile_edge(bins: list[tuple[float, int]], part: float) -> float:
+    """The lower edge of the bin in which the quantile lies."""
+    wanted, seen = part * sum(number for _, number in bins), 0
+    for edge, number in bins:
+        seen += number
+        if seen >= wanted:
+            return edge
+    return bins[-1][0]
+
+
+def _mark(axes: Axes, x: float, y: float, number: int) -> None:
+    axes.plot(
+        [x], [y], color=colour_of(number), marker=marker_of(number), markersize=5.2,
+        markeredgecolor=drawing.PAPER, markeredgewidth=0.6, clip_on=False, zorder=3,
+    )  # fmt: skip
+
+
+def _legend(figure: Figure, subjects: list[str], numbers: Numbers, height: float) -> None:
+    """Subjects in a row at the top, each with its marker."""
+    per_row = 6
+    for place, subject in enumerate(subjects[: 2 * per_row]):
+        x = 0.03 + 0.16 * (place % per_row)
+        y = 1 - (0.2 + 0.2 * (place // per_row)) / height
+        figure.text(x + 0.012, y, _short(subject), fontsize=8.5, va="center",
+                    color=colour_of(numbers[subject]), fontweight="bold")  # fmt: skip
+        axes = figure.add_axes((x - 0.005, y - 0.08 / height, 0.012, 0.16 / height))
+        axes.set_axis_off()
+        axes.plot([0], [0], color=colour_of(numbers[subject]), marker=marker_of(numbers[subject]),
+                  markersize=5.5, markeredgewidth=0)  # fmt: skip
+
+
+def _short(subject: str) -> str:
+    return subject if len(subject) <= 16 else subject[:15] + "…"
+
+
+def _drawable(value: float | None) -> bool:
+    return value is not None and math.isfinite(value) and value > 0
+
+
+def _values(groups: Iterable[Iterable[float | None]]) -> list[float]:
+    return [v for some in groups for v in some if v is not None and math.isfinite(v)]

@@ -1,0 +1,173 @@
+"""How far each subject is from the truth: measurements gathered per op, pass, format, subject.
+
+Maxima are maxima over all cases. The mean and the p99 of a score are those of the *typical case*
+(the upper median over cases): a mean over hard and easy cases together would describe neither.
+So every figure of a score stands in a record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from refkernels.reporting.study import Measurement, Study
+from refkernels.reporting.vocabulary import (
+    UNUSUAL,
+    Verdict,
+    rank_of_direction,
+    rank_of_dtype,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """What one subject did on one op, pass and format, over all cases and outputs."""
+
+    verdict: Verdict
+    verdicts: tuple[tuple[Verdict, int], ...]  # worst first, with how many measurements
+    cases: int
+    measurements: int
+    elements: int
+    compared: int
+    correct: int
+    ulp_max: float | None
+    ulp_mean: float | None
+    ulp_p99: float | None
+    bound: float | None
+    plain: float | None
+    flags: tuple[tuple[str, int], ...]
+    worst: Measurement
+
+    @property
+    def unusual(self) -> bool:
+        """Whether some measurement carries the flag `unusual`."""
+        return any(name == UNUSUAL.name for name, _ in self.flags)
+
+    @property
+    def badness(self) -> tuple[float, ...]:
+        """Sort key, worst first: the verdict, then `unusual`, error / bound, max ulp."""
+        rank = min(self.verdict.rank, UNUSUAL.rank) if self.unusual else self.verdict.rank
+        return (rank, -falling(self.bound), -falling(self.ulp_max))
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One format of one op and pass: a score per subject, or the statuses of what did not run."""
+
+    dtype: str
+    scores: dict[str, Score]
+    failures: dict[str, list[Measurement]]
+
+    @property
+    def badness(self) -> tuple[object, ...]:
+        """Sort key, worst first."""
+        worst = min((one.badness for one in self.scores.values()), default=(math.inf,))
+        return (*worst, rank_of_dtype(self.dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One op in one pass, with a row per format."""
+
+    op: str
+    direction: str
+    rows: list[Row] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """`layernorm backward`."""
+        return f"{self.op} {self.direction}"
+
+    @property
+    def anchor(self) -> str:
+        """A name for links, of letters, digits and dashes."""
+        return "-".join("".join(c if c.isalnum() else "-" for c in self.title).split("-"))
+
+
+def blocks(study: Study) -> list[Block]:
+    """The score board, worst block first and worst format first in each."""
+    measured = _grouped(study.measurements)
+    failed = _grouped(study.failures)
+    found: dict[tuple[str, str], Block] = {}
+    for op, direction, dtype in sorted({key[:3] for key in (*measured, *failed)}):
+        block = found.setdefault((op, direction), Block(op, direction))
+        place = (op, direction, dtype)
+        scores = {key[3]: score(some) for key, some in measured.items() if key[:3] == place}
+        failures = {key[3]: some for key, some in failed.items() if key[:3] == place}
+        block.rows.append(Row(dtype, scores, failures))
+    for block in found.values():
+        block.rows.sort(key=lambda row: row.badness)
+    return sorted(
+        found.values(),
+        key=lambda one: (one.rows[0].badness[:-1], one.op, rank_of_direction(one.direction)),
+    )
+
+
+def score(measurements: list[Measurement]) -> Score:
+    """The score of some measurements with status ok; at least one."""
+    verdicts = Counter(one.verdict for one in measurements)
+    flags = Counter(flag for one in measurements for flag in one.flags)
+    compared = sum(one.tally("compared") for one in measurements)
+    wrong = sum(one.tally("not_correctly_rounded") for one in measurements)
+    ordered = tuple(sorted(verdicts.items(), key=lambda item: (item[0].rank, item[0].name)))
+    return Score(
+        verdict=ordered[0][0],
+        verdicts=ordered,
+        cases=len({one.case for one in measurements}),
+        measurements=len(measurements),
+        elements=sum(one.tally("elements") for one in measurements),
+        compared=compared,
+        correct=max(compared - wrong, 0),
+        ulp_max=largest(one.number("ulp", "max") for one in measurements),
+        ulp_mean=typical(one.number("ulp", "mean") for one in measurements),
+        ulp_p99=typical(one.number("ulp", "p99") for one in measurements),
+        bound=largest(one.number("bound", "max_ratio") for one in measurements),
+        plain=largest(one.number("plain", "ratio") for one in measurements),
+        flags=tuple(sorted(flags.items(), key=lambda item: (item[0] != UNUSUAL.name, item[0]))),
+        worst=worst_of(measurements),
+    )
+
+
+def worst_of(measurements: list[Measurement]) -> Measurement:
+    """The measurement to show: worst verdict, then largest error / bound, error / plain, ulp."""
+    return min(
+        measurements,
+        key=lambda one: (
+            one.verdict.rank,
+            not one.unusual,
+            -falling(one.number("bound", "max_ratio")),
+            -falling(one.number("ulp", "max")),
+            one.case,
+            one.output,
+        ),
+    )
+
+
+def largest(values: Iterable[float | None]) -> float | None:
+    """The largest number; NaN counts as larger than all, None as absent."""
+    present = [value for value in values if value is not None]
+    return max(present, key=falling) if present else None
+
+
+def typical(values: Iterable[float | None]) -> float | None:
+    """The upper median: always one of the values, never an average of two."""
+    present = sorted((value for value in values if value is not None), key=falling)
+    return present[len(present) // 2] if present else None
+
+
+def falling(value: float | None) -> float:
+    """A key under which NaN is worst and None is best."""
+    if value is None:
+        return -math.inf
+    return math.inf if math.isnan(value) else value
+
+
+def _grouped(
+    measurements: list[Measurement],
+) -> dict[tuple[str, str, str, str], list[Measurement]]:
+    groups: dict[tuple[str, str, str, str], list[Measurement]] = defaultdict(list)
+    for one in measurements:
+        groups[one.op, one.direction, one.dtype, one.subject].append(one)
+    return groups

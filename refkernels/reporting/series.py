@@ -1,0 +1,156 @@
+"""What the growth plots draw: one figure per regime, op and pass; one line per subject.
+
+A regime is drawn when exactly one numeric parameter varies in its cases; `PLOTS` names the
+parameter where several vary, and gives the axis its words. A new op adds one line at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+
+from refkernels.reporting.scores import largest
+from refkernels.reporting.study import Measurement, Study, as_number
+from refkernels.reporting.vocabulary import rank_of_direction, rank_of_dtype
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One regime's x axis: which parameter, in which words."""
+
+    regime: str
+    parameter: str
+    label: str
+
+
+PLOTS = (
+    Growth("k_sweep", "K", "K, number of terms in each sum"),
+    Growth("ill_conditioned", "condition", "condition number of the dot product"),
+    Growth("mean_over_std", "ratio", "mean / standard deviation of a row"),
+    Growth("range", "high", "|x|, upper end of the range"),
+)
+FEWEST_POINTS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One subject's points: x, max ulp and max error / bound, each the largest over the cases."""
+
+    subject: str
+    x: list[float]
+    ulp: list[float | None]
+    bound: list[float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class GrowthPlot:
+    """One figure: a panel per format, a line per subject."""
+
+    growth: Growth
+    op: str
+    direction: str
+    output: str
+    panels: dict[str, list[Line]]  # by format
+    cases: int
+
+    @property
+    def name(self) -> str:
+        """The file name without its suffix."""
+        return safe_name(f"growth-{self.op}-{self.direction}-{self.growth.regime}")
+
+
+def growth_plots(study: Study) -> list[GrowthPlot]:
+    """The figures in the order of ops, then `PLOTS`, then other regimes by name."""
+    groups: dict[tuple[str, str, str], list[Measurement]] = defaultdict(list)
+    for one in study.measurements:
+        groups[one.op, one.direction, one.regime].append(one)
+    order = [growth.regime for growth in PLOTS]
+    found = []
+    for (op, direction, regime), some in groups.items():
+        growth = _axis(regime, some)
+        output = some[0].output  # the op's chief output comes first in its records
+        chief = [one for one in some if one.output == output]
+        if growth is not None and (panels := _panels(growth.parameter, chief)):
+            cases = len({one.case for one in chief})
+            found.append(GrowthPlot(growth, op, direction, output, panels, cases))
+    place = {regime: number for number, regime in enumerate(order)}
+    return sorted(
+        found,
+        key=lambda one: (
+            one.op,
+            place.get(one.growth.regime, len(order)),
+            one.growth.regime,
+            rank_of_direction(one.direction),
+        ),
+    )
+
+
+def _axis(regime: str, some: list[Measurement]) -> Growth | None:
+    for growth in PLOTS:
+        if growth.regime == regime:
+            return growth
+    values: dict[str, set[float]] = defaultdict(set)
+    for one in some:
+        for name, value in one.parameters.items():
+            number = as_number(value)
+            if number is not None and math.isfinite(number):
+                values[name].add(number)
+    varying = [name for name, distinct in values.items() if len(distinct) > 1]
+    if len(varying) != 1 or len(values[varying[0]]) < FEWEST_POINTS:
+        return None
+    return Growth(regime, varying[0], varying[0])
+
+
+def _panels(parameter: str, some: list[Measurement]) -> dict[str, list[Line]]:
+    points: dict[tuple[str, str], dict[float, list[Measurement]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for one in some:
+        x = as_number(one.parameters.get(parameter))
+        if x is not None and math.isfinite(x) and x >= 0:
+            points[one.dtype, one.subject][x].append(one)
+    panels: dict[str, list[Line]] = defaultdict(list)
+    for dtype, subject in sorted(points, key=lambda key: (rank_of_dtype(key[0]), key[1])):
+        at = points[dtype, subject]
+        if len(at) > 1:
+            x = sorted(at)
+            ulp = [largest(one.number("ulp", "max") for one in at[v]) for v in x]
+            bound = [largest(one.number("bound", "max_ratio") for one in at[v]) for v in x]
+            panels[dtype].append(Line(subject, x, ulp, bound))
+    return dict(panels)
+
+
+def safe_name(text: str) -> str:
+    """`text` as a file name: letters, digits, dashes and underscores of ASCII, others as `_`."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in text)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How the ulp errors of one subject are spread: pooled histogram, largest error."""
+
+    subject: str
+    bins: list[tuple[float, int]]  # lower edge, count
+    max: float | None
+
+
+def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
+    """op -> (pass, format) -> spread per subject, over all cases and outputs."""
+    groups: dict[tuple[str, str, str, str], list[Measurement]] = defaultdict(list)
+    for one in study.measurements:
+        groups[one.op, one.direction, one.dtype, one.subject].append(one)
+    found: dict[str, dict[tuple[str, str], list[Spread]]] = defaultdict(lambda: defaultdict(list))
+    for key in sorted(
+        groups, key=lambda k: (k[0], rank_of_direction(k[1]), rank_of_dtype(k[2]), k[3])
+    ):
+        op, direction, dtype, subject = key
+        bins: dict[float, int] = defaultdict(int)
+        for one in groups[key]:
+            for edge, number in (one.record.get("ulp") or {}).get("histogram") or []:
+                if as_number(edge) is not None and math.isfinite(edge):
+                    bins[float(edge)] += int(number)
+        top = largest(one.number("ulp", "max") for one in groups[key])
+        if bins:
+            found[op][direction, dtype].append(Spread(subject, sorted(bins.items()), top))
+    return found

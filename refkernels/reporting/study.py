@@ -1,0 +1,151 @@
+"""A study: the records, sorted by kind, with a short unambiguous label for each thing measured.
+
+A *subject* is a framework in one version, on one device, under one set of settings; its label
+says only as much as tells it from the other subjects ("torch", or "torch 2.6.0 cuda:0").
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from refkernels.reporting.reading import Record
+from refkernels.reporting.vocabulary import Verdict, verdict
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One measurement record with the fields that views need; `record` holds all the rest."""
+
+    record: Record
+    subject: str
+    op: str
+    direction: str
+    output: str
+    dtype: str
+    device: str
+    case: str
+    regime: str
+    parameters: dict[str, Any]
+    status: str
+    reason: str
+    verdict: Verdict
+    flags: tuple[str, ...]
+
+    def number(self, group: str, name: str) -> float | None:
+        """The number `record[group][name]`, or None where there is none."""
+        return as_number((self.record.get(group) or {}).get(name))
+
+    def tally(self, name: str) -> int:
+        """A count of the record, 0 where absent."""
+        value = self.number("counts", name)
+        return int(value) if value is not None and math.isfinite(value) else 0
+
+    @property
+    def worst(self) -> dict[str, Any]:
+        """The worst element, an empty dict where nothing was compared."""
+        return self.record.get("worst") or {}
+
+    @property
+    def unusual(self) -> bool:
+        """Whether the flag `unusual` is set."""
+        return "unusual" in self.flags
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything the views are made from."""
+
+    measurements: list[Measurement]  # status ok
+    failures: list[Measurement]  # every other status
+    agreements: list[Record]
+    invariances: list[tuple[str, Record]]  # subject, record
+    environments: list[Record]
+    subjects: list[str]
+    unknown: int  # records of a kind that this version does not know
+
+    @classmethod
+    def of(cls, records: list[Record]) -> Study:
+        """Sort `records` by kind and label their subjects."""
+        by_kind: dict[str, list[Record]] = defaultdict(list)
+        for record in records:
+            by_kind[str(record.get("kind"))].append(record)
+        labels = _labels({_identity(record) for record in by_kind["measurement"]})
+        taken = [_measurement(record, labels) for record in by_kind["measurement"]]
+        known = ("measurement", "agreement", "invariance", "environment")
+        return cls(
+            measurements=[one for one in taken if one.status == "ok"],
+            failures=[one for one in taken if one.status != "ok"],
+            agreements=by_kind["agreement"],
+            invariances=[(_label_of(one, labels), one) for one in by_kind["invariance"]],
+            environments=by_kind["environment"],
+            subjects=sorted({one.subject for one in taken}),
+            unknown=sum(len(some) for kind, some in by_kind.items() if kind not in known),
+        )
+
+
+def as_number(value: Any) -> float | None:
+    """`value` as a float if it is a number (truth values are not)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)
+
+
+Identity = tuple[str, str, str, tuple[tuple[str, str], ...]]
+
+
+def _identity(record: Record) -> Identity:
+    settings = tuple(sorted((str(k), str(v)) for k, v in (record.get("settings") or {}).items()))
+    version = str(record.get("version") or "")
+    return str(record["framework"]), version, str(record.get("device") or ""), settings
+
+
+def _labels(identities: set[Identity]) -> dict[Identity, str]:
+    """The shortest label that tells each identity from the others of its framework."""
+    labels = {}
+    for identity in identities:
+        kin = [other for other in identities if other[0] == identity[0]]
+        # A framework that is not installed has no version: that alone is no second version.
+        versions = {other[1] for other in kin if other[1]}
+        words = [identity[0]]
+        if len(versions) > 1 and identity[1]:
+            words.append(identity[1])
+        if len({other[2] for other in kin if other[2]}) > 1 and identity[2]:
+            words.append(identity[2])
+        if len({other[3] for other in kin}) > 1 and identity[3]:
+            words.append("[" + " ".join(f"{key}={value}" for key, value in identity[3]) + "]")
+        labels[identity] = " ".join(words)
+    return labels
+
+
+def _label_of(record: Record, labels: dict[Identity, str]) -> str:
+    """An invariance record's subject: the settings are what it varies, so they may differ."""
+    wanted = _identity(record)
+    if wanted in labels:
+        return labels[wanted]
+    alike = sorted(labels[one] for one in labels if one[:3] == wanted[:3])
+    return alike[0] if alike else wanted[0]
+
+
+def _measurement(record: Record, labels: dict[Identity, str]) -> Measurement:
+    case = record["case"]
+    flags = record.get("flags")
+    parameters = case.get("parameters")
+    return Measurement(
+        record=record,
+        subject=labels[_identity(record)],
+        op=record["op"],
+        direction=record["direction"],
+        output=record["output"],
+        dtype=record["dtype"],
+        device=str(record.get("device") or ""),
+        case=str(case.get("name", "")),
+        regime=str(case.get("regime", "")),
+        parameters=parameters if isinstance(parameters, dict) else {},
+        status=str(record.get("status", "error")),
+        reason=str(record.get("reason") or ""),
+        verdict=verdict(str(record.get("verdict"))),
+        flags=tuple(str(flag) for flag in flags) if isinstance(flags, list) else (),
+    )
