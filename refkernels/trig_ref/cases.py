@@ -1,0 +1,169 @@
+"""Cases of sin, cos and tan: the seed inputs, the neighbourhood of multiples of pi/2, every range.
+
+Each builds x and a cotangent dy in the asked dtype; random numbers come from the seed in the name.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.op import DTYPES, Case
+from refkernels.trig_ref import points
+from refkernels.trig_ref.hard import HARD_FLOAT32
+
+_SEED = 0
+_WIDE = ("bfloat16", "float32", "float64")
+_LARGEST = 20_000  # elements of any case
+Array = npt.NDArray[Any]
+RANGES = (
+    (1e-6, 1e-2),
+    (1e-2, 1.0),
+    (1.0, 1e2),
+    (1e2, 1e4),
+    (1e4, 1e8),
+    (1e8, 3e38),
+    (3e38, 1.7e308),
+)
+
+
+def cases(name: str) -> list[Case]:
+    """All cases of one function."""
+    make = partial(_case, name)
+    found = [
+        make("seed_pi", {"k_max": 64}, _seed_pi),
+        make("cosine_schedule", {"decay_steps": 1000}, partial(_schedule, 1000)),
+        make("cosine_schedule", {"decay_steps": 100_003}, partial(_schedule, 100_003)),
+        make("near_multiples", {"k_max": 1000}, partial(_near_multiples, 10**3)),
+        make("near_multiples", {"k_max": 10**6}, partial(_near_multiples, 10**6), _WIDE),
+        make("near_multiples", {"k_max": 10**15}, partial(_near_multiples, 10**15), _WIDE),
+        make("hardest_reduction", {}, _hardest),
+        make("hard_rounding", {}, partial(_hard_rounding, name)),
+        make("subnormals", {}, _subnormals),
+        make("specials", {}, _specials),
+    ]
+    for low, high in RANGES:
+        fitting = tuple(dtype for dtype in DTYPES if low < formats.get(dtype).max)
+        found.append(make("range", {"low": low, "high": high}, partial(_range, low, high), fitting))
+    found += [make("array_size", {"n": n}, partial(_array, n)) for n in (1, 17, 4096, 20_000)]
+    return found
+
+
+def _case(
+    op: str,
+    regime: str,
+    parameters: dict[str, int | float | str],
+    points_of: Callable[[Format, np.random.Generator], Any],
+    dtypes: tuple[str, ...] = DTYPES,
+) -> Case:
+    shown = [_shown(key, value) for key, value in parameters.items()]
+    label = f"{op}/{regime}[{','.join([*shown, f'seed={_SEED}'])}]"
+    return Case(label, op, regime, parameters, _SEED, partial(_build, points_of), dtypes)
+
+
+def _shown(key: str, value: int | float | str) -> str:
+    return f"{key}={value}" if isinstance(value, str) else f"{key}={value:g}"
+
+
+def _build(points_of: Callable[..., Any], dtype: str) -> tuple[dict[str, Array], dict[str, Any]]:
+    """x rounded to the dtype and its own dy, or a normally distributed one."""
+    format = formats.get(dtype)
+    generator = np.random.default_rng(_SEED)
+    made = points_of(format, generator)
+    x, dy = made if isinstance(made, tuple) else (made, generator.standard_normal(made.size))
+    return {"x": formats.round_to(x, format), "dy": formats.round_to(dy, format)}, {}
+
+
+def _seed_pi(format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Multiples of the format's pi and the floats nearest to multiples of pi and pi/2."""
+    k = np.arange(1, 65)
+    pi = float(formats.round_to(math.pi, format))
+    positive = np.concatenate([k * pi, k * (pi / 2), points.multiples(k.tolist())])
+    return np.concatenate([positive, -positive])
+
+
+def _schedule(
+    steps: int, format: Format, generator: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """pi (p / decay_steps) in the arithmetic of the dtype (16-bit ones: of float32), for all steps;
+    of more than 20,000 evenly many, with the last hundred."""
+    stride = -(-(steps + 1) // (_LARGEST - 100))
+    p = np.unique(
+        np.concatenate([np.arange(0, steps + 1, stride), np.arange(steps - 99, steps + 1)])
+    )
+    kind: Any = np.float64 if format.p == 53 else np.float32
+    ratio = p.astype(kind) / kind(steps)
+    return (kind(math.pi) * ratio).astype(np.float64)
+
+
+def _near_multiples(
+    k_max: int, format: Format, generator: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """The float nearest to k pi/2 and its two neighbours, k up to k_max, log-spaced."""
+    k_max = min(k_max, int(format.max / math.pi))
+    k = np.unique(np.exp(generator.uniform(0, math.log(k_max), 1000)).astype(np.int64))
+    k = np.unique(np.concatenate([np.arange(1, min(k_max, 64) + 1), k]))
+    nearest = formats.round_to(points.multiples(k.tolist()), format)
+    with np.errstate(over="ignore"):
+        around = [np.nextafter(nearest, nearest.dtype.type(end)) for end in (0, math.inf)]
+    x = np.concatenate([nearest, *around]).astype(np.float64)
+    return x * generator.choice([-1.0, 1.0], x.size)
+
+
+def _hardest(format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+    """The format's numbers nearest to multiples of pi/2, for every exponent."""
+    x = points.hardest(format)
+    return x * generator.choice([-1.0, 1.0], x.size)
+
+
+def _hard_rounding(
+    name: str, format: Format, generator: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """float32 numbers whose function value is nearest to a midpoint of float32, both signs."""
+    x = np.array([float.fromhex(text) for text in HARD_FLOAT32[name]])
+    x = x[x <= format.max]
+    return np.concatenate([x, -x])
+
+
+def _range(
+    low: float, high: float, format: Format, generator: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """4096 numbers, log-uniform in [low, high] or up to the format's maximum, both signs."""
+    exponents = generator.uniform(math.log2(low), math.log2(min(high, format.max)), 4096)
+    return np.exp2(exponents) * generator.choice([-1.0, 1.0], 4096)
+
+
+def _subnormals(format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Subnormals of both signs, log-uniform, and the smallest normals."""
+    return _small(2048, format, generator)
+
+
+def _small(n: int, format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+    exponents = generator.uniform(format.emin - format.p + 1, format.emin + 1, n)
+    return np.ldexp(1 + generator.random(n), exponents.astype(np.int64)) * generator.choice(
+        [-1.0, 1.0], n
+    )
+
+
+def _specials(
+    format: Format, generator: np.random.Generator
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Each of ±0, ±inf, NaN, the extremes and 1 in x with each of a few of them in dy."""
+    edges = (0.0, format.min_subnormal, format.min_normal, 1.0, format.max, math.inf)
+    x = [*edges, *(-edge for edge in edges), math.nan]
+    dy = [0.0, -0.0, 1.0, -format.max, format.min_subnormal, math.inf, math.nan]
+    grid = np.meshgrid(np.array(x), np.array(dy), indexing="ij")
+    return grid[0].reshape(-1), grid[1].reshape(-1)
+
+
+def _array(n: int, format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+    """n numbers in [-100, 100], every seventh one subnormal: some frameworks flush those in
+    arrays above a certain length only."""
+    x = generator.uniform(-100, 100, n)
+    x[3::7] = _small(x[3::7].size, format, generator)
+    return x
