@@ -1,0 +1,233 @@
+"""Certified matrix products and affine layers, with their gradients.
+
+    matmul: c = a @ b                      da = dc @ bᵀ     db = aᵀ @ dc
+    linear: y = x @ weightᵀ + bias         dx = dy @ weight dweight = dyᵀ @ x   dbias = sum dy
+
+Shapes follow NumPy: leading axes broadcast (their gradients are summed over them, as autograd
+does), one-dimensional operands gain an axis and lose it again; x is (..., in_features), weight
+(out_features, in_features), bias (out_features,). Inputs: float16, bfloat16, float32 or float64,
+also mixed: each number is taken as the exact rational it is. Empty sums are exact zeros.
+NaN and infinities follow the extended reals: NaN where a term is NaN (inf * 0 is) or infinities
+of both signs meet, else the infinity; finite products never overflow.
+
+Every answer is an `Enclosure`: exact value in (hi + lo ± radius) * 2^scale. Its radius is about
+2^-98 of sum_k |a_ik b_kj| or less, and zero where float64 adds the terms without error;
+`certify=("rounding", format)` or `("ulp", format, uncertainty)` refines, in exact integer
+arithmetic, the elements for which that is too wide. See `kernel` for the proof, `bounds` for what
+a stable kernel keeps to, `algorithms` for working-precision kernels.
+
+Raises TypeError for other dtypes and ValueError for shapes that do not fit, with the rule.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.question import Certify
+from refkernels.matmul_ref import algorithms, bounds, cases, contraction, oracle
+from refkernels.op import Op
+
+__all__ = [
+    "OPS",
+    "Backward",
+    "LinearBackward",
+    "backward",
+    "backward_bound",
+    "backward_condition",
+    "backward_plain",
+    "forward",
+    "forward_bound",
+    "forward_condition",
+    "forward_plain",
+    "linear",
+    "linear_backward",
+    "linear_backward_bound",
+    "linear_backward_condition",
+    "linear_backward_plain",
+    "linear_bound",
+    "linear_condition",
+    "linear_plain",
+]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+
+class Backward(NamedTuple):
+    """Of matmul: Enclosures from `backward`, arrays from its bound, condition and plain."""
+
+    da: Any
+    db: Any
+
+
+class LinearBackward(NamedTuple):
+    """Of linear. `dbias` does not depend on the bias and is given whether or not there is one."""
+
+    dx: Any
+    dweight: Any
+    dbias: Any
+
+
+def forward(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """c = a @ b, certified; a (..., M, K), b (..., K, N), c (..., M, N)."""
+    return oracle.evaluate(_matmul(a, b), certify)
+
+
+def forward_bound(a: Any, b: Any, *, format: Format | str) -> Floats:
+    """What any stable kernel in the format keeps to: K u |a| @ |b| and more, see `bounds`."""
+    return bounds.rounding_bound(_matmul(a, b), format)
+
+
+def forward_condition(a: Any, b: Any) -> Floats:
+    """2 |a| @ |b| / |a @ b|; inf where the product cancels to zero."""
+    return bounds.condition(_matmul(a, b))
+
+
+def forward_plain(a: Any, b: Any, *, format: Format | str) -> Array:
+    """a @ b by the sequential algorithm in the format (16-bit: float32 sums, rounded once)."""
+    return algorithms.run(algorithms.plain, _matmul(a, b), format)
+
+
+def backward(dc: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Backward:
+    """da = dc @ bᵀ and db = aᵀ @ dc, certified, in the shapes of a and b; dc is like a @ b."""
+    return Backward(*(oracle.evaluate(part, certify) for part in _matmul_backward(dc, a, b)))
+
+
+def backward_bound(dc: Any, a: Any, b: Any, *, format: Format | str) -> Backward:
+    """`forward_bound` for both gradients."""
+    parts = _matmul_backward(dc, a, b)
+    return Backward(*(bounds.rounding_bound(part, format) for part in parts))
+
+
+def backward_condition(dc: Any, a: Any, b: Any) -> Backward:
+    """`forward_condition` for both gradients."""
+    return Backward(*(bounds.condition(part) for part in _matmul_backward(dc, a, b)))
+
+
+def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> Backward:
+    """`forward_plain` for both gradients."""
+    parts = _matmul_backward(dc, a, b)
+    return Backward(*(algorithms.run(algorithms.plain, part, format) for part in parts))
+
+
+def linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = x @ weightᵀ + bias, certified; y (..., out_features)."""
+    return oracle.evaluate(_linear(x, weight, bias), certify)
+
+
+def linear_bound(x: Any, weight: Any, bias: Any = None, *, format: Format | str) -> Floats:
+    """(K + 1) u (|x| @ |weight|ᵀ + |bias|) and more, see `bounds`: the bias first or last."""
+    return bounds.rounding_bound(_linear(x, weight, bias), format)
+
+
+def linear_condition(x: Any, weight: Any, bias: Any = None) -> Floats:
+    """2 (|x| @ |weight|ᵀ + |bias|) / |y|; inf where y cancels to zero."""
+    return bounds.condition(_linear(x, weight, bias))
+
+
+def linear_plain(x: Any, weight: Any, bias: Any = None, *, format: Format | str) -> Array:
+    """The sequential algorithm in the format, the bias added last."""
+    return algorithms.run(algorithms.plain, _linear(x, weight, bias), format)
+
+
+def linear_backward(
+    dy: Any, x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosure"
+) -> LinearBackward:
+    """dx = dy @ weight, dweight = dyᵀ @ x, dbias = sum of dy over its leading axes, certified."""
+    parts = _linear_backward(dy, x, weight, bias)
+    return LinearBackward(*(oracle.evaluate(part, certify) for part in parts))
+
+
+def linear_backward_bound(
+    dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
+) -> LinearBackward:
+    """`forward_bound` for the three gradients."""
+    parts = _linear_backward(dy, x, weight, bias)
+    return LinearBackward(*(bounds.rounding_bound(part, format) for part in parts))
+
+
+def linear_backward_condition(dy: Any, x: Any, weight: Any, bias: Any = None) -> LinearBackward:
+    """`forward_condition` for the three gradients."""
+    return LinearBackward(
+        *(bounds.condition(part) for part in _linear_backward(dy, x, weight, bias))
+    )
+
+
+def linear_backward_plain(
+    dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
+) -> LinearBackward:
+    """`forward_plain` for the three gradients."""
+    parts = _linear_backward(dy, x, weight, bias)
+    return LinearBackward(*(algorithms.run(algorithms.plain, part, format) for part in parts))
+
+
+def _matmul(a: Any, b: Any) -> contraction.Contraction:
+    return contraction.of_matmul(as_float_array(a, "a"), as_float_array(b, "b"))
+
+
+def _matmul_backward(dc: Any, a: Any, b: Any) -> tuple[contraction.Contraction, ...]:
+    return contraction.of_matmul_backward(
+        as_float_array(dc, "dc"), as_float_array(a, "a"), as_float_array(b, "b")
+    )
+
+
+def _linear(x: Any, weight: Any, bias: Any) -> contraction.Contraction:
+    return contraction.of_linear(
+        as_float_array(x, "x"), as_float_array(weight, "weight"), _optional(bias)
+    )
+
+
+def _linear_backward(
+    dy: Any, x: Any, weight: Any, bias: Any
+) -> tuple[contraction.Contraction, ...]:
+    return contraction.of_linear_backward(
+        as_float_array(dy, "dy"),
+        as_float_array(x, "x"),
+        as_float_array(weight, "weight"),
+        _optional(bias),
+    )
+
+
+def _optional(bias: Any) -> Array | None:
+    return None if bias is None else as_float_array(bias, "bias")
+
+
+OPS = (
+    Op(
+        name="matmul",
+        inputs=("a", "b"),
+        outputs=("c",),
+        cotangent="dc",
+        gradients=("da", "db"),
+        forward=forward,
+        backward=backward,
+        forward_bound=forward_bound,
+        backward_bound=backward_bound,
+        forward_condition=forward_condition,
+        backward_condition=backward_condition,
+        forward_plain=forward_plain,
+        backward_plain=backward_plain,
+        cases=cases.matmul,
+    ),
+    Op(
+        name="linear",
+        inputs=("x", "weight", "bias"),
+        optional=("bias",),
+        outputs=("y",),
+        cotangent="dy",
+        gradients=("dx", "dweight", "dbias"),
+        forward=linear,
+        backward=linear_backward,
+        forward_bound=linear_bound,
+        backward_bound=linear_backward_bound,
+        forward_condition=linear_condition,
+        backward_condition=linear_backward_condition,
+        forward_plain=linear_plain,
+        backward_plain=linear_backward_plain,
+        cases=cases.linear,
+    ),
+)

@@ -1,0 +1,98 @@
+"""The error that every stable kernel keeps to, element by element, and the condition numbers.
+
+**Sums.** A conventional kernel adds the K products of an element in any order, with or without
+FMA, in the accumulator's precision u (float32 for 16-bit formats). Then (Jeannerod and Rump 2013,
+"Improved error bounds for inner products in floating-point arithmetic", doi:10.1137/120894488)
+
+    |c - z| <= K u P,   P = sum_k |a_ik b_kj| (+ |bias_j|, and K + 1 terms, where there is a bias)
+
+with no condition on K. Additions never underflow; each product may, and is then off by at most
+half a subnormal, h = 2^(emin-p). That amounts to exact products of slightly changed operands plus
+K h, and the sum sees operands larger by as much: K h (1 + K u) in all.
+
+**16-bit storage.** The result is rounded to the output format: u_out (|z| + error) + h_out. A
+kernel may also store what is only a part of the answer: the product before the bias is added, or
+the gradient of each broadcast batch element before they are summed (`partials`). The magnitudes of
+these parts sum to at most P (1 + K u), and each may lose h_out: u_out P (1 + K u) + partials h_out.
+Formats that accumulate in themselves store nothing less precise, so nothing is added for them.
+
+**Overflow.** No partial sum exceeds (1 + K u) P + K h. Where that passes the accumulator's largest
+number, or the rounded result (or a stored part) may pass the output format's, inf and NaN are
+what a stable kernel may give, and the bound is inf. A NaN or infinity among the operands makes the
+bound of its elements inf too: special values are compared by rule, not by bound.
+
+**Rigour.** P is a float64 sum of K terms, too small by a factor of at most 1 + K 2^-53 and, where
+products underflow, by K 2^-1075: both are made good, and the roundings of this page's formulas
+(a few dozen) are covered by a last factor of 1 + 2^-44.
+
+**Condition number** of a dot product: 2 P / |z|; inf where z is zero or not told from zero, and 0
+where every term is zero.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import BINARY64, Format
+from refkernels.matmul_ref import algorithms, oracle
+from refkernels.matmul_ref.contraction import Contraction
+
+Floats = npt.NDArray[np.float64]
+
+_UP = 1.0 + 2.0**-44
+
+
+def rounding_bound(contraction: Contraction, format: Format | str) -> Floats:
+    """The bound above, in the shape of the contraction's answer."""
+    output = formats.get(format)
+    accumulator = algorithms.accumulator(output)
+    terms = contraction.terms
+    growth = 1.0 + terms * accumulator.u
+    magnitude = magnitudes(contraction) + terms * 2.0**-1073
+    with np.errstate(over="ignore", invalid="ignore"):
+        underflow = terms * max(_half_subnormal(accumulator), 2.0**-1074) * growth
+        bound = terms * accumulator.u * magnitude + underflow
+        reach = magnitude * growth + underflow
+        bound = np.where(reach * _UP <= accumulator.max, bound, np.inf)
+        if accumulator is not output:
+            bound = bound + _storage(contraction, output, bound, reach)
+        return np.asarray(np.where(np.isnan(bound), np.inf, bound * _UP))
+
+
+def _storage(contraction: Contraction, output: Format, bound: Floats, reach: Floats) -> Floats:
+    """What storing the answer, and its parts, in a 16-bit output format adds."""
+    exact = oracle.evaluate(contraction)
+    answer = np.abs(np.asarray(exact)) * _UP + np.ldexp(exact.radius, exact.scale) + bound
+    added = output.u * answer + _half_subnormal(output)
+    largest = answer
+    if contraction.partials > 1 or contraction.addend is not None:
+        added = added + output.u * reach + contraction.partials * _half_subnormal(output)
+        largest = reach * (1.0 + output.u)
+        added = added * (1.0 + output.u)
+    return np.where(largest * _UP <= output.max, added, np.inf)
+
+
+def condition(contraction: Contraction) -> Floats:
+    """2 sum|terms| / |answer|, in the shape of the contraction's answer."""
+    answer = oracle.evaluate(contraction)
+    magnitude = magnitudes(contraction)
+    with np.errstate(all="ignore"):
+        ratio = 2.0 * magnitude / np.abs(np.asarray(answer))
+    vanishing = (np.abs(answer.hi) <= answer.radius) | ~np.isfinite(ratio)
+    empty = answer.exact_zero & (magnitude == 0.0)
+    return np.asarray(np.where(empty, 0.0, np.where(vanishing, np.inf, ratio)))
+
+
+def magnitudes(contraction: Contraction) -> Floats:
+    """P to a few K 2^-53, from above while no product underflows."""
+    left, right = (np.abs(x) for x in oracle.augmented(contraction))
+    absolute = Contraction(
+        left, right, contraction.left_index, contraction.right_index, contraction.shape
+    )
+    total = algorithms.run(algorithms.plain, absolute, BINARY64)
+    with np.errstate(over="ignore"):
+        return np.asarray(total * (1.0 + 2.0 * contraction.terms * BINARY64.u))
+
+
+def _half_subnormal(format: Format) -> float:
+    return format.min_subnormal / 2.0

@@ -1,0 +1,74 @@
+"""Dot products of a wanted condition number, in any format.
+
+The generator is Ogita, Rump, Oishi (2005), algorithm 6.1, doi:10.1137/030601818, for several
+columns y that share one row x: the first half of the terms has random exponents up to half the
+condition number's; each term of the second half, with falling exponents, cancels the exact sum so
+far down to its own size; and the last one leaves the sum that the condition number asks for.
+"""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+
+Array = npt.NDArray[Any]
+
+
+def ill_conditioned_dot(
+    generator: np.random.Generator, terms: int, columns: int, condition: float, format: Format | str
+) -> tuple[Array, Array]:
+    """x (terms,) and y (terms, columns) in the format, with 2|x|.|y_j| / |x.y_j| close to
+    `condition` for every j (the tests say how close). Requires terms >= 6, condition >= 2."""
+    target = formats.get(format)
+    top = math.log2(condition) / 2
+    half = terms // 2
+    exponents = np.rint(generator.uniform(0.0, top, half))
+    exponents[0], exponents[-1] = np.rint(top) + 1, 0
+    falling = np.rint(np.linspace(top, 0.0, terms - half))
+    powers = np.ldexp(1.0, np.concatenate([exponents, falling]).astype(int) - int(top / 2))
+    x = _rounded(_away_from_zero(generator, (terms,)) * powers, target)
+    y = _rounded(_away_from_zero(generator, (terms, columns)) * powers[:, None], target)
+    for j in range(columns):
+        _cancel(x, y[:, j], half, powers, condition, target)
+    return x.astype(target.storage), y.astype(target.storage)
+
+
+def measured_condition(x: Array, y: Array) -> float:
+    """2|x|.|y| / |x.y| in exact arithmetic; inf where x.y = 0."""
+    products = [_exact(a) * _exact(b) for a, b in zip(x, y, strict=True)]
+    total = sum(products, Fraction(0))
+    size = sum((abs(product) for product in products), Fraction(0))
+    return float(2 * size / abs(total)) if total else math.inf
+
+
+def _cancel(
+    x: Array, column: Array, half: int, powers: Array, condition: float, format: Format
+) -> None:
+    """Rewrite the second half of the column so that the dot product falls to what is wanted."""
+    products = [_exact(a) * _exact(b) for a, b in zip(x[:half], column[:half], strict=True)]
+    total = sum(products, Fraction(0))
+    size = sum((abs(product) for product in products), Fraction(0))
+    for k in range(half, x.size):
+        last = k == x.size - 1
+        wanted = 2 * size / Fraction(condition) if last else _exact(column[k] * powers[k])
+        column[k] = _rounded(np.float64(float((wanted - total) / _exact(x[k]))), format)
+        total += _exact(x[k]) * _exact(column[k])
+        size += abs(_exact(x[k]) * _exact(column[k]))
+
+
+def _away_from_zero(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Random signs and magnitudes in [1/2, 1)."""
+    return generator.uniform(0.5, 1.0, shape) * generator.choice([-1.0, 1.0], shape)
+
+
+def _rounded(values: Any, format: Format) -> Array:
+    return formats.round_to(values, format).astype(np.float64)
+
+
+def _exact(value: Any) -> Fraction:
+    return Fraction(float(value))
