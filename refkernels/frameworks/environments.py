@@ -81,7 +81,7 @@ def home() -> Path:
 
 
 def required() -> frozenset[str]:
-    """The frameworks that $REFKERNELS_REQUIRE lists: for these, missing is a failure, not a skip."""
+    """The frameworks that $REFKERNELS_REQUIRE lists: missing ones are failures, not skips."""
     listed = os.environ.get("REFKERNELS_REQUIRE", "")
     return frozenset(name.strip() for name in listed.split(",") if name.strip())
 

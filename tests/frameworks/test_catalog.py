@@ -1,0 +1,92 @@
+"""Names, versions, pins, and how a third party adds a framework."""
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+
+from refkernels.frameworks import catalog
+from refkernels.frameworks.catalog import Framework, Pin
+
+
+def test_the_five_frameworks_are_there() -> None:
+    assert [f.name for f in catalog.BUILTIN] == ["numpy", "torch", "paddle", "oneflow", "mindspore"]
+    assert all(f.adapter.is_file() for f in catalog.BUILTIN)
+
+
+def test_a_name_alone_asks_for_no_version() -> None:
+    spec = catalog.get("torch")
+    assert (spec.name, spec.version, str(spec)) == ("torch", "", "torch")
+
+
+def test_a_name_with_a_version_keeps_it() -> None:
+    spec = catalog.get("paddle==2.6.2")
+    assert (spec.name, spec.version, str(spec)) == ("paddle", "2.6.2", "paddle==2.6.2")
+
+
+def test_an_unknown_name_is_told_the_known_ones() -> None:
+    with pytest.raises(catalog.UnknownFramework, match="no framework is named 'tensorfow'.*torch"):
+        catalog.get("tensorfow==1")
+
+
+@pytest.mark.parametrize("name", ["torch==", "torch==new"])
+def test_a_wrong_version_is_told_the_right_form(name: str) -> None:
+    with pytest.raises(catalog.UnknownFramework, match=r"torch==X\.Y\.Z"):
+        catalog.get(name)
+
+
+def test_the_pinned_requirements_are_those_that_work() -> None:
+    wanted = {f.name: f.pip_requirements(f.version) for f in catalog.BUILTIN}
+    assert wanted["torch"] == ("torch==2.13.0", "numpy")
+    assert wanted["paddle"] == ("paddlepaddle==3.3.1", "setuptools")
+    assert wanted["mindspore"] == ("mindspore==2.10.0", "numpy<2")
+    assert wanted["oneflow"] == (
+        "oneflow==0.9.0",
+        "numpy<1.24",
+        "nvidia-cublas-cu11<12",
+        "nvidia-cudnn-cu11<9",
+    )
+
+
+def test_old_versions_get_the_numpy_that_they_were_built_for() -> None:
+    assert catalog.get("torch").framework.pip_requirements("1.9.0")[-1] == "numpy<2"
+    assert catalog.get("torch").framework.pip_requirements("2.6.0") == ("torch==2.6.0", "numpy")
+
+
+def test_a_version_outside_every_pin_needs_nothing_known() -> None:
+    framework = Framework("f", Path("f.py"), pins=(Pin("<2", ">=3.9", ("numpy<2",)),))
+    assert framework.pin("3.0") == Pin()
+    assert framework.pin("").requirements == ("numpy<2",)
+
+
+def test_a_registered_framework_has_a_name_until_it_is_unregistered() -> None:
+    framework = Framework("mine", Path("mine_adapter.py"), module="numpy")
+    catalog.register(framework)
+    try:
+        assert catalog.get("mine").framework is framework
+        with pytest.raises(ValueError, match="already in the catalog"):
+            catalog.register(framework)
+    finally:
+        catalog.unregister("mine")
+    assert "mine" not in catalog.names()
+
+
+def test_an_entry_point_adds_a_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = importlib.metadata.EntryPoint(
+        "theirs", "test_catalog:theirs", catalog.ENTRY_POINT_GROUP
+    )
+    monkeypatch.setattr(
+        importlib.metadata,
+        "entry_points",
+        lambda group: [point] if group == catalog.ENTRY_POINT_GROUP else [],
+    )
+    catalog._from_entry_points.cache_clear()
+    try:
+        assert catalog.get("theirs").framework.adapter == Path("theirs_adapter.py")
+    finally:
+        catalog._from_entry_points.cache_clear()
+
+
+def theirs() -> Framework:
+    """What a third party's entry point names."""
+    return Framework("theirs", Path("theirs_adapter.py"))

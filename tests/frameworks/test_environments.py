@@ -1,0 +1,214 @@
+"""Finding, making, naming and removing interpreters, without installing a framework."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from refkernels.frameworks import catalog, creation, environments
+from refkernels.frameworks.catalog import Framework, FrameworkError, Pin, Spec
+from refkernels.frameworks.environments import NotInstalled
+
+ADAPTER = Path("adapter.py")
+ABSENT = Framework("absent", ADAPTER, version="1.0", pins=(Pin("", ">=3.10"),))
+
+
+@pytest.fixture
+def absent(fake_home: Path) -> Framework:
+    catalog.register(ABSENT)
+    yield ABSENT
+    catalog.unregister("absent")
+
+
+@pytest.fixture
+def local_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_home: Path) -> Framework:
+    """A framework whose 'distribution' is a folder that pip builds nothing for: a local wheel."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    write_wheel(wheels, "tinyframework", "1.0", "__version__ = '1.0'\n")
+    write_wheel(wheels, "tinyframework", "2.0", "raise ImportError('libtiny.so is missing')\n")
+    write_wheel(wheels, "numpy", "1.0", "__version__ = '1.0'\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    framework = Framework("tinyframework", ADAPTER, version="1.0", requirements=("numpy==1.0",))
+    catalog.register(framework)
+    yield framework
+    catalog.unregister("tinyframework")
+
+
+def write_wheel(folder: Path, name: str, version: str, source: str) -> None:
+    import zipfile
+
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}/__init__.py": source,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        for path, content in {**files, f"{info}/RECORD": record}.items():
+            wheel.writestr(path, content)
+
+
+def test_importing_the_room_is_light() -> None:
+    code = (
+        "import sys; from refkernels.frameworks import catalog, environments;"
+        "catalog.names();"
+        "print([m for m in ('numpy', 'numba', 'execnet', 'findpython') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_home_can_be_moved(fake_home: Path) -> None:
+    assert environments.home() == fake_home
+
+
+def test_what_is_not_there_comes_with_the_cure(absent: Framework) -> None:
+    with pytest.raises(NotInstalled, match="absent is not installed: run `refkernels env create"):
+        environments.find("absent")
+
+
+def test_numpy_is_found_in_the_running_interpreter(fake_home: Path) -> None:
+    found = environments.find("numpy")
+    assert (found.source, found.python, found.local) == ("running", sys.executable, True)
+
+
+def test_another_version_than_the_running_one_is_not_found_there(fake_home: Path) -> None:
+    with pytest.raises(NotInstalled, match="numpy==0.1"):
+        environments.find("numpy==0.1")
+
+
+def test_a_named_interpreter_comes_before_the_running_one(fake_home: Path) -> None:
+    environments.add("numpy", "ssh=user@host//python=python3.10")
+    found = environments.find("numpy")
+    assert (found.source, found.python) == ("named", "ssh=user@host//python=python3.10")
+    assert not found.local
+    assert environments.remove("numpy") == ["ssh=user@host//python=python3.10"]
+    assert environments.find("numpy").source == "running"
+
+
+def test_naming_keeps_the_path_of_a_virtual_environment(fake_home: Path, tmp_path: Path) -> None:
+    link = tmp_path / "python"
+    link.symlink_to(sys.executable)
+    assert environments.add("numpy", str(link)).python == str(link)
+
+
+def test_naming_what_cannot_be_run_says_what_to_give(fake_home: Path, tmp_path: Path) -> None:
+    with pytest.raises(FrameworkError, match="is not an interpreter that can be run"):
+        environments.add("torch", str(tmp_path / "nothing"))
+
+
+def test_a_broken_file_of_names_is_told(fake_home: Path) -> None:
+    fake_home.mkdir(parents=True)
+    (fake_home / "interpreters.json").write_text("{", encoding="utf-8")
+    with pytest.raises(FrameworkError, match="mend it or delete it"):
+        environments.find("numpy")
+
+
+def test_removing_nothing_is_told(fake_home: Path) -> None:
+    with pytest.raises(NotInstalled, match="nothing to remove for torch"):
+        environments.remove("torch")
+
+
+def test_creating_makes_finds_lists_and_removes(local_package: Framework) -> None:
+    told: list[str] = []
+    made = environments.create("tinyframework", told.append)
+    assert made.version == "1.0"
+    assert any("pip install tinyframework==1.0" in line for line in told)
+    assert environments.find("tinyframework") == made
+    assert environments.find("tinyframework==1.0").python == made.python
+    line = next(x for x in environments.listing() if x.name == "tinyframework")
+    assert (line.state, line.version, line.source) == ("ready", "1.0", "managed")
+    told.clear()
+    assert environments.create("tinyframework", told.append) == made
+    assert told == []
+    interrupted = Path(made.python).parent.parent / creation.MARKER
+    interrupted.unlink()
+    line = next(x for x in environments.listing() if x.name == "tinyframework")
+    assert (line.state, "interrupted" in line.cure) == ("broken", True)
+    with pytest.raises(NotInstalled, match="its creation was interrupted: run `refkernels env"):
+        environments.find("tinyframework")
+    assert len(environments.remove("tinyframework")) == 1
+    assert list((environments.home() / "environments").iterdir()) == []
+
+
+def test_a_failing_import_is_never_taken_as_complete(local_package: Framework) -> None:
+    with pytest.raises(creation.CreationFailed, match=r"`import tinyframework` fails: .*libtiny"):
+        environments.create("tinyframework==2.0")
+    with pytest.raises(NotInstalled, match="interrupted"):
+        environments.find("tinyframework==2.0")
+
+
+def test_two_that_create_at_once_make_it_once(local_package: Framework) -> None:
+    told: list[str] = []
+    threads = [
+        threading.Thread(target=environments.create, args=("tinyframework", told.append))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum("ready" in line for line in told) == 1
+    assert sum("waiting for another process" in line for line in told) == 1
+
+
+def test_one_that_fails_does_not_stop_the_others(
+    local_package: Framework, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creation, "_candidates", lambda: iter([sys.executable]))
+    outcomes = environments.create_all(["torch==0.0.1", "nosuch", "tinyframework"])
+    assert [outcome.interpreter is None for outcome in outcomes] == [True, True, False]
+    assert "No matching distribution found for torch==0.0.1" in str(outcomes[0].reason)
+    assert "no framework is named 'nosuch'" in str(outcomes[1].reason)
+    assert all("\n" not in str(outcome.reason) for outcome in outcomes)
+
+
+def test_no_fitting_python_comes_with_the_cure(
+    fake_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creation, "_candidates", lambda: iter([sys.executable]))
+    framework = Framework("ancient", ADAPTER, pins=(Pin("", "==2.7.*"),))
+    with pytest.raises(creation.NoFittingPython, match=r"no Python ==2\.7\.\* .*install one"):
+        environments.create(Spec(framework))
+
+
+def test_a_python_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
+    shim = tmp_path / "python3.10"
+    shim.write_text("#!/bin/sh\necho 'pyenv: python3.10: command not found' >&2\nexit 127\n")
+    shim.chmod(0o755)
+    assert creation._version_if_usable(str(shim)) is None
+    assert creation._version_if_usable(str(tmp_path / "missing")) is None
+
+
+def test_a_full_disk_is_told_as_one() -> None:
+    lines = ["Collecting torch", "ERROR: [Errno 28] No space left on device"]
+    failure = creation._failure(catalog.get("torch"), ["python", "-m", "pip", "install"], lines)
+    assert "the disk filled up while torch was installed" in str(failure)
+
+
+def test_the_last_error_of_pip_is_told() -> None:
+    lines = ["Collecting torch", "ERROR: a", "ERROR: Could not find a wheel", "WARNING: old pip"]
+    failure = creation._failure(catalog.get("torch"), ["python", "-m", "pip", "install"], lines)
+    assert str(failure).endswith("failed for torch: ERROR: Could not find a wheel")
+
+
+def test_a_marker_without_its_python_is_not_complete(tmp_path: Path) -> None:
+    (tmp_path / creation.MARKER).write_text(json.dumps({"version": "1"}), encoding="utf-8")
+    assert creation.marker(tmp_path) is None
+
+
+def test_the_required_frameworks_are_read_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REFKERNELS_REQUIRE", "torch, paddle,")
+    assert environments.required() == {"torch", "paddle"}
+    monkeypatch.delenv("REFKERNELS_REQUIRE")
+    assert environments.required() == frozenset()

@@ -1,0 +1,342 @@
+"""A session with planted faults: each is named, and the rest goes on."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import planted_faults
+import pytest
+
+from refkernels.frameworks import catalog, environments, gateway
+from refkernels.frameworks.catalog import Framework
+from refkernels.frameworks.gateway import Session
+
+Fake = Callable[[str], Framework]
+X = np.array([[0.5, -1.25, 3.0], [1e-40, 2.0, -0.0]], np.float32)
+SHARED = Path("/dev/shm")
+
+
+def left_behind() -> set[str]:
+    """What sessions may leave: folders of arrays and logs."""
+    folders = [SHARED] if SHARED.is_dir() else []
+    return {
+        str(path)
+        for folder in [*folders, Path("/tmp")]
+        for path in folder.glob("refkernels-*")
+        if path.stat().st_uid == os.getuid()
+    }
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> None:
+    before = left_behind()
+    yield
+    # Sessions of other processes come and go: only what names this one's worker would stay.
+    deadline = time.monotonic() + 5
+    while (left := left_behind() - before) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left
+
+
+def test_the_correct_fake_answers_every_op_in_both_directions(fake: Fake) -> None:
+    weight, bias = np.ones((2, 3), np.float32), np.ones(2, np.float32)
+    ones = np.ones(3, np.float32)
+    questions = [
+        ("matmul", "forward", {"a": X, "b": X.T}, {"c": (2, 2)}),
+        ("matmul", "backward", {"dc": X @ X.T, "a": X, "b": X.T}, {"da": (2, 3), "db": (3, 2)}),
+        ("linear", "forward", {"x": X, "weight": weight, "bias": bias}, {"y": (2, 2)}),
+        (
+            "linear",
+            "backward",
+            {"dy": X[:, :2], "x": X, "weight": weight, "bias": bias},
+            {"dx": (2, 3), "dweight": (2, 3), "dbias": (2,)},
+        ),
+        ("layernorm", "forward", {"x": X}, {"y": (2, 3), "mean": (2,), "rstd": (2,)}),
+        (
+            "layernorm",
+            "backward",
+            {"dy": X, "x": X, "weight": ones, "bias": None},
+            {"dx": (2, 3), "dweight": (3,)},
+        ),
+        ("tan", "forward", {"x": X}, {"y": (2, 3)}),
+        ("cos", "backward", {"dy": X, "x": X}, {"dx": (2, 3)}),
+    ]
+    with Session(fake("correct")) as session:
+        for op, direction, inputs, shapes in questions:
+            reply = session.run(op, direction, inputs)
+            assert reply.ok, reply.reason
+            assert {name: value.shape for name, value in reply.outputs.items()} == shapes
+            assert all(value.dtype == np.float32 for value in reply.outputs.values())
+        assert session.starts == 1
+
+
+@pytest.mark.parametrize("fault", planted_faults.WRONG_NUMBERS)
+def test_wrong_numbers_come_back_as_they_are(fake: Fake, fault: str) -> None:
+    x = np.float32([[1.0001, 2.0003, 1e-39], [4000.25, 4000.5, 4001.0]])
+    inputs = {"dy": x, "x": x, "weight": x[0], "bias": x[0]}
+    answers = {}
+    for name in ("correct", fault):
+        with Session(fake(name)) as session:
+            answers[name] = [
+                session.run("layernorm", "backward", inputs),
+                session.run("layernorm", "forward", {"x": x}),
+                session.run("sin", "forward", {"x": x}),
+            ]
+    assert all(reply.ok for replies in answers.values() for reply in replies)
+    same = [
+        all(
+            np.array_equal(good.outputs[key], bad.outputs.get(key), equal_nan=True)
+            for key in good.outputs
+        )
+        for good, bad in zip(*answers.values(), strict=True)
+    ]
+    assert not all(same)
+
+
+@pytest.mark.parametrize("fault", ["crash", "abort", "exit", "hang", "exception", "oom", "device_oom"])
+def test_a_fault_in_an_op_is_named_and_the_rest_goes_on(fake: Fake, fault: str) -> None:
+    with Session(fake(fault)) as session:
+        assert session.run("cos", "forward", {"x": X}).ok
+        reply = session.run("sin", "forward", {"x": X}, timeout=0.5 if fault == "hang" else None)
+        assert reply.status == planted_faults.STATUS_OF[fault]
+        assert reply.outputs == {}
+        assert "\n" not in str(reply.reason)
+        assert str(reply.reason).startswith(f"fake_{fault}: ")
+        told = {
+            "crash": "ended by SIGKILL",
+            "abort": "ended by SIGABRT.*terminate called after",
+            "exit": "exit status 3",
+            "hang": "no answer within 0.5 s while running sin forward on cpu",
+            "exception": "sin forward on cpu raised RuntimeError: planted: the first line$",
+            "oom": "out of memory .*unable to allocate 16.0 TiB",
+            "device_oom": "out of memory .*CUDA out of memory",
+        }
+        assert __import__("re").search(told[fault], str(reply.reason)), reply.reason
+        after = session.run("cos", "forward", {"x": X})
+        assert after.ok
+        assert session.starts == (1 if fault == "exception" else 2)
+        assert session.status == "ok"
+
+
+@pytest.mark.parametrize("fault", ["import_error", "crash_at_import"])
+def test_a_framework_that_cannot_be_imported_stays_so(fake: Fake, fault: str) -> None:
+    with Session(fake(fault)) as session:
+        replies = [session.run("sin", "forward", {"x": X}) for _ in range(2)]
+        assert {reply.status for reply in replies} == {planted_faults.STATUS_OF[fault]}
+        assert session.starts == 1
+        assert session.info == {}
+        told = "libmissing.so.7" if fault == "import_error" else "SIGSEGV"
+        assert told in str(session.reason)
+
+
+def test_noise_on_stdout_does_not_disturb(fake: Fake, capfd: pytest.CaptureFixture[str]) -> None:
+    with Session(fake("noise")) as session:
+        for _ in range(3):
+            reply = session.run("cos", "forward", {"x": X})
+            assert reply.ok
+            assert np.array_equal(reply.outputs["y"], np.cos(X.astype(float)).astype(np.float32))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_worker_killed_from_outside_is_named_and_replaced(fake: Fake) -> None:
+    with Session(fake("hang")) as session:
+        first = session.pid
+        assert first is not None
+        threading.Timer(0.5, os.kill, (first, signal.SIGKILL)).start()
+        reply = session.run("sin", "forward", {"x": np.ones((400, 400))})
+        assert reply.status == "killed"
+        assert "SIGKILL" in str(reply.reason)
+        assert session.run("cos", "forward", {"x": X}).ok
+        assert session.pid not in (None, first)
+
+
+def test_a_worker_killed_between_runs_is_named_and_replaced(fake: Fake) -> None:
+    with Session(fake("correct")) as session:
+        assert session.pid is not None
+        os.kill(session.pid, signal.SIGKILL)
+        assert session.run("cos", "forward", {"x": X}).status == "killed"
+        assert session.run("cos", "forward", {"x": X}).ok
+
+
+def test_a_missing_framework_is_a_status(fake_home: Path) -> None:
+    framework = Framework("absent", planted_faults.SOURCE, version="9")
+    with Session(framework) as session:
+        reply = session.run("sin", "forward", {"x": X})
+    assert reply.status == "not_installed"
+    assert "absent is not installed: run `refkernels env create absent`" in str(reply.reason)
+
+
+def test_an_interpreter_that_does_not_start_is_a_status(tmp_path: Path) -> None:
+    framework = Framework("gone", planted_faults.SOURCE, python=str(tmp_path / "python"))
+    with Session(framework) as session:
+        assert session.status == "not_installed"
+        assert "does not start" in str(session.reason)
+        assert str(tmp_path / "python") in str(session.reason)
+
+
+def test_an_interpreter_without_numpy_is_an_import_error(tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    __import__("venv").create(bare, with_pip=False)
+    framework = Framework("bare", planted_faults.SOURCE, python=str(bare / "bin" / "python"))
+    with Session(framework) as session:
+        assert session.status == "import_error"
+        assert "No module named 'numpy'" in str(session.reason)
+
+
+def test_the_wrong_version_in_a_named_interpreter_is_told(fake_home: Path, fake: Fake) -> None:
+    catalog.register(fake("correct"))
+    try:
+        with Session("fake_correct==7.7") as session:
+            assert session.status == "not_installed"
+            assert "the interpreter has version 1.0" in str(session.reason)
+    finally:
+        catalog.unregister("fake_correct")
+
+
+def test_unsupported_pairs_are_data_with_a_reason(fake: Fake) -> None:
+    with Session(fake("correct")) as session:
+        answers = {
+            "dtype": session.run("sin", "forward", {"x": X.astype(__import__("ml_dtypes").bfloat16)}),
+            "op": session.run("softmax", "forward", {"x": X}),
+            "device": session.run("sin", "forward", {"x": X}, device="cuda:0"),
+            "integers": session.run("sin", "forward", {"x": np.arange(3)}),
+        }
+        capabilities = session.info["capabilities"]["cpu"]["sin"]["forward"]
+    assert {reply.status for reply in answers.values()} == {"unsupported"}
+    assert "the fakes have no bfloat16" in str(answers["dtype"].reason)
+    assert "no op named softmax" in str(answers["op"].reason)
+    assert "no device named cuda:0" in str(answers["device"].reason)
+    assert "dtype int64 cannot be sent" in str(answers["integers"].reason)
+    assert capabilities == {
+        "float16": None,
+        "bfloat16": "the fakes have no bfloat16",
+        "float32": None,
+        "float64": None,
+    }
+
+
+def test_every_reported_device_is_reached_through_the_same_code(fake: Fake) -> None:
+    with Session(fake("correct")) as session:
+        assert session.info["devices"] == ["cpu", "fake:0"]
+        assert session.run("sin", "forward", {"x": X}, device="fake:0").ok
+
+
+def test_environment_variables_are_set_before_the_interpreter_starts(fake: Fake) -> None:
+    settings = {"PYTHONHASHSEED": "nonsense", "WITH": "spaces and // slashes"}
+    with Session(fake("correct"), settings=settings) as session:
+        # Read by the interpreter at its start, and refused there.
+        assert session.status == "not_installed"
+        assert "PYTHONHASHSEED" in str(session.reason)
+    with Session(fake("correct"), settings={"A": "spaces and // 'quotes'"}) as session:
+        assert session.info["environment"]["settings"] == {"A": "spaces and // 'quotes'"}
+
+
+def test_flags_are_applied_and_recorded(fake: Fake) -> None:
+    with Session(fake("correct"), settings={"fake_precision": "medium"}) as session:
+        assert session.info["environment"]["flags"] == {"fake_precision": "medium"}
+        assert session.info["environment"]["settings"] == {"fake_precision": "medium"}
+
+
+def test_a_wrong_value_of_a_flag_is_an_error(fake: Fake) -> None:
+    with Session(fake("correct"), settings={"fake_precision": "low"}) as session:
+        reply = session.run("sin", "forward", {"x": X})
+    assert reply.status == "error"
+    assert "setting fake_precision=low raised ValueError" in str(reply.reason)
+
+
+def test_a_flag_of_another_framework_is_left_out(fake: Fake) -> None:
+    settings = {"float32_matmul_precision": "medium", "OMP_NUM_THREADS": "1"}
+    with Session(fake("correct"), settings=settings) as session:
+        assert session.status == "ok"
+        assert session.info["environment"]["settings"] == {"OMP_NUM_THREADS": "1"}
+
+
+def test_a_flag_that_no_adapter_has_is_an_error_that_lists_them(fake: Fake) -> None:
+    with Session(fake("correct"), settings={"omp_threads": "1"}) as session:
+        assert session.status == "error"
+        assert "no adapter has a flag named 'omp_threads'" in str(session.reason)
+        assert "float32_matmul_precision" in str(session.reason)
+
+
+def test_the_record_has_its_environment(fake: Fake) -> None:
+    with Session(fake("correct")) as session:
+        environment = session.info["environment"]
+    assert environment["python"] == sys.version.split()[0]
+    assert environment["numpy"] == np.__version__
+    assert environment["devices"] == ["cpu", "fake:0 (a device of the fakes)"]
+    assert environment["threads"] == 1
+    assert environment["cpus"] >= 1
+    assert {"framework", "version", "platform", "cpu", "blas", "flags"} <= set(environment)
+
+
+def test_a_hung_import_is_a_timeout(tmp_path: Path) -> None:
+    adapter = tmp_path / "slow_adapter.py"
+    adapter.write_text("import time\ntime.sleep(60)\n", encoding="utf-8")
+    framework = Framework("slow", adapter, python=sys.executable)
+    with Session(framework, start_timeout=1.0) as session:
+        assert session.status == "timeout"
+        assert "no answer within 1 s while starting and importing" in str(session.reason)
+
+
+def test_a_closed_session_starts_again_when_asked(fake: Fake) -> None:
+    session = Session(fake("correct"))
+    assert session.pid is None
+    assert session.run("sin", "forward", {"x": X}).ok
+    session.close()
+    assert session.pid is None
+    assert session.run("sin", "forward", {"x": X}).ok
+    session.close()
+
+
+def test_threads_take_turns(fake: Fake) -> None:
+    with Session(fake("correct")) as session:
+        wrong: list[float] = []
+
+        def ask(value: float) -> None:
+            x = np.full(20_000, value)
+            for _ in range(5):
+                y = session.run("sin", "forward", {"x": x}).outputs["y"]
+                wrong.extend(y[y != np.float64(np.sin(np.longdouble(value)))])
+
+        threads = [threading.Thread(target=ask, args=(float(i),)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+
+
+def test_a_remote_machine_gets_arrays_over_the_channel(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_home: Path
+) -> None:
+    """A stand-in for ssh that runs the remote command line here."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\nfor last; do :; done\nexec /bin/sh -c "$last"\n', encoding="utf-8")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    catalog.register(fake("correct"))
+    try:
+        environments.add("numpy", f"ssh=user@host//python={sys.executable}")
+        with Session("numpy", settings={"REMOTE_NAME": "two words"}) as session:
+            assert session.status == "ok", session.reason
+            assert session.info["environment"]["interpreter"] == "named"
+            x = np.random.default_rng(3).standard_normal((500, 500))
+            reply = session.run("sin", "forward", {"x": x})
+            assert np.array_equal(reply.outputs["y"], np.sin(x))
+    finally:
+        catalog.unregister("fake_correct")
+
+
+def test_a_direction_must_be_one_of_two(fake: Fake) -> None:
+    reply = Session(fake("correct")).run("sin", "sideways", {"x": X})
+    assert (reply.status, "sideways" in str(reply.reason)) == ("error", True)
+
+
+def test_every_status_has_its_test() -> None:
+    seen = {"ok", "unsupported", "not_installed", *planted_faults.STATUS_OF.values()}
+    assert seen == set(gateway.STATUSES)
