@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels import metrology
 from refkernels.frameworks.gateway import Session
 from refkernels.measurement.plan import Unit
 from refkernels.measurement.seats import Seat
 from refkernels.measurement.unit import SCHEMA, Record
+from refkernels.metrology import agreement
 from refkernels.op import Case
 
 PROPERTIES = ("run_to_run", "position", "batch", "threads")
@@ -44,7 +44,7 @@ class Comparison:
 
     def add(self, case: str, one: Outputs, other: Outputs) -> None:
         for name in one:
-            result = metrology.agreement(one[name], other[name])
+            result = agreement(one[name], other[name])
             unequal = result["elements"] - result["equal_bits"]
             self.elements += result["elements"]
             self.different += unequal

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels import metrology
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.measurement.plan import Unit
 from refkernels.measurement.seats import Seat
+from refkernels.metrology import agreement, judge
 from refkernels.op import Case
 
 SCHEMA = 1
@@ -87,7 +87,7 @@ def _judge(
     inputs: dict[str, npt.NDArray[Any]],
     params: dict[str, Any],
 ) -> Record:
-    return metrology.judge(
+    return judge(
         unit.op,
         unit.direction,
         output,
@@ -175,7 +175,7 @@ def _agreements(
                     "case": case.name,
                     "a": seat_a.label,
                     "b": seat_b.label,
-                    **metrology.agreement(a[output], b[output]),
+                    **agreement(a[output], b[output]),
                 }
             )
     return records
