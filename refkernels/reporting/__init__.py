@@ -1,0 +1,12 @@
+"""Views of the records: the terminal table, Markdown, one HTML page, plots.
+
+Every view is a pure function of the records: the same records give the same bytes.
+"""
+
+from __future__ import annotations
+
+from refkernels.reporting.reading import RecordsError, read_records
+from refkernels.reporting.terminal import environment_table, terminal_table
+from refkernels.reporting.writing import write_report
+
+__all__ = ["RecordsError", "environment_table", "read_records", "terminal_table", "write_report"]

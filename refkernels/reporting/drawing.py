@@ -57,6 +57,8 @@ STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "refkernels",
     "text.parse_math": False,
+    "savefig.dpi": 130,
+    "figure.dpi": 130,
     "path.simplify": False,
 }
 

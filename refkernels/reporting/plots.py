@@ -7,11 +7,13 @@ from collections.abc import Iterable
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from refkernels.reporting import drawing
 from refkernels.reporting.drawing import Drawn, colour_of, finish, marker_of
-from refkernels.reporting.numerals import count
+from refkernels.reporting.numerals import count, joined
 from refkernels.reporting.scores import Block
 from refkernels.reporting.series import GrowthPlot, Line, Spread, safe_name
 
@@ -70,26 +72,27 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
     if not rows or not any(x > 0 for x in xs):
         return None
     with mpl.rc_context(drawing.STYLE):
-        width, height = 0.75 + 3.5 * len(plot.panels), 0.85 + 2.25 * len(rows)
+        width, height = 0.75 + 3.8 * len(plot.panels), 0.75 + 2.2 * len(rows)
         figure = Figure(figsize=(width, height))
-        for column, (dtype, lines) in enumerate(plot.panels.items()):
+        for column, ((direction, output, dtype), lines) in enumerate(plot.panels.items()):
             for row, (label, values) in enumerate(rows):
-                left = (0.75 + 3.5 * column) / width
-                bottom = (0.55 + 2.25 * (len(rows) - 1 - row)) / height
-                axes = figure.add_axes((left, bottom, 2.45 / width, 1.9 / height))
+                left = (0.75 + 3.8 * column) / width
+                bottom = (0.5 + 2.2 * (len(rows) - 1 - row)) / height
+                axes = figure.add_axes((left, bottom, 2.5 / width, 1.9 / height))
                 _growth_panel(axes, lines, numbers, label, values, xs)
                 if row == 0:
-                    axes.set_title(dtype)
+                    axes.set_title(f"{direction} {output}, {dtype}")
                 if column == 0:
                     axes.set_ylabel(label)
                 if row == len(rows) - 1:
                     axes.set_xlabel(plot.growth.label)
                 else:
                     axes.tick_params(labelbottom=False)
-        title = f"{plot.op} {plot.direction}, {plot.output}: error against {plot.growth.label}"
+        title = f"{plot.op}: error against {plot.growth.label}"
+        others = f" {joined(list(plot.left_out))}: in the tables." if plot.left_out else ""
         caption = (
             f"{count(plot.cases, 'case')} of the regime {plot.growth.regime}; where several cases "
-            "share an x, the largest error is drawn. Both axes are logarithmic."
+            f"share an x, the largest error is drawn. Both axes are logarithmic.{others}"
         )
         return finish(figure, plot.name, title, caption)
 
@@ -102,25 +105,25 @@ def draw_spread(
     directions = list(dict.fromkeys(direction for direction, _ in panels))
     dtypes = list(dict.fromkeys(dtype for _, dtype in panels))
     tall = {d: max(len(panels.get((d, t), [])) for t in dtypes) for d in directions}
-    height = 0.55 + sum(0.55 + 0.24 * rows for rows in tall.values())
-    width = 0.25 + 3.45 * len(dtypes)
+    height = 0.2 + sum(0.55 + 0.24 * rows for rows in tall.values())
+    width = 0.2 + 3.6 * len(dtypes)
     edges = sorted({edge for some in panels.values() for one in some for edge, _ in one.bins})
     with mpl.rc_context(drawing.STYLE):
         figure = Figure(figsize=(width, height))
-        top = height
+        top = height + 0.05
         for direction in directions:
-            size = 0.24 * tall[direction]
-            top -= 0.55 + size
+            top -= 0.55 + 0.24 * tall[direction]
             for column, dtype in enumerate(dtypes):
                 some = panels.get((direction, dtype))
                 if some:
-                    left = (1.05 + 3.45 * column) / width
-                    box = (left, (top + 0.3) / height, 2.5 / width, size / height)
+                    size = 0.24 * len(some)
+                    bottom = top + 0.22 + 0.24 * (tall[direction] - len(some))
+                    left = (0.95 + 3.6 * column) / width
+                    box = (left, bottom / height, 2.5 / width, size / height)
                     axes = figure.add_axes(box)
                     _spread_panel(axes, some, numbers, edges)
                     axes.set_title(f"{direction} {dtype}")
-                    if direction == directions[-1]:
-                        axes.set_xlabel("error in ulp")
+        figure.text(0.95 / width, 0.07 / height, "error in ulp", color=drawing.INK)
         caption = (
             "Each strip is one framework over all cases and outputs: the darker, the more elements "
             "(square-root shading, so that few are still seen). Short tick: half of the elements "
@@ -169,16 +172,21 @@ def _growth_panel(
 
 def _direct_labels(axes: Axes, ends: list[tuple[float, float, str]], numbers: Numbers) -> None:
     """Each line's name at its right end, moved apart where they would overlap."""
-    low, high = (math.log10(v) for v in axes.get_ylim())
-    wanted = [(math.log10(y) - low) / (high - low) for _, y, _ in ends]
-    for (x, y, subject), place in zip(ends, drawing.spaced(wanted, 0.078, 0.03, 0.97), strict=True):
+    places = [(_fraction(x, axes.get_xlim()), _fraction(y, axes.get_ylim())) for x, y, _ in ends]
+    heights = drawing.spaced([y for _, y in places], 0.085, 0.03, 0.97)
+    for (_, _, subject), (x, y), height in zip(ends, places, heights, strict=True):
         colour = colour_of(numbers[subject])
-        name = subject if len(subject) <= 16 else subject[:15] + "…"
-        axes.annotate(
-            name, (x, y), (1.05, place), xycoords="data", textcoords="axes fraction",
-            color=colour, fontsize=8, va="center", annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 0, "shrinkB": 2},
-        )  # fmt: skip
+        axes.text(1.06, height, _short(subject), color=colour, fontsize=8.5, va="center_baseline",
+                  transform=axes.transAxes)  # fmt: skip
+        axes.plot([x + 0.015, 1.0, 1.05], [y, y, height], color=colour, linewidth=0.6,
+                  transform=axes.transAxes, clip_on=False, alpha=0.7,
+                  scalex=False, scaley=False)  # fmt: skip
+
+
+def _fraction(value: float, limits: tuple[float, float]) -> float:
+    """Where `value` lies between the limits of a logarithmic axis, from 0 to 1."""
+    low, high = (math.log10(limit) for limit in limits)
+    return (math.log10(value) - low) / (high - low)
 
 
 def _bound_line(axes: Axes, which: str) -> None:
@@ -210,14 +218,18 @@ def _spread_panel(axes: Axes, some: list[Spread], numbers: Numbers, edges: list[
     for place, spread in enumerate(some):
         colour = colour_of(numbers[spread.subject])
         total = sum(number for _, number in spread.bins)
+        cells: list[list[tuple[float, float]]] = []
+        shades: list[tuple[float, float, float, float]] = []
         limit = spread.max if spread.max is not None and math.isfinite(spread.max) else top
         for edge, number in spread.bins:
             right = following[edge]
             low = zero_low if edge <= 0 else edge
             high = zero_high if edge <= 0 else min(right or limit, max(limit, low * 1.05))
             shade = 0.08 + 0.92 * math.sqrt(number / total)
-            axes.barh(place, high - low, left=low, height=0.66, color=colour, alpha=shade,
-                      linewidth=0)  # fmt: skip
+            cells.append([(low, place - 0.34), (high, place - 0.34), (high, place + 0.34),
+                          (low, place + 0.34)])  # fmt: skip
+            shades.append((*to_rgb(colour), shade))
+        axes.add_collection(PolyCollection(cells, facecolors=shades, linewidths=0, zorder=1))
         for part, half in ((0.5, 0.2), (0.99, 0.42)):
             x = max(_quantile_edge(spread.bins, part), zero_low * 2)
             axes.plot([x, x], [place - half, place + half], color=drawing.INK, linewidth=1.1)

@@ -19,7 +19,7 @@ _TEXT = frozenset(
     "kind status reason op direction output framework version device dtype environment name "
     "regime verdict digest decimal hex radius property detail a b platform cpu id".split()
 )
-_MEASURED = ("op", "direction", "output", "framework", "dtype")
+_MEASURED = ("op", "direction", "framework", "dtype")
 _REQUIRED = {
     "measurement": _MEASURED,
     "agreement": ("op", "direction", "output", "dtype", "a", "b"),
@@ -98,8 +98,9 @@ def _check(record: Record, where: str) -> None:
         for name in _OBJECTS:
             if not isinstance(record.get(name), dict | None):
                 raise RecordsError(f"{where}: the field {name!r} must be an object or null.")
-        if record.get("status") == "ok" and not isinstance(record.get("verdict"), str):
-            raise RecordsError(f"{where}: a measurement with status 'ok' needs a verdict.")
+        for name in ("output", "verdict"):
+            if record.get("status") == "ok" and not isinstance(record.get(name), str):
+                raise RecordsError(f"{where}: a measurement with status 'ok' needs the {name}.")
 
 
 def _decode(value: Any) -> Any:

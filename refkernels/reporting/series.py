@@ -1,4 +1,4 @@
-"""What the growth plots draw: one figure per regime, op and pass; one line per subject.
+"""What the growth plots draw: one figure per regime and op; one line per subject.
 
 A regime is drawn when exactly one numeric parameter varies in its cases; `PLOTS` names the
 parameter where several vary, and gives the axis its words. A new op adds one line at most.
@@ -31,6 +31,7 @@ PLOTS = (
     Growth("range", "high", "|x|, upper end of the range"),
 )
 FEWEST_POINTS = 3
+MOST_PLOTS = 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,45 +46,64 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class GrowthPlot:
-    """One figure: a panel per format, a line per subject."""
+    """One figure: a panel per pass and format, a line per subject."""
 
     growth: Growth
     op: str
-    direction: str
-    output: str
-    panels: dict[str, list[Line]]  # by format
+    panels: dict[tuple[str, str, str], list[Line]]  # by pass, output, format
     cases: int
+    left_out: tuple[str, ...]  # formats that are not drawn
 
     @property
     def name(self) -> str:
         """The file name without its suffix."""
-        return safe_name(f"growth-{self.op}-{self.direction}-{self.growth.regime}")
+        return safe_name(f"growth-{self.op}-{self.growth.regime}")
 
 
 def growth_plots(study: Study) -> list[GrowthPlot]:
-    """The figures in the order of ops, then `PLOTS`, then other regimes by name."""
-    groups: dict[tuple[str, str, str], list[Measurement]] = defaultdict(list)
+    """The figures: regimes of `PLOTS` in its order, then others by name; ops by name in each."""
+    groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for one in study.measurements:
-        groups[one.op, one.direction, one.regime].append(one)
-    order = [growth.regime for growth in PLOTS]
+        groups[one.op, one.regime].append(one)
     found = []
-    for (op, direction, regime), some in groups.items():
+    for (op, regime), some in groups.items():
         growth = _axis(regime, some)
-        output = some[0].output  # the op's chief output comes first in its records
-        chief = [one for one in some if one.output == output]
-        if growth is not None and (panels := _panels(growth.parameter, chief)):
-            cases = len({one.case for one in chief})
-            found.append(GrowthPlot(growth, op, direction, output, panels, cases))
-    place = {regime: number for number, regime in enumerate(order)}
-    return sorted(
-        found,
-        key=lambda one: (
-            one.op,
-            place.get(one.growth.regime, len(order)),
-            one.growth.regime,
-            rank_of_direction(one.direction),
-        ),
-    )
+        if growth is None:
+            continue
+        drawn = _chosen_formats({one.dtype for one in some})
+        panels: dict[tuple[str, str, str], list[Line]] = {}
+        for direction in sorted({one.direction for one in some}, key=rank_of_direction):
+            passed = [one for one in some if one.direction == direction]
+            output = passed[0].output  # the op's chief output comes first in its records
+            for dtype in drawn:
+                alike = [one for one in passed if one.output == output and one.dtype == dtype]
+                lines = _lines(growth.parameter, alike)
+                if lines:
+                    panels[direction, output, dtype] = lines
+        left_out = tuple(sorted({one.dtype for one in some} - set(drawn), key=rank_of_dtype))
+        declared = any(growth is one for one in PLOTS)
+        if panels and (declared or _grows(panels)):
+            cases = len({one.case for one in some})
+            found.append(GrowthPlot(growth, op, panels, cases, left_out))
+    place = {growth.regime: number for number, growth in enumerate(PLOTS)}
+    found.sort(key=lambda one: (place.get(one.growth.regime, 99), one.growth.regime, one.op))
+    return found[:MOST_PLOTS]
+
+
+def _chosen_formats(dtypes: set[str]) -> list[str]:
+    """At most two: float32 and float64 where they were measured, else what there is."""
+    wide = [dtype for dtype in ("float32", "float64") if dtype in dtypes]
+    return wide or sorted(dtypes, key=rank_of_dtype)[:2]
+
+
+def _grows(panels: dict[tuple[str, str, str], list[Line]]) -> bool:
+    """Whether some line's error changes by more than a factor of two: else nothing is to see."""
+    for lines in panels.values():
+        for line in lines:
+            some = [y for y in line.ulp if y is not None and math.isfinite(y) and y > 0]
+            if some and max(some) > 2 * min(some):
+                return True
+    return False
 
 
 def _axis(regime: str, some: list[Measurement]) -> Growth | None:
@@ -102,23 +122,21 @@ def _axis(regime: str, some: list[Measurement]) -> Growth | None:
     return Growth(regime, varying[0], varying[0])
 
 
-def _panels(parameter: str, some: list[Measurement]) -> dict[str, list[Line]]:
-    points: dict[tuple[str, str], dict[float, list[Measurement]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+def _lines(parameter: str, some: list[Measurement]) -> list[Line]:
+    points: dict[str, dict[float, list[Measurement]]] = defaultdict(lambda: defaultdict(list))
     for one in some:
         x = as_number(one.parameters.get(parameter))
         if x is not None and math.isfinite(x) and x >= 0:
-            points[one.dtype, one.subject][x].append(one)
-    panels: dict[str, list[Line]] = defaultdict(list)
-    for dtype, subject in sorted(points, key=lambda key: (rank_of_dtype(key[0]), key[1])):
-        at = points[dtype, subject]
+            points[one.subject][x].append(one)
+    lines = []
+    for subject in sorted(points):
+        at = points[subject]
         if len(at) > 1:
             x = sorted(at)
             ulp = [largest(one.number("ulp", "max") for one in at[v]) for v in x]
             bound = [largest(one.number("bound", "max_ratio") for one in at[v]) for v in x]
-            panels[dtype].append(Line(subject, x, ulp, bound))
-    return dict(panels)
+            lines.append(Line(subject, x, ulp, bound))
+    return lines
 
 
 def safe_name(text: str) -> str:

@@ -138,7 +138,7 @@ def _measurement(record: Record, labels: dict[Identity, str]) -> Measurement:
         subject=labels[_identity(record)],
         op=record["op"],
         direction=record["direction"],
-        output=record["output"],
+        output=str(record.get("output") or ""),
         dtype=record["dtype"],
         device=str(record.get("device") or ""),
         case=str(case.get("name", "")),

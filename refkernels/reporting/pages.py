@@ -1,0 +1,192 @@
+"""The two pages: what a template may see, and how the templates are filled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+from refkernels.reporting import numerals, vocabulary
+from refkernels.reporting.comparisons import agreements, invariances, seed_cases
+from refkernels.reporting.drawing import Drawn
+from refkernels.reporting.findings import findings, unrun
+from refkernels.reporting.headline import headline, point_text
+from refkernels.reporting.plots import draw_bounds, draw_growth, draw_spread
+from refkernels.reporting.reading import Record
+from refkernels.reporting.scores import blocks
+from refkernels.reporting.series import growth_plots, spreads
+from refkernels.reporting.study import Measurement, Study, as_number
+
+TEMPLATES = Path(__file__).parent / "templates"
+MOST_FINDINGS = 150
+MOST_AGREEMENTS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """All views of one study."""
+
+    study: Study
+
+    @classmethod
+    def of(cls, records: list[Record]) -> Report:
+        """The report of some records."""
+        return cls(Study.of(records))
+
+    @cached_property
+    def bounds_plot(self) -> Drawn | None:
+        """Error / bound of everything."""
+        return draw_bounds(self._blocks, self.study.subjects)
+
+    @cached_property
+    def growth(self) -> list[Drawn]:
+        """How the error grows."""
+        drawn = [draw_growth(one, self.study.subjects) for one in growth_plots(self.study)]
+        return [one for one in drawn if one is not None]
+
+    @cached_property
+    def spread(self) -> list[Drawn]:
+        """How the errors are spread."""
+        some = spreads(self.study)
+        drawn = [draw_spread(op, panels, self.study.subjects) for op, panels in some.items()]
+        return [one for one in drawn if one is not None]
+
+    @property
+    def plots(self) -> list[Drawn]:
+        """Every plot, in the order of the page."""
+        first = [self.bounds_plot] if self.bounds_plot is not None else []
+        return [*first, *self.growth, *self.spread]
+
+    def html(self) -> str:
+        """The self-contained page."""
+        page = _environment(html=True).get_template("report.html.j2")
+        return page.render(**self._context)
+
+    def markdown(self) -> str:
+        """The short version for an issue thread."""
+        return _environment(html=False).get_template("report.md.j2").render(**self._context)
+
+    @cached_property
+    def _blocks(self) -> Any:
+        return blocks(self.study)
+
+    @cached_property
+    def _context(self) -> dict[str, Any]:
+        found = findings(self.study)
+        agree = agreements(self.study)
+        return {
+            "study": self.study,
+            "headline": headline(self.study),
+            "blocks": self._blocks,
+            "verdicts": [*vocabulary.VERDICTS[:3], vocabulary.UNUSUAL, *vocabulary.VERDICTS[3:]],
+            "unusual": vocabulary.UNUSUAL,
+            "flags": _flags_seen(self.study),
+            "findings": found[:MOST_FINDINGS],
+            "findings_left": max(0, len(found) - MOST_FINDINGS),
+            "largest": _largest_rounding(self.study),
+            "agreements": agree[:MOST_AGREEMENTS],
+            "agreements_left": max(0, len(agree) - MOST_AGREEMENTS),
+            "seeds": seed_cases(self.study),
+            "invariances": invariances(self.study),
+            "unrun": unrun(self.study),
+            "environments": [_flat(one) for one in self.study.environments],
+            "limits": _limits(self.study),
+            "bounds_plot": self.bounds_plot,
+            "growth": self.growth,
+            "spread": self.spread,
+            "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+            "point_text": point_text,
+            "meaning_of_flag": vocabulary.meaning_of_flag,
+            "meaning_of_status": vocabulary.meaning_of_status,
+        }
+
+
+def _environment(html: bool) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=html,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(
+        figure=numerals.figure, ratio=numerals.ratio, count=numerals.count, joined=numerals.joined,
+        clipped=numerals.clipped, md=_markdown_text, datum=_datum, datum_ratio=_datum_ratio,
+        svg=lambda plot: Markup(plot.inline),
+    )  # fmt: skip
+    environment.globals["share"] = numerals.share
+    return environment
+
+
+def _datum(value: float | None) -> Markup:
+    """A number as HTML: rounded to read, exact in `value` and in the tooltip."""
+    return _data(value, numerals.figure(value))
+
+
+def _datum_ratio(value: float | None) -> Markup:
+    return _data(value, numerals.ratio(value))
+
+
+def _data(value: float | None, text: str) -> Markup:
+    if value is None:
+        return Markup('<span class="none">–</span>')
+    return Markup('<data value="{0}" title="{0}">{1}</data>').format(repr(value), text)
+
+
+def _markdown_text(value: object) -> str:
+    """Text that Markdown and the HTML in it leave as it is, on one line, also in a table."""
+    line = numerals.clipped(str(value), 400)
+    for mark in "\\`*_[]|#~":
+        line = line.replace(mark, "\\" + mark)
+    return str(escape(line)).replace("&#39;", "'").replace("&#34;", '"')
+
+
+def _flags_seen(study: Study) -> list[tuple[str, str]]:
+    names = sorted({flag for one in study.measurements for flag in one.flags})
+    return [(name, vocabulary.meaning_of_flag(name)) for name in names]
+
+
+def _largest_rounding(study: Study) -> Measurement | None:
+    """The largest error in ulp that is rounding all the same: why ulp alone misleads."""
+    some = [
+        one
+        for one in study.measurements
+        if one.verdict.name == "rounding"
+        and not one.unusual
+        and as_number(one.worst.get("condition"))
+        and (one.number("ulp", "max") or 0) > 100
+    ]
+    return max(some, key=lambda one: (one.number("ulp", "max") or 0, one.case), default=None)
+
+
+def _limits(study: Study) -> list[tuple[str, str, str]]:
+    """(op, limit, source) of the declared limits that the records carry."""
+    found = set()
+    for one in study.measurements:
+        bound = one.record.get("bound") or {}
+        limit = as_number(bound.get("limit"))
+        if limit is not None:
+            source = str(bound.get("limit_source") or "no source recorded")
+            found.add((one.op, numerals.figure(limit), source))
+    return sorted(found)
+
+
+def _flat(record: Record) -> list[tuple[str, str]]:
+    """(name, value) lines of an environment record, empty values left out."""
+    lines = []
+    for name, value in record.items():
+        if name in ("schema", "kind") or value in (None, "", [], {}):
+            continue
+        if isinstance(value, dict):
+            parts = [f"{key} {inner}" for key, inner in value.items() if inner is not None]
+            value = ", ".join(parts)
+        elif isinstance(value, list):
+            value = ", ".join(str(one) for one in value)
+        if value != "":
+            lines.append((name, str(value)))
+    return lines

@@ -1,0 +1,44 @@
+"""Writes the report: every file is written aside, then renamed, so none is ever half there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from refkernels.reporting.pages import Report
+from refkernels.reporting.reading import read_records
+
+
+def write_report(directory: Path) -> list[Path]:
+    """Make report.md, report.html and plots/*.{svg,png} from directory/records.jsonl.
+
+    Returns the files written, the two pages first. The same records give the same bytes. Plots
+    that an earlier report left and this one does not have are removed.
+    Raises RecordsError (one sentence, with the line) for records that cannot be read.
+    """
+    directory = Path(directory)
+    report = Report.of(read_records(directory / "records.jsonl"))
+    written = [
+        _write(directory / "report.md", report.markdown().encode()),
+        _write(directory / "report.html", report.html().encode()),
+    ]
+    folder = directory / "plots"
+    for plot in report.plots:
+        written.append(_write(folder / f"{plot.name}.svg", plot.svg.encode()))
+        written.append(_write(folder / f"{plot.name}.png", plot.png))
+    for stale in sorted(folder.glob("*.*")) if folder.is_dir() else ():
+        is_ours = stale.name.startswith(("growth-", "spread-", "error-over-bound"))
+        if is_ours and stale not in written:
+            stale.unlink()
+    return written
+
+
+def _write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        aside.write_bytes(content)
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+    return path
