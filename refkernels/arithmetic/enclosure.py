@@ -132,8 +132,8 @@ def _round(hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, emax: i
         values[i] = value
         certified[i] = True
         if radius[i] != 0.0:
-            low = _directed(hi[i], lo[i], -radius[i])
-            high = _directed(hi[i], lo[i], radius[i])
+            low = directed(hi[i], lo[i], -radius[i])
+            high = directed(hi[i], lo[i], radius[i])
             lower = round_pair(low[0], low[1], s, p, emin, emax)
             upper = round_pair(high[0], high[1], s, p, emin, emax)
             same_sign = math.copysign(1.0, lower) == math.copysign(1.0, upper)
@@ -142,7 +142,7 @@ def _round(hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, emax: i
 
 
 @njit
-def _directed(hi: float, lo: float, radius: float) -> tuple[float, float]:
+def directed(hi: float, lo: float, radius: float) -> tuple[float, float]:
     """A normalised pair at or beyond hi + lo + radius, on the side of radius's sign."""
     s, e = two_sum(lo, radius)
     if radius < 0.0 and e < 0.0:
@@ -159,7 +159,7 @@ def _uncertainty(hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int) -
         if radius[i] == 0.0:
             continue
         toward_zero = -radius[i] if hi[i] > 0.0 else radius[i]
-        inner = _directed(hi[i], lo[i], toward_zero)
+        inner = directed(hi[i], lo[i], toward_zero)
         crosses = inner[0] == 0.0 or (inner[0] > 0.0) != (hi[i] > 0.0)
         floor = emin if crosses else max(exponent_of(inner[0], inner[1]) + scale[i], emin)
         result[i] = math.ldexp(radius[i], scale[i] - (floor - p + 1))

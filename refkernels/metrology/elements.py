@@ -1,0 +1,233 @@
+"""One element against its enclosure: flags, ULP error with uncertainty, absolute error, distance.
+
+All is done in units of ulp(z) = 2^q, where the exact value is t + tail ± r with |t| <= 2^p: no
+intermediate overflows, and the target's roundings are the integers around t. `got - z` is then
+two_sum(g, -t) less tail: exact but for the last operation (relative error about 2^-53).
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.eft import two_sum
+from refkernels.arithmetic.enclosure import directed
+from refkernels.arithmetic.formats import exponent_of, round_pair
+from refkernels.arithmetic.jit import njit
+from refkernels.metrology import special_values as flag
+
+_POWERS = np.ldexp(1.0, np.arange(-1022, 1024))
+_SLACK = 1.0 - 2.0**-50  # takes in the roundings of an absolute error before it is called certain
+_NONE = np.uint64(0)
+
+
+@njit
+def times_power(x: float, k: int) -> float:
+    """x * 2^k, rounded once where it underflows."""
+    if -1022 <= k <= 1023:
+        return x * _POWERS[k + 1022]
+    return math.ldexp(x, k)
+
+
+@njit
+def ordinal(x: float, p: int, emin: int) -> Any:
+    """The place of |x| among the format's floats: 0 for 0, 1 for the smallest subnormal."""
+    if x == 0.0:
+        return 0
+    if math.isinf(x):
+        return -1
+    exponent = max(math.frexp(x)[1] - 1, emin)
+    significand = np.int64(math.ldexp(abs(x), p - 1 - exponent))
+    return np.int64(exponent - emin) * (np.int64(1) << np.int64(p - 1)) + significand
+
+
+@njit
+def distance_between(a: float, b: float, p: int, emin: int, emax: int) -> Any:
+    """How many floats of the format lie from a to b, as uint64 (float64's range needs them all)."""
+    top = np.int64(emax + 1 - emin) * (np.int64(1) << np.int64(p - 1)) + (
+        np.int64(1) << np.int64(p - 1)
+    )
+    first, second = ordinal(a, p, emin), ordinal(b, p, emin)
+    first = top if first < 0 else first
+    second = top if second < 0 else second
+    if (a < 0.0) == (b < 0.0):
+        return np.uint64(abs(first - second))
+    return np.uint64(first) + np.uint64(second)
+
+
+@njit
+def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int, emax: int) -> Any:
+    """(flags, error, uncertainty, absolute, certain, distance) of g against (hi + lo ± r) 2^s.
+
+    error and uncertainty in ulp(z), NaN where not defined; absolute = |g - z|; certain = the part
+    of it that the radius cannot explain; distance in floats, from the rounding of z.
+    """
+    if not math.isfinite(hi):
+        return _against_special(g, hi)
+    if math.isnan(g):
+        return flag.STRAY_NAN, math.nan, math.nan, math.nan, math.nan, _NONE
+    if hi == 0.0 and r == 0.0:
+        return _against_zero(g, hi, emax)
+    q = max(exponent_of(hi, lo) + s if hi != 0.0 else emin, emin) - p + 1
+    t, tail, radius = times_power(hi, s - q), times_power(lo, s - q), times_power(r, s - q)
+    nearest = _round_units(t, lo)
+    infinite = abs(nearest) >= times_power(2.0, emax - q)
+    flags = _rounding_flags(g, hi, lo, r, s, p, emin, emax, t, tail, radius, nearest, infinite, q)
+    if infinite and flags & flag.CORRECT != 0:
+        return flags | flag.EXPECTED_SPECIAL, math.nan, math.nan, 0.0, 0.0, _NONE
+    unit = times_power(math.copysign(2.0, g), emax - q) if math.isinf(g) else times_power(g, -q)
+    error = _difference(unit, t, tail)
+    flags |= _shape_flags(g, unit, error, t, tail, radius, nearest, infinite, p, emin - p + 1 - q)
+    distance = _NONE
+    if flags & flag.CORRECT == 0:
+        rounded = math.copysign(math.inf, hi) if infinite else times_power(nearest, q)
+        distance = distance_between(g, rounded, p, emin, emax)
+    absolute = times_power(abs(error), q)
+    certain = times_power(max(abs(error) - radius, 0.0) * _SLACK, q)
+    uncertainty = _uncertainty(error, t, tail, radius, p, emin - p + 1 - q)
+    if uncertainty == math.inf:
+        return flags, math.nan, uncertainty, absolute, certain, _NONE
+    return flags | flag.COMPARED, error, uncertainty, absolute, certain, distance
+
+
+@njit
+def _against_special(g: float, hi: float) -> Any:
+    same = g == hi or (math.isnan(g) and math.isnan(hi))
+    right = flag.CORRECT | flag.FAITHFUL
+    flags = flag.EXPECTED_SPECIAL | (right if same else flag.SPECIAL_MISMATCH)
+    return flags, math.nan, math.nan, math.nan, math.nan, _NONE
+
+
+@njit
+def _against_zero(g: float, hi: float, emax: int) -> Any:
+    if g == 0.0:
+        flags = flag.COMPARED | flag.CORRECT | flag.FAITHFUL | flag.EXACT_ZERO
+        if math.copysign(1.0, g) != math.copysign(1.0, hi):
+            flags |= flag.SIGNED_ZERO
+        return flags, 0.0, 0.0, 0.0, 0.0, _NONE
+    flags = flag.EXACT_ZERO | flag.NONZERO_AT_ZERO
+    absolute = abs(g)
+    if math.isinf(g):
+        flags |= flag.OVERFLOW
+        absolute = math.ldexp(2.0, emax)
+    return flags, math.nan, math.nan, absolute, absolute, _NONE
+
+
+@njit
+def _round_units(t: float, lo: float) -> float:
+    """The integer nearest to t + (a little of lo's sign), ties to even: see formats.round_pair."""
+    nearest = np.rint(t)
+    rest = t - nearest
+    if rest == 0.5 and lo > 0.0:
+        nearest += 1.0
+    elif rest == -0.5 and lo < 0.0:
+        nearest -= 1.0
+    return nearest
+
+
+@njit
+def _difference(unit: float, t: float, tail: float) -> float:
+    if math.isinf(unit):
+        return unit
+    high, low = two_sum(unit, -t)
+    return high + (low - tail)
+
+
+@njit
+def _rounding_flags(
+    g: float,
+    hi: float,
+    lo: float,
+    r: float,
+    s: int,
+    p: int,
+    emin: int,
+    emax: int,
+    t: float,
+    tail: float,
+    radius: float,
+    nearest: float,
+    infinite: bool,
+    q: int,
+) -> int:
+    """CORRECT, UNDECIDED or neither; SIGNED_ZERO where only the sign of a rounded zero differs."""
+    certified = r == 0.0
+    if not certified and nearest != 0.0:
+        # Half a unit to the next boundary; a quarter below a power of two, where floats are denser.
+        reach = 0.25 if abs(nearest) == 2.0 ** (p - 1) or abs(nearest) == 2.0**p else 0.5
+        certified = abs((t - nearest) + tail) + radius < reach * _SLACK
+    if not certified:
+        low, high = directed(hi, lo, -r), directed(hi, lo, r)
+        lower = round_pair(low[0], low[1], s, p, emin, emax)
+        upper = round_pair(high[0], high[1], s, p, emin, emax)
+        one_sign = low[0] != 0.0 and high[0] != 0.0 and (low[0] > 0.0) == (high[0] > 0.0)
+        if not (lower == upper and one_sign):
+            return flag.UNDECIDED if lower <= g <= upper else 0
+    same_sign = math.copysign(1.0, g) == math.copysign(1.0, hi)
+    if infinite:
+        return flag.CORRECT | flag.FAITHFUL if math.isinf(g) and same_sign else 0
+    if math.isinf(g) or times_power(nearest, q) != g:
+        return 0
+    if nearest == 0.0 and not same_sign:
+        return flag.SIGNED_ZERO
+    return flag.CORRECT | flag.FAITHFUL
+
+
+@njit
+def _shape_flags(
+    g: float,
+    unit: float,
+    error: float,
+    t: float,
+    tail: float,
+    radius: float,
+    nearest: float,
+    infinite: bool,
+    p: int,
+    floor: int,
+) -> int:
+    """Overflow, sign change, flushed subnormal, faithful; `floor` is the log2 of the subnormals'
+    spacing in units of ulp(z), 0 where z itself is among them."""
+    flags = 0
+    if infinite:
+        flags |= flag.EXPECTED_SPECIAL
+    elif math.isinf(g):
+        flags |= flag.OVERFLOW
+    certainly_nonzero = abs(t) - abs(tail) > radius
+    if g != 0.0 and certainly_nonzero and (g > 0.0) != (t > 0.0):
+        flags |= flag.SIGN_CHANGE
+    if g == 0.0 and floor == 0 and 0.0 < abs(nearest) < 2.0 ** (p - 1):
+        flags |= flag.FLUSHED
+    exponent = floor
+    towards_zero = False
+    if g != 0.0 and not math.isinf(unit):
+        mantissa, power = math.frexp(unit)
+        exponent = max(power - p, floor)
+        towards_zero = abs(mantissa) == 0.5 and power - p > floor and (error > 0.0) == (unit > 0.0)
+    spacing = math.ldexp(0.5 if towards_zero else 1.0, exponent)
+    if abs(error) + radius < spacing:
+        flags |= flag.FAITHFUL
+    return flags
+
+
+@njit
+def _uncertainty(error: float, t: float, tail: float, radius: float, p: int, floor: int) -> float:
+    """sup |e(z') - e(z)| over the enclosure, e(z) = (got - z) / ulp(z).
+
+    radius, where every z' has the ulp of z. Otherwise, with ulp(z') in [small, big],
+    |e' - e| = |(z - z') / ulp' + (got - z)(1/ulp' - 1/ulp)|
+             <= r/small + |got - z| (1/small - 1/big).
+    Infinite where the interval reaches zero through more than one ulp: no ulp is defined there.
+    """
+    if radius == 0.0:
+        return 0.0
+    spread = abs(tail) + radius
+    inner, outer = abs(t) - spread, abs(t) + spread
+    if outer < 2.0**p * _SLACK and (floor == 0 or inner > 2.0 ** (p - 1)):
+        return radius
+    big = max(math.frexp(outer)[1] - p, floor)
+    if inner <= 0.0:
+        return math.inf if big > floor else radius
+    small = max(math.frexp(inner)[1] - p, floor)
+    narrow, wide = math.ldexp(1.0, -small), math.ldexp(1.0, -big)
+    return radius * narrow + abs(error) * (narrow - wide)

@@ -1,0 +1,201 @@
+"""judge(): one output against its oracle, as the part of a record from `counts` to `digest`."""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.metrology import verdict as verdicts
+from refkernels.metrology.summary import Summary, summarise
+from refkernels.metrology.ulp_errors import check_shapes, ulp_distance, ulp_error
+from refkernels.metrology.worst import exact_text, number, relevant_inputs, text
+from refkernels.op import Arrays, Direction, Op
+
+_COUNTS = (
+    "elements",
+    "compared",
+    "not_correctly_rounded",
+    "faithful",
+    "undecided",
+    "special_value_mismatches",
+    "signed_zero_mismatches",
+    "nonzero_at_zero",
+    "exact_zeros",
+    "sign_changes",
+    "flushed_subnormals",
+    "overflows",
+    "expected_specials",
+    "beyond_bound",
+)
+
+
+def judge(
+    op: Op,
+    direction: Direction,
+    output: str,
+    got: npt.NDArray[Any],
+    reference: Enclosure,
+    *,
+    bound: npt.NDArray[np.float64],
+    condition: npt.NDArray[np.float64] | None = None,
+    plain: npt.NDArray[Any] | None = None,
+    inputs: Arrays,
+    params: Mapping[str, Any],
+    format: Format | str | None = None,
+) -> dict[str, Any]:
+    """The measurement of one output: counts, ulp, error, bound, plain, condition, worst,
+    invariants_violated, verdict, flags and digest, as strict JSON holds them.
+
+    `format`: whose ulp; got's own by default. Everything else has got's shape (or broadcasts).
+    Raises ValueError where got's shape is not the reference's, and where a bound is NaN or negative
+    though the exact value is finite (no verdict could be trusted).
+    """
+    array = as_float_array(got, output)
+    target = formats.of(array) if format is None else formats.get(format)
+    check_shapes(array, reference)
+    limit = np.broadcast_to(np.asarray(bound, dtype=np.float64), array.shape)
+    _check_bound(op, output, limit, reference)
+    summary = summarise(array, reference, limit, target)
+    conditions = None if condition is None else np.broadcast_to(condition, array.shape)
+    ratio = None
+    if plain is not None:
+        sequential = np.broadcast_to(as_float_array(plain, "plain"), array.shape)
+        ratio = verdicts.error_over_plain(array, sequential, reference, target, op.elementwise)
+    violated = [
+        invariant.name
+        for invariant in op.invariants
+        if (invariant.direction, invariant.output) == (direction, output)
+        and np.any(invariant.violated(array, inputs, params))
+    ]
+    worst = worst_element(op, output, array, reference, limit, conditions, inputs, summary, target)
+    return {
+        "counts": {name: summary.counts[name] for name in _COUNTS},
+        "ulp": _ulp_figures(summary),
+        "error": {
+            "max_abs": number(summary.max_abs),
+            "max_abs_at_zero": number(summary.max_abs_at_zero),
+        },
+        "bound": {"max_ratio": number(summary.max_ratio)},
+        "plain": {"ratio": None if ratio is None else number(ratio)},
+        "condition": _condition_figures(conditions, worst),
+        "worst": worst,
+        "invariants_violated": violated,
+        "verdict": verdicts.verdict(summary.counts, violated),
+        "flags": verdicts.flags(summary.counts, ratio),
+        "digest": digest(array),
+    }
+
+
+def worst_element(
+    op: Op,
+    output: str,
+    got: npt.NDArray[Any],
+    reference: Enclosure,
+    bound: npt.NDArray[np.float64],
+    condition: npt.NDArray[np.float64] | None,
+    inputs: Arrays,
+    summary: Summary,
+    format: Format,
+) -> dict[str, Any] | None:
+    """The element that explains the verdict: the first special value mismatch, else the largest
+    error / bound if that exceeds 1, else the largest ULP error; None where there is none."""
+    place = summary.first_mismatch
+    if place is None:
+        beyond = summary.counts["beyond_bound"] > 0 or summary.worst_error is None
+        place = summary.worst_ratio if beyond else summary.worst_error
+    if place is None:
+        return None
+    index = tuple(int(i) for i in np.unravel_index(place, got.shape))
+    one = (slice(place, place + 1),)
+    single, element = got.reshape(-1)[one], reference.reshape(-1)[one]
+    error = ulp_error(single, element, format)
+    alone = summarise(single, element, np.array(bound[index]).reshape(1), format)
+    return {
+        "index": list(index),
+        "inputs": relevant_inputs(op.name, output, index, got.shape, inputs),
+        "got": text(got[index]),
+        "exact": exact_text(reference, index),
+        "ulp_error": number(error.value[0]),
+        "condition": None if condition is None else number(condition[index]),
+        "error_over_bound": number(alone.max_ratio),
+    }
+
+
+def agreement(a: Any, b: Any) -> dict[str, Any]:
+    """How far two answers of one dtype and shape are apart, without an oracle.
+
+    equal_bits: elements with the same bits, any NaN equal to any NaN. The other two are taken over
+    elements that are NaN on neither side; null where there are none. Raises ValueError where
+    dtypes or shapes differ.
+    """
+    first, second = as_float_array(a, "a"), as_float_array(b, "b")
+    distance = ulp_distance(first, second)
+    nan_a, nan_b = np.isnan(first), np.isnan(second)
+    bits = formats.of(first).bits_dtype
+    same = np.ascontiguousarray(first).view(bits) == np.ascontiguousarray(second).view(bits)
+    equal = (same.reshape(first.shape) | (nan_a & nan_b)).sum()
+    numbers = ~(nan_a | nan_b)
+    result: dict[str, Any] = {"elements": int(first.size), "equal_bits": int(equal)}
+    if not numbers.any():
+        return {**result, "max_abs_difference": None, "max_ulp_distance": None}
+    left, right = first[numbers].astype(np.float64), second[numbers].astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = np.where(left == right, 0.0, np.abs(left - right))
+    return {
+        **result,
+        "max_abs_difference": number(apart.max()),
+        "max_ulp_distance": int(distance[numbers].max()),
+    }
+
+
+def digest(array: npt.NDArray[Any]) -> str:
+    """SHA-256 over dtype, shape and bits (little endian), every NaN as the one quiet NaN."""
+    format = formats.of(array)
+    canonical = np.where(np.isnan(array), np.array(np.nan, dtype=array.dtype), array)
+    bits = np.ascontiguousarray(canonical.astype(array.dtype)).view(format.bits_dtype)
+    little = bits.astype(bits.dtype.newbyteorder("<"), copy=False)
+    head = f"{format.name}{list(array.shape)}".encode()
+    return hashlib.sha256(head + little.tobytes()).hexdigest()
+
+
+def _check_bound(op: Op, output: str, bound: npt.NDArray[np.float64], reference: Enclosure) -> None:
+    if np.any(~(bound >= 0.0) & np.isfinite(reference.hi)):
+        raise ValueError(
+            f"The bound of {op.name}'s {output} is NaN or negative where the exact value is "
+            "finite: no verdict can be trusted, mend the op's bound."
+        )
+
+
+def _ulp_figures(summary: Summary) -> dict[str, Any] | None:
+    if not summary.counts["compared"]:
+        return None
+    return {
+        "max": number(summary.max),
+        "max_uncertainty": number(summary.max_uncertainty),
+        "mean": number(summary.mean),
+        **{name: number(value) for name, value in summary.percentiles.items()},
+        "max_distance": summary.max_distance,
+        "histogram": [[number(edge), count] for edge, count in summary.histogram],
+    }
+
+
+def _condition_figures(
+    condition: npt.NDArray[np.float64] | None, worst: dict[str, Any] | None
+) -> dict[str, Any]:
+    known = np.empty(0) if condition is None else condition[~np.isnan(condition)]
+    if not known.size:
+        return {"max": None, "median": None, "at_worst": None}
+    place = known.size // 2
+    median = float(np.partition(known.reshape(-1), place)[place])
+    return {
+        "max": number(math.inf if np.isinf(known).any() else known.max()),
+        "median": number(median),
+        "at_worst": None if worst is None else worst["condition"],
+    }

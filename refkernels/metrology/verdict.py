@@ -1,0 +1,108 @@
+"""The verdict, independent of the cause; beside it the flags and error / plain.
+
+Worst first: special_value_mismatch, invariant_violated, exceeds_bound, rounding,
+correctly_rounded. `rounding` means: every element inside the bound that any stable algorithm in
+that precision keeps (of an elementwise op: inside its declared limit), however many ULP that is.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.metrology.ulp_errors import ulp, ulp_error
+
+VERDICTS = (
+    "special_value_mismatch",
+    "invariant_violated",
+    "exceeds_bound",
+    "rounding",
+    "correctly_rounded",
+)
+UNUSUAL = 4.0
+"""error / plain above this sets the flag `unusual`: correct kernels measure 0.02 to 1.8."""
+
+_FLAGS = (
+    "nonzero_at_zero",
+    "sign_changes",
+    "flushed_subnormals",
+    "signed_zero_mismatches",
+    "overflows",
+    "undecided",
+)
+
+
+def verdict(counts: Mapping[str, int], invariants_violated: Sequence[str]) -> str:
+    """The one word for an output."""
+    if counts["special_value_mismatches"]:
+        return "special_value_mismatch"
+    if invariants_violated:
+        return "invariant_violated"
+    if counts["beyond_bound"]:
+        return "exceeds_bound"
+    inexact = ("not_correctly_rounded", "undecided", "signed_zero_mismatches")
+    return "rounding" if any(counts[name] for name in inexact) else "correctly_rounded"
+
+
+def flags(counts: Mapping[str, int], plain_ratio: float | None) -> list[str]:
+    """What deserves a look, whatever the verdict."""
+    unusual = plain_ratio is not None and plain_ratio > UNUSUAL
+    return [*(["unusual"] if unusual else []), *[name for name in _FLAGS if counts[name]]]
+
+
+def error_over_plain(
+    got: npt.NDArray[Any],
+    plain: npt.NDArray[Any],
+    reference: Enclosure,
+    format: Format,
+    elementwise: bool,
+) -> float | None:
+    """RMS error of got over the RMS error of the plain algorithm's answer, on the same elements.
+
+    Errors are absolute, or in ulp(z) for elementwise ops, whose elements have nothing in common.
+    The plain algorithm can be exact by luck (one element, small integers, zeros), and then nothing
+    follows from a rounding in got: so the denominator is never below the RMS of half an ulp(z),
+    which is what one rounding of the exact answer may cost. A correctly rounded answer is thus at
+    most 1, and the ratio is finite wherever got is.
+    None where no element has a finite value on all three sides.
+    """
+    exact = np.asarray(reference.hi)
+    wide = [to_float64(np.asarray(array)) for array in (got, plain)]
+    usable = np.isfinite(exact) & np.isfinite(wide[0]) & np.isfinite(wide[1])
+    usable &= reference.scale == 0
+    if not usable.any():
+        return None
+    chosen = reference[usable]
+    unit = ulp(chosen.hi, format)
+    if elementwise:
+        return _ratio_in_ulp(got[usable], plain[usable], chosen, format)
+    size = np.max(np.abs(chosen.hi), initial=0.0)
+    errors = [(side[usable] - chosen.hi) - chosen.lo for side in wide]
+    size = max(size, *(float(np.max(np.abs(error))) for error in errors))
+    if size == 0.0:
+        return 0.0
+    # Scaled by the largest figure, so that no square overflows.
+    mine, theirs, rounding = (_rms(part / size) for part in (*errors, unit / 2))
+    floor = max(theirs, rounding)
+    return mine / floor if floor else 0.0
+
+
+def _ratio_in_ulp(
+    got: npt.NDArray[Any], plain: npt.NDArray[Any], chosen: Enclosure, format: Format
+) -> float | None:
+    mine = ulp_error(got, chosen, format).value
+    theirs = ulp_error(plain, chosen, format).value
+    both = np.isfinite(mine) & np.isfinite(theirs)
+    if not both.any():
+        return None
+    size = max(1.0, float(np.max(np.abs(mine[both]))))
+    return _rms(mine[both] / size) / max(_rms(theirs[both] / size), 0.5 / size)
+
+
+def _rms(values: npt.NDArray[np.float64]) -> float:
+    return math.sqrt(float(np.mean(np.square(values))))

@@ -1,0 +1,139 @@
+"""The worst element, told so that anyone can compute it again: inputs and outputs, in hex too."""
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.enclosure import Enclosure
+
+_SHOWN = 4  # elements of a row or column that are written out
+
+_AXES: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("matmul", "ij"): {"a": "ik", "b": "kj"},
+    ("matmul", "ik"): {"dc": "ij", "b": "kj"},
+    ("matmul", "kj"): {"a": "ik", "dc": "ij"},
+    ("linear", "io"): {"x": "ik", "weight": "ok", "bias": "o"},
+    ("linear", "ik"): {"dy": "io", "weight": "ok"},
+    ("linear", "ok"): {"dy": "io", "x": "ik"},
+    ("linear", "o"): {"dy": "io"},
+}
+_OUTPUTS = {
+    ("matmul", "c"): "ij",
+    ("matmul", "da"): "ik",
+    ("matmul", "db"): "kj",
+    ("linear", "y"): "io",
+    ("linear", "dx"): "ik",
+    ("linear", "dweight"): "ok",
+    ("linear", "dbias"): "o",
+}
+
+
+def number(value: Any) -> Any:
+    """A figure as strict JSON holds it: NaN and infinities are the strings "nan", "inf", "-inf"."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    value = float(value)
+    return value if math.isfinite(value) else str(value)
+
+
+def text(value: Any) -> dict[str, str]:
+    """A float of any format in decimal (shortest that tells it from its neighbours) and in hex."""
+    return {"decimal": str(value), "hex": float(value).hex()}
+
+
+def exact_text(reference: Enclosure, index: tuple[int, ...]) -> dict[str, str]:
+    """The exact value in 25 digits, as hex of hi + lo, and the radius."""
+    hi, lo = float(reference.hi[index]), float(reference.lo[index])
+    scale, radius = int(reference.scale[index]), float(reference.radius[index])
+    if not math.isfinite(hi):
+        return {"decimal": str(hi), "hex": str(hi), "radius": "0"}
+    bits = hi.hex() if lo == 0.0 else f"{hi.hex()} {'-' if lo < 0 else '+'} {abs(lo).hex()}"
+    with localcontext() as context:
+        context.prec = 25
+        power = Decimal(2) ** scale
+        decimal = (Decimal(hi) + Decimal(lo)) * power
+        spread = Decimal(radius) * power
+    return {
+        "decimal": f"{decimal:.24e}" if decimal else str(hi),
+        "hex": f"({bits}) * 2^{scale}" if scale else bits,
+        "radius": f"{spread:.2e}" if spread else "0",
+    }
+
+
+def relevant_inputs(
+    op: str,
+    output: str,
+    index: tuple[int, ...],
+    shape: tuple[int, ...],
+    inputs: Mapping[str, npt.NDArray[Any]],
+) -> dict[str, dict[str, Any]]:
+    """The inputs that the element output[index] depends on, or those at the same place.
+
+    A product's row and column are written with their first 4 elements and a note of how many there
+    are; of any other op, each input gives its element at the same place, as far as the shapes say
+    which that is.
+    """
+    axes = _OUTPUTS.get((op, output), "")
+    if axes and len(axes) <= len(index):
+        wanted = _AXES[op, axes]
+        if all(inputs[name].ndim >= len(wanted[name]) for name in wanted if name in inputs):
+            return {
+                name: _show(inputs[name], _product_slice(inputs[name], axes, wanted[name], index))
+                for name in wanted
+                if name in inputs
+            }
+    return {name: _show(array, _same_place(array, index, shape)) for name, array in inputs.items()}
+
+
+def _product_slice(
+    array: npt.NDArray[Any], axes: str, labels: str, index: tuple[int, ...]
+) -> tuple[Any, ...]:
+    fixed = dict(zip(axes, index[len(index) - len(axes) :], strict=True))
+    last = tuple(fixed.get(label, slice(None)) for label in labels)
+    batch = array.shape[: array.ndim - len(labels)]
+    leading = index[: len(index) - len(axes)]
+    if len(leading) < len(batch):  # the batch is summed over, as in a linear's dweight
+        return (slice(None),) * len(batch) + last
+    leading = leading[len(leading) - len(batch) :]
+    return tuple(0 if n == 1 else i for n, i in zip(batch, leading, strict=True)) + last
+
+
+def _same_place(
+    array: npt.NDArray[Any], index: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """The element at index where the array broadcasts to the output; the row or the column that
+    its leading or trailing axes share with the output otherwise."""
+    places = index[len(index) - array.ndim :] if array.ndim <= len(index) else ()
+    tail = shape[len(shape) - array.ndim :] if array.ndim <= len(shape) else ()
+    if array.ndim <= len(index) and all(
+        n in (1, m) for n, m in zip(array.shape, tail, strict=True)
+    ):
+        return tuple(0 if n == 1 else i for n, i in zip(array.shape, places, strict=True))
+    if array.shape[: len(shape)] == shape:
+        return (*index, *[slice(None)] * (array.ndim - len(index)))
+    if array.ndim > len(shape) and array.shape[array.ndim - len(shape) :] == shape:
+        return (*[slice(None)] * (array.ndim - len(index)), *index)
+    return (slice(None),) * array.ndim
+
+
+def _show(array: npt.NDArray[Any], place: tuple[Any, ...]) -> dict[str, Any]:
+    chosen = array[place]
+    where = [":" if isinstance(axis, slice) else int(axis) for axis in place]
+    if np.ndim(chosen) == 0:
+        return {"index": where, **text(chosen)}
+    first = [text(value) for value in chosen.reshape(-1)[:_SHOWN]]
+    more = "" if chosen.size <= _SHOWN else ", ..."
+    shown = {
+        "index": where,
+        "decimal": ", ".join(one["decimal"] for one in first) + more,
+        "hex": ", ".join(one["hex"] for one in first) + more,
+    }
+    if more:
+        shown["note"] = f"first {_SHOWN} of {chosen.size} elements"
+    return shown
