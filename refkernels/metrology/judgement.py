@@ -112,14 +112,33 @@ def worst_element(
         place = summary.worst_ratio if beyond else summary.worst_error
     if place is None:
         return None
+    return describe_element(
+        place, got, reference, bound, condition, format, op=op.name, output=output, inputs=inputs
+    )
+
+
+def describe_element(
+    place: int,
+    got: npt.NDArray[Any],
+    reference: Enclosure,
+    bound: npt.NDArray[np.float64],
+    condition: npt.NDArray[np.float64] | None,
+    format: Format,
+    *,
+    op: str = "",
+    output: str = "",
+    inputs: Arrays | None = None,
+) -> dict[str, Any]:
+    """All that a record says of the element at the flat (C order) index `place`."""
     index = tuple(int(i) for i in np.unravel_index(place, got.shape))
-    one = (slice(place, place + 1),)
-    single, element = got.reshape(-1)[one], reference.reshape(-1)[one]
+    single = np.array([got[index]], dtype=got.dtype)
+    parts = (reference.hi, reference.lo, reference.radius, reference.scale)
+    element = Enclosure(*(np.array([part[index]]) for part in parts))
     error = ulp_error(single, element, format)
-    alone = summarise(single, element, np.array(bound[index]).reshape(1), format)
+    alone = summarise(single, element, np.array([bound[index]]), format)
     return {
         "index": list(index),
-        "inputs": relevant_inputs(op.name, output, index, got.shape, inputs),
+        "inputs": relevant_inputs(op, output, index, got.shape, inputs or {}),
         "got": text(got[index]),
         "exact": exact_text(reference, index),
         "ulp_error": number(error.value[0]),
