@@ -159,10 +159,10 @@ def gradient(code: int, dy: Any, x: Any) -> Any:
     """dy f'(x) as (high, low, radius, scale)."""
     if not (math.isfinite(x) and math.isfinite(dy)):
         return _special_gradient(code, dy, x), 0.0, 0.0, 0
-    if dy == 0.0 or (x == 0.0 and code == COS):  # an exact zero, signed like the product
-        return (dy * -x if x == 0.0 else math.copysign(dy, _signs(code, dy, x))), 0.0, 0.0, 0
-    if x == 0.0:
-        return dy, 0.0, 0.0, 0
+    if x == 0.0:  # f' is 1, or for cos a zero: exact products
+        return (dy * -x if code == COS else dy), 0.0, 0.0, 0
+    if dy == 0.0:
+        return math.copysign(0.0, _signs(code, dy, x)), 0.0, 0.0, 0
     m, exponent = math.frexp(dy)
     if abs(x) < TINY:
         return _tiny_gradient(code, m, exponent, x)

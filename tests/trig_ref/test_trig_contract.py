@@ -1,0 +1,158 @@
+"""What the public functions promise besides their values: specials, shapes, errors, the Op."""
+
+import numba
+import numpy as np
+import pytest
+
+from refkernels import trig_ref
+from refkernels.arithmetic import formats
+from refkernels.trig_ref import OPS
+
+NAMES = ("sin", "cos", "tan")
+FUNCTIONS = {op.name: op.forward for op in OPS}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_zeros_are_exact_and_signed(dtype):
+    zeros = formats.round_to([0.0, -0.0], dtype)
+    for name in ("sin", "tan"):
+        enclosure = FUNCTIONS[name](zeros)
+        assert enclosure.exact_zero.all()
+        assert np.signbit(enclosure.hi).tolist() == [False, True]
+    one = trig_ref.cos(zeros)
+    assert one.hi.tolist() == [1.0, 1.0]
+    assert one.radius.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_infinities_and_nan_give_nan(name):
+    enclosure = FUNCTIONS[name](np.array([np.inf, -np.inf, np.nan], np.float32))
+    assert np.isnan(enclosure.hi).all()
+    assert (enclosure.radius == 0.0).all()
+
+
+def test_gradients_at_special_points_are_ieee_products():
+    dy = np.array([0.0, -0.0, np.inf, np.inf, -np.inf, 1.0, np.nan, 2.0, 0.0, -0.0])
+    x = np.array([1.0, 1.0, 2.0, 0.0, 1.0, np.inf, 1.0, 0.0, 2.0, 0.0])
+    for name, slope in (("sin", np.cos), ("cos", lambda v: -np.sin(v)), ("tan", None)):
+        enclosure = trig_ref.backward(name, dy, x)
+        with np.errstate(invalid="ignore"):
+            product = dy * (1 + np.tan(x) ** 2 if slope is None else slope(x))
+        assert np.isnan(product).any()
+        special = ~np.isfinite(product) | (product == 0.0)
+        np.testing.assert_array_equal(enclosure.hi[special], product[special])
+        signs = ~np.isnan(product) & special
+        np.testing.assert_array_equal(np.signbit(enclosure.hi[signs]), np.signbit(product[signs]))
+        assert (enclosure.radius[special] == 0.0).all()
+
+
+def test_gradients_beyond_float64_are_scaled_not_lost():
+    x = np.array([float.fromhex("0x1.6ac5b262ca1ffp+849"), 2.0**-1074])
+    huge = trig_ref.backward("tan", np.array([1e308, 1.0]), x)
+    assert huge.lower_upper(0)[0] > 10**340
+    assert np.asarray(huge)[0] == np.inf
+    small = trig_ref.backward("cos", np.array([2.0**-1074, 2.0**-1074]), x)
+    assert 0 > small.lower_upper(1)[1] > small.lower_upper(1)[0]
+    assert np.asarray(small)[1] == 0.0
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (2, 3, 7)])
+def test_shapes_are_kept_for_views_and_read_only_arrays_too(shape):
+    x = np.asarray(np.random.default_rng(3).standard_normal(shape)).T
+    x.setflags(write=False)
+    for op in OPS:
+        assert op.forward(x).shape == x.shape
+        assert op.forward(x, certify=("rounding", "float32")).shape == x.shape
+        assert op.backward(x, x).shape == x.shape
+        assert op.forward_bound(x, format="float32").shape == x.shape
+        assert op.forward_plain(x, format="float32").shape == x.shape
+
+
+@pytest.mark.parametrize("x", [np.arange(3), np.ones(2, np.complex128), np.array([None])])
+def test_other_dtypes_are_refused_by_name(x):
+    with pytest.raises(TypeError, match=r"x (has dtype|is a)"):
+        trig_ref.sin(x)
+    with pytest.raises(TypeError, match="float32"):
+        trig_ref.backward("cos", np.ones(x.shape), x)
+
+
+def test_wrong_names_shapes_and_questions_are_refused_with_the_cure():
+    with pytest.raises(ValueError, match=r"\(2,\).*\(3,\)"):
+        trig_ref.backward("sin", np.ones(2), np.ones(3))
+    with pytest.raises(ValueError, match="sin, cos and tan, not 'cot'"):
+        trig_ref.backward("cot", np.ones(2), np.ones(2))
+    with pytest.raises(ValueError, match="'rounding', format"):
+        trig_ref.cos(np.ones(2), certify="exact")
+
+
+def test_bits_do_not_depend_on_the_number_of_threads():
+    x = np.random.default_rng(5).uniform(-1e5, 1e5, 20_001)
+    before = numba.get_num_threads()
+    answers = []
+    try:
+        for threads in {1, before}:
+            numba.set_num_threads(threads)
+            answers.append([op.forward(x) for op in OPS] + [op.backward(x, x) for op in OPS])
+            narrow = x.astype(np.float32)
+            answers[-1] += [op.forward(narrow, certify=("rounding", "float32")) for op in OPS]
+    finally:
+        numba.set_num_threads(before)
+    for one, other in zip(answers[0], answers[-1], strict=True):
+        for part in ("hi", "lo", "radius", "scale"):
+            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_every_case_is_decided_and_the_plain_kernel_keeps_to_bound_and_invariants(op):
+    ran = 0
+    for case in op.cases():
+        for dtype in case.dtypes:
+            inputs, params = case.build(dtype)
+            assert inputs["x"].dtype == inputs["dy"].dtype == formats.get(dtype).dtype
+            assert 0 < inputs["x"].size <= 20_000
+            for direction in case.directions:
+                check(op, direction, inputs, params, dtype)
+                ran += 1
+    assert ran > 100
+
+
+def check(op, direction, inputs, params, dtype):
+    output = op.names(direction)[0]
+    exact = op.evaluate(direction, inputs, params, ("rounding", dtype))[output]
+    values, certified = exact.round(dtype)
+    assert certified.all()
+    assert (op.condition(direction, inputs, params)[output] >= 0.0).mean() > 0.3
+    bound = op.bound(direction, inputs, params, formats.get(dtype))[output]
+    plain = op.plain(direction, inputs, params, dtype)[output]
+    assert plain.dtype == values.dtype
+    finite = np.isfinite(values.astype(float)) & np.isfinite(plain.astype(float))
+    error = np.abs(plain.astype(float)[finite] - np.asarray(exact)[finite])
+    assert (error <= bound[finite] * (1 + 2.0**-50)).all()
+    for invariant in op.invariants:
+        if invariant.direction == direction:
+            for answer in (values, plain):
+                assert not invariant.violated(answer, inputs, params).any(), invariant.statement
+
+
+def test_names_of_cases_are_unique_and_building_is_repeatable():
+    names = [case.name for op in OPS for case in op.cases()]
+    assert len(set(names)) == len(names) > 45
+    case = next(case for case in OPS[0].cases() if case.regime == "range")
+    np.testing.assert_array_equal(case.build("float32")[0]["x"], case.build("float32")[0]["x"])
+
+
+def test_invariants_catch_the_seeds_cosine_of_minus_one_and_a_bit():
+    invariant = next(i for i in OPS[1].invariants if i.name == "at_most_one")
+    got = np.array([-1.000004, -1.0], np.float32)
+    pi = {"x": np.full(2, np.pi, np.float32)}
+    assert invariant.violated(got, pi, {}).tolist() == [True, False]
+
+
+def test_condition_numbers_are_the_textbooks():
+    x = np.array([1e-8, 1.0, 3.0])
+    sin, cos, tan = (op.forward_condition(x) for op in OPS)
+    eight_roundings = 2.0**-50
+    np.testing.assert_allclose(sin, np.abs(x / np.tan(x)), rtol=eight_roundings)
+    np.testing.assert_allclose(cos, np.abs(x * np.tan(x)), rtol=eight_roundings)
+    np.testing.assert_allclose(tan, np.abs(2 * x / np.sin(2 * x)), rtol=eight_roundings)
+    assert [float(op.forward_condition(np.zeros(1))[0]) for op in OPS] == [1.0, 0.0, 1.0]

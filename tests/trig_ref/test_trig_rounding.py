@@ -1,0 +1,151 @@
+"""Correct rounding by the oracle against Arb: all 16-bit inputs, random and hard wider ones."""
+
+import csv
+from fractions import Fraction
+from pathlib import Path
+
+import arb
+import flint
+import ml_dtypes
+import numpy as np
+import pytest
+
+from refkernels import trig_ref
+from refkernels.arithmetic import formats
+from refkernels.trig_ref.hard import HARD_FLOAT32
+
+NAMES = ("sin", "cos", "tan")
+
+
+def assert_rounded_like_arb(name: str, x: np.ndarray, format: str, bits: int = 340) -> None:
+    """The certified rounding of every element lies on Arb's side of both neighbouring midpoints."""
+    values, certified = arb.FUNCTIONS[name](x, certify=("rounding", format)).round(format)
+    assert certified.all()
+    target = formats.get(format)
+    flint.ctx.prec = bits
+    checked = 0
+    for argument, value in zip(x.astype(np.float64), values.astype(np.float64), strict=True):
+        if not np.isfinite(argument):
+            assert np.isnan(value)
+            continue
+        truth = arb.forward(name, argument)
+        middle, half_below, half_above = neighbourhood(value, target)
+        assert middle - half_below <= truth
+        assert truth <= middle + half_above
+        checked += 1
+    assert checked > 0.9 * x.size
+
+
+def neighbourhood(value: float, format: formats.Format):
+    """The value (an overflow's as 2^(emax + 1)) and half its distances to the next ones."""
+    if np.isinf(value):
+        beyond = flint.arb(2) ** (format.emax + 1) * int(np.sign(value))
+        inward, outward = flint.arb(2) ** (format.emax - format.p), flint.arb(2) ** 4000
+        return (beyond, inward, outward) if value > 0 else (beyond, outward, inward)
+    exponent = format.emin
+    below = above = 0
+    if value != 0.0:
+        exponent = max(int(np.frexp(value)[1]) - 1, format.emin)
+        is_power = abs(np.frexp(value)[0]) == 0.5 and exponent > format.emin
+        below = int(is_power and value > 0)
+        above = int(is_power and value < 0)
+    half = flint.arb(2) ** (exponent - format.p)
+    return arb.exact_ball(value), half / 2**below, half / 2**above
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_every_16_bit_input_is_rounded_correctly(name, dtype):
+    x = np.arange(2**16, dtype=np.uint16).view(dtype)
+    finite = x[np.isfinite(x.astype(np.float64))]
+    assert finite.size > 60_000
+    assert_rounded_like_arb(name, finite[finite >= 0], formats.get(dtype).name)
+    values = arb.FUNCTIONS[name](finite).round(formats.get(dtype))[0]
+    negated = arb.FUNCTIONS[name](-finite).round(formats.get(dtype))[0]
+    np.testing.assert_array_equal(negated, values if name == "cos" else -values)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_random_float32_are_rounded_correctly(name):
+    bits = np.random.default_rng(7).integers(0, 2**32, 100_000, dtype=np.uint32)
+    x = bits.view(np.float32)
+    assert_rounded_like_arb(name, x[np.isfinite(x)], "float32")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_random_float64_are_rounded_correctly(name):
+    bits = np.random.default_rng(8).integers(0, 2**64, 4000, dtype=np.uint64)
+    x = bits.view(np.float64)
+    assert_rounded_like_arb(name, x[np.isfinite(x)], "float64", arb.PRECISION)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("format", ["float32", "bfloat16", "float16"])
+def test_hard_float32_are_rounded_correctly(name, format):
+    x = np.array([float.fromhex(text) for text in HARD_FLOAT32[name]], np.float32)
+    assert_rounded_like_arb(name, np.concatenate([x, -x]), format)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_float64_inputs_on_midpoints_of_narrower_formats_are_decided(name):
+    ties = np.array([1 + 2.0**-24, 3 * 2.0**-150, (1 + 2.0**-24) * 2.0**-30, 2.0**-150, 2.0**-149])
+    assert_rounded_like_arb(name, np.concatenate([ties, -ties]), "float32", 1000)
+
+
+def validation_rows(name: str):
+    """NumPy's own file of correctly rounded results, where its wheel ships it."""
+    for place in ("_core", "core"):
+        path = (
+            Path(np.__file__).parent / place / "tests" / "data" / f"umath-validation-set-{name}.csv"
+        )
+        if path.is_file():
+            with path.open() as lines:
+                return [row for row in csv.reader(lines) if row and row[0].startswith("np.float")]
+    pytest.skip("this NumPy wheel ships no umath-validation-set files")
+
+
+NUMPYS_MISROUNDED = {"sin": [0xBFA04EC6BC209D90], "cos": [0x3FDC1A3F3838347E], "tan": []}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numpys_validation_set_is_reproduced_but_for_two_rows_that_arb_refutes(name):
+    rows = validation_rows(name)
+    assert len(rows) > 1000
+    for dtype, bits in (("float32", np.uint32), ("float64", np.uint64)):
+        mine = [row for row in rows if row[0] == f"np.{dtype}"]
+        x, y = (np.array([int(row[k], 16) for row in mine], bits).view(dtype) for k in (1, 2))
+        values, certified = arb.FUNCTIONS[name](x, certify=("rounding", dtype)).round(dtype)
+        assert certified.all()
+        different = ~((values == y) | (np.isnan(values) & np.isnan(y)))
+        misrounded = NUMPYS_MISROUNDED[name] if dtype == "float64" else []
+        assert x[different].view(bits).tolist() == misrounded
+        if misrounded:
+            assert_rounded_like_arb(name, x[different], dtype)
+
+
+def test_the_hard_sine_of_numerics_is_decided():
+    x = np.array([float.fromhex("0x1.33333p+13")], np.float32)
+    value, certified = trig_ref.sin(x, certify=("rounding", "float32")).round("float32")
+    assert certified.all()
+    flint.ctx.prec = 200
+    assert abs(arb.forward("sin", float(x[0])) - arb.exact_ball(value[0])) < 2.0**-26 * 1.0001
+
+
+def test_the_exact_tier_alone_agrees_with_the_double_doubles():
+    x = np.random.default_rng(9).uniform(-50, 50, 200)
+    dy = np.random.default_rng(10).standard_normal(200)
+    for name in NAMES:
+        question = ("ulp", "float64", 2.0**-47)
+        fine = ("ulp", "float64", 2.0**-51)  # beyond the double-double's budget
+        for a, b in (
+            (arb.FUNCTIONS[name](x, certify=question), arb.FUNCTIONS[name](x, certify=fine)),
+            (
+                trig_ref.backward(name, dy, x, certify=question),
+                trig_ref.backward(name, dy, x, certify=fine),
+            ),
+        ):
+            assert (b.uncertainty("float64") <= 2.0**-51).all()
+            for i in range(x.size):
+                (low, high), (lower, upper) = a.lower_upper(i), b.lower_upper(i)
+                assert max(low, lower) <= min(high, upper)
+                assert isinstance(low, Fraction)
