@@ -1,3 +1,77 @@
-"""LayerNorm."""
+"""LayerNorm: y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias, with its gradients, certified.
+
+`forward` and `backward` give Enclosures (`oracle`; `fast` is double-double, `exact` is integers).
+`forward_bound` and `backward_bound` say what any stable algorithm may be off by (`bounds` holds
+the proof), `forward_condition` and `backward_condition` how ill-conditioned the inputs are, and
+`naive`, `two_pass`, `welford`, `chunked_welford`, `pairwise`, `layernorm` and
+`layernorm_backward` are the algorithms in the working precision. `OPS` names all of it.
+"""
+
+from refkernels.layernorm_ref.algorithms import (
+    Moments,
+    backward_plain,
+    chunked_welford,
+    forward_plain,
+    layernorm,
+    layernorm_backward,
+    moments,
+    naive,
+    pairwise,
+    two_pass,
+    welford,
+)
+from refkernels.layernorm_ref.bounds import backward_bound, forward_bound
+from refkernels.layernorm_ref.cases import cases
 from refkernels.layernorm_ref.oracle import Backward, Forward, backward, forward
-OPS = ()
+from refkernels.layernorm_ref.properties import (
+    INVARIANTS,
+    backward_condition,
+    forward_condition,
+)
+from refkernels.op import Op
+
+__all__ = [
+    "OPS",
+    "Backward",
+    "Forward",
+    "Moments",
+    "backward",
+    "backward_bound",
+    "backward_condition",
+    "backward_plain",
+    "cases",
+    "chunked_welford",
+    "forward",
+    "forward_bound",
+    "forward_condition",
+    "forward_plain",
+    "layernorm",
+    "layernorm_backward",
+    "moments",
+    "naive",
+    "pairwise",
+    "two_pass",
+    "welford",
+]
+
+OPS = (
+    Op(
+        name="layernorm",
+        inputs=("x", "weight", "bias"),
+        optional=("weight", "bias"),
+        outputs=("y", "mean", "rstd"),
+        cotangent="dy",
+        gradients=("dx", "dweight", "dbias"),
+        params={"eps": 1e-5, "normalized_shape": None},
+        forward=forward,
+        backward=backward,
+        forward_bound=forward_bound,
+        backward_bound=backward_bound,
+        forward_condition=forward_condition,
+        backward_condition=backward_condition,
+        forward_plain=forward_plain,
+        backward_plain=backward_plain,
+        invariants=INVARIANTS,
+        cases=cases,
+    ),
+)

@@ -169,9 +169,7 @@ def input_gradient(
     t = [a * b for a, b in zip(dys, weights, strict=True)]
     a = sum(t)
     b = sum(p * q for p, q in zip(t, row.deviations, strict=True)) << (2 * row.e - row.g)
-    wanted = [
-        row.radicand * (row.n * t[j] - a) - row.deviations[j] * b for j in columns
-    ]
+    wanted = [row.radicand * (row.n * t[j] - a) - row.deviations[j] * b for j in columns]
     exponent = dx + wx - row.half
     return _refined(lambda bits: [row.over_root(z, exponent, 3, bits) for z in wanted], question)
 
@@ -239,9 +237,7 @@ def weight_gradient(
     return result
 
 
-def _column_terms(
-    rows: Sequence[Row | None], j: int, dy: Values
-) -> list[tuple[int, int, int]]:
+def _column_terms(rows: Sequence[Row | None], j: int, dy: Values) -> list[tuple[int, int, int]]:
     """(row, c, exponent): the term c 2^exponent / sqrt(N_row) of each row that adds something."""
     terms = []
     for i, row in enumerate(rows):
@@ -262,11 +258,7 @@ def _rational_sum(
     for members, roots in classes:
         # 1 / sqrt(N_i) = sqrt(N_0) / q_i
         coefficient = sum(
-            (
-                coefficients[i] / q
-                for i, q in zip(members, roots, strict=True)
-                if i in coefficients
-            ),
+            (coefficients[i] / q for i, q in zip(members, roots, strict=True) if i in coefficients),
             Fraction(0),
         )
         if coefficient == 0:

@@ -136,9 +136,7 @@ def _fill_statistics(row: Any, eps: float, out: Any) -> None:
             qh, ql = dd_add(qh, ql, ph, pl)
         qh, ql = dd_div_double(qh, ql, float(n))
         vh, vl = dd_add_double(qh, ql, eps)
-        v_error = SLACK * (
-            (3.001 * n + 15.0) * UU * (qh / vh) + delta * delta / vh + 2.1 * UU
-        )
+        v_error = SLACK * ((3.001 * n + 15.0) * UU * (qh / vh) + delta * delta / vh + 2.1 * UU)
         if not (2.0**-560 < vh < 2.0**560 and v_error < 2.0**-30):
             out.state = NEEDS_EXACT
     out.mean_hi, out.mean_lo, out.delta = mh, ml, delta
@@ -212,9 +210,7 @@ def _projections(x: Any, dy: Any, weight: Any, row: Any) -> Any:
 
 
 @njit(parallel=True)
-def input_gradient(
-    x: Any, dy: Any, weight: Any, rows: Any, hi: Any, lo: Any, radius: Any
-) -> None:
+def input_gradient(x: Any, dy: Any, weight: Any, rows: Any, hi: Any, lo: Any, radius: Any) -> None:
     """dx of every REGULAR or CONSTANT row. A constant t = dy * weight gives 0 exactly, because
     then a = t, and B = t * sum(d) = 0."""
     for i in prange(x.shape[0]):

@@ -184,9 +184,7 @@ def _blank(problem: Problem, undefined: npt.NDArray[np.bool_]) -> npt.NDArray[np
     return parts
 
 
-def _y(
-    problem: Problem, rows: Statistics, exact_row: ExactRows, question: Question
-) -> Enclosure:
+def _y(problem: Problem, rows: Statistics, exact_row: ExactRows, question: Question) -> Enclosure:
     undefined = _undefined(rows)
     tame = bool(_tame(problem.weight).all() and _tame(problem.bias).all())
     unsafe = ((rows["state"] == fast.NEEDS_EXACT) | (not tame)) & ~undefined
@@ -209,9 +207,7 @@ def _only(rows: Statistics, kept: npt.NDArray[np.bool_]) -> Statistics:
     return chosen
 
 
-def _dx(
-    problem: Problem, rows: Statistics, exact_row: ExactRows, question: Question
-) -> Enclosure:
+def _dx(problem: Problem, rows: Statistics, exact_row: ExactRows, question: Question) -> Enclosure:
     dy, weight = problem.cotangent, problem.weight
     undefined = _undefined(rows) | ~np.isfinite(dy).all(axis=1) | ~np.isfinite(weight).all()
     tame = _tame(dy).all(axis=1) & _tame(weight).all()

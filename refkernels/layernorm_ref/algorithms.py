@@ -1,0 +1,328 @@
+"""LayerNorm in the working precision: the kernels whose bits frameworks are compared with.
+
+Each variance algorithm takes rows (rows, n) of float32 or float64 and gives (mean, var), computed
+wholly in that precision:
+    naive             E[x^2] - E[x]^2 in one pass (cancels; not stable), clamped at 0 or not
+    two_pass          the mean, then the mean of (x - mean)^2, both summed in order
+    welford           running mean and sum of squares (Welford 1962, doi:10.2307/1266577)
+    chunked_welford   Welford in each of `lanes` interleaved lanes and each chunk of `chunk` steps,
+                      chunks and then lanes merged in order by Chan's formula (Chan, Golub, LeVeque
+                      1983, doi:10.1080/00031305.1983.10483115)
+    pairwise          two passes with pairwise sums
+`layernorm` and `layernorm_backward` put them to use. 16-bit formats: statistics in float32,
+results rounded once to the format.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.jit import njit
+from refkernels.layernorm_ref.arguments import prepare
+from refkernels.layernorm_ref.oracle import Backward, Forward, NormalizedShape
+
+Array = npt.NDArray[Any]
+ALGORITHMS = ("naive", "naive_clamped", "two_pass", "welford", "chunked_welford", "pairwise")
+FORMS = ("centred", "folded", "divided")
+
+
+class Moments(NamedTuple):
+    """The mean and the biased variance of each row."""
+
+    mean: Array
+    var: Array
+
+
+@njit
+def _naive(row: Any, clamp: bool) -> Any:
+    n = row.dtype.type(row.size)
+    total = row.dtype.type(0)
+    squares = row.dtype.type(0)
+    for value in row:
+        total += value
+        squares += value * value
+    mean = total / n
+    var = squares / n - mean * mean
+    return mean, max(var, row.dtype.type(0)) if clamp else var
+
+
+@njit
+def _two_pass(row: Any) -> Any:
+    n = row.dtype.type(row.size)
+    total = row.dtype.type(0)
+    for value in row:
+        total += value
+    mean = total / n
+    squares = row.dtype.type(0)
+    for value in row:
+        squares += (value - mean) * (value - mean)
+    return mean, squares / n
+
+
+@njit
+def _welford(row: Any, start: int, stop: int, step: int) -> Any:
+    """(count, mean, sum of squared deviations) of row[start:stop:step]."""
+    count = 0
+    mean = row.dtype.type(0)
+    squares = row.dtype.type(0)
+    for i in range(start, stop, step):
+        count += 1
+        delta = row[i] - mean
+        mean += delta / row.dtype.type(count)
+        squares += delta * (row[i] - mean)
+    return count, mean, squares
+
+
+@njit
+def _chan_merge(count: int, mean: Any, squares: Any, n: int, other: Any, more: Any) -> Any:
+    """The state of both parts, the second added to the first."""
+    if n == 0:
+        return count, mean, squares
+    if count == 0:
+        return n, other, more
+    kind = type(mean)
+    delta = other - mean
+    share = kind(n) / kind(count + n)
+    mean += delta * share
+    squares += more + delta * delta * kind(count) * share
+    return count + n, mean, squares
+
+
+@njit
+def _chunked_welford(row: Any, lanes: int, chunk: int) -> Any:
+    zero = row.dtype.type(0)
+    count, mean, squares = 0, zero, zero
+    for lane in range(min(lanes, row.size)):
+        lane_count, lane_mean, lane_squares = 0, zero, zero
+        for start in range(lane, row.size, lanes * chunk):
+            stop = min(start + lanes * chunk, row.size)
+            n, other, more = _welford(row, start, stop, lanes)
+            lane_count, lane_mean, lane_squares = _chan_merge(
+                lane_count, lane_mean, lane_squares, n, other, more
+            )
+        count, mean, squares = _chan_merge(
+            count, mean, squares, lane_count, lane_mean, lane_squares
+        )
+    return mean, squares / row.dtype.type(row.size)
+
+
+@njit
+def _pairwise_sum(scratch: Any) -> Any:
+    """Sum by halves; the scratch is overwritten."""
+    n = scratch.size
+    while n > 1:
+        half = n // 2
+        for i in range(half):
+            scratch[i] = scratch[2 * i] + scratch[2 * i + 1]
+        if n % 2:
+            scratch[half] = scratch[n - 1]
+        n = half + n % 2
+    return scratch[0]
+
+
+@njit
+def _pairwise(row: Any) -> Any:
+    n = row.dtype.type(row.size)
+    mean = _pairwise_sum(row.copy()) / n
+    return mean, _pairwise_sum((row - mean) ** 2) / n
+
+
+@njit
+def _moments(x: Any, algorithm: int, lanes: int, chunk: int, mean: Any, var: Any) -> None:
+    for i in range(x.shape[0]):
+        row = x[i]
+        if algorithm <= 1:
+            mean[i], var[i] = _naive(row, algorithm == 1)
+        elif algorithm == 2:
+            mean[i], var[i] = _two_pass(row)
+        elif algorithm == 3:
+            count, mean[i], squares = _welford(row, 0, row.size, 1)
+            var[i] = squares / row.dtype.type(count)
+        elif algorithm == 4:
+            mean[i], var[i] = _chunked_welford(row, lanes, chunk)
+        else:
+            mean[i], var[i] = _pairwise(row)
+
+
+def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Moments:
+    """Mean and biased variance over the last axis of x, in x's precision, float32 or float64.
+
+    Raises ValueError for another algorithm, dtype, or lanes or chunk below 1.
+    """
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"There is no algorithm {algorithm!r}: use one of {ALGORITHMS}.")
+    if x.dtype not in (np.float32, np.float64) or x.ndim == 0 or x.shape[-1] == 0:
+        raise ValueError(
+            f"x has dtype {x.dtype} and shape {x.shape}, but the kernels take float32 or float64 "
+            "rows of at least one element."
+        )
+    if lanes < 1 or chunk < 1:
+        raise ValueError(f"lanes = {lanes} and chunk = {chunk}: both must be at least 1.")
+    rows = np.ascontiguousarray(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    mean, var = np.empty((2, rows.shape[0]), x.dtype)
+    _moments(rows, ALGORITHMS.index(algorithm), lanes, chunk, mean, var)
+    return Moments(mean.reshape(x.shape[:-1]), var.reshape(x.shape[:-1]))
+
+
+def naive(x: Array, *, clamp: bool = False) -> Moments:
+    """E[x^2] - E[x]^2, sums in order; clamped at 0 on request."""
+    return moments(x, "naive_clamped" if clamp else "naive")
+
+
+def two_pass(x: Array) -> Moments:
+    """The mean of (x - mean)^2, sums in order."""
+    return moments(x, "two_pass")
+
+
+def welford(x: Array) -> Moments:
+    """Welford's running update, in order."""
+    return moments(x, "welford")
+
+
+def chunked_welford(x: Array, *, lanes: int = 8, chunk: int = 16) -> Moments:
+    """Welford per lane and chunk, merged in order by Chan's formula."""
+    return moments(x, "chunked_welford", lanes=lanes, chunk=chunk)
+
+
+def pairwise(x: Array) -> Moments:
+    """Two passes with pairwise sums."""
+    return moments(x, "pairwise")
+
+
+@njit
+def _normalise(
+    x: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: Any, form: int, y: Any, rstd: Any
+) -> None:
+    one = x.dtype.type(1)
+    for i in range(x.shape[0]):
+        root = np.sqrt(var[i] + eps)
+        rstd[i] = one / root
+        shift = -rstd[i] * mean[i]
+        for j in range(x.shape[1]):
+            if form == 0:
+                xhat = (x[i, j] - mean[i]) * rstd[i]
+            elif form == 1:
+                xhat = x[i, j] * rstd[i] + shift
+            else:
+                xhat = (x[i, j] - mean[i]) / root
+            y[i, j] = xhat * weight[j] + bias[j]
+
+
+@njit
+def _gradients(
+    x: Any, dy: Any, weight: Any, mean: Any, rstd: Any, dx: Any, dweight: Any, dbias: Any
+) -> None:
+    n = x.dtype.type(x.shape[1])
+    for i in range(x.shape[0]):
+        a = x.dtype.type(0)
+        c = x.dtype.type(0)
+        for j in range(x.shape[1]):
+            xhat = (x[i, j] - mean[i]) * rstd[i]
+            t = dy[i, j] * weight[j]
+            a += t
+            c += t * xhat
+            dweight[j] += dy[i, j] * xhat
+            dbias[j] += dy[i, j]
+        a /= n
+        c /= n
+        for j in range(x.shape[1]):
+            xhat = (x[i, j] - mean[i]) * rstd[i]
+            dx[i, j] = rstd[i] * (dy[i, j] * weight[j] - a - xhat * c)
+
+
+def _working(format: Format | str) -> tuple[Format, Any]:
+    target = formats.get(format)
+    return target, np.float64 if target.p > 24 else np.float32
+
+
+def layernorm(
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    eps: float = 1e-5,
+    normalized_shape: NormalizedShape = None,
+    format: Format | str | None = None,
+    algorithm: str = "two_pass",
+    form: str = "centred",
+    lanes: int = 8,
+    chunk: int = 16,
+) -> Forward:
+    """LayerNorm in the working precision of `format` (x's own where None), as arrays.
+
+    `form`: "centred" (x - mean) * rstd, "folded" x * rstd + (-rstd * mean), or "divided"
+    (x - mean) / sqrt(var + eps); then * weight + bias. Raises as the oracle's `forward`.
+    """
+    problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
+    target, kind = _working(format or formats.of(np.empty(0, problem.dtype)))
+    with np.errstate(over="ignore"):
+        rows, g, b = (p.astype(kind) for p in (problem.x, problem.weight, problem.bias))
+        mean, var = moments(rows, algorithm, lanes=lanes, chunk=chunk)
+        y, rstd = np.empty_like(rows), np.empty_like(mean)
+        _normalise(rows, g, b, mean, var, kind(eps), FORMS.index(form), y, rstd)
+        return Forward(
+            y.reshape(problem.shape).astype(target.storage),
+            mean.reshape(problem.leading).astype(target.storage),
+            rstd.reshape(problem.leading).astype(target.storage),
+        )
+
+
+def layernorm_backward(
+    dy: Any,
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    eps: float = 1e-5,
+    normalized_shape: NormalizedShape = None,
+    format: Format | str | None = None,
+    algorithm: str = "two_pass",
+) -> Backward:
+    """The gradients in the working precision of `format`, every sum in order, as arrays."""
+    problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
+    target, kind = _working(format or formats.of(np.empty(0, problem.dtype)))
+    with np.errstate(over="ignore"):
+        rows, g, grad = (p.astype(kind) for p in (problem.x, problem.weight, problem.cotangent))
+        mean, var = moments(rows, algorithm)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rstd = (kind(1) / np.sqrt(var + kind(eps))).astype(kind)
+        dx, (dweight, dbias) = np.empty_like(rows), np.zeros((2, rows.shape[1]), kind)
+        _gradients(rows, grad, g, mean, rstd, dx, dweight, dbias)
+        return Backward(
+            dx.reshape(problem.shape).astype(target.storage),
+            dweight.reshape(problem.normalized).astype(target.storage),
+            dbias.reshape(problem.normalized).astype(target.storage),
+        )
+
+
+def forward_plain(
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    eps: float = 1e-5,
+    normalized_shape: NormalizedShape = None,
+    format: Format | str,
+) -> Forward:
+    """The plain sequential two-pass algorithm: the scale of what rounding costs at least."""
+    return layernorm(x, weight, bias, eps=eps, normalized_shape=normalized_shape, format=format)
+
+
+def backward_plain(
+    dy: Any,
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    eps: float = 1e-5,
+    normalized_shape: NormalizedShape = None,
+    format: Format | str,
+) -> Backward:
+    """The gradients by plain sequential sums."""
+    return layernorm_backward(
+        dy, x, weight, bias, eps=eps, normalized_shape=normalized_shape, format=format
+    )
