@@ -13,7 +13,6 @@ TARGET = Path(__file__).parents[1] / "refkernels" / "trig_ref" / "tables.py"
 WORDS = 22  # one of zeros, then 21 * 64 = 1344 bits of 2/pi; the last exponent needs 1289
 STEPS = 128  # the table's arguments are k / 128
 LAST = 101  # rint(128 * pi / 4)
-SINE_TERMS, COSINE_TERMS = 8, 8
 
 HEADER = '''"""Constants of the trigonometric oracle; hexadecimal, high part before low.
 
@@ -64,32 +63,6 @@ def block(rows: list[str], indent: int) -> str:
     return "\n".join((margin + '"""', *(margin + row for row in rows), margin + '"""'))
 
 
-def chebyshev(function: object, terms: int, end: mpmath.mpf) -> list[str]:
-    """Coefficients in u of the polynomial that interpolates at Chebyshev's nodes of [0, end]."""
-    nodes = [
-        end * (1 + mpmath.cos((2 * j + 1) * mpmath.pi / (2 * terms))) / 2 for j in range(terms)
-    ]
-    matrix = mpmath.matrix(terms, terms)
-    for i, node in enumerate(nodes):
-        for j in range(terms):
-            matrix[i, j] = node**j
-    values = mpmath.matrix([function(node) for node in nodes])  # type: ignore[operator]
-    return [double(c).hex() for c in mpmath.lu_solve(matrix, values)]
-
-
-def polynomials() -> str:
-    end = mpmath.mpf(1) / 4
-    half = mpmath.pi / 2
-    sine = chebyshev(lambda u: mpmath.sin(half * mpmath.sqrt(u)) / mpmath.sqrt(u), SINE_TERMS, end)
-    cosine = chebyshev(lambda u: (mpmath.cos(half * mpmath.sqrt(u)) - 1) / u, COSINE_TERMS, end)
-    return (
-        "# sin(pi/2 r) = r P(r^2) and cos(pi/2 r) = 1 + r^2 Q(r^2) on |r| <= 1/2, interpolated at\n"
-        "# Chebyshev's nodes in r^2: coefficients in rising order.\n"
-        f"QUADRANT_SINE = _doubles(\n{block(sine, 4)}\n)\n"
-        f"QUADRANT_COSINE = _doubles(\n{block(cosine, 4)}\n)\n"
-    )
-
-
 def main() -> None:
     mpmath.mp.prec = 2000
     constants = {
@@ -102,9 +75,7 @@ def main() -> None:
         f'{name}_HIGH, {name}_LOW = _doubles("{" ".join(pair(value))}")\n'
         for name, value in constants.items()
     ]
-    TARGET.write_text(
-        "\n".join((HEADER + "".join(lines), polynomials(), two_over_pi(), sine_cosine()))
-    )
+    TARGET.write_text("\n".join((HEADER + "".join(lines), two_over_pi(), sine_cosine())))
 
 
 if __name__ == "__main__":

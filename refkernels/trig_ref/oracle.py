@@ -1,9 +1,8 @@
 """Certified sin, cos, tan and their backward passes, for every float16, bfloat16, float32 and
 float64.
 
-Tiers: for narrow inputs whose question is about a narrow format, float64 arithmetic (narrow.py);
-double-doubles (kernels.py), relative radius below 2^-99; for what a question still leaves open,
-multiple precision (exact.py).
+Two tiers: double-doubles (kernels.py), relative radius below 2^-99; for what a question still
+leaves open, multiple precision (exact.py).
 """
 
 from typing import Any

@@ -15,33 +15,6 @@ SIXTH_HIGH, SIXTH_LOW = _doubles("0x1.5555555555555p-3 0x1.5555555555555p-57")
 ONE_120TH_HIGH, ONE_120TH_LOW = _doubles("0x1.1111111111111p-7 0x1.1111111111111p-63")
 ONE_24TH_HIGH, ONE_24TH_LOW = _doubles("0x1.5555555555555p-5 0x1.5555555555555p-59")
 
-# sin(pi/2 r) = r P(r^2) and cos(pi/2 r) = 1 + r^2 Q(r^2) on |r| <= 1/2, interpolated at
-# Chebyshev's nodes in r^2: coefficients in rising order.
-QUADRANT_SINE = _doubles(
-    """
-    0x1.921fb54442d18p+0
-    -0x1.4abbce625be53p-1
-    0x1.466bc6775aad9p-4
-    -0x1.32d2cce62ac22p-8
-    0x1.50783485cbd83p-13
-    -0x1.e3074b4ff3058p-19
-    0x1.e8eed12ee00a3p-25
-    -0x1.6c5b875d4e739p-31
-    """
-)
-QUADRANT_COSINE = _doubles(
-    """
-    -0x1.3bd3cc9be45dep+0
-    0x1.03c1f081b5ac4p-2
-    -0x1.55d3c7e3cbff7p-6
-    0x1.e1f506891ae95p-11
-    -0x1.a6d1f2a086c90p-16
-    0x1.f9d3870871194p-22
-    -0x1.b6de8b8e9ba08p-28
-    0x1.1e745e5e09f6dp-34
-    """
-)
-
 # 64 zero bits, then 2/pi = 0.101000101111..., most significant word first.
 TWO_OVER_PI = np.array(
     [
