@@ -86,7 +86,11 @@ def agreements(study: Study) -> list[Agreement]:
         a, b = sorted((record["a"], record["b"]))
         pairs.setdefault((a, b), Pair()).add(record)
     found = [
-        Agreement(*place, names=sorted({name for pair in pairs for name in pair}), pairs=pairs)
+        Agreement(
+            *(place[0], place[1], place[2], place[3]),
+            sorted({name for pair in pairs for name in pair}),
+            pairs,
+        )
         for place, pairs in groups.items()
     ]
     return sorted(

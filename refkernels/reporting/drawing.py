@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -29,7 +30,7 @@ VARIABLES = {
     INK: "--ink", MUTED: "--muted", GRID: "--grid", PAPER: "--paper", LIMIT: "--limit",
     **{colour: f"--s{number}" for number, colour in enumerate(SERIES)},
 }  # fmt: skip
-STYLE = {
+STYLE: Any = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9.0,
     "axes.edgecolor": MUTED,
@@ -80,7 +81,9 @@ class Drawn:
         for colour, variable in VARIABLES.items():
             body = body.replace(colour, f"var({variable})")
         body = re.sub(r'\bid="', f'id="{self.name}-', body)
-        body = body.replace("url(#", f"url(#{self.name}-").replace('href="#', f'href="#{self.name}-')
+        body = body.replace("url(#", f"url(#{self.name}-").replace(
+            'href="#', f'href="#{self.name}-'
+        )
         body = re.sub(r"'DejaVu Sans'(, sans-serif)?", "var(--plot-font)", body)
         size = re.search(r'<svg[^>]*? width="([\d.]+)pt"', body)
         width = f"{float(size.group(1)) / 72:.2f}" if size else "10"
@@ -133,7 +136,7 @@ def log_axis(
     high = max(high, low + 1)
     step = max(1, math.ceil((high - low) / most))
     first = low + (-low) % step  # so that 1 is a tick wherever it is in range
-    exponents = [e for e in range(first, high + 1, step)]
+    exponents = list(range(first, high + 1, step))
     ticks = [10.0**e for e in exponents]
     labels = [power_label(tick) for tick in ticks]
     start = 10.0**low

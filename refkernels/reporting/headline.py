@@ -1,4 +1,4 @@
-"""The first paragraph: what was measured, what came out, what failed; every word from the records."""
+"""The first paragraph: what was measured, what came out, what failed, all from the records."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _verdicts(study: Study, tally: Counter[Verdict], unusual: int) -> str:
     fine = sum(number for one, number in tally.items() if one.rank >= _ROUNDING)
     exact = sum(n for one, n in tally.items() if one.name == "correctly_rounded")
     if fine == total:
-        text = f"All show rounding at most ({exact:,} are exact to the last bit)"
+        text = f"All measurements show rounding at most ({exact:,} are exact to the last bit)"
     else:
         bad = [
             f"{number:,} {one.short}"
@@ -123,7 +123,7 @@ def _verdicts(study: Study, tally: Counter[Verdict], unusual: int) -> str:
             if one.rank < _ROUNDING
         ]
         text = (
-            f"{share(fine, total)} of them show rounding at most ({exact:,} are exact to the last "
+            f"{share(fine, total)} of the measurements show rounding at most ({exact:,} are exact to the last "
             f"bit); {total - fine:,} do not: {joined(bad)}"
         )
     if unusual:
@@ -149,7 +149,9 @@ def _failures(study: Study) -> list[str]:
         some = groups[status]
         who = joined(sorted({one.subject for one in some}))
         reasons = sorted({one.reason for one in some if one.reason})
-        text = f"{count(len(some), 'measurement')} did not run in {who}: {meaning_of_status(status)}"
+        text = (
+            f"{count(len(some), 'measurement')} did not run in {who}: {meaning_of_status(status)}"
+        )
         if status != "unsupported" and reasons:
             more = f" and {count(len(reasons) - 1, 'other reason')}" if len(reasons) > 1 else ""
             text += f" (“{clipped(reasons[0], 160)}”{more})"
@@ -190,6 +192,4 @@ def _chief(found: list[Finding]) -> list[Finding]:
 
 
 def _point(one: Finding) -> Point:
-    return Point(
-        one.verdict, one.subject, f"{one.op} {one.direction} {one.dtype}", point_text(one)
-    )
+    return Point(one.verdict, one.subject, f"{one.op} {one.direction} {one.dtype}", point_text(one))

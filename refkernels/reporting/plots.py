@@ -72,13 +72,13 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
     if not rows or not any(x > 0 for x in xs):
         return None
     with mpl.rc_context(drawing.STYLE):
-        width, height = 0.75 + 3.8 * len(plot.panels), 0.75 + 2.2 * len(rows)
+        width, height = 0.75 + 3.1 * len(plot.panels), 0.75 + 2.2 * len(rows)
         figure = Figure(figsize=(width, height))
         for column, ((direction, output, dtype), lines) in enumerate(plot.panels.items()):
             for row, (label, values) in enumerate(rows):
-                left = (0.75 + 3.8 * column) / width
+                left = (0.75 + 3.1 * column) / width
                 bottom = (0.5 + 2.2 * (len(rows) - 1 - row)) / height
-                axes = figure.add_axes((left, bottom, 2.5 / width, 1.9 / height))
+                axes = figure.add_axes((left, bottom, 2.0 / width, 1.85 / height))
                 _growth_panel(axes, lines, numbers, label, values, xs)
                 if row == 0:
                     axes.set_title(f"{direction} {output}, {dtype}")
@@ -130,7 +130,9 @@ def draw_spread(
             "lie left of it; long tick: 99 % do; marker: the largest error. The dashed line is 0.5 "
             "ulp: correct rounding stays left of it."
         )
-        return finish(figure, safe_name(f"spread-{op}"), f"{op}: how the errors are spread", caption)
+        return finish(
+            figure, safe_name(f"spread-{op}"), f"{op}: how the errors are spread", caption
+        )
 
 
 def _growth_panel(

@@ -16,8 +16,33 @@ Record = dict[str, Any]
 _NON_FINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 # Text by definition: a decimal "nan" is what the report must print, not compute with.
 _TEXT = frozenset(
-    "kind status reason op direction output framework version device dtype environment name "
-    "regime verdict digest decimal hex radius property detail a b platform cpu id".split()
+    [
+        "kind",
+        "status",
+        "reason",
+        "op",
+        "direction",
+        "output",
+        "framework",
+        "version",
+        "device",
+        "dtype",
+        "environment",
+        "name",
+        "regime",
+        "verdict",
+        "digest",
+        "decimal",
+        "hex",
+        "radius",
+        "property",
+        "detail",
+        "a",
+        "b",
+        "platform",
+        "cpu",
+        "id",
+    ]
 )
 _MEASURED = ("op", "direction", "framework", "dtype")
 _REQUIRED = {
@@ -47,9 +72,9 @@ def read_records(path: Path) -> list[Record]:
             f"{path} does not exist: give the folder that `refkernels measure --out` wrote to."
         ) from None
     except UnicodeDecodeError as fault:
-        line = fault.object.count(b"\n", 0, fault.start) + 1
+        broken = fault.object.count(b"\n", 0, fault.start) + 1
         raise RecordsError(
-            f"{path}, line {line}: not UTF-8 text, so this is not a records file."
+            f"{path}, line {broken}: not UTF-8 text, so this is not a records file."
         ) from None
     ended = text.endswith("\n")
     lines = text.split("\n")

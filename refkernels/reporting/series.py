@@ -92,7 +92,7 @@ def growth_plots(study: Study) -> list[GrowthPlot]:
 
 def _chosen_formats(dtypes: set[str]) -> list[str]:
     """At most two: float32 and float64 where they were measured, else what there is."""
-    wide = [dtype for dtype in ("float32", "float64") if dtype in dtypes]
+    wide = sorted(dtypes & {"float32", "float64"})
     return wide or sorted(dtypes, key=rank_of_dtype)[:2]
 
 
@@ -132,10 +132,10 @@ def _lines(parameter: str, some: list[Measurement]) -> list[Line]:
     for subject in sorted(points):
         at = points[subject]
         if len(at) > 1:
-            x = sorted(at)
-            ulp = [largest(one.number("ulp", "max") for one in at[v]) for v in x]
-            bound = [largest(one.number("bound", "max_ratio") for one in at[v]) for v in x]
-            lines.append(Line(subject, x, ulp, bound))
+            places = sorted(at)
+            ulp = [largest(one.number("ulp", "max") for one in at[v]) for v in places]
+            bound = [largest(one.number("bound", "max_ratio") for one in at[v]) for v in places]
+            lines.append(Line(subject, places, ulp, bound))
     return lines
 
 

@@ -114,7 +114,7 @@ def _labels(identities: set[Identity]) -> dict[Identity, str]:
             words.append(identity[1])
         if len({other[2] for other in kin if other[2]}) > 1 and identity[2]:
             words.append(identity[2])
-        if len({other[3] for other in kin}) > 1 and identity[3]:
+        if len({other[3] for other in kin}) > 1 and identity[3]:  # none set: the plain name
             words.append("[" + " ".join(f"{key}={value}" for key, value in identity[3]) + "]")
         labels[identity] = " ".join(words)
     return labels

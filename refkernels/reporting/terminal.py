@@ -50,7 +50,7 @@ def environment_table(lines: Iterable[Any]) -> RenderableType:
 
 
 def _summary(summary: Headline) -> RenderableType:
-    lines: list[RenderableType] = [Text(" ".join(summary.sentences))]
+    lines = [Text(" ".join(summary.sentences))]
     for point in summary.points:
         line = Text(f" {point.verdict.glyph} ", style=point.verdict.colour)
         line.append(f"{clipped(point.subject, 40)}, {point.what}: ", style="bold")
@@ -75,8 +75,8 @@ def _board(board: list[Block], subjects: list[str]) -> RenderableType:
     for block in board:
         rows = [row for row in block.rows if set(subjects) & {*row.scores, *row.failures}]
         if rows:
-            title = [clipped(block.op, _FIRST), Text(block.direction, style="bold")]
-            table.add_row(Text(str(title[0]), style="bold"), title[1])
+            name = Text(clipped(block.op, _FIRST), style="bold")
+            table.add_row(name, Text(block.direction, style="bold"))
             for row in rows:
                 table.add_row(Text(clipped(row.dtype, 8)), *[_cell(row, one) for one in subjects])
             table.add_row()
@@ -89,18 +89,19 @@ def _cell(row: Row, subject: str) -> Text:
         statuses = sorted({one.status for one in row.failures.get(subject, [])})
         return Text(", ".join(statuses).replace("_", " "), style="dim")
     text = Text(f"{score.verdict.glyph} {score.verdict.short}", style=score.verdict.colour)
+    correct = share(score.correct, score.compared).replace(" ", "")
+    room = _CELL - len(text.plain) - 2 * score.unusual
+    if len(correct) < room:
+        text.append(f" {correct}", style="default")
     if score.unusual:
         text.append(f" {UNUSUAL.glyph}", style=UNUSUAL.colour)
-    correct = share(score.correct, score.compared).replace(" ", "")
     text.append(f"\n{figure(score.ulp_max)} · {ratio(score.bound)}", style="default")
-    if len(text.plain.split("\n")[1]) + len(correct) + 3 <= _CELL:
-        text.append(f" · {correct}", style="default")
     return text
 
 
 def _legend() -> Text:
-    text = Text("In each cell: the worst verdict; largest error in ulp · largest error / bound")
-    text.append(" · share of elements correctly rounded, where there is room.\n")
+    text = Text("In each cell: the worst verdict, the share of elements correctly rounded (where ")
+    text.append("there is room);\nbelow it the largest error in ulp · the largest error / bound.\n")
     for verdict in (*VERDICTS[:3], UNUSUAL, *VERDICTS[3:]):
         text.append(f"{verdict.glyph} {verdict.short}", style=verdict.colour)
         text.append("  ")

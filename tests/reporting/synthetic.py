@@ -206,7 +206,12 @@ def records(frameworks=tuple(VERSIONS)) -> list[dict]:
                         found.append(failure(op, direction, output, framework, dtype,
                                              "unsupported", reason))  # fmt: skip
                         continue
-                    if (framework, op, direction, dtype) == ("oneflow", "tan", "backward", "float64"):
+                    if (framework, op, direction, dtype) == (
+                        "oneflow",
+                        "tan",
+                        "backward",
+                        "float64",
+                    ):
                         found.append(failure(op, direction, output, framework, dtype, "killed",
                             "the interpreter of oneflow ended with signal 9 (SIGKILL)"))  # fmt: skip
                         continue

@@ -1,0 +1,78 @@
+"""Records come back as written; a faulty file gives one sentence with the line."""
+
+import json
+import math
+
+import pytest
+import synthetic
+
+from refkernels.reporting import RecordsError, read_records
+
+GOOD = json.dumps(synthetic.environment("torch"))
+
+
+def _fault(tmp_path, text):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(RecordsError) as caught:
+        read_records(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_non_finite_numbers_are_decoded_and_text_is_not(tmp_path):
+    record = synthetic.measurement(
+        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
+    )
+    record["ulp"]["max"] = math.inf
+    record["bound"]["max_ratio"] = -math.inf
+    record["plain"]["ratio"] = math.nan
+    record["worst"]["got"]["decimal"] = "nan"
+    folder = synthetic.write(tmp_path, [record])
+    (got,) = read_records(folder / "records.jsonl")
+    assert got["ulp"]["max"] == math.inf
+    assert got["bound"]["max_ratio"] == -math.inf
+    assert math.isnan(got["plain"]["ratio"])
+    assert got["worst"]["got"]["decimal"] == "nan"
+
+
+def test_a_line_that_is_cut_off_is_named_with_its_cure(tmp_path):
+    message = _fault(tmp_path, f"{GOOD}\n{GOOD[:40]}")
+    assert "line 2" in message
+    assert "--resume" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{not json", "not valid JSON"),
+        ("[1, 2]", "an array"),
+        ('{"schema": 1, "kind": "environment", "framework": NaN}', "NaN"),
+        ('{"schema": 7, "kind": "environment"}', "schema 7"),
+        ('{"a": 1}', "schema None"),
+        ('{"schema": 1}', "no kind"),
+        ('{"schema": 1, "kind": "measurement", "direction": "forward"}', "'op'"),
+    ],
+)
+def test_a_faulty_line_is_named(tmp_path, line, words):
+    message = _fault(tmp_path, f"{GOOD}\n\n{line}\n{GOOD}\n")
+    assert "line 3" in message
+    assert words in message
+
+
+def test_bytes_that_are_not_text_are_named(tmp_path):
+    assert "line 2: not UTF-8" in _fault(tmp_path, GOOD.encode() + b"\n\xff\xfe\n")
+
+
+def test_a_missing_file_says_what_to_give(tmp_path):
+    with pytest.raises(RecordsError, match="--out"):
+        read_records(tmp_path / "records.jsonl")
+
+
+def test_an_ok_measurement_without_a_verdict_is_refused(tmp_path):
+    record = synthetic.measurement(
+        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
+    )
+    del record["verdict"]
+    assert "needs the verdict" in _fault(tmp_path, json.dumps(record) + "\n")

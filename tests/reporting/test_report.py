@@ -1,0 +1,280 @@
+"""The report: every figure from the records, worst first, safe, whole, the same every time."""
+
+import itertools
+import re
+import time
+from html.parser import HTMLParser
+
+import pytest
+import synthetic
+from rich.console import Console
+
+from refkernels.reporting import terminal_table, write_report
+from refkernels.reporting.findings import findings
+from refkernels.reporting.pages import Report
+from refkernels.reporting.scores import blocks
+from refkernels.reporting.study import Study
+from refkernels.reporting.vocabulary import VERDICTS
+
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Balanced(HTMLParser):
+    """Collects what the page holds and fails on a tag that is closed out of turn."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.values, self.sources, self.ids = [], [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "data":
+            self.values.append(float(named["value"]))
+        if "id" in named:
+            self.ids.append(named["id"])
+        self.sources += [named[k] for k in ("src", "href", "xlink:href") if k in named]
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def parsed(page):
+    parser = Balanced()
+    parser.feed(page)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def numbers(value):
+    """Every number in a record, however deep."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from numbers(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from numbers(inner)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
+
+
+def text_of(records, width=100):
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(terminal_table(records))
+    return console.export_text()
+
+
+@pytest.fixture(scope="module")
+def records():
+    some = synthetic.records()
+    odd = synthetic.measurement("cos", "forward", "y", "torch", "float16", "range", {"high": 9.0})
+    odd["verdict"], odd["invariants_violated"] = "invariant_violated", ["|cos x| <= 1"]
+    return [*some, odd]
+
+
+@pytest.fixture(scope="module")
+def folder(records, tmp_path_factory):
+    return synthetic.write(tmp_path_factory.mktemp("report"), records)
+
+
+@pytest.fixture(scope="module")
+def written(folder):
+    return write_report(folder)
+
+
+@pytest.fixture(scope="module")
+def page(written, folder):
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_page_is_whole_and_needs_no_network(page):
+    parser = parsed(page)
+    assert all(source.startswith("#") for source in parser.sources)
+    assert {source[1:] for source in parser.sources} <= set(parser.ids)
+    assert len(parser.ids) == len(set(parser.ids))
+    assert "<script" not in page
+    assert "@import" not in page
+    assert len(page.encode()) < 5_000_000
+
+
+def test_every_figure_of_the_page_stands_in_the_records(page, records):
+    known = set(numbers(records))
+    shown = parsed(page).values
+    assert len(shown) > 500
+    assert [value for value in shown if value not in known] == []
+
+
+def test_every_verdict_has_its_own_class_word_and_glyph(page):
+    assert len({verdict.glyph for verdict in VERDICTS}) == len(VERDICTS)
+    for verdict in VERDICTS:
+        assert f'class="pill {verdict.style}" title="{verdict.name}' in page
+        assert f"{verdict.glyph} {verdict.short}" in page
+
+
+def test_the_same_records_give_the_same_bytes(folder, written):
+    first = {path: path.read_bytes() for path in written}
+    assert write_report(folder) == written
+    assert {path: path.read_bytes() for path in written} == first
+    assert not list(folder.glob("**/*.part"))
+
+
+def test_findings_and_scores_come_worst_first(records):
+    study = Study.of(records)
+    ranks = [one.verdict.rank for one in findings(study)]
+    assert ranks == sorted(ranks)
+    assert len(set(ranks)) == 4
+    board = [block.rows[0].badness[:2] for block in blocks(study)]
+    assert board == sorted(board)
+    assert all(
+        block.rows == sorted(block.rows, key=lambda row: row.badness) for block in blocks(study)
+    )
+
+
+def test_one_symptom_is_one_finding_with_its_cases(records):
+    found = [one for one in findings(Study.of(records)) if one.subject == "mindspore"]
+    float64 = [one for one in found if (one.op, one.direction) == ("layernorm", "backward")]
+    assert len(float64) == 1
+    assert (float64[0].cases, float64[0].cases_measured) == (20, 20)
+    assert float64[0].inputs[0][3] == "0xbfeb79e1"
+
+
+def test_every_plot_is_written_as_svg_and_png(written):
+    svg = {path.stem for path in written if path.suffix == ".svg"}
+    assert svg == {path.stem for path in written if path.suffix == ".png"}
+    wanted = {"error-over-bound", "growth-matmul-k_sweep", "growth-layernorm-mean_over_std"}
+    assert wanted | {"spread-sin", "growth-sin-range"} <= svg
+
+
+def test_a_plot_that_is_no_longer_made_is_removed(tmp_path):
+    synthetic.write(tmp_path, synthetic.records(("numpy", "torch"))[:400])
+    (tmp_path / "plots").mkdir()
+    stale, mine = tmp_path / "plots/growth-gone-x.svg", tmp_path / "plots/mine.svg"
+    stale.write_text("old")
+    mine.write_text("kept")
+    write_report(tmp_path)
+    assert not stale.exists()
+    assert mine.exists()
+
+
+def test_the_terminal_table_fits_in_100_columns(records):
+    text = text_of(records)
+    assert max(len(line) for line in text.splitlines()) <= 100
+    for word in ("layernorm", "backward", "✗ beyond bound", "killed", "unsupported"):
+        assert word in text
+
+
+def test_markdown_tables_have_as_many_cells_in_every_row(folder, written):
+    lines = (folder / "report.md").read_text(encoding="utf-8").splitlines()
+    tables = 0
+    for before, line in itertools.pairwise(lines):
+        if before.startswith("|") and line.startswith("|"):
+            cells = [len(re.findall(r"(?<!\\)\|", row)) for row in (before, line)]
+            assert cells[0] == cells[1], (before, line)
+            tables += 1
+    assert tables > 100
+
+
+HOSTILE = "<script>alert('x')</script> & \"quoted\" | `tick` 数值误差"
+
+
+def _hostile():
+    bad = synthetic.failure("sin", "forward", "y", "torch", "float16", "error", HOSTILE * 40)
+    bad["output"] = None
+    odd = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
+    odd.update(
+        op=HOSTILE, framework=HOSTILE, verdict=HOSTILE, flags=[HOSTILE], dtype=HOSTILE,
+        invariants_violated=[HOSTILE], output=HOSTILE,
+    )  # fmt: skip
+    odd["case"].update(name=HOSTILE, regime=HOSTILE)
+    odd["worst"]["inputs"] = {HOSTILE: {"index": [1], "decimal": HOSTILE, "hex": HOSTILE}}
+    environment = {**synthetic.environment("torch"), "cpu": HOSTILE, "settings": {HOSTILE: HOSTILE}}
+    pair = synthetic.agreement(
+        "linear", "forward", "y", "float32", HOSTILE + "seed", HOSTILE, "b", 0.5, 1.0, 3
+    )
+    check = synthetic.invariance("sin", "torch", "float32", HOSTILE, False, detail=HOSTILE)
+    return [bad, odd, environment, pair, check]
+
+
+def test_no_record_can_put_markup_into_the_pages(tmp_path):
+    write_report(synthetic.write(tmp_path, _hostile()))
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "数值误差" in page
+    parsed(page)
+    outside_commands = [line for line in markdown.splitlines() if not line.startswith("    ")]
+    assert not any("<script" in line for line in outside_commands)
+    assert text_of(_hostile())
+
+
+@pytest.mark.parametrize(
+    "some",
+    [
+        [],
+        [synthetic.environment("torch")],
+        [synthetic.failure("sin", "forward", None, "jax", "float32", "not_installed", "no jax")],
+        [{"schema": 1, "kind": "sweep", "what": "of tomorrow"}],
+    ],
+    ids=["nothing", "environment only", "nothing ran", "unknown kind"],
+)
+def test_a_report_of_nothing_says_so(some, tmp_path):
+    write_report(synthetic.write(tmp_path, some))
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    parsed(page)
+    assert "Nothing was measured." in page
+    text_of(some)
+
+
+def test_a_measurement_with_nothing_compared_is_shown(tmp_path):
+    one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
+    one.update(ulp=None, worst=None, bound=None, plain=None, condition=None, error=None, flags=None)
+    one["counts"] = {"elements": 3, "compared": 0}
+    write_report(synthetic.write(tmp_path, [one]))
+    parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "–" in text_of([one])
+
+
+def test_two_versions_devices_and_settings_are_told_apart():
+    one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
+    study = Study.of([one, {**one, "version": "2.6.0"}, {**one, "device": "cuda:0"}])
+    assert study.subjects == ["torch 2.13.0 cpu", "torch 2.13.0 cuda:0", "torch 2.6.0 cpu"]
+    study = Study.of([one, {**one, "settings": {"OMP_NUM_THREADS": "1"}}])
+    assert study.subjects == ["torch", "torch [OMP_NUM_THREADS=1]"]
+    assert Study.of([one]).subjects == ["torch"]
+
+
+def test_a_new_op_is_plotted_when_one_number_varies_and_the_error_grows():
+    some = [
+        synthetic.measurement("matmul", "forward", "c", "torch", "float32", "k_sweep", {"K": k})
+        for k in (2, 64, 4096)
+    ]
+    for one in some:
+        one["op"], one["case"]["regime"] = "conv", "taps"
+        one["case"]["parameters"] = {"taps": one["case"]["parameters"]["K"], "kind": "same"}
+    names = [plot.name for plot in Report.of(some).growth]
+    assert names == ["growth-conv-taps"]
+
+
+@pytest.mark.slow
+def test_twenty_thousand_records_take_seconds_and_less_than_five_megabytes(tmp_path):
+    some = synthetic.records()
+    many = [one for one in some if one["kind"] != "measurement" or one["status"] == "ok"]
+    copies = []
+    for number in range(1 + 20_000 // len(many)):
+        for one in many:
+            copy = dict(one)
+            if "case" in copy and isinstance(copy["case"], dict):
+                copy["case"] = {**copy["case"], "name": f"{copy['case']['name']}#{number}"}
+            copies.append(copy)
+    synthetic.write(tmp_path, copies[:20_000])
+    start = time.process_time()
+    write_report(tmp_path)
+    assert time.process_time() - start < 15
+    assert (tmp_path / "report.html").stat().st_size < 5_000_000
