@@ -1,0 +1,202 @@
+"""The bound holds for every order of summation and storage, and planted faults exceed it."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refkernels import matmul_ref
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.matmul_ref import algorithms, bounds
+from refkernels.matmul_ref.contraction import of_matmul
+
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+
+
+def errors(got, enclosure):
+    """|got - exact| as float64; the enclosures used here are far tighter than any bound."""
+    return np.abs((to_float64(got) - enclosure.hi) - enclosure.lo)
+
+
+def drawn(dtype, seed, k, spread=0):
+    rng = np.random.default_rng(seed)
+    format = formats.get(dtype)
+    power = rng.integers(-spread, spread + 1, k)
+    a = np.ldexp(rng.standard_normal((3, k)), power)
+    b = np.ldexp(rng.standard_normal((k, 5)), -power[::-1, None])
+    return formats.round_to(a, format), formats.round_to(b, format)
+
+
+def in_any_order(a, b, dtype, rng):
+    """Products in the accumulator's dtype, added along a random binary tree of random order."""
+    working = algorithms.accumulator(formats.get(dtype)).storage
+    terms = (a.astype(working)[:, :, None] * b.astype(working)[None]).transpose(1, 0, 2)
+    parts = list(terms[rng.permutation(len(terms))])
+    while len(parts) > 1:
+        first, second = sorted(rng.choice(len(parts), 2, replace=False), reverse=True)
+        parts.append(parts.pop(first) + parts.pop(second))
+    return parts[0].astype(formats.get(dtype).storage)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_bound_holds_for_any_tree_of_additions(dtype):
+    @settings(max_examples=40)
+    @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3, 17, 100]), st.sampled_from([0, 4]))
+    def hunt(seed, k, spread):
+        a, b = drawn(dtype, seed, k, spread)
+        got = in_any_order(a, b, dtype, np.random.default_rng(seed))
+        allowed = matmul_ref.forward_bound(a, b, format=dtype)
+        assert (errors(got, matmul_ref.forward(a, b)) <= allowed).all()
+
+    hunt()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", algorithms.ALGORITHMS)
+def test_the_bound_holds_for_every_algorithm(name, dtype):
+    for k in (1, 2, 3, 64, 1000):
+        a, b = drawn(dtype, k, k, 3)
+        got = algorithms.run(algorithms.ALGORITHMS[name], of_matmul(a, b), dtype)
+        allowed = matmul_ref.forward_bound(a, b, format=dtype)
+        assert (errors(got, matmul_ref.forward(a, b)) <= allowed).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_bound_holds_for_blocked_sums_that_start_at_the_bias_or_add_it_last(dtype):
+    rng = np.random.default_rng(0)
+    x, weight = (rng.standard_normal(s).astype(dtype) for s in ((4, 768), (6, 768)))
+    bias = rng.standard_normal(6).astype(dtype)
+    halves = [x[:, s] @ weight[:, s].T for s in (slice(0, 384), slice(384, 768))]
+    allowed = matmul_ref.linear_bound(x, weight, bias, format=dtype)
+    exact = matmul_ref.linear(x, weight, bias)
+    for got in ((halves[0] + halves[1]) + bias, (bias + halves[0]) + halves[1]):
+        assert (errors(got, exact) <= allowed).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_bound_allows_16_bit_storage_before_the_bias(dtype):
+    rng = np.random.default_rng(1)
+    storage = formats.get(dtype).storage
+    x, weight = (rng.standard_normal(s).astype(storage) for s in ((8, 30), (9, 30)))
+    product = matmul_ref.linear_plain(x, weight, format=dtype)
+    bias = -product[0]
+    got = (product.astype(np.float32) + bias.astype(np.float32)).astype(storage)
+    allowed = matmul_ref.linear_bound(x, weight, bias, format=dtype)
+    assert (errors(got, matmul_ref.linear(x, weight, bias)) <= allowed).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_bound_allows_16_bit_storage_of_broadcast_gradients(dtype):
+    rng = np.random.default_rng(2)
+    storage = formats.get(dtype).storage
+    dc, a, b = (rng.standard_normal(s).astype(storage) for s in ((50, 3, 4), (50, 3, 5), (5, 4)))
+    parts = [
+        matmul_ref.backward_plain(g, x, b, format=dtype).db for g, x in zip(dc, a, strict=True)
+    ]
+    got = sum(part.astype(np.float32) for part in parts).astype(storage)
+    allowed = matmul_ref.backward_bound(dc, a, b, format=dtype).db
+    assert (errors(got, matmul_ref.backward(dc, a, b).db) <= allowed).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_bound_holds_where_products_underflow(dtype):
+    format = formats.get(dtype)
+    rng = np.random.default_rng(3)
+    a = formats.round_to(np.ldexp(rng.standard_normal((4, 40)), format.emin // 2 - 8), format)
+    b = formats.round_to(np.ldexp(rng.standard_normal((40, 4)), format.emin // 2 - 2), format)
+    exact = matmul_ref.forward(a, b)
+    allowed = matmul_ref.forward_bound(a, b, format=dtype)
+    for kernel in (algorithms.plain, algorithms.plain_fma):
+        got = algorithms.run(kernel, of_matmul(a, b), dtype)
+        for index in np.ndindex(exact.shape):
+            low, high = exact.lower_upper(index)
+            error = max(abs(Fraction(float(got[index])) - end) for end in (low, high))
+            assert error <= Fraction(allowed[index])
+            assert error > 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("k", [3, 64, 300])
+def test_one_dropped_term_exceeds_the_bound(dtype, k):
+    a, b = drawn(dtype, k, k)
+    a[:, k // 2], b[k // 2] = 3.0, 2.0
+    got = matmul_ref.forward_plain(np.delete(a, k // 2, 1), np.delete(b, k // 2, 0), format=dtype)
+    allowed = matmul_ref.forward_bound(a, b, format=dtype)
+    assert (errors(got, matmul_ref.forward(a, b)) > allowed).all()
+
+
+@pytest.mark.parametrize("narrow", ["tf32", "bfloat16"])
+def test_narrowed_inputs_exceed_the_float32_bound_while_k_is_small(narrow):
+    for k in (1, 2, 8):
+        a, b = drawn("float32", 5, k)
+        fewer_bits = [formats.round_to(x, narrow).astype(np.float32) for x in (a, b)]
+        got = matmul_ref.forward_plain(*fewer_bits, format="float32")
+        allowed = matmul_ref.forward_bound(a, b, format="float32")
+        assert (errors(got, matmul_ref.forward(a, b)) > allowed).any()
+
+
+def test_swapped_gradients_and_a_forgotten_batch_sum_exceed_the_bound():
+    rng = np.random.default_rng(7)
+    dc, a, b = (rng.standard_normal(s).astype(np.float32) for s in ((2, 4, 4), (2, 4, 4), (4, 4)))
+    exact = matmul_ref.backward(dc, a, b)
+    allowed = matmul_ref.backward_bound(dc, a, b, format="float32")
+    plain = matmul_ref.backward_plain(dc, a, b, format="float32")
+    assert (errors(plain.db, exact.db) <= allowed.db).all()
+    assert (errors(plain.db.T, exact.db) > allowed.db).any()
+    one = matmul_ref.backward_plain(dc[:1], a[:1], b, format="float32").db
+    assert (errors(one, exact.db) > allowed.db).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_bound_is_infinite_exactly_where_overflow_is_possible(dtype):
+    format = formats.get(dtype)
+    root = 2.0 ** ((format.emax + 1) // 2)
+    for factor, overflows in ((0.25, False), (2.0, True)):
+        a = np.full((2, 4), root * factor / 2).astype(format.storage)
+        b = np.full((4, 1), root / 2).astype(format.storage)
+        b[0] = -b[0]
+        allowed = matmul_ref.forward_bound(a, b, format=dtype)
+        assert np.isinf(allowed).all() == overflows
+
+
+def test_float16_sums_may_pass_the_largest_float16_inside():
+    a = np.full((1, 8), 200.0, np.float16)
+    b = np.array([[200.0], [-200.0]] * 4, np.float16)
+    assert np.isfinite(matmul_ref.forward_bound(a, b, format="float16")).all()
+
+
+def test_special_values_make_the_bound_infinite_and_never_nan():
+    a, b = np.ones((3, 2)), np.ones((2, 2))
+    a[0, 0], a[1, 0] = np.inf, np.nan
+    allowed = matmul_ref.forward_bound(a, b, format="float64")
+    assert np.isinf(allowed[:2]).all()
+    assert np.isfinite(allowed[2]).all()
+
+
+def test_zero_rows_bound_the_error_by_underflow_alone():
+    allowed = matmul_ref.forward_bound(np.zeros((1, 9)), np.ones((9, 1)), format="float64")
+    assert 0 < allowed[0, 0] <= 100 * 2.0**-1074
+    assert (matmul_ref.forward_bound(np.ones((2, 0)), np.ones((0, 2)), format="float32") == 0).all()
+
+
+def test_magnitudes_are_upper_bounds_and_tight():
+    a, b = drawn("float64", 9, 500)
+    total = bounds.magnitudes(of_matmul(a, b))
+    exact = matmul_ref.forward(np.abs(a), np.abs(b))
+    assert (total >= exact.hi).all()
+    assert (total <= exact.hi * (1 + 2e-13)).all()
+
+
+def test_condition_numbers():
+    a = np.array([[1.0, 2.0], [1.0, -1.0], [0.0, 0.0], [1.0, -1.0 + 2.0**-40]])
+    b = np.ones((2, 1))
+    condition = matmul_ref.forward_condition(a, b)[:, 0]
+    assert condition[0] == pytest.approx(2.0, rel=1e-14)
+    assert condition[1] == np.inf
+    assert condition[2] == 0.0
+    assert condition[3] == pytest.approx(2.0**42, rel=1e-11)
+    with_bias = matmul_ref.linear_condition(np.ones((1, 2)), np.ones((1, 2)), np.array([-1.0]))
+    assert with_bias[0, 0] == pytest.approx(6.0, rel=1e-14)
