@@ -225,6 +225,12 @@ def _uncertainty(error: float, t: float, tail: float, radius: float, p: int, flo
     inner, outer = abs(t) - spread, abs(t) + spread
     if outer < 2.0**p * _SLACK and (floor == 0 or inner > 2.0 ** (p - 1)):
         return radius
+    signed = tail if t > 0.0 else -tail
+    below, above = np.nextafter(signed - radius, -math.inf), np.nextafter(signed + radius, math.inf)
+    inner = abs(t) if below >= 0.0 else np.nextafter(abs(t) + below, -math.inf)
+    outer = np.nextafter(abs(t) + above, math.inf)
+    if above < 0.0:
+        outer = min(outer, np.nextafter(abs(t), 0.0))
     big = max(math.frexp(outer)[1] - p, floor)
     if inner <= 0.0:
         return math.inf if big > floor else radius

@@ -14,7 +14,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.metrology import verdict as verdicts
 from refkernels.metrology.summary import Summary, summarise
-from refkernels.metrology.ulp_errors import check_shapes, ulp_distance, ulp_error
+from refkernels.metrology.ulp_errors import check_shapes, is_nan, ulp_distance, ulp_error
 from refkernels.metrology.worst import exact_text, number, relevant_inputs, text
 from refkernels.op import Arrays, Direction, Op
 
@@ -156,7 +156,7 @@ def agreement(a: Any, b: Any) -> dict[str, Any]:
     """
     first, second = as_float_array(a, "a"), as_float_array(b, "b")
     distance = ulp_distance(first, second)
-    nan_a, nan_b = np.isnan(first), np.isnan(second)
+    nan_a, nan_b = is_nan(first), is_nan(second)
     bits = formats.of(first).bits_dtype
     same = np.ascontiguousarray(first).view(bits) == np.ascontiguousarray(second).view(bits)
     equal = (same.reshape(first.shape) | (nan_a & nan_b)).sum()
@@ -177,7 +177,7 @@ def agreement(a: Any, b: Any) -> dict[str, Any]:
 def digest(array: npt.NDArray[Any]) -> str:
     """SHA-256 over dtype, shape and bits (little endian), every NaN as the one quiet NaN."""
     format = formats.of(array)
-    canonical = np.where(np.isnan(array), np.array(np.nan, dtype=array.dtype), array)
+    canonical = np.where(is_nan(array), np.array(np.nan, dtype=array.dtype), array)
     bits = np.ascontiguousarray(canonical.astype(array.dtype)).view(format.bits_dtype)
     little = bits.astype(bits.dtype.newbyteorder("<"), copy=False)
     head = f"{format.name}{list(array.shape)}".encode()

@@ -89,7 +89,7 @@ def ulp_distance(a: Any, b: Any) -> npt.NDArray[np.uint64]:
     low, high = np.minimum(one, other), np.maximum(one, other)
     # Two's complement: the difference modulo 2^64 is the distance, which is below 2^64.
     distance = np.asarray(high.astype(np.uint64) - low.astype(np.uint64))
-    nan_a, nan_b = np.isnan(first), np.isnan(second)
+    nan_a, nan_b = is_nan(first), is_nan(second)
     distance = np.where(nan_a != nan_b, np.uint64(NO_DISTANCE), distance)
     return np.where(nan_a & nan_b, np.uint64(0), distance)
 
@@ -111,8 +111,15 @@ def check_shapes(got: npt.NDArray[Any], reference: Enclosure) -> None:
 
 def widened(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Flat, contiguous float32 or float64 with the same values."""
-    wide = array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is data here
+        wide = array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
     return np.ascontiguousarray(wide).reshape(-1)
+
+
+def is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """np.isnan, without the warning that ml_dtypes gives for signalling NaNs."""
+    with np.errstate(invalid="ignore"):
+        return np.isnan(array)
 
 
 def columns(exact: Enclosure) -> tuple[npt.NDArray[Any], ...]:
