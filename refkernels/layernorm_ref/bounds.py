@@ -32,8 +32,8 @@ adds up to n v over the merges, and by Cauchy-Schwarz the mean error is at most
 2 sigma sqrt(F / n) u X + E^2 with F(n) <= F(n_a) + F(n_b) + (C(n_a) + C(n_b))^2 n_a n_b / n,
 and F(n) <= 0.65 n (n + 8)^2 by the same recursion (tests; by induction for larger n, because
 n (n + 8)^2 grows by n_a n_b (3 n + 32) over its parts and (C_a + C_b)^2 / n <= (n + 16)^2 / n is
-smaller). In each, a further G (v + 2.11 E sigma + E^2) for at most n + 8 roundings; with G <= 0.1 the
-sum is below dv, whose slack 0.6 E sigma + 0.9 G v also holds the rounding of v + eps. All terms
+smaller). In each, a further G (v + 2.11 E sigma + E^2) for at most n + 8 roundings; with G <= 0.1
+the sum is below dv, whose slack 0.6 E sigma + 0.9 G v also holds the rounding of v + eps. All terms
 are >= 0, so vhat >= 0. Underflow: eta / 2 a product; merges scale it by n_a n_b / n, which adds up
 to at most (n / 2) log2 n.
 
@@ -50,8 +50,10 @@ round quantities up to 2X R |g|: at most 5 u X R |g| in all.
 mean(|t| xi).
     dr |t - a - xhat c| + R [ G T + xi (|c| + dc) + |xhat| dc + 12 u (|t| + |a| + |xhat c|) ].
 With rhat = r + rho, |rho| <= dr, the formula's product |xhat chat - xhat c| <= xi (|c| + dc)
-+ |xhat| dc. In PyTorch's form b = -q rhat^3, and |q d| |rhat^3 - r^3| <= |q d| dr (r^2 + r R + R^2),
-which is what the terms dr |xhat c|, R |d| dr |c| / 1, R |xhat| r mean|t d| dr / r and xi dc hold;
++ |xhat| dc. In PyTorch's form b = -q rhat^3, and rhat (t - a) - rhat^3 q d differs from dx by
+rho (t - a - xhat c) - rho (rhat^2 + rhat r) q d; the second part is at most
+dr |q d| (R r + R r + R dr), which R xi |c| holds by |d| dr r |q|, R |xhat| dc by mean|t d| dr
+>= |q| dr, and R xi dc by |d| dr |q| dr;
 b x + (-b m - a r) rounds quantities up to X q r^2 four times: in the 5 u X R of xi. Through
 autograd, mean(dhat) enters multiplied by b; the common error of dhat cancels, and its rounding is
 at most G mean|d| r^2 |q| <= G X R |c|.

@@ -69,8 +69,8 @@ def _affine(rng: Generator, x: Values) -> dict[str, Values]:
     return {
         "dy": rng.standard_normal(x.shape),
         "x": x,
-        "weight": 1.0 + 0.25 * rng.standard_normal(n),
-        "bias": 0.5 * rng.standard_normal(n),
+        "weight": np.add(1.0, 0.25 * rng.standard_normal(n)),
+        "bias": np.multiply(0.5, rng.standard_normal(n)),
     }
 
 

@@ -112,7 +112,7 @@ def _row_kind(row: Any, eps: float) -> Any:
         undefined = nan or (plus and minus)
         return NOT_FINITE, largest, math.nan if undefined else (math.inf if plus else -math.inf)
     if not _tame(eps) or (not constant and not _tame(largest)):
-        return NEEDS_EXACT, largest, 0.0
+        return NEEDS_EXACT, largest, math.nan
     return (CONSTANT if constant else REGULAR), largest, 0.0
 
 
@@ -123,7 +123,7 @@ def _fill_statistics(row: Any, eps: float, out: Any) -> None:
     out.state = state
     mh, ml, delta = row[0], 0.0, 0.0
     vh, vl, v_error = eps, 0.0, 0.0
-    if state == NOT_FINITE:
+    if state >= NEEDS_EXACT:
         mh, vh = special, math.nan
     if state == REGULAR:
         sh, sl, size, _ = compensated_sum(row)

@@ -1,7 +1,8 @@
 """The certified LayerNorm: the fast tier for what it decides, the exact tier for the rest.
 
-Forward, over rows of n elements:   mean = sum(x) / n,   rstd = (sum((x - mean)^2) / n + eps)^(-1/2),
-                                    y = (x - mean) * rstd * weight + bias.
+Forward, over rows of n elements:
+    mean = sum(x) / n,   rstd = (sum((x - mean)^2) / n + eps)^(-1/2),
+    y = (x - mean) * rstd * weight + bias.
 Backward, with t = dy * weight and xhat = (x - mean) * rstd:
     dx = rstd * (t - mean(t) - xhat * mean(t * xhat)),
     dweight = sum over rows of dy * xhat,   dbias = sum over rows of dy.
@@ -136,7 +137,8 @@ def _mean(rows: Statistics, exact_row: ExactRows, question: Question) -> Enclosu
 def _rstd(rows: Statistics, exact_row: ExactRows, question: Question) -> Enclosure:
     known = (rows["state"] <= fast.CONSTANT) & np.isfinite(rows["r_hi"])
     hi = np.where(rows["state"] == fast.NEEDS_EXACT, np.nan, rows["r_hi"])
-    radius = np.where(known, np.abs(rows["r_hi"]) * rows["r_error"] * fast.SLACK, 0.0)
+    error = np.where(known, rows["r_error"], 0.0)
+    radius = np.where(known, rows["r_hi"], 0.0) * error * fast.SLACK
     result = Enclosure(hi, np.where(known, rows["r_lo"], 0.0), radius)
     wanted = np.flatnonzero((rows["state"] == fast.NEEDS_EXACT) | question.undecided(result))
     return _replaced(result, wanted, lambda i: exact.rstd(exact_row(i), question))
@@ -174,7 +176,8 @@ def _by_row(
 
 def _undefined(rows: Statistics) -> npt.NDArray[np.bool_]:
     """Rows whose xhat is NaN: not finite, or 0 * inf."""
-    return (rows["state"] == fast.NOT_FINITE) | np.isinf(rows["r_hi"])
+    infinite = (rows["state"] == fast.CONSTANT) & np.isinf(rows["r_hi"])
+    return (rows["state"] == fast.NOT_FINITE) | infinite
 
 
 def _blank(problem: Problem, undefined: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
@@ -243,7 +246,7 @@ def _parameter_gradients(
     dbias = _overridden(dbias, np.flatnonzero(~finite), lambda j: _extended_sum(dy[:, j]))
     if undefined.any():
         return Enclosure(np.full(dy.shape[1], np.nan)), dbias
-    hard = (rows["state"] == fast.NEEDS_EXACT).any() | ~tame
+    hard = ~tame | bool((rows["state"] == fast.NEEDS_EXACT).any())
 
     def exactly(columns: npt.NDArray[np.intp]) -> Enclosure:
         every = [exact_row(i) for i in range(len(rows))]

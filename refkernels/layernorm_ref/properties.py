@@ -7,7 +7,8 @@ rstd, relative):
     mean     mean|x| / |mean|
     rstd     sigma sqrt(v + mean^2) / (v + eps): the variance's sqrt(1 + mean^2 / v) where eps = 0
     y        (|g| (p + |xhat|) + |bias|) / |y|
-    dx       (rho |dx| + r (|xhat| mean(|t| p) + p |c| + |t| + mean|t| + |xhat| mean|t xhat|)) / |dx|
+    dx       (rho |dx| + r (|xhat| mean(|t| p) + p |c|)
+              + r (|t| + mean|t| + |xhat| mean|t xhat|)) / |dx|
     dweight  sum |dy| (p + |xhat|) / |dweight|
     dbias    sum |dy| / |dbias|
 Infinite where the output is 0 and the numerator is not; 1 where both are 0.
