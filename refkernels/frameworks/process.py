@@ -21,11 +21,13 @@ from refkernels.frameworks.transport import Array, Inline, SharedFolder
 
 WORKER = Path(__file__).parent / "remote" / "worker.py"
 EXIT_SECONDS = 3.0
+READY_SECONDS = 60.0
 # A new interpreter for each managed environment, whatever other packages PYTHONPATH offers.
 UNSET = ("PYTHONPATH", "PYTHONHOME")
 OUT_OF_MEMORY = re.compile(
     r"bad_alloc|out of memory|alloc(ate)?( memory)? failed|fail(ed)? to alloc", re.IGNORECASE
 )
+TELLING = re.compile(r"fatal|error|terminate called", re.IGNORECASE)
 CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -52,17 +54,23 @@ class WorkerProcess:
         self._group = execnet.Group()
         self._process: subprocess.Popen[bytes] | None = None
         try:
-            spec = self._execnet_spec(interpreter, environment)
-            gateway = self._group.makegateway(spec)
+            gateway = self._group.makegateway(self._execnet_spec(interpreter, environment))
+            # execnet keeps the Popen object to itself; its exit status is the only word on a crash.
+            self._process = getattr(getattr(gateway, "_io", None), "popen", None)
+            self._channel = gateway.remote_exec(WORKER.read_text(encoding="utf-8"))
+            self._channel.receive(timeout=READY_SECONDS)
+        except execnet.RemoteError as error:
+            self.kill()
+            line = str(error).strip().splitlines()[-1]
+            raise Fault(
+                "import_error", f"{interpreter.python} has no usable NumPy: {line}"
+            ) from error
         except Exception as error:
             told = self._log_tail() or str(error) or type(error).__name__
-            self._release()
+            self.kill()
             raise Fault(
                 "not_installed", f"the interpreter {interpreter.python!r} does not start: {told}"
             ) from error
-        # execnet keeps the Popen object to itself; its exit status is the only word on a crash.
-        self._process = getattr(getattr(gateway, "_io", None), "popen", None)
-        self._channel = gateway.remote_exec(WORKER.read_text(encoding="utf-8"))
 
     @property
     def pid(self) -> int | None:
@@ -150,8 +158,9 @@ class WorkerProcess:
             text = self._log.read_text(encoding="utf-8", errors="replace")
             lines = [CONTROL_SEQUENCE.sub("", line).strip() for line in text.splitlines()[-50:]]
             lines = [line for line in lines if line]
-            told = [line for line in lines if OUT_OF_MEMORY.search(line)] or lines
-            return told[-1][:300] if told else ""
+            for sign in (OUT_OF_MEMORY, TELLING):
+                lines = [line for line in lines if sign.search(line)] or lines
+            return lines[-1][:300] if lines else ""
         return ""
 
     def _execnet_spec(self, interpreter: Interpreter, environment: Mapping[str, str]) -> Any:

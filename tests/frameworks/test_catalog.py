@@ -25,7 +25,7 @@ def test_a_name_with_a_version_keeps_it() -> None:
 
 
 def test_an_unknown_name_is_told_the_known_ones() -> None:
-    with pytest.raises(catalog.UnknownFramework, match="no framework is named 'tensorfow'.*torch"):
+    with pytest.raises(catalog.UnknownFramework, match=r"no framework is named 'tensorfow'.*torch"):
         catalog.get("tensorfow==1")
 
 

@@ -48,7 +48,7 @@ def write_wheel(folder: Path, name: str, version: str, source: str) -> None:
     files = {
         f"{name}/__init__.py": source,
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
@@ -71,7 +71,7 @@ def test_the_home_can_be_moved(fake_home: Path) -> None:
 
 
 def test_what_is_not_there_comes_with_the_cure(absent: Framework) -> None:
-    with pytest.raises(NotInstalled, match="absent is not installed: run `refkernels env create"):
+    with pytest.raises(NotInstalled, match=r"absent is not installed: run `refkernels env create"):
         environments.find("absent")
 
 
@@ -81,7 +81,7 @@ def test_numpy_is_found_in_the_running_interpreter(fake_home: Path) -> None:
 
 
 def test_another_version_than_the_running_one_is_not_found_there(fake_home: Path) -> None:
-    with pytest.raises(NotInstalled, match="numpy==0.1"):
+    with pytest.raises(NotInstalled, match=r"numpy==0.1"):
         environments.find("numpy==0.1")
 
 
@@ -133,7 +133,7 @@ def test_creating_makes_finds_lists_and_removes(local_package: Framework) -> Non
     interrupted.unlink()
     line = next(x for x in environments.listing() if x.name == "tinyframework")
     assert (line.state, "interrupted" in line.cure) == ("broken", True)
-    with pytest.raises(NotInstalled, match="its creation was interrupted: run `refkernels env"):
+    with pytest.raises(NotInstalled, match=r"its creation was interrupted: run `refkernels env"):
         environments.find("tinyframework")
     assert len(environments.remove("tinyframework")) == 1
     assert list((environments.home() / "environments").iterdir()) == []

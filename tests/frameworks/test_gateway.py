@@ -98,7 +98,9 @@ def test_wrong_numbers_come_back_as_they_are(fake: Fake, fault: str) -> None:
     assert not all(same)
 
 
-@pytest.mark.parametrize("fault", ["crash", "abort", "exit", "hang", "exception", "oom", "device_oom"])
+@pytest.mark.parametrize(
+    "fault", ["crash", "abort", "exit", "hang", "exception", "oom", "device_oom"]
+)
 def test_a_fault_in_an_op_is_named_and_the_rest_goes_on(fake: Fake, fault: str) -> None:
     with Session(fake(fault)) as session:
         assert session.run("cos", "forward", {"x": X}).ok
@@ -201,7 +203,9 @@ def test_the_wrong_version_in_a_named_interpreter_is_told(fake_home: Path, fake:
 def test_unsupported_pairs_are_data_with_a_reason(fake: Fake) -> None:
     with Session(fake("correct")) as session:
         answers = {
-            "dtype": session.run("sin", "forward", {"x": X.astype(__import__("ml_dtypes").bfloat16)}),
+            "dtype": session.run(
+                "sin", "forward", {"x": X.astype(__import__("ml_dtypes").bfloat16)}
+            ),
             "op": session.run("softmax", "forward", {"x": X}),
             "device": session.run("sin", "forward", {"x": X}, device="cuda:0"),
             "integers": session.run("sin", "forward", {"x": np.arange(3)}),

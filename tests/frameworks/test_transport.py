@@ -74,9 +74,7 @@ def test_inputs_reuse_their_file_and_outputs_remove_theirs(tmp_path: Path) -> No
     host.close()
 
 
-def test_without_room_arrays_travel_inline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_room_arrays_travel_inline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int, offset: int, size: int) -> None:
         raise OSError(28, "No space left on device")
 

@@ -25,8 +25,16 @@ def linear(x, weight, bias=None):
 
 
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
-    """A normalized_shape equal to x's whole shape is rejected: add a leading axis of 1."""
+    """A normalized_shape equal to x's whole shape is rejected: add a leading axis of 1.
+
+    Of two affine parameters F.layer_norm silently ignores the one that comes alone, so the other
+    one is given its neutral value, as OneFlow's own LayerNorm module does.
+    """
     shape = tuple(x.shape[-1:] if normalized_shape is None else normalized_shape)
+    if weight is None and bias is not None:
+        weight = flow.ones(shape, dtype=x.dtype, device=x.device)
+    if bias is None and weight is not None:
+        bias = flow.zeros(shape, dtype=x.dtype, device=x.device)
     if len(shape) < len(x.shape):
         return F.layer_norm(x, shape, weight, bias, eps)
     return F.layer_norm(x.reshape(1, *x.shape), shape, weight, bias, eps).reshape(*x.shape)

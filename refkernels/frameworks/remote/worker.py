@@ -349,6 +349,7 @@ def serve(channel):
         # Ctrl-C in the host's terminal reaches the whole process group; the host decides.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     worker = Worker()
+    channel.send({"status": "ok"})
     while True:
         try:
             message = channel.receive()

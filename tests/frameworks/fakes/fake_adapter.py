@@ -29,7 +29,7 @@ STATE = {"fake_precision": "highest"}
 
 def set_precision(value):
     if value not in ("highest", "medium"):
-        raise ValueError("%r is no precision" % value)
+        raise ValueError(repr(value) + " is no precision")
     STATE["fake_precision"] = value
 
 
@@ -204,10 +204,9 @@ def after(outputs):
             value.reshape(-1)[:1] = np.nan
     if FAULT == "wrong_shape":
         return {name: value[None] for name, value in outputs.items()}
-    if FAULT == "swapped_gradients" and "dbias" in outputs:
-        if outputs["dweight"].shape == outputs["dbias"].shape:
-            swapped = {"dweight": outputs["dbias"], "dbias": outputs["dweight"]}
-            return {**outputs, **swapped}
+    affine = [outputs[name] for name in ("dbias", "dweight") if name in outputs]
+    if FAULT == "swapped_gradients" and len({value.shape for value in affine}) == 1:
+        return {**outputs, "dweight": affine[0], "dbias": affine[-1]}
     return outputs
 
 

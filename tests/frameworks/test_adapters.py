@@ -1,0 +1,77 @@
+"""What every adapter must have, read from its source: no framework need be installed."""
+
+import ast
+
+import pytest
+
+from refkernels.frameworks import catalog, gateway
+from refkernels.frameworks.catalog import Framework
+
+OPS = {"matmul": "c", "linear": "y", "layernorm": "y", "sin": "y", "cos": "y", "tan": "y"}
+FUNCTIONS = {
+    "version",
+    "devices",
+    "information",
+    "unsupported",
+    "tensor",
+    "array",
+    "forward",
+    "backward",
+    "synchronize",
+}
+adapters = pytest.mark.parametrize("framework", catalog.BUILTIN, ids=lambda f: f.name)
+
+
+def tree(framework: Framework) -> ast.Module:
+    return ast.parse(framework.adapter.read_text(encoding="utf-8"), feature_version=(3, 8))
+
+
+@adapters
+def test_every_op_is_one_line_of_the_table_with_its_main_output(framework: Framework) -> None:
+    (table,) = [
+        node.value
+        for node in tree(framework).body
+        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["OPS"]
+    ]
+    assert isinstance(table, ast.Dict)
+    listed = {
+        key.value: ast.literal_eval(value.elts[0])
+        for key, value in zip(table.keys, table.values, strict=True)
+    }
+    missing = set(OPS) - set(listed)
+    assert not missing, f"{framework.adapter.name} lacks {', '.join(sorted(missing))}"
+    assert listed == OPS
+    assert all(
+        key.lineno == value.end_lineno for key, value in zip(table.keys, table.values, strict=True)
+    )
+
+
+@adapters
+def test_every_function_of_the_contract_is_there(framework: Framework) -> None:
+    defined = {node.name for node in tree(framework).body if isinstance(node, ast.FunctionDef)}
+    assert defined >= FUNCTIONS
+
+
+@adapters
+def test_an_adapter_needs_numpy_its_framework_and_the_standard_library(
+    framework: Framework,
+) -> None:
+    import sys
+
+    imported = set()
+    for node in ast.walk(tree(framework)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(str(node.module).split(".")[0])
+    allowed = {"numpy", framework.module, *sys.stdlib_module_names}
+    if framework.name == "torch":
+        allowed.add("torch_npu")
+    assert imported <= allowed
+
+
+@adapters
+def test_flags_are_lower_case_and_can_be_read_without_running(framework: Framework) -> None:
+    flags = gateway.flags_of(framework.adapter)
+    assert all(flag == flag.lower() for flag in flags)
+    assert bool(flags) == (framework.name != "numpy")
