@@ -105,7 +105,18 @@ class SeedCase:
     case: str
     output: str
     dtype: str
-    rows: list[tuple[str, str, Pair]]
+    pairs: dict[tuple[str, str], Pair]
+
+
+def pairs_of(cases: list[SeedCase]) -> list[tuple[str, str]]:
+    """All pairs of the cases, those that are ever furthest apart first."""
+    found = sorted({pair for one in cases for pair in one.pairs})
+
+    def apart(pair: tuple[str, str]) -> float:
+        some = largest(one.pairs[pair].difference for one in cases if pair in one.pairs)
+        return -falling(some)
+
+    return sorted(found, key=apart)
 
 
 def seed_cases(study: Study, op: str = "linear") -> list[SeedCase]:
@@ -117,11 +128,7 @@ def seed_cases(study: Study, op: str = "linear") -> list[SeedCase]:
             a, b = sorted((record["a"], record["b"]))
             pairs = groups[case, record["output"], record["dtype"]]
             pairs.setdefault((a, b), Pair()).add(record)
-    found = []
-    for (case, output, dtype), pairs in groups.items():
-        rows = [(a, b, pair) for (a, b), pair in pairs.items()]
-        rows.sort(key=lambda row: (-falling(row[2].difference), row[0], row[1]))
-        found.append(SeedCase(case, output, dtype, rows))
+    found = [SeedCase(*place, pairs) for place, pairs in groups.items()]
     return sorted(found, key=lambda one: (rank_of_dtype(one.dtype), one.case, one.output))
 
 

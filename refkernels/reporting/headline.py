@@ -123,8 +123,8 @@ def _verdicts(study: Study, tally: Counter[Verdict], unusual: int) -> str:
             if one.rank < _ROUNDING
         ]
         text = (
-            f"{share(fine, total)} of the measurements show rounding at most ({exact:,} are exact to the last "
-            f"bit); {total - fine:,} do not: {joined(bad)}"
+            f"{share(fine, total)} of the measurements show rounding at most ({exact:,} are exact "
+            f"to the last bit); {total - fine:,} do not: {joined(bad)}"
         )
     if unusual:
         are = "is" if unusual == 1 else "are"

@@ -11,8 +11,11 @@ import math
 NOTHING = "–"
 
 
-def figure(value: float | None) -> str:
-    """`value` with two or three significant digits: 0.60, 27.1, 70,188, 4.2e5; "–" for None."""
+def figure(value: float | None, decimals: int = 1) -> str:
+    """`value` with two or three significant digits: 0.60, 27.1, 70,188, 4.2e5; "–" for None.
+
+    `decimals` is how many follow the point where an exponent is written.
+    """
     if value is None:
         return NOTHING
     if not math.isfinite(value):
@@ -21,7 +24,7 @@ def figure(value: float | None) -> str:
         return "0"
     size = abs(value)
     if size >= 99_999.5 or size < 0.001:
-        mantissa, exponent = f"{value:.1e}".split("e")
+        mantissa, exponent = f"{value:.{decimals}e}".split("e")
         return f"{mantissa}e{int(exponent)}".replace("-", "−")
     for least, digits in ((100, 0), (10, 1), (0.1, 2), (0.01, 3)):
         if size >= least:

@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from refkernels.reporting import numerals, vocabulary
-from refkernels.reporting.comparisons import agreements, invariances, seed_cases
+from refkernels.reporting.comparisons import agreements, invariances, pairs_of, seed_cases
 from refkernels.reporting.drawing import Drawn
 from refkernels.reporting.findings import findings, unrun
 from refkernels.reporting.headline import headline, point_text
@@ -78,6 +78,7 @@ class Report:
     def _context(self) -> dict[str, Any]:
         found = findings(self.study)
         agree = agreements(self.study)
+        seeds = seed_cases(self.study)
         return {
             "study": self.study,
             "headline": headline(self.study),
@@ -90,7 +91,8 @@ class Report:
             "largest": _largest_rounding(self.study),
             "agreements": agree[:MOST_AGREEMENTS],
             "agreements_left": max(0, len(agree) - MOST_AGREEMENTS),
-            "seeds": seed_cases(self.study),
+            "seeds": seeds,
+            "seed_pairs": pairs_of(seeds),
             "invariances": invariances(self.study),
             "unrun": unrun(self.study),
             "environments": [_flat(one) for one in self.study.environments],
@@ -123,9 +125,9 @@ def _environment(html: bool) -> jinja2.Environment:
     return environment
 
 
-def _datum(value: float | None) -> Markup:
+def _datum(value: float | None, decimals: int = 1) -> Markup:
     """A number as HTML: rounded to read, exact in `value` and in the tooltip."""
-    return _data(value, numerals.figure(value))
+    return _data(value, numerals.figure(value, decimals))
 
 
 def _datum_ratio(value: float | None) -> Markup:

@@ -72,11 +72,11 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
     if not rows or not any(x > 0 for x in xs):
         return None
     with mpl.rc_context(drawing.STYLE):
-        width, height = 0.75 + 3.1 * len(plot.panels), 0.75 + 2.2 * len(rows)
+        width, height = 0.75 + 2.95 * len(plot.panels), 0.6 + 2.2 * len(rows)
         figure = Figure(figsize=(width, height))
         for column, ((direction, output, dtype), lines) in enumerate(plot.panels.items()):
             for row, (label, values) in enumerate(rows):
-                left = (0.75 + 3.1 * column) / width
+                left = (0.75 + 2.95 * column) / width
                 bottom = (0.5 + 2.2 * (len(rows) - 1 - row)) / height
                 axes = figure.add_axes((left, bottom, 2.0 / width, 1.85 / height))
                 _growth_panel(axes, lines, numbers, label, values, xs)
@@ -84,6 +84,8 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
                     axes.set_title(f"{direction} {output}, {dtype}")
                 if column == 0:
                     axes.set_ylabel(label)
+                else:  # all columns share one scale
+                    axes.tick_params(labelleft=False)
                 if row == len(rows) - 1:
                     axes.set_xlabel(plot.growth.label)
                 else:
@@ -147,7 +149,7 @@ def _growth_panel(
     zero_x = min(positive_x) / 20 if 0 in xs else None
     positive = [v for v in values if v > 0]
     zero = min(positive) / 8 if 0 in values else None
-    drawing.log_axis(axes, "x", positive_x, zero_x, most=6)
+    drawing.log_axis(axes, "x", positive_x, zero_x, most=4)
     drawing.log_axis(axes, "y", positive, zero, most=6)
     axes.grid(True, axis="y")
     ends: list[tuple[float, float, str]] = []

@@ -154,13 +154,15 @@ class Spread:
 
 
 def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
-    """op -> (pass, format) -> spread per subject, over all cases and outputs."""
+    """op -> (pass, format) -> spread per subject, over all cases and outputs; two formats."""
     groups: dict[tuple[str, str, str, str], list[Measurement]] = defaultdict(list)
     for one in study.measurements:
         groups[one.op, one.direction, one.dtype, one.subject].append(one)
     found: dict[str, dict[tuple[str, str], list[Spread]]] = defaultdict(lambda: defaultdict(list))
+    formats = {op: _chosen_formats({key[2] for key in groups if key[0] == op}) for op, *_ in groups}
     for key in sorted(
-        groups, key=lambda k: (k[0], rank_of_direction(k[1]), rank_of_dtype(k[2]), k[3])
+        (key for key in groups if key[2] in formats[key[0]]),
+        key=lambda k: (k[0], rank_of_direction(k[1]), rank_of_dtype(k[2]), k[3]),
     ):
         op, direction, dtype, subject = key
         bins: dict[float, int] = defaultdict(int)

@@ -213,7 +213,7 @@ def records(frameworks=tuple(VERSIONS)) -> list[dict]:
                         "float64",
                     ):
                         found.append(failure(op, direction, output, framework, dtype, "killed",
-                            "the interpreter of oneflow ended with signal 9 (SIGKILL)"))  # fmt: skip
+                            "the interpreter ended with signal 9 (SIGKILL)"))  # fmt: skip
                         continue
                     found += [
                         measurement(op, direction, output, framework, dtype, regime, parameters)
