@@ -31,6 +31,7 @@ from refkernels.layernorm_ref.arguments import Problem, Rows, prepare
 NormalizedShape = int | tuple[int, ...] | None
 Statistics = npt.NDArray[Any]
 ExactRows = Callable[[int], exact.Row]
+Mask = npt.NDArray[np.bool_]
 
 
 class Forward(NamedTuple):
@@ -160,7 +161,7 @@ def _joined(parts: list[Enclosure]) -> Enclosure:
 
 def _by_row(
     result: Enclosure,
-    unsafe: npt.NDArray[np.bool_],
+    unsafe: Mask,
     question: Question,
     exactly: Callable[[int, list[int]], Enclosure],
 ) -> Enclosure:
@@ -174,13 +175,13 @@ def _by_row(
     return result.replace(np.concatenate(flat), _joined(parts)) if parts else result
 
 
-def _undefined(rows: Statistics) -> npt.NDArray[np.bool_]:
+def _undefined(rows: Statistics) -> Mask:
     """Rows whose xhat is NaN: not finite, or 0 * inf."""
     infinite = (rows["state"] == fast.CONSTANT) & np.isinf(rows["r_hi"])
     return (rows["state"] == fast.NOT_FINITE) | infinite
 
 
-def _blank(problem: Problem, undefined: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+def _blank(problem: Problem, undefined: Mask) -> npt.NDArray[np.float64]:
     """hi, lo, radius for (rows, n), with NaN in the undefined rows."""
     parts = np.zeros((3, *problem.x.shape))
     parts[0, undefined] = np.nan
@@ -203,7 +204,7 @@ def _y(problem: Problem, rows: Statistics, exact_row: ExactRows, question: Quest
     )
 
 
-def _only(rows: Statistics, kept: npt.NDArray[np.bool_]) -> Statistics:
+def _only(rows: Statistics, kept: Mask) -> Statistics:
     """The statistics with all other rows marked, so that kernels leave them alone."""
     chosen = rows.copy()
     chosen["state"][~kept] = fast.NEEDS_EXACT
@@ -225,7 +226,7 @@ def _dx(problem: Problem, rows: Statistics, exact_row: ExactRows, question: Ques
     )
 
 
-def _tame(values: Rows) -> npt.NDArray[np.bool_]:
+def _tame(values: Rows) -> Mask:
     size = np.abs(values)
     return (values == 0.0) | ((size >= fast.SMALLEST) & (size <= fast.LARGEST))
 
@@ -235,8 +236,7 @@ def _parameter_gradients(
 ) -> tuple[Enclosure, Enclosure]:
     """dweight and dbias, flat."""
     dy = problem.cotangent
-    finite = np.isfinite(dy).all(axis=0)
-    tame = _tame(dy).all(axis=0)
+    finite, tame = np.all(np.isfinite(dy), axis=0), np.all(_tame(dy), axis=0)
     undefined = _undefined(rows)
     weight_parts, bias_parts = np.zeros((2, 3, dy.shape[1]))
     calm = np.where(tame, dy, 0.0)
@@ -246,7 +246,7 @@ def _parameter_gradients(
     dbias = _overridden(dbias, np.flatnonzero(~finite), lambda j: _extended_sum(dy[:, j]))
     if undefined.any():
         return Enclosure(np.full(dy.shape[1], np.nan)), dbias
-    hard = ~tame | bool((rows["state"] == fast.NEEDS_EXACT).any())
+    hard: Mask = ~tame | bool((rows["state"] == fast.NEEDS_EXACT).any())
 
     def exactly(columns: npt.NDArray[np.intp]) -> Enclosure:
         every = [exact_row(i) for i in range(len(rows))]
@@ -267,7 +267,7 @@ def _parameter_gradients(
 
 def _columns(
     result: Enclosure,
-    unsafe: npt.NDArray[np.bool_],
+    unsafe: Mask,
     question: Question,
     exactly: Callable[[npt.NDArray[np.intp]], Enclosure],
 ) -> Enclosure:

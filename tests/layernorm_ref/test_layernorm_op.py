@@ -1,0 +1,208 @@
+"""The Op record, the algorithms, NIST's data, arguments and their error messages."""
+
+import csv
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from refkernels import layernorm_ref
+from refkernels.arithmetic import formats
+from refkernels.op import DTYPES
+
+NIST = Path(__file__).parent.parent / "data" / "nist-strd"
+(OP,) = layernorm_ref.OPS
+CASES = OP.cases()
+SEED_ROW = np.array([[-1.83965693, -1.82964566]], np.float32)
+
+
+def nist_statistics(rounding):
+    lines = (NIST / "exact_statistics.csv").read_text().splitlines()[1:]
+    rows = [row for row in csv.DictReader(lines) if row["data_rounding"] == rounding]
+    return {row["dataset"]: (int(row["n"]), row["mean"], row["var_biased"]) for row in rows}
+
+
+def nist_data(name):
+    """The numbers after the ruler below "Data: Y": the header's length differs between files."""
+    lines = (NIST / f"{name}.dat").read_text().splitlines()
+    start = max(i for i, line in enumerate(lines) if line.strip().startswith("-----")) + 1
+    return np.array([float(line) for line in lines[start:] if line.strip()])
+
+
+@pytest.mark.parametrize("dtype", ["binary32", "binary64"])
+def test_nist_statistics_are_enclosed(dtype):
+    targets = nist_statistics(dtype)
+    assert len(targets) == 8
+    for name, (size, mean, variance) in targets.items():
+        x = nist_data(name).astype({"binary32": np.float32, "binary64": np.float64}[dtype])
+        got = layernorm_ref.forward(x, eps=0.0)
+        assert x.size == size
+        exact = Fraction(mean)
+        printed = abs(exact) * Fraction(1, 10**28)  # the file holds 30 digits
+        lower, upper = got.mean.lower_upper(())
+        assert lower - printed <= exact <= upper + printed, name
+        if Fraction(variance) == 0:
+            assert np.isposinf(got.rstd.hi)
+            continue
+        low, high = (end**2 for end in got.rstd.lower_upper(()))
+        assert low * Fraction(variance) <= 1 + Fraction(1, 10**27), name
+        assert high * Fraction(variance) >= 1 - Fraction(1, 10**27), name
+
+
+def test_case_names_are_unique_and_builds_repeat():
+    assert len({case.name for case in CASES}) == len(CASES) == 43
+    for case in CASES[::5]:
+        first, params = case.build("float32")
+        second, _ = case.build("float32")
+        assert params["eps"] >= 0.0
+        for name, value in first.items():
+            assert value.tobytes() == second[name].tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_plain_algorithm_keeps_the_bound_and_invariants_on_every_case(dtype):
+    compared = 0
+    for case in CASES:
+        if dtype not in case.dtypes:
+            continue
+        inputs, params = case.build(dtype)
+        for direction in case.directions:
+            exact = OP.evaluate(direction, inputs, params, ("rounding", dtype))
+            bound = OP.bound(direction, inputs, params, formats.get(dtype))
+            condition = OP.condition(direction, inputs, params)
+            plain = OP.plain(direction, inputs, params, formats.get(dtype))
+            assert set(exact) == set(OP.names(direction))
+            for name, enclosure in exact.items():
+                assert enclosure.round(dtype)[1].all(), (case.name, name)
+                shapes = {enclosure.shape, bound[name].shape, condition[name].shape}
+                assert shapes == {plain[name].shape}
+                with np.errstate(all="ignore"):
+                    error = np.abs(plain[name].astype(np.float64) - enclosure.hi)
+                inside = np.isfinite(bound[name])
+                assert (error[inside] <= bound[name][inside]).all(), (case.name, name)
+                compared += int(inside.sum())
+            for invariant in OP.invariants:
+                if invariant.direction == direction:
+                    assert not invariant.violated(plain[invariant.output], inputs, params).any()
+    assert compared > 100_000
+
+
+def test_unclamped_one_pass_variance_violates_an_invariant():
+    rng = np.random.default_rng(3)
+    x = (1000.0 + 0.001 * rng.standard_normal((64, 8))).astype(np.float32)
+    rstd = layernorm_ref.layernorm(x, algorithm="naive").rstd
+    broken = [inv.violated(rstd, {"x": x}, {"eps": 1e-5}) for inv in OP.invariants]
+    assert np.any(broken) or np.isnan(rstd).any()
+    high = np.full(64, 320.0, np.float32)
+    limited = next(inv for inv in OP.invariants if inv.name == "rstd_limited")
+    assert limited.violated(high, {"x": x}, {"eps": 1e-5}).all()
+
+
+def test_one_pass_float32_gives_the_bits_of_torch_1_9_on_the_seed_row():
+    old = layernorm_ref.layernorm(SEED_ROW, algorithm="naive_clamped", form="folded")
+    np.testing.assert_array_equal(np.round(old.y, 4), np.float32([[-0.8428, 0.8428]]))
+
+
+def test_two_pass_float32_gives_paddles_gradient_on_the_seed_row():
+    got = layernorm_ref.layernorm_backward(np.ones_like(SEED_ROW), SEED_ROW)
+    np.testing.assert_array_equal(np.round(got.dx, 8), np.float32([[-0.00143835, 0.00143831]]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_variance_algorithms_agree_where_arithmetic_is_exact(dtype):
+    x = np.array([[1, 3, 1, 3, 5, 7, 5, 7], [2, 2, 2, 2, 2, 2, 2, 2]], dtype)
+    answers = [
+        layernorm_ref.naive(x),
+        layernorm_ref.naive(x, clamp=True),
+        layernorm_ref.two_pass(x),
+        layernorm_ref.pairwise(x),
+        layernorm_ref.chunked_welford(x, lanes=4, chunk=1),
+    ]
+    for mean, var in answers:
+        assert mean.dtype == var.dtype == dtype
+        np.testing.assert_array_equal(mean, [4.0, 2.0])
+        np.testing.assert_array_equal(var, [5.0, 0.0])
+    assert abs(layernorm_ref.welford(x).var[0] - 5.0) < 32 * np.finfo(dtype).eps
+
+
+def test_special_rows_follow_the_extended_reals():
+    inputs, params = next(c for c in CASES if c.regime == "specials").build("float64")
+    got = layernorm_ref.forward(inputs["x"], **params)
+    assert np.isnan(got.y.hi[1:5]).all()
+    assert np.isfinite(got.y.hi[[0, 5]]).all()
+    np.testing.assert_array_equal(got.mean.hi[1:5], [np.nan, np.inf, -np.inf, np.nan])
+    back = layernorm_ref.backward(**inputs, **params)
+    assert np.isnan(back.dweight.hi).all()
+    assert np.isfinite(back.dbias.hi).all()
+
+
+def test_zero_variance_without_eps_is_undefined():
+    got = layernorm_ref.forward(np.full((1, 3), 2.5), eps=0.0)
+    assert np.isnan(got.y.hi).all()
+    assert np.isposinf(got.rstd.hi[0])
+    assert got.mean.lower_upper(0) == (Fraction(5, 2), Fraction(5, 2))
+
+
+def test_infinite_weight_gradient_and_bias_keep_their_signs():
+    x = np.array([[1.0, 2.0, 4.0, 5.0, 3.0]])
+    weight = np.array([np.inf, np.inf, -np.inf, 1.0, np.inf])
+    bias = np.array([0.0, 0.0, 0.0, -np.inf, 0.0])
+    y = layernorm_ref.forward(x, weight, bias).y
+    np.testing.assert_array_equal(y.hi, [[-np.inf, -np.inf, -np.inf, -np.inf, np.nan]])
+    dy = np.array([[np.inf, 1.0, -np.inf, np.nan, np.inf]])
+    back = layernorm_ref.backward(dy, x)
+    assert np.isnan(back.dx.hi).all()
+    np.testing.assert_array_equal(back.dweight.hi[[0, 2, 3, 4]], [-np.inf, -np.inf, np.nan, np.nan])
+    np.testing.assert_array_equal(back.dbias.hi, dy[0])
+
+
+def test_empty_strided_and_read_only_inputs_work():
+    empty = np.empty((0, 4), np.float32)
+    assert layernorm_ref.forward(empty).y.shape == (0, 4)
+    assert layernorm_ref.backward(empty, empty).dweight.exact_zero.all()
+    for direction in ("forward", "backward"):
+        inputs = {"x": empty, "dy": empty}
+        OP.bound(direction, inputs, {}, formats.BINARY32)
+        OP.condition(direction, inputs, {})
+        OP.plain(direction, inputs, {}, formats.BINARY32)
+    x = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)
+    strided = x[::2, ::-2]
+    strided.setflags(write=False)
+    np.testing.assert_array_equal(
+        layernorm_ref.forward(strided).y.hi, layernorm_ref.forward(strided.copy()).y.hi
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"x": np.ones(3, np.int64)}, TypeError, "dtype int64"),
+        ({"x": np.float64(1.0)}, ValueError, "at least one axis"),
+        ({"x": np.ones((2, 0))}, ValueError, "row of length 0"),
+        ({"x": np.ones((2, 3)), "normalized_shape": 2}, ValueError, "last axes"),
+        ({"x": np.ones((2, 3)), "normalized_shape": (1, 2, 3)}, ValueError, "last axes"),
+        ({"x": np.ones((2, 3)), "normalized_shape": ()}, ValueError, "last axes"),
+        ({"x": np.ones((2, 3)), "weight": np.ones(2)}, ValueError, "weight has shape (2,)"),
+        ({"x": np.ones((2, 3)), "bias": np.ones((1, 3))}, ValueError, "bias has shape (1, 3)"),
+        ({"x": np.ones((2, 3)), "eps": -1e-5}, ValueError, "at least 0"),
+        ({"x": np.ones((2, 3)), "eps": float("nan")}, ValueError, "finite"),
+        ({"x": np.ones((2, 3)), "certify": "please"}, ValueError, "not a question"),
+    ],
+)
+def test_wrong_arguments_name_cause_and_rule(arguments, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        layernorm_ref.forward(**arguments)
+
+
+def test_gradient_of_another_shape_is_refused():
+    with pytest.raises(ValueError, match="gradient of y"):
+        layernorm_ref.backward(np.ones((3, 2)), np.ones((2, 3)))
+
+
+def test_condition_of_rstd_is_the_variances_where_eps_is_zero():
+    x = np.array([[99.0, 101.0, 99.0, 101.0]])
+    got = layernorm_ref.forward_condition(x, eps=0.0)
+    np.testing.assert_allclose(got.rstd, np.sqrt(1.0 + 1e4), rtol=1e-14)
+    assert layernorm_ref.forward_condition(np.ones((1, 3))).rstd[0] == 0.0
