@@ -73,5 +73,7 @@ OPS = (
         backward_plain=backward_plain,
         invariants=INVARIANTS,
         cases=cases,
+        row_inputs=("x",),
+        row_gradients=("dx",),
     ),
 )

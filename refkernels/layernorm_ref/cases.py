@@ -29,6 +29,7 @@ def cases() -> list[Case]:
         *_overflow(),
         *_seed_rows(),
         *_special_shapes(),
+        _invariance(),
     ]
 
 
@@ -96,6 +97,17 @@ def _mean_over_std() -> list[Case]:
         )
         for n, ratio in grid
     ]
+
+
+def _invariance() -> Case:
+    """A row length and a number of rows that leave remainders in every blocking."""
+    return _case(
+        "invariance",
+        {"rows": 37, "n": 257},
+        lambda rng, _: _affine(rng, 1.0 + rng.standard_normal((37, 257))),
+        _params(1e-5, 257),
+        seed=110,
+    )
 
 
 def _row_length() -> list[Case]:

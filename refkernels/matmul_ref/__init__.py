@@ -212,6 +212,8 @@ OPS = (
         forward_plain=forward_plain,
         backward_plain=backward_plain,
         cases=cases.matmul,
+        row_inputs=("a",),
+        row_gradients=("da",),
     ),
     Op(
         name="linear",
@@ -229,5 +231,7 @@ OPS = (
         forward_plain=linear_plain,
         backward_plain=linear_backward_plain,
         cases=cases.linear,
+        row_inputs=("x",),
+        row_gradients=("dx",),
     ),
 )

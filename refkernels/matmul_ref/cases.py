@@ -49,6 +49,7 @@ def matmul() -> list[Case]:
         make("seed_linear", {"initialisation": name}, partial(_seed_matmul, name), ("forward",))
         for name in INITIALISATIONS
     ]
+    found.append(make("invariance", {"M": 37, "K": 385}, partial(_shapes, (37, 385), (385, 24))))
     return found
 
 
@@ -72,6 +73,7 @@ def linear() -> list[Case]:
     found += [make("scale", {"exponent_over_emax": s}, partial(_layer_scale, s)) for s in SCALES]
     kinds = ("zeros", "cancelled", "infinities", "nan")
     found += [make("specials", {"kind": kind}, partial(_layer_specials, kind)) for kind in kinds]
+    found.append(make("invariance", {"M": 37, "K": 385}, partial(_layer, (37, 385), 24)))
     return found
 
 

@@ -87,6 +87,9 @@ def _judge(
     inputs: dict[str, npt.NDArray[Any]],
     params: dict[str, Any],
 ) -> Record:
+    asked = formats.get(unit.dtype)
+    if formats.of(got).p < asked.p:  # a statistic stored narrower than the inputs: exact to widen
+        got = got.astype(asked.storage)
     return judge(
         unit.op,
         unit.direction,

@@ -4,6 +4,9 @@ The limit is a specification, not a theorem: LIMIT ulp of the exact value (Goldb
 through the subnormals), the one fixed tolerance of this project. Backward: a slope with that error,
 one rounded product, and half a subnormal where the product underflows:
     |dx error| <= LIMIT |dy| ulp(f'(x)) + u |dx| + 2^(emin - p).
+Frameworks form tan's slope as 1 + y^2 from their own y, which doubles y's relative error, so tan gets
+|dy| 2 |y| LIMIT ulp(y) besides: a forward inside the limit is never blamed for its backward. Where
+the slope itself overflows the format, so may the gradient: the bound is infinite there.
 """
 
 from typing import Any
@@ -38,7 +41,8 @@ def forward_bound(name: str, x: Any, *, format: Format | str, limit: float = LIM
 def backward_bound(
     name: str, dy: Any, x: Any, *, format: Format | str, limit: float = LIMIT
 ) -> Doubles:
-    """limit |dy| ulp(f'(x)) + u |dx| + 2^(emin - p), shaped like x; NaN where dx is.
+    """limit |dy| ulp(f'(x)) + u |dx| + 2^(emin - p), and for tan 2 |y| limit |dy| ulp(y) besides;
+    shaped like x; NaN where dx is, infinite where f'(x) overflows the format.
 
     Raises as `trig_ref.backward` does.
     """
@@ -46,9 +50,15 @@ def backward_bound(
     dy, x = oracle.pair_of(dy, x)
     dx = np.abs(np.asarray(oracle.backward(name, dy, x)))
     slope = oracle.backward(name, np.ones(x.shape), x)
+    slope_error = _ulp(slope, target)
     with np.errstate(over="ignore", invalid="ignore"):
-        bound = limit * np.abs(to_float64(dy)) * _ulp(slope, target) + target.u * dx
-    return bound + np.where(np.isnan(dx), np.nan, target.min_subnormal / 2)
+        if name == "tan":
+            y = oracle.tan(x)
+            slope_error = slope_error + 2.0 * np.abs(np.asarray(y)) * _ulp(y, target)
+        bound = limit * np.abs(to_float64(dy)) * slope_error + target.u * dx
+        bound = np.where(np.abs(np.asarray(slope)) > target.max, np.inf, bound)
+    underflow = max(target.min_subnormal / 2, 2.0**-1074)
+    return np.where(np.isnan(dx), np.nan, bound + underflow)
 
 
 def forward_condition(name: str, x: Any) -> Doubles:
