@@ -28,6 +28,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         return
     terminalreporter.section("refkernels")
     terminalreporter.write_line(
-        f"{tally.assertions} oracle assertions; largest error / bound "
+        f"oracle assertions: {tally.assertions}; largest error / bound "
         f"{tally.largest_ratio:.3g} ({tally.where})"
     )

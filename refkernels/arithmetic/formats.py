@@ -145,7 +145,7 @@ def round_to(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[Any]:
     target = get(format)
     wide = np.ascontiguousarray(values, dtype=np.float64)
     rounded = _round_array(wide.ravel(), target.p, target.emin, target.emax)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # a signalling NaN is data here
         return rounded.reshape(np.shape(values)).astype(target.storage)
 
 

@@ -16,11 +16,22 @@ from refkernels.metrology.verdict import error_over_plain
 from refkernels.metrology.worst import relevant_inputs
 from refkernels.op import Invariant, Op
 
-COUNTS = set(
-    "elements compared not_correctly_rounded faithful undecided special_value_mismatches "
-    "signed_zero_mismatches nonzero_at_zero exact_zeros sign_changes flushed_subnormals overflows "
-    "expected_specials beyond_bound".split()
-)
+COUNTS = {
+    "elements",
+    "compared",
+    "not_correctly_rounded",
+    "faithful",
+    "undecided",
+    "special_value_mismatches",
+    "signed_zero_mismatches",
+    "nonzero_at_zero",
+    "exact_zeros",
+    "sign_changes",
+    "flushed_subnormals",
+    "overflows",
+    "expected_specials",
+    "beyond_bound",
+}
 
 
 def square(x: Any, certify: Any = "enclosure") -> Enclosure:

@@ -1,0 +1,162 @@
+"""Enclosure: what it says of its interval is true of every point in it."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.exact import from_fractions
+
+FORMATS = [formats.BINARY16, formats.BFLOAT16, formats.TF32, formats.BINARY32, formats.BINARY64]
+
+
+def nearest(z: Fraction, format: formats.Format) -> float:
+    """The correctly rounded value, through an exact ball of z (proven by test_exact)."""
+    unit = Fraction(2) ** (max(floor_log2(z), format.emin) - format.p + 1) if z else Fraction(1)
+    whole = round(z / unit) * unit
+    if abs(whole) >= Fraction(2) ** (format.emax + 1):
+        return math.inf if z > 0 else -math.inf
+    return float(whole)
+
+
+def floor_log2(z: Fraction) -> int:
+    guess = abs(z).numerator.bit_length() - z.denominator.bit_length()
+    return guess - (abs(z) < Fraction(2) ** guess)
+
+
+@st.composite
+def enclosures(draw: st.DrawFn) -> tuple[Enclosure, formats.Format, Fraction]:
+    """One element near a boundary of the format, and a point of its interval."""
+    format = draw(st.sampled_from(FORMATS))
+    exponent = draw(st.integers(format.emin - format.p - 3, format.emax + 2))
+    steps = draw(
+        st.one_of(
+            st.integers(2**format.p, 2 ** (format.p + 1)),
+            st.sampled_from([2**format.p, 2 ** (format.p + 1) - 1, 2**format.p + 1]),
+        )
+    )
+    power = exponent - format.p
+    hi = float(steps)  # in half units: numbers and midpoints alike
+    lo = draw(st.sampled_from([0.0, 0.5, -0.5, 0.25, -(2.0**-30)])) * math.ulp(hi)
+    lo = lo if hi + lo == hi else 0.0
+    radius = draw(
+        st.one_of(
+            st.just(0.0),
+            st.floats(0.0, 4.0),
+            st.floats(0.0, 1e-9),
+            st.sampled_from([0.5, 1.0, 2.0**-60, abs(lo), hi, 2 * hi]),
+        )
+    )
+    sign = draw(st.sampled_from([1.0, -1.0]))
+    where = Fraction(draw(st.sampled_from([-1.0, 1.0, 0.0]) | st.floats(-1, 1)))
+    middle = (Fraction(hi) + Fraction(lo)) * int(sign)
+    point = (middle + where * Fraction(radius)) * Fraction(2) ** power
+    one = Enclosure(np.array([sign * hi]), np.array([sign * lo]), np.array([radius]), power)
+    return one, format, point
+
+
+@given(enclosures())
+def test_a_certified_rounding_is_that_of_every_point(
+    case: tuple[Enclosure, formats.Format, Fraction],
+) -> None:
+    one, format, point = case
+    assert one.contains((0,), point)
+    value, certified = one.round(format)
+    assert certified[0] or one.radius[0] > 0.0
+    if certified[0]:
+        assert float(value[0]) == nearest(point, format)
+        if point != 0:
+            assert np.signbit(value[0]) == (point < 0)
+
+
+@given(enclosures())
+def test_what_is_clear_is_certified(case: tuple[Enclosure, formats.Format, Fraction]) -> None:
+    """Both ends on the same side of every boundary, with a little room: certified."""
+    one, format, _ = case
+    lower, upper = one.lower_upper((0,))
+    room = abs(upper - lower) * Fraction(1, 2**40) + abs(lower) * Fraction(1, 2**100)
+    low, high = lower - room, upper + room
+    if low * high > 0 and nearest(low, format) == nearest(high, format):
+        assert one.round(format)[1][0]
+
+
+@given(enclosures())
+def test_uncertainty_is_the_radius_in_the_smallest_ulp(
+    case: tuple[Enclosure, formats.Format, Fraction],
+) -> None:
+    one, format, point = case
+    if point == 0:
+        return
+    unit = Fraction(2) ** (max(floor_log2(point), format.emin) - format.p + 1)
+    radius = Fraction(float(one.radius[0])) * Fraction(2) ** int(one.scale[0])
+    found = float(one.uncertainty(format)[0])
+    least = radius / unit * (1 - Fraction(1, 2**50)) - Fraction(1, 2**1000)
+    assert math.isinf(found) or Fraction(found) >= least
+    if abs(point) - 2 * radius > 0 and math.isfinite(found):
+        assert Fraction(found) <= 4 * radius / unit + Fraction(1, 2**1000)
+
+
+def test_an_interval_with_zero_at_its_end_has_no_certified_sign() -> None:
+    one = Enclosure(np.array([2.0**-1000, 2.0**-1000]), 0.0, np.array([2.0**-1000, 2.0**-1001]))
+    assert one.round("float32")[1].tolist() == [False, True]
+
+
+def test_specials_pass_through() -> None:
+    one = Enclosure(np.array([np.nan, np.inf, -np.inf, -0.0]))
+    value, certified = one.round("float16")
+    np.testing.assert_array_equal(value, np.array([np.nan, np.inf, -np.inf, 0.0], np.float16))
+    assert np.signbit(value[3])
+    assert certified.all()
+    assert one.exact_zero.tolist() == [False, False, False, True]
+    assert (one.uncertainty("float64") == 0).all()
+
+
+def test_an_unknown_value_is_never_certified() -> None:
+    one = Enclosure(np.array([1.0, 0.0]), 0.0, np.array([np.inf, np.inf]))
+    for format in FORMATS:
+        assert not one.round(format)[1].any()
+        assert np.isinf(one.uncertainty(format)).all()
+
+
+@pytest.mark.parametrize("radius", [-1.0, np.nan])
+def test_a_radius_that_is_none_is_refused(radius: float) -> None:
+    with pytest.raises(ValueError, match="radius"):
+        Enclosure(np.ones(2), 0.0, radius)
+
+
+def test_a_shape_that_does_not_broadcast_is_refused() -> None:
+    with pytest.raises(ValueError, match="shape"):
+        Enclosure(np.ones(2), np.zeros(3))
+
+
+def test_it_behaves_like_an_array() -> None:
+    one = Enclosure(np.arange(6.0).reshape(2, 3), 0.0, 0.25)
+    assert one.shape == (2, 3)
+    assert (one.size, one.ndim, len(one)) == (6, 2, 2)
+    np.testing.assert_array_equal(one, np.arange(6.0).reshape(2, 3))
+    assert np.asarray(one, dtype=np.float32).dtype == np.float32
+    assert one[1, 2].shape == ()
+    assert one[:, 1:].shape == (2, 2)
+    assert one.reshape(3, 2).shape == one.reshape((3, 2)).shape == (3, 2)
+    other = one.replace(np.array([0, 5]), Enclosure(np.array([7.0, 8.0]), 0.0, 0.5))
+    assert np.asarray(other).ravel().tolist() == [7, 1, 2, 3, 4, 8]
+    assert other.radius.ravel().tolist() == [0.5, 0.25, 0.25, 0.25, 0.25, 0.5]
+    assert np.asarray(one)[0, 0] == 0.0
+    assert "shape=(2, 3)" in repr(one)
+
+
+def test_copies_do_not_alias() -> None:
+    source = np.ones(3)
+    copy = np.array(Enclosure(source))
+    copy[0] = 5
+    assert source[0] == 1
+
+
+def test_a_scaled_one_becomes_an_array_by_rounding() -> None:
+    one = from_fractions([Fraction(2) ** 2000, Fraction(3) * Fraction(2) ** -1075], (2,))
+    assert np.asarray(one).tolist() == [math.inf, 2 * 5e-324]

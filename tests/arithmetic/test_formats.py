@@ -1,0 +1,181 @@
+"""Formats and rounding: against the dtypes' own casts, and against rationals everywhere."""
+
+import math
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+
+STORED = [formats.BINARY16, formats.BFLOAT16, formats.BINARY32, formats.BINARY64]
+ALL = [*STORED, formats.TF32]
+
+
+def rounded(z: Fraction, format: Format, away: bool = False) -> float:
+    """z rounded to nearest, by integers alone; ties to even or away from zero."""
+    if z == 0:
+        return 0.0
+    exponent = abs(z).numerator.bit_length() - z.denominator.bit_length()
+    exponent -= abs(z) < Fraction(2) ** exponent
+    unit = Fraction(2) ** (max(exponent, format.emin) - format.p + 1)
+    whole = math.floor(abs(z) / unit + Fraction(1, 2)) if away else round(abs(z) / unit)
+    if whole * unit >= Fraction(2) ** (format.emax + 1):
+        return math.inf if z > 0 else -math.inf
+    return float(whole * unit) * (1 if z > 0 else -1)
+
+
+@pytest.mark.parametrize("format", STORED, ids=str)
+def test_a_format_agrees_with_its_dtype(format: Format) -> None:
+    info = ml_dtypes.finfo(format.dtype)
+    assert format.max == float(info.max)
+    assert format.min_normal == float(info.tiny)
+    assert format.min_subnormal == float(info.smallest_subnormal)
+    assert 2 * format.u == float(info.eps)
+    assert formats.get(format.name) is formats.get(format.dtype) is format
+    assert formats.of(np.zeros(1, format.dtype)) is format
+    assert format.bits_dtype.itemsize == format.dtype.itemsize
+
+
+@pytest.mark.parametrize("unknown", ["float8", "int32", np.int64, object])
+def test_what_is_no_format_is_refused(unknown: object) -> None:
+    with pytest.raises(ValueError, match="is not a floating-point format"):
+        formats.get(unknown)  # type: ignore[arg-type]
+
+
+def boundaries_of_16_bits(format: Format) -> np.ndarray:
+    """Every number of the format, every midpoint, and the float64 neighbours of both."""
+    values = np.arange(1 << 16, dtype=np.uint16).view(format.dtype)
+    with np.errstate(invalid="ignore"):
+        values = np.unique(values[np.isfinite(values)].astype(np.float64))
+    values = np.append(values, [2.0 ** (format.emax + 1), 2.0 ** (format.emax + 2), np.inf])
+    middles = (values[:-2] + values[1:-1]) / 2
+    points = np.concatenate([values, middles])
+    return np.concatenate([points, np.nextafter(points, np.inf), np.nextafter(points, -np.inf)])
+
+
+@pytest.mark.parametrize("format", [formats.BINARY16, formats.BFLOAT16], ids=str)
+def test_round_to_16_bits_is_right_at_every_boundary(format: Format) -> None:
+    points = boundaries_of_16_bits(format)
+    points = np.concatenate([points, -points])
+    found = formats.round_to(points, format).astype(np.float64)
+    finite = points[np.isfinite(points)]
+    wanted = [rounded(Fraction(z), format) for z in finite[:: 7 if format.p == 8 else 5]]
+    np.testing.assert_array_equal(
+        formats.round_to(finite, format).astype(np.float64)[:: 7 if format.p == 8 else 5], wanted
+    )
+    assert len(wanted) > 30_000
+    if format is formats.BINARY16:  # NumPy's float64 -> float16 rounds once, correctly
+        with np.errstate(over="ignore"):
+            direct = points.astype(np.float16)
+        np.testing.assert_array_equal(found, direct.astype(np.float64))
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(points))
+
+
+def test_round_to_float32_is_numpys_cast() -> None:
+    rng = np.random.default_rng(1)
+    bits = rng.integers(0, 1 << 64, 200_000, dtype=np.uint64)
+    powers = np.ldexp(1.0, np.arange(-1074, 1024))
+    near = np.concatenate([powers, powers * (1 + 2.0**-24), powers * (1 - 2.0**-25)])
+    values = np.concatenate([bits.view(np.float64), near, -near, [0.0, -0.0, np.inf, -np.inf]])
+    with np.errstate(all="ignore"):
+        direct = values.astype(np.float32)
+    found = formats.round_to(values, "float32")
+    np.testing.assert_array_equal(found, direct)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(direct))
+
+
+def test_round_to_keeps_shape_order_and_kind() -> None:
+    grid = np.arange(6.0).reshape(2, 3).T
+    np.testing.assert_array_equal(formats.round_to(grid, "bfloat16").astype(float), grid)
+    assert formats.round_to(1.5, "float16").shape == ()
+    assert formats.round_to([], "float32").shape == (0,)
+    assert formats.round_to([1.0], "tf32").dtype == np.float32
+    assert np.isnan(formats.round_to([np.nan], "float16")[0])
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[float, float, int, Format]:
+    """hi = fl(hi + lo) and a scale, thrown at the boundaries of the format they are scaled to."""
+    format = draw(st.sampled_from(ALL))
+    significand = draw(
+        st.one_of(
+            st.integers(1, 2 ** (format.p + 1)),  # numbers and midpoints
+            st.sampled_from([2**k for k in range(54)]),
+            st.sampled_from([2**k - 1 for k in range(1, 54)]),
+            st.integers(1, 2**53 - 1),
+        )
+    )
+    hi = float(min(significand, 2**53)) * draw(st.sampled_from([1.0, -1.0]))
+    low = draw(st.sampled_from([0.0, 1.0, -1.0, 0.5, -0.5, 0.25, 2.0**-40, -(2.0**-40)]))
+    lo = low * math.ulp(hi) / 2
+    if hi + lo != hi:
+        lo = 0.0
+    target = draw(st.integers(format.emin - format.p - 4, format.emax + 2))
+    scale = target - math.frexp(hi)[1] + 1
+    shift = draw(st.sampled_from([0, -300, 300, scale if abs(scale) < 900 else 0]))
+    return math.ldexp(hi, shift), math.ldexp(lo, shift), scale - shift, format
+
+
+@given(pairs())
+def test_round_pair_rounds_once(case: tuple[float, float, int, Format]) -> None:
+    hi, lo, scale, format = case
+    z = (Fraction(hi) + Fraction(lo)) * Fraction(2) ** scale
+    found = formats.round_pair(hi, lo, scale, format.p, format.emin, format.emax)
+    wanted = rounded(z, format)
+    assert found == wanted
+    assert math.copysign(1, found) == math.copysign(1, z)
+
+
+@given(pairs())
+def test_exponent_of_is_the_floor_of_the_logarithm(case: tuple) -> None:
+    hi, lo, _, _ = case
+    z = abs(Fraction(hi) + Fraction(lo))
+    exponent = int(formats.exponent_of(hi, lo))
+    assert Fraction(2) ** exponent <= z < Fraction(2) ** (exponent + 1)
+
+
+@given(pairs())
+def test_ties_away_goes_away(case: tuple) -> None:
+    hi, _, scale, format = case
+    value = math.ldexp(hi, max(min(scale, 900), -900) % 200)
+    found = float(formats.round_ties_away([value], format)[0])
+    assert found == rounded(Fraction(value), format, away=True)
+
+
+def test_tf32_rounds_ties_away() -> None:
+    values = [1024.5, -1024.5, 1025.5, 0.0, -0.0, np.inf, 2.0**-136, 3e38]
+    found = formats.round_ties_away(values, "tf32")
+    assert found[:3].tolist() == [1025.0, -1025.0, 1026.0]
+    assert formats.round_to(values, "tf32")[0] == 1024.0
+    assert np.signbit(found[4])
+    assert found[5] == np.inf
+    assert found[6] == rounded(Fraction(2.0**-136), formats.TF32, away=True)
+    assert np.isnan(formats.round_ties_away([np.nan], "tf32")[0])
+
+
+@pytest.mark.parametrize("format", STORED[:2], ids=str)
+def test_ordinals_of_every_16_bit_number_are_consecutive(format: Format) -> None:
+    values = np.arange(1 << 16, dtype=np.uint16).view(format.dtype)
+    with np.errstate(invalid="ignore"):
+        values = values[~np.isnan(values)]
+    order = np.argsort(values.astype(np.float64), kind="stable")
+    steps = np.diff(formats.ordinals(values[order]))
+    assert steps.sum() == 2 * formats.ordinals(np.array([np.inf], format.dtype))[0]
+    assert np.count_nonzero(steps == 0) == 1  # -0 and +0
+    assert set(np.unique(steps)) == {0, 1}
+
+
+@pytest.mark.parametrize("format", STORED, ids=str)
+def test_ordinals_take_any_layout(format: Format) -> None:
+    one = np.array([1.0], format.dtype)
+    tiny = np.array([format.min_subnormal, -format.min_subnormal, -0.0, 0.0]).astype(format.dtype)
+    assert formats.ordinals(tiny).tolist() == [1, -1, 0, 0]
+    grid = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).astype(format.dtype)
+    np.testing.assert_array_equal(formats.ordinals(grid.T), formats.ordinals(grid).T)
+    np.testing.assert_array_equal(formats.ordinals(grid[:, ::2]), formats.ordinals(grid)[:, ::2])
+    assert formats.ordinals(one.reshape(())).shape == ()
