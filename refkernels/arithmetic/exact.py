@@ -67,7 +67,7 @@ def _parts(mid: int, radius: int, exponent: int) -> tuple[float, float, float, i
     excess = max(mid.bit_length(), radius.bit_length()) - _KEPT_BITS
     if excess > 0:
         dropped = (mid & ((1 << excess) - 1)) != 0
-        mid >>= excess
+        mid = (mid >> excess) | dropped  # to odd: what was dropped still breaks ties
         radius = (radius >> excess) + (2 if dropped or radius else 0)
         exponent += excess
     hi = float(mid)

@@ -13,7 +13,9 @@ of both signs meet, else the infinity; finite products never overflow.
 Every answer is an `Enclosure`: exact value in (hi + lo ± radius) * 2^scale. Its radius is about
 2^-98 of sum_k |a_ik b_kj| or less, and zero where float64 adds the terms without error;
 `certify=("rounding", format)` or `("ulp", format, uncertainty)` refines, in exact integer
-arithmetic, the elements for which that is too wide. See `kernel` for the proof, `bounds` for what
+arithmetic, the elements for which that is too wide. (One thing stays uncertified, though hi is
+right: a float64 rounding of a value within 2^-104 of a midpoint, as hi, lo and radius cannot hold
+the difference.) See `kernel` for the proof, `bounds` for what
 a stable kernel keeps to, `algorithms` for working-precision kernels.
 
 Raises TypeError for other dtypes and ValueError for shapes that do not fit, with the rule.
