@@ -52,7 +52,7 @@ def test_nist_statistics_are_enclosed(dtype):
 
 
 def test_case_names_are_unique_and_builds_repeat():
-    assert len({case.name for case in CASES}) == len(CASES) == 43
+    assert 43 <= len({case.name for case in CASES}) == len(CASES) <= 60
     for case in CASES[::5]:
         first, params = case.build("float32")
         second, _ = case.build("float32")
