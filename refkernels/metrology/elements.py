@@ -9,6 +9,9 @@ import math
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.enclosure import directed
@@ -19,6 +22,32 @@ from refkernels.metrology import special_values as flag
 _POWERS = np.ldexp(1.0, np.arange(-1022, 1024))
 _SLACK = 1.0 - 2.0**-50  # takes in the roundings of an absolute error before it is called certain
 _NONE = np.uint64(0)
+
+
+@intrinsic
+def _bits_of(typing_context: Any, x: Any) -> Any:
+    """The bits of a float64 as int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@njit
+def floor_log2(x: float) -> Any:
+    """floor(log2 |x|) of a finite nonzero float64: its exponent field, but for subnormals."""
+    field = (_bits_of(x) >> 52) & 0x7FF
+    return field - 1023 if field != 0 else np.int64(math.frexp(x)[1] - 1)
+
+
+@njit
+def _exponent_of_pair(hi: float, lo: float) -> Any:
+    """formats.exponent_of without its frexp."""
+    power_of_two = (_bits_of(hi) & 0xFFFFFFFFFFFFF) == 0 and abs(hi) >= 2.0**-1021
+    if lo == 0.0 or (not power_of_two and abs(hi) >= 2.0**-1021):
+        return floor_log2(hi)
+    return np.int64(exponent_of(hi, lo))
 
 
 @njit
@@ -36,7 +65,7 @@ def ordinal(x: float, p: int, emin: int) -> Any:
         return 0
     if math.isinf(x):
         return -1
-    exponent = max(math.frexp(x)[1] - 1, emin)
+    exponent = max(floor_log2(x), emin)
     significand = np.int64(math.ldexp(abs(x), p - 1 - exponent))
     return np.int64(exponent - emin) * (np.int64(1) << np.int64(p - 1)) + significand
 
@@ -68,7 +97,7 @@ def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int,
         return flag.STRAY_NAN, math.nan, math.nan, math.nan, math.nan, _NONE
     if hi == 0.0 and r == 0.0:
         return _against_zero(g, hi, emax)
-    q = max(exponent_of(hi, lo) + s if hi != 0.0 else emin, emin) - p + 1
+    q = max(_exponent_of_pair(hi, lo) + s if hi != 0.0 else emin, emin) - p + 1
     t, tail, radius = times_power(hi, s - q), times_power(lo, s - q), times_power(r, s - q)
     nearest = _round_units(t, lo)
     infinite = abs(nearest) >= times_power(2.0, emax - q)
@@ -154,7 +183,9 @@ def _rounding_flags(
     certified = r == 0.0
     if not certified and nearest != 0.0:
         # Half a unit to the next boundary; a quarter below a power of two, where floats are denser.
-        reach = 0.25 if abs(nearest) == 2.0 ** (p - 1) or abs(nearest) == 2.0**p else 0.5
+        reach = (
+            0.25 if abs(nearest) == _POWERS[p + 1021] or abs(nearest) == _POWERS[p + 1022] else 0.5
+        )
         certified = abs((t - nearest) + tail) + radius < reach * _SLACK
     if not certified:
         low, high = directed(hi, lo, -r), directed(hi, lo, r)
@@ -196,8 +227,10 @@ def _shape_flags(
     certainly_nonzero = abs(t) - abs(tail) > radius
     if g != 0.0 and certainly_nonzero and (g > 0.0) != (t > 0.0):
         flags |= flag.SIGN_CHANGE
-    if g == 0.0 and floor == 0 and 0.0 < abs(nearest) < 2.0 ** (p - 1):
+    if g == 0.0 and floor == 0 and 0.0 < abs(nearest) < _POWERS[p + 1021]:
         flags |= flag.FLUSHED
+    if abs(error) + radius < 0.5:  # half an ulp(z) is the least spacing next to z
+        return flags | flag.FAITHFUL
     exponent = floor
     towards_zero = False
     if g != 0.0 and not math.isinf(unit):
@@ -223,7 +256,7 @@ def _uncertainty(error: float, t: float, tail: float, radius: float, p: int, flo
         return 0.0
     spread = abs(tail) + radius
     inner, outer = abs(t) - spread, abs(t) + spread
-    if outer < 2.0**p * _SLACK and (floor == 0 or inner > 2.0 ** (p - 1)):
+    if outer < _POWERS[p + 1022] * _SLACK and (floor == 0 or inner > _POWERS[p + 1021]):
         return radius
     signed = tail if t > 0.0 else -tail
     below, above = np.nextafter(signed - radius, -math.inf), np.nextafter(signed + radius, math.inf)

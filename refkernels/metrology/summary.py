@@ -17,7 +17,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit, prange
 from refkernels.metrology import special_values as flag
-from refkernels.metrology.elements import compare
+from refkernels.metrology.elements import compare, floor_log2, times_power
 from refkernels.metrology.ulp_errors import columns, flat, widened
 
 _CHUNK = 1 << 14
@@ -25,8 +25,9 @@ _LOWEST = -6  # errors below 2^-6 ulp share the first bin
 _SUB = 16  # bins per octave
 _BINS = 64 * _SUB
 _FLAGS = 13
-_NOT_CORRECT, _BEYOND = _FLAGS, _FLAGS + 1
-_COUNTERS = _FLAGS + 2
+_NOT_CORRECT, _BEYOND, _USUAL_COUNT = _FLAGS, _FLAGS + 1, _FLAGS + 2
+_COUNTERS = _FLAGS + 3
+_USUAL = flag.COMPARED | flag.CORRECT | flag.FAITHFUL  # counted at once: nearly every element
 # Places in a chunk's maxima: |error|, uncertainty, absolute, absolute at zero, ratio.
 _ERROR, _UNCERTAINTY, _ABSOLUTE, _AT_ZERO, _RATIO = range(5)
 
@@ -138,8 +139,11 @@ def _count(
         flags |= flag.OVERFLOW if allowed else flag.SPECIAL_MISMATCH
     elif allowed and flags & flag.OVERFLOW != 0:
         flags &= ~(flag.COMPARED | flag.SIGN_CHANGE | flag.UNDECIDED)
-    for k in range(_FLAGS):
-        counts[k] += (flags >> k) & 1
+    if flags == _USUAL:
+        counts[_USUAL_COUNT] += 1
+    else:
+        for k in range(_FLAGS):
+            counts[k] += (flags >> k) & 1
     unsigned_zero = flag.SIGNED_ZERO | flag.EXACT_ZERO
     if flags & (flag.CORRECT | flag.UNDECIDED) == 0 and flags & unsigned_zero != unsigned_zero:
         counts[_NOT_CORRECT] += 1
@@ -190,8 +194,8 @@ def _bin(size: float) -> int:
         return 0
     if not size < 2.0**57:
         return _BINS - 1
-    mantissa, exponent = math.frexp(size)
-    return (exponent - 1 - _LOWEST) * _SUB + int((mantissa - 0.5) * (2 * _SUB)) + 1
+    exponent = floor_log2(size)
+    return (exponent - _LOWEST) * _SUB + int((times_power(size, -exponent) - 1.0) * _SUB) + 1
 
 
 def _combine(
@@ -205,7 +209,10 @@ def _combine(
     bins: npt.NDArray[np.int32],
 ) -> Summary:
     totals = counts.sum(axis=0)
-    named = {name: int(totals[bit.bit_length() - 1]) for name, bit in flag.COUNTED.items()}
+    named = {
+        name: int(totals[bit.bit_length() - 1]) + int(totals[_USUAL_COUNT]) * bool(bit & _USUAL)
+        for name, bit in flag.COUNTED.items()
+    }
     named["elements"] = elements
     named["not_correctly_rounded"] = int(totals[_NOT_CORRECT])
     named["beyond_bound"] = int(totals[_BEYOND])
