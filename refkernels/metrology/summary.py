@@ -106,6 +106,9 @@ def _tally(
     step_lo, step_radius, step_scale = lo.size > 1, radius.size > 1, scale.size > 1
     step_bound = bound.size > 1
     for chunk in prange(counts.shape[0]):
+        # Views taken once: each one costs an atomic reference count.
+        count, maximum, place, filled = counts[chunk], maxima[chunk], places[chunk], bins[chunk]
+        total, furthest = 0.0, np.uint64(0)
         for i in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, hi.size)):
             element = compare(
                 np.float64(got[i]),
@@ -117,15 +120,15 @@ def _tally(
                 emin,
                 emax,
             )
-            size = _count(
-                i, np.float64(got[i]), element, bound[i * step_bound], hi[i],
-                counts[chunk], maxima[chunk], places[chunk],
-            )  # fmt: skip
+            limit = bound[i * step_bound]
+            size = _count(i, np.float64(got[i]), element, limit, hi[i], count, maximum, place)
             sizes[i] = size
             if size >= 0.0:
-                sums[chunk] += size
-                distances[chunk] = max(distances[chunk], element[5])
-                bins[chunk, _bin(size)] += 1
+                total += size
+                furthest = max(furthest, element[5])
+                filled[_bin(size)] += 1
+        sums[chunk] = total
+        distances[chunk] = furthest
 
 
 @njit
