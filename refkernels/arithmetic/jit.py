@@ -1,19 +1,91 @@
 """The one way this project compiles a kernel: cached on disk, IEEE semantics, never fastmath.
 
 `error_model="numpy"` makes x / 0 an infinity as IEEE 754 says, where Numba would raise.
+
+Numba's own cache looks at the file of a kernel only, not at the files of the kernels that it calls:
+after an edit there it would run yesterday's arithmetic. So each room's kernels are kept in a folder
+named after all sources that they can be made of: the room's and this one's.
 """
 
 import functools
+import hashlib
+import os
+import shutil
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+_PACKAGE = Path(__file__).parent.parent
+_KEPT = 8  # folders of earlier sources, so that going back and forth costs nothing
 
-njit: Callable[..., Any] = functools.partial(numba.njit, cache=True, error_model="numpy")
 prange = numba.prange
+
+
+def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """`numba.njit(cache=True, error_model="numpy")`, with this project's cache folder.
+
+    Used bare or with options (`parallel=True`, `inline="always"`).
+    """
+    if function is None:
+        return functools.partial(njit, **options)
+    folder = cache_folder(function.__module__)
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder or "")
+    try:
+        cached = folder is not None
+        return numba.njit(cache=cached, error_model="numpy", **options)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def cache_folder(module: str) -> Path | None:
+    """Where the kernels of a module are kept; None, and no cache, where nothing can be written."""
+    parts = module.split(".")
+    return _folder_of(parts[1] if parts[0] == "refkernels" and len(parts) > 1 else "")
+
+
+@functools.cache
+def _folder_of(room: str) -> Path | None:
+    folder = _root() / f"{room or 'other'}-{_digest(room)}"
+    if folder.is_dir():
+        return folder
+    try:
+        folder.mkdir(parents=True)
+    except OSError:
+        return None
+    newest_first = sorted(folder.parent.glob(f"{room or 'other'}-*"), key=_age, reverse=True)
+    for old in newest_first[_KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def _age(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _root() -> Path:
+    """$NUMBA_CACHE_DIR or $REFKERNELS_HOME where the user chose one, else the user's cache."""
+    if chosen := os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("REFKERNELS_HOME"):
+        return Path(chosen).expanduser().absolute() / "kernels"
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("refkernels")) / "kernels"
+
+
+def _digest(room: str) -> str:
+    """Of the sources' names, sizes and times: what Numba itself goes by, for more than one file."""
+    folders = {_PACKAGE / "arithmetic", _PACKAGE / room if room else _PACKAGE / "arithmetic"}
+    told = hashlib.sha256(str(_PACKAGE).encode())
+    for path in sorted(path for folder in folders for path in folder.glob("*.py")):
+        status = path.stat()
+        told.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return told.hexdigest()[:16]
 
 
 def check_subnormals() -> None:

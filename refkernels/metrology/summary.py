@@ -18,9 +18,8 @@ from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit, prange
 from refkernels.metrology import special_values as flag
 from refkernels.metrology.elements import compare, floor_log2, times_power
-from refkernels.metrology.ulp_errors import columns, flat, widened
+from refkernels.metrology.ulp_errors import CHUNK, columns, flat, widened
 
-_CHUNK = 1 << 14
 _LOWEST = -6  # errors below 2^-6 ulp share the first bin
 _SUB = 16  # bins per octave
 _BINS = 64 * _SUB
@@ -64,10 +63,11 @@ def summarise(
     and no ULP figure, but is counted among the overflows.
     """
     target = formats.of(got) if format is None else format
-    limit = np.array([math.nan]) if bound is None else flat(_shaped(bound, reference.shape))
-    chunks = -(-reference.size // _CHUNK)
+    limit = flat(_shaped(math.nan if bound is None else bound, reference.shape))
+    chunks = -(-reference.size // CHUNK)
     sizes = np.empty(reference.size)
-    tallies = (
+    kept = (
+        sizes,
         np.zeros((chunks, _COUNTERS), np.int64),
         np.zeros((chunks, 5)),
         np.full((chunks, 3), -1, np.int64),
@@ -76,59 +76,64 @@ def summarise(
         np.zeros((chunks, _BINS), np.int32),
     )
     limits = (target.p, target.emin, target.emax)
-    _tally(widened(got), *columns(reference), limit, *limits, sizes, *tallies)
-    return _combine(reference.size, sizes, *tallies)
+    run = _tally if chunks > 1 else _tally_alone
+    if chunks:
+        run(widened(got), *columns(reference), limit, limits, kept)
+    return _combine(reference.size, *kept)
 
 
-def _shaped(bound: npt.NDArray[np.float64], shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+def _shaped(bound: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
     return np.broadcast_to(np.asarray(bound, dtype=np.float64), shape)
 
 
 @njit(parallel=True)
 def _tally(
+    got: Any, hi: Any, lo: Any, radius: Any, scale: Any, bound: Any, format: Any, kept: Any
+) -> None:
+    """Every chunk by itself, in parallel; `kept` holds what a chunk writes into."""
+    for chunk in prange(kept[1].shape[0]):
+        _tally_chunk(chunk, got, hi, lo, radius, scale, bound, format, kept)
+
+
+@njit
+def _tally_alone(
+    got: Any, hi: Any, lo: Any, radius: Any, scale: Any, bound: Any, format: Any, kept: Any
+) -> None:
+    """One chunk, without the threads: starting them costs more than a small array does."""
+    _tally_chunk(0, got, hi, lo, radius, scale, bound, format, kept)
+
+
+@njit
+def _tally_chunk(
+    chunk: int,
     got: Any,
     hi: Any,
     lo: Any,
     radius: Any,
     scale: Any,
     bound: Any,
-    p: int,
-    emin: int,
-    emax: int,
-    sizes: Any,
-    counts: Any,
-    maxima: Any,
-    places: Any,
-    sums: Any,
-    distances: Any,
-    bins: Any,
+    format: Any,
+    kept: Any,
 ) -> None:
+    sizes, counts, maxima, places, sums, distances, bins = kept
+    p, emin, emax = format
     step_lo, step_radius, step_scale = lo.size > 1, radius.size > 1, scale.size > 1
     step_bound = bound.size > 1
-    for chunk in prange(counts.shape[0]):
-        # Views taken once: each one costs an atomic reference count.
-        count, maximum, place, filled = counts[chunk], maxima[chunk], places[chunk], bins[chunk]
-        total, furthest = 0.0, np.uint64(0)
-        for i in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, hi.size)):
-            element = compare(
-                np.float64(got[i]),
-                hi[i],
-                lo[i * step_lo],
-                radius[i * step_radius],
-                scale[i * step_scale],
-                p,
-                emin,
-                emax,
-            )
-            limit = bound[i * step_bound]
-            size = _count(i, np.float64(got[i]), element, limit, hi[i], count, maximum, place)
-            sizes[i] = size
-            if size >= 0.0:
-                total += size
-                furthest = max(furthest, element[5])
-                filled[_bin(size)] += 1
-        sums[chunk] = total
-        distances[chunk] = furthest
+    # Views taken once: each one costs an atomic reference count.
+    count, maximum, place, filled = counts[chunk], maxima[chunk], places[chunk], bins[chunk]
+    total, furthest = 0.0, np.uint64(0)
+    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, hi.size)):
+        g = np.float64(got[i])
+        r, s = radius[i * step_radius], scale[i * step_scale]
+        element = compare(g, hi[i], lo[i * step_lo], r, s, p, emin, emax)
+        size = _count(i, g, element, bound[i * step_bound], hi[i], count, maximum, place)
+        sizes[i] = size
+        if size >= 0.0:
+            total += size
+            furthest = max(furthest, element[5])
+            filled[_bin(size)] += 1
+    sums[chunk] = total
+    distances[chunk] = furthest
 
 
 @njit
@@ -283,9 +288,9 @@ def _histogram(
     """
     octaves = {0.0: int(filled[0])}
     # Bin 1 starts at 2^-6; the very last bin is the open one.
-    for k in range(1, _BINS - 1):
-        edge = math.ldexp(1.0, (k - 1) // _SUB + _LOWEST)
-        octaves[edge] = octaves.get(edge, 0) + int(filled[k])
+    for k in np.flatnonzero(filled[1:-1]):
+        edge = math.ldexp(1.0, int(k) // _SUB + _LOWEST)
+        octaves[edge] = octaves.get(edge, 0) + int(filled[k + 1])
     if filled[-1]:
         members = _members(sizes, _BINS - 1, int(filled[-1]))
         for size in members:

@@ -21,6 +21,7 @@ from refkernels.arithmetic.jit import njit, prange
 from refkernels.metrology.elements import compare
 
 NO_DISTANCE = 2**64 - 1
+CHUNK = 1 << 14  # elements that one thread takes at a time
 """The `ulp_distance` of a NaN from a number: beyond the distance of any two floats."""
 
 
@@ -66,7 +67,11 @@ def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> U
     check_shapes(array, exact)
     value, uncertainty = np.empty(exact.size), np.empty(exact.size)
     limits = (target.p, target.emin, target.emax)
-    _errors(widened(array), *columns(exact), *limits, value, uncertainty)
+    arguments = (widened(array), *columns(exact), limits, value, uncertainty)
+    if exact.size > CHUNK:
+        _errors(*arguments)
+    else:  # starting threads costs more than a small array does
+        _errors_of(0, exact.size, *arguments)
     return UlpError(value.reshape(exact.shape), uncertainty.reshape(exact.shape))
 
 
@@ -113,7 +118,7 @@ def widened(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Flat, contiguous float32 or float64 with the same values."""
     with np.errstate(invalid="ignore"):  # a signalling NaN is data here
         wide = array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
-    return np.ascontiguousarray(wide).reshape(-1)
+    return _read_only(np.ascontiguousarray(wide).reshape(-1))
 
 
 def is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -125,40 +130,49 @@ def is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 def columns(exact: Enclosure) -> tuple[npt.NDArray[Any], ...]:
     """hi, lo, radius, scale as flat arrays; the last three of length 1 where they are constant."""
     hi = np.ascontiguousarray(exact.hi).reshape(-1)
-    return hi, flat(exact.lo), flat(exact.radius), flat(exact.scale)
+    return _read_only(hi), flat(exact.lo), flat(exact.radius), flat(exact.scale)
 
 
 def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Flat and contiguous; one element where the array is a broadcast of one."""
     if array.size and not any(array.strides):
-        return np.array(array.reshape(-1)[:1])
-    return np.ascontiguousarray(array).reshape(-1)
+        return _read_only(np.array(array.reshape(-1)[:1]))
+    return _read_only(np.ascontiguousarray(array).reshape(-1))
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A view that cannot be written: to Numba another type, so one is compiled for, not both."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 @njit(parallel=True)
 def _errors(
+    got: Any, hi: Any, lo: Any, radius: Any, scale: Any, format: Any, value: Any, uncertainty: Any
+) -> None:
+    for chunk in prange(-(-hi.size // CHUNK)):
+        last = min((chunk + 1) * CHUNK, hi.size)
+        _errors_of(chunk * CHUNK, last, got, hi, lo, radius, scale, format, value, uncertainty)
+
+
+@njit
+def _errors_of(
+    first: int,
+    last: int,
     got: Any,
     hi: Any,
     lo: Any,
     radius: Any,
     scale: Any,
-    p: int,
-    emin: int,
-    emax: int,
+    format: Any,
     value: Any,
     uncertainty: Any,
 ) -> None:
+    p, emin, emax = format
     step_lo, step_radius, step_scale = lo.size > 1, radius.size > 1, scale.size > 1
-    for i in prange(hi.size):
-        element = compare(
-            np.float64(got[i]),
-            hi[i],
-            lo[i * step_lo],
-            radius[i * step_radius],
-            scale[i * step_scale],
-            p,
-            emin,
-            emax,
-        )
+    for i in range(first, last):
+        r, s = radius[i * step_radius], scale[i * step_scale]
+        element = compare(np.float64(got[i]), hi[i], lo[i * step_lo], r, s, p, emin, emax)
         value[i] = element[1]
         uncertainty[i] = element[2]
