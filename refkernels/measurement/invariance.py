@@ -24,6 +24,7 @@ from refkernels.op import Case
 PROPERTIES = ("run_to_run", "position", "batch", "threads")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 REGIME = "invariance"
+REFUSALS = ("error", "unsupported")  # of one case (an eps, say); what ends the process is a fault
 _LARGEST_CASE = 1_000_000  # elements of input; what is larger is left out, to stay quick
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -64,6 +65,10 @@ class ThreadedSeats:
         """The seat with 1 and with 2 threads."""
         one, two = (self._seat(seat, threads) for threads in (1, 2))
         return one, two
+
+    def sessions(self) -> list[Session]:
+        """Those that have been started."""
+        return list(self._sessions.values())
 
     def close(self) -> None:
         for session in self._sessions.values():
@@ -145,14 +150,14 @@ def _ask(
 
 
 def _compare(unit: Unit, one: Seat, other: Seat, questions: Sequence[Question]) -> Comparison:
-    """Every case asked of both. A case that both refuse (with status "error") is passed over."""
+    """Every case asked of both. A case that the framework refuses is passed over."""
     found = Comparison()
     fault: NoAnswer | None = None
     for case, inputs, params in questions:
         try:
             found.add(case.name, _ask(unit, one, inputs, params), _ask(unit, other, inputs, params))
         except NoAnswer as refusal:
-            if refusal.args[0] != "error":
+            if refusal.args[0] not in REFUSALS:
                 raise
             fault = refusal
     if fault is not None and not found.elements:
