@@ -113,8 +113,13 @@ def create_environments(
     ] = False,
 ) -> None:
     """Install frameworks, each into an environment of its own (0.5 to 4.3 GB each)."""
-    from refkernels.frameworks import environments
+    from refkernels.frameworks import catalog, environments
 
+    try:  # before the first one is installed, which takes minutes
+        for name in names:
+            catalog.get(name)
+    except catalog.FrameworkError as error:
+        _refuse(str(error))
     outcomes = environments.create_all(names, progress=typer.echo)
     failures = [outcome for outcome in outcomes if outcome.reason is not None]
     if failures and not keep_going:
@@ -168,8 +173,14 @@ def _measure(
     from refkernels.measurement.run import FRAMEWORKS
 
     columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
-    with Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True)) as bar:
-        task = bar.add_task("starting the frameworks", total=len(plan.units))
+    bar = Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True))
+    task = bar.add_task("", total=len(plan.units))
+
+    def show(now: measurement.Progress) -> None:
+        bar.start()  # not before: a question that is refused gets one sentence and no bar
+        bar.update(task, completed=now.done, description=now.unit[:70])
+
+    try:
         return measurement.measure(
             plan,
             out,
@@ -178,8 +189,11 @@ def _measure(
             settings=settings,
             resume=resume,
             timeout=timeout,
-            progress=lambda p: bar.update(task, completed=p.done, description=p.unit[:70]),
+            progress=show,
         )
+    finally:
+        if bar.live.is_started:
+            bar.stop()
 
 
 def _show(directory: Path) -> None:
@@ -192,9 +206,12 @@ def _show(directory: Path) -> None:
         records = reporting.read_records(directory / "records.jsonl")
     except reporting.RecordsError as error:
         _refuse(str(error))
+    except OSError as error:
+        _refuse(f"{error.filename or directory}: {error.strerror}.")
     Console().print(reporting.terminal_table(records))
     page = next((path for path in written if path.suffix == ".html"), directory)
-    typer.echo(f"Written: {page} and {len(written) - 1} more files beside it.")
+    more = len(written) - 1
+    typer.echo(f"Written: {page} and {more} more file{'' if more == 1 else 's'} beside it.")
 
 
 def _list(plan: Any) -> None:

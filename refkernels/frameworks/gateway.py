@@ -188,6 +188,12 @@ class Session:
                 worker, self._worker = self._worker, None
                 worker.quit()
 
+    def abandon(self) -> None:
+        """End the interpreter at once, even in the middle of a run, and refuse every later run."""
+        self.status, self.reason = "error", f"{self.spec}: the session was abandoned"
+        if worker := self._worker:  # without a turn: who has it may be waiting for the worker
+            worker.end()
+
     def _end(self) -> None:
         if self._worker is not None:
             worker, self._worker = self._worker, None

@@ -116,9 +116,13 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End it at once."""
+        self.end()
+        self._release()
+
+    def end(self) -> None:
+        """End the process alone: whoever waits for its answer learns of it and clears away."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
-        self._release()
 
     def _release(self) -> None:
         self._group.terminate(timeout=EXIT_SECONDS)

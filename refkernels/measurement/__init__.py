@@ -5,7 +5,7 @@ so that a stopped run goes on, `run` is `measure()` itself.
 """
 
 from refkernels.measurement.plan import Plan, select
-from refkernels.measurement.run import Outcome, measure
+from refkernels.measurement.run import Outcome, Progress, measure
 from refkernels.measurement.store import StoreError
 
-__all__ = ["Outcome", "Plan", "StoreError", "measure", "select"]
+__all__ = ["Outcome", "Plan", "Progress", "StoreError", "measure", "select"]

@@ -11,10 +11,10 @@ from typing import Any
 import refkernels
 from refkernels.arithmetic.jit import check_subnormals
 from refkernels.frameworks import catalog
-from refkernels.frameworks.gateway import Session
+from refkernels.frameworks.gateway import Session, split_settings
 from refkernels.measurement.invariance import ThreadedSeats, measure_invariance
 from refkernels.measurement.plan import Plan, Unit
-from refkernels.measurement.seats import Seat, open_sessions, take_seats
+from refkernels.measurement.seats import Seat, abandon, open_sessions, take_seats
 from refkernels.measurement.store import Store, StoreError
 from refkernels.measurement.unit import Record, measure_unit
 
@@ -58,17 +58,19 @@ def measure(
     Stopped at any moment and called again with `resume=True`, it does not repeat the units that
     are done. `settings` are environment variables and framework flags, part of every record.
     `timeout` is how many seconds a framework may take for one answer. Raises StoreError where the
-    directory holds another run, and UnknownFramework for a name that the catalog lacks.
+    directory holds another run, and FrameworkError for what no framework has: a name that the
+    catalog lacks, a flag, a device.
     """
-    for name in frameworks:
-        catalog.get(name)
-    check_subnormals()
     chosen = dict(settings or {})
+    for name in frameworks:
+        split_settings(catalog.get(name).framework, chosen)
+    check_subnormals()
     question = _question(plan, frameworks, devices, chosen)
     store = Store(directory, question, resume)
     keys = (_ENVIRONMENTS, *(unit.key for unit in plan.units))
     if store.complete:
         return _outcome(store.records(), directory / "records.jsonl")
+    progress(Progress("starting the frameworks", 0, len(plan.units)))
     sessions = open_sessions(frameworks, chosen, timeout)
     try:
         seats, environments = take_seats(sessions, devices, chosen)
@@ -93,10 +95,20 @@ def _measure_units(
             for done, unit in enumerate(plan.units):
                 progress(Progress(unit.key, done, len(plan.units)))
                 if unit.key not in store.done:
-                    store.add(unit.key, _measure_one(unit, seats, pool, threaded))
+                    store.add(unit.key, _stoppable(unit, seats, pool, threaded))
     finally:
         threaded.close()
     progress(Progress("", len(plan.units), len(plan.units)))
+
+
+def _stoppable(
+    unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor, threaded: ThreadedSeats
+) -> list[Record]:
+    try:
+        return _measure_one(unit, seats, pool, threaded)
+    except BaseException:
+        abandon([*(seat.session for seat in seats), *threaded.sessions()])
+        raise
 
 
 def _measure_one(
@@ -117,11 +129,12 @@ def _keep_environments(store: Store, records: list[Record]) -> None:
         return
     old = {record["framework"]: record["version"] for record in before}
     new = {record["framework"]: record["version"] for record in records}
-    for name in old:
-        if old[name] != new.get(name):
+    for name in {**old, **new}:
+        if old.get(name) != new.get(name):
+            was, now = (found.get(name) or "absent" for found in (old, new))
             raise StoreError(
-                f"The run began with {name} {old[name]}, and now {new.get(name) or 'it is gone'}: "
-                "bring that version back, or measure anew into another --out."
+                f"When the run began, {name} was {was}, and now it is {now}: make that as it was, "
+                "or measure anew into another --out."
             )
 
 

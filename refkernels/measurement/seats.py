@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Reply, Session
 
 Record = dict[str, Any]
@@ -17,7 +18,8 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Seat:
-    """One framework on one device. `label` is how tables name it."""
+    """One framework on one device. `label` is how tables name it; `absent` says why there is no
+    such device, and is then the answer to everything."""
 
     session: Session
     framework: str
@@ -25,6 +27,7 @@ class Seat:
     device: str
     settings: dict[str, str]
     environment: str
+    absent: str | None = None
 
     @property
     def label(self) -> str:
@@ -38,6 +41,8 @@ class Seat:
         params: Mapping[str, Any],
     ) -> Reply:
         """Ask the framework; whatever happens there comes back as a status."""
+        if self.absent is not None:
+            return Reply("unsupported", self.absent)
         contiguous = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in inputs.items()}
         return self.session.run(op, direction, contiguous, dict(params), device=self.device)
 
@@ -45,15 +50,21 @@ class Seat:
 def open_sessions(
     frameworks: Sequence[str], settings: Mapping[str, str], timeout: float
 ) -> dict[str, Session]:
-    """A started session for each framework, all of them at once; none raises."""
-
-    def start(name: str) -> Session:
-        session = Session(name, settings=dict(settings), timeout=timeout)
-        session.start()
-        return session
-
+    """A started session for each framework, all of them at once; no fault of theirs raises."""
+    sessions = {name: Session(name, dict(settings), timeout) for name in frameworks}
     with ThreadPoolExecutor(max(1, len(frameworks))) as pool:
-        return dict(zip(frameworks, pool.map(start, frameworks), strict=True))
+        try:
+            list(pool.map(Session.start, sessions.values()))
+        except BaseException:
+            abandon(sessions.values())
+            raise
+    return sessions
+
+
+def abandon(sessions: Iterable[Session]) -> None:
+    """End the sessions at once: who stops a run does not wait for an op that hangs."""
+    for session in sessions:
+        session.abandon()
 
 
 def take_seats(
@@ -62,8 +73,10 @@ def take_seats(
     """The seats, and an environment record for each framework that started.
 
     `devices` chooses by name ("cpu") or kind ("cuda" for cuda:0, cuda:1); empty takes all that a
-    framework reports. A framework that did not start keeps one seat, which answers why.
+    framework reports. A framework that did not start, or has no such device, keeps one seat,
+    which answers why. Raises FrameworkError for a device that no framework has.
     """
+    _refuse_unknown_devices(sessions, devices)
     seats: list[Seat] = []
     records: list[Record] = []
     for name, session in sessions.items():
@@ -78,9 +91,34 @@ def take_seats(
             records.append(
                 {"schema": 1, "kind": "environment", "id": identity, **environment, **about}
             )
-        available = list(info.get("devices", [])) or ["cpu"]
-        chosen = [d for d in available if not devices or d in devices or d.split(":")[0] in devices]
         seats += [
-            Seat(session, name, version, device, dict(settings), identity) for device in chosen
+            Seat(session, name, version, device, dict(settings), identity, absent)
+            for device, absent in _places(name, info, devices)
         ]
     return seats, records
+
+
+def _places(
+    name: str, info: Mapping[str, Any], asked: Sequence[str]
+) -> Iterator[tuple[str, str | None]]:
+    """(device, None), or (device, why it is not there)."""
+    if not info:
+        yield (asked[0] if asked else "cpu"), None
+        return
+    available = list(info["devices"])
+    yield from ((d, None) for d in available if not asked or any(_is(d, a) for a in asked))
+    for wanted in asked:
+        if not any(_is(device, wanted) for device in available):
+            yield wanted, f"{name} reports no device {wanted}: it has {', '.join(available)}"
+
+
+def _is(device: str, asked: str) -> bool:
+    return asked in (device, device.split(":")[0])
+
+
+def _refuse_unknown_devices(sessions: Mapping[str, Session], asked: Sequence[str]) -> None:
+    there = {name: list(s.info["devices"]) for name, s in sessions.items() if s.info}
+    for wanted in asked:
+        if there and not any(_is(d, wanted) for devices in there.values() for d in devices):
+            listed = "; ".join(f"{name} has {', '.join(found)}" for name, found in there.items())
+            raise FrameworkError(f"no framework reports a device {wanted!r} here: {listed}")

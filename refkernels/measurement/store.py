@@ -5,10 +5,11 @@ While a run goes on, `journal.jsonl` gets one line a unit, whole or not at all; 
 so that a run is never continued with another question.
 """
 
+import contextlib
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ class Store:
             raise StoreError(
                 f"{directory} cannot be made a folder ({error.strerror}): choose another --out."
             ) from None
-        self._open(question, resume)
+        with self._writing("choose another --out"):
+            self._open(question, resume)
 
     @property
     def complete(self) -> bool:
@@ -46,7 +48,10 @@ class Store:
     def add(self, unit: str, records: Sequence[Record]) -> None:
         """Keep a finished unit: one line, on the disk before this returns."""
         line = to_json({"unit": unit, "records": list(records)}) + "\n"
-        with (self.directory / _JOURNAL).open("a", encoding="utf-8") as journal:
+        with (
+            self._writing("make room, then add --resume to go on"),
+            (self.directory / _JOURNAL).open("a", encoding="utf-8") as journal,
+        ):
             journal.write(line)
             journal.flush()
             os.fsync(journal.fileno())
@@ -56,14 +61,24 @@ class Store:
         """Write the records of all units, in that order, and drop the journal."""
         path = self.directory / RECORDS
         lines = [to_json(record) + "\n" for unit in units for record in self.done[unit]]
-        write_whole(path, "".join(lines))
-        (self.directory / _JOURNAL).unlink(missing_ok=True)
+        with self._writing("make room, then add --resume to go on"):
+            write_whole(path, "".join(lines))
+            (self.directory / _JOURNAL).unlink(missing_ok=True)
         return path
 
     def records(self) -> list[Record]:
         """The records of an ended run."""
         with (self.directory / RECORDS).open(encoding="utf-8") as file:
             return [json.loads(line) for line in file]
+
+    @contextlib.contextmanager
+    def _writing(self, cure: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreError(
+                f"{self.directory} cannot be written ({error.strerror}): {cure}."
+            ) from None
 
     def _open(self, question: dict[str, Any], resume: bool) -> None:
         manifest = self.directory / _MANIFEST
@@ -123,7 +138,8 @@ def write_whole(path: Path, text: str) -> None:
         aside.write_text(text, encoding="utf-8")
         aside.replace(path)
     finally:
-        aside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what went wrong before is the news
+            aside.unlink()
 
 
 def to_json(value: Any) -> str:
