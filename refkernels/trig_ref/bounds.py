@@ -4,7 +4,7 @@ The limit is a specification, not a theorem: LIMIT ulp of the exact value (Goldb
 through the subnormals), the one fixed tolerance of this project. Backward: a slope with that error,
 one rounded product, and half a subnormal where the product underflows:
     |dx error| <= LIMIT |dy| ulp(f'(x)) + u |dx| + 2^(emin - p).
-Frameworks form tan's slope as 1 + y^2 from their own y, which doubles y's relative error, so tan gets
+Frameworks form tan's slope as 1 + y^2 from their own y, which doubles its relative error: tan gets
 |dy| 2 |y| LIMIT ulp(y) besides: a forward inside the limit is never blamed for its backward. Where
 the slope itself overflows the format, so may the gradient: the bound is infinite there.
 """
