@@ -109,7 +109,7 @@ def test_every_case_is_decided_and_the_plain_kernel_keeps_to_bound_and_invariant
         for dtype in case.dtypes:
             inputs, params = case.build(dtype)
             assert inputs["x"].dtype == inputs["dy"].dtype == formats.get(dtype).dtype
-            assert 0 < inputs["x"].size <= 20_000
+            assert 0 < inputs["x"].size <= 100_004  # all steps of the longest schedule
             for direction in case.directions:
                 check(op, direction, inputs, params, dtype)
                 ran += 1
