@@ -90,7 +90,7 @@ def _judge(
     asked = formats.get(unit.dtype)
     if formats.of(got).p < asked.p:  # a statistic stored narrower than the inputs: exact to widen
         got = got.astype(asked.storage)
-    return judge(
+    body = judge(
         unit.op,
         unit.direction,
         output,
@@ -102,6 +102,10 @@ def _judge(
         inputs=inputs,
         params=params,
     )
+    if unit.op.limit is not None:
+        declared = {"limit": unit.op.limit, "limit_source": unit.op.limit_source}
+        body["bound"] = {**body["bound"], **declared}
+    return body
 
 
 def _accept(
@@ -176,6 +180,7 @@ def _agreements(
                     "dtype": unit.dtype,
                     "device": seat_a.device if same_device else "mixed",
                     "case": case.name,
+                    "regime": case.regime,
                     "a": seat_a.label,
                     "b": seat_b.label,
                     **agreement(a[output], b[output]),
