@@ -1,7 +1,7 @@
 """Does an answer depend on what it should not: the run, the position, the batch, the threads?
 
 `run_to_run` and `threads` compare whole answers over all of an op's cases. `position` moves the
-rows of one case (rotated by one, and reversed), `batch` asks for them one at a time; a row is what
+rows of one case (rotated by one, and reversed), `batch` asks for 64 of them alone; a row is what
 the op computes by itself: a row of `a`, a row of LayerNorm, an element of sin. All comparisons are
 of bits; any NaN equals any NaN.
 """
@@ -25,6 +25,7 @@ PROPERTIES = ("run_to_run", "position", "batch", "threads")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 REGIME = "invariance"
 REFUSALS = ("error", "unsupported")  # of one case (an eps, say); what ends the process is a fault
+_ALONE = 64  # rows that are asked for one at a time, spread over the case's rows
 _LARGEST_CASE = 1_000_000  # elements of input; what is larger is left out, to stay quick
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -181,7 +182,8 @@ def _batch(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparison:
     case, inputs, params = _rows_question(questions)
     whole = _rows_of(unit, _ask(unit, seat, inputs, params))
     found = Comparison()
-    for i in range(len(inputs[unit.op.row_inputs[0]])):
+    n = len(inputs[unit.op.row_inputs[0]])
+    for i in np.unique(np.linspace(0, n - 1, _ALONE).astype(np.intp)):
         single = _take(unit, inputs, np.array([i]))
         answer = _rows_of(unit, _ask(unit, seat, single, params))
         found.add(case.name, {name: whole[name][i : i + 1] for name in whole}, answer)
