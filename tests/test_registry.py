@@ -1,0 +1,140 @@
+"""Every op is complete: its record, its cases, and its place in each adapter."""
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.frameworks import catalog
+from refkernels.frameworks.catalog import Framework
+from refkernels.measurement.invariance import REGIME
+from refkernels.op import DIRECTIONS, DTYPES, Case, Op
+
+OPS = registry.ops()
+each = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+
+
+def table_of(framework: Framework) -> set[str]:
+    """The ops of an adapter, read from its source: the framework need not be installed."""
+    for node in ast.parse(framework.adapter.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["OPS"]:
+            assert isinstance(node.value, ast.Dict)
+            return {key.value for key in node.value.keys if isinstance(key, ast.Constant)}
+    raise AssertionError(f"{framework.adapter.name} has no table OPS")
+
+
+def lacking(op: str, frameworks: tuple[Framework, ...]) -> list[str]:
+    return [f.adapter.name for f in frameworks if op not in table_of(f)]
+
+
+@each
+def test_every_adapter_has_the_op(op: Op) -> None:
+    missing = lacking(op.name, catalog.BUILTIN)
+    assert not missing, f"{op.name} needs one line in OPS of {', '.join(missing)}"
+
+
+def test_an_adapter_that_lacks_an_op_is_named() -> None:
+    assert lacking("no_such_op", catalog.BUILTIN) == [f.adapter.name for f in catalog.BUILTIN]
+    assert len(catalog.BUILTIN) == 5
+
+
+def test_the_ops_of_the_design_are_there() -> None:
+    assert set(OPS) >= {"matmul", "linear", "layernorm", "sin", "cos", "tan"}
+    assert all(name == op.name for name, op in OPS.items())
+    assert set(registry.families()) >= {"matmul_ref", "layernorm_ref", "trig_ref"}
+
+
+def test_an_unknown_op_is_told_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"no op 'sine': choose one of .*sin, cos"):
+        registry.get("sine")
+
+
+@each
+def test_the_names_of_a_record_fit_together(op: Op) -> None:
+    assert op.inputs
+    assert op.cotangent == f"d{op.outputs[0]}"
+    assert op.gradients == tuple(f"d{name}" for name in op.inputs)
+    assert set(op.optional) < set(op.inputs)
+    assert op.row_inputs
+    assert set(op.row_inputs) <= set(op.inputs)
+    assert set(op.row_gradients) == {f"d{name}" for name in op.row_inputs}
+    assert not set(op.params) & {*op.inputs, op.cotangent, "format", "certify"}
+    assert (op.limit is None) == (not op.elementwise)
+    assert bool(op.limit_source) == op.elementwise
+    for invariant in op.invariants:
+        assert invariant.output in op.names(invariant.direction)
+        assert invariant.name
+        assert invariant.statement
+    names = [(i.name, i.direction, i.output) for i in op.invariants]
+    assert len(names) == len(set(names))
+
+
+@each
+def test_case_names_are_unique_and_tell_op_regime_parameters_and_seed(op: Op) -> None:
+    cases = op.cases()
+    names = [case.name for case in cases]
+    assert len(names) == len(set(names)) > 10
+    for case in cases:
+        assert case.op == op.name
+        assert case.name.startswith(f"{op.name}/{case.regime}[")
+        assert case.name.endswith(f"seed={case.seed}]")
+        assert all(f"{key}=" in case.name for key in case.parameters)
+        assert set(case.dtypes) <= set(DTYPES)
+        assert {"float32", "float64"} & set(case.dtypes)
+        assert set(case.directions) <= set(DIRECTIONS)
+        assert case.directions
+
+
+def built(op: Op) -> Iterator[tuple[Case, str, dict[str, npt.NDArray[Any]], dict[str, Any]]]:
+    for case in op.cases():
+        for dtype in case.dtypes:
+            yield case, dtype, *case.build(dtype)
+
+
+@each
+def test_every_case_builds_the_declared_inputs_in_all_its_dtypes(op: Op) -> None:
+    required = {*op.inputs} - {*op.optional}
+    count = 0
+    for case, dtype, inputs, params in built(op):
+        assert required <= set(inputs) <= {*op.inputs, op.cotangent}, case.name
+        if "backward" in case.directions:
+            assert op.cotangent in inputs, case.name
+        assert {a.dtype for a in inputs.values()} == {formats.get(dtype).dtype}, case.name
+        assert set(params) <= set(op.params), case.name
+        count += 1
+    assert count > 50
+
+
+@each
+def test_a_case_is_the_same_whenever_it_is_built(op: Op) -> None:
+    for case in op.cases():
+        (one, params), (other, again) = case.build(case.dtypes[-1]), case.build(case.dtypes[-1])
+        assert params == again
+        assert list(one) == list(other)
+        for name in one:
+            assert one[name].tobytes() == other[name].tobytes(), f"{case.name}: {name}"
+
+
+@each
+def test_the_invariance_case_has_rows_that_stand_alone(op: Op) -> None:
+    """A row moved or asked alone has the same exact answer: what invariance compares is the
+    framework's own doing."""
+    (case,) = [case for case in op.cases() if case.regime == REGIME]
+    assert set(case.dtypes) == set(DTYPES)
+    inputs, params = case.build("float32")
+    rows = len(inputs[op.row_inputs[0]])
+    assert rows % 2 == 1  # leaves a remainder in every vector width
+    moving = {*op.row_inputs, op.cotangent}
+    for direction in DIRECTIONS:
+        given = {name: inputs[name] for name in op.takes(direction) if name in inputs}
+        last = {name: a[-1:] if name in moving else a for name, a in given.items()}
+        whole, alone = (op.evaluate(direction, q, params) for q in (given, last))
+        for name in op.outputs if direction == "forward" else op.row_gradients:
+            one, _ = whole[name].round(formats.BINARY32)
+            other, _ = alone[name].round(formats.BINARY32)
+            assert np.array_equal(one[-1:], other), name
