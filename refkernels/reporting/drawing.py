@@ -25,6 +25,7 @@ INK, MUTED, GRID, PAPER, LIMIT = "#1b1d22", "#5d626c", "#e3e5e9", "#fffffe", "#b
 SERIES = (
     "#0072b2", "#d55e00", "#008a64", "#b4508a", "#8f6f00", "#4b5563", "#6a4fb3", "#7a4a2b",
 )  # fmt: skip
+_LEAST, _MOST = -307, 308  # the powers of ten that float64 holds as normal numbers
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 VARIABLES = {
     INK: "--ink", MUTED: "--muted", GRID: "--grid", PAPER: "--paper", LIMIT: "--limit",
@@ -115,11 +116,8 @@ def finish(figure: Figure, name: str, title: str, caption: str) -> Drawn:
     return Drawn(name, title, caption, svg.getvalue(), png.getvalue())
 
 
-def power_label(value: float) -> str:
-    """0.01, 1, 100, and 10⁵ beyond."""
-    if value <= 0 or not math.isfinite(value):
-        return "0" if value == 0 else ""
-    exponent = round(math.log10(value))
+def power_label(exponent: int) -> str:
+    """The power of ten as a tick says it: 0.01, 1, 100, and 10⁵ beyond."""
     if -3 <= exponent <= 3:
         return f"{10.0**exponent:g}"
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
@@ -128,7 +126,10 @@ def power_label(value: float) -> str:
 def log_axis(
     axes: Axes, which: str, values: Sequence[float], zero: float | None, most: int = 7
 ) -> None:
-    """A logarithmic axis over `values`, ticks at powers of ten; `zero` is where 0 is drawn."""
+    """A logarithmic axis over `values`, ticks at powers of ten; `zero` is where 0 is drawn.
+
+    All arithmetic is on exponents: a range may reach to both ends of float64.
+    """
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low = math.floor(math.log10(min(values)) + 1e-9)
@@ -136,18 +137,18 @@ def log_axis(
     high = max(high, low + 1)
     step = max(1, math.ceil((high - low) / most))
     first = low + (-low) % step  # so that 1 is a tick wherever it is in range
-    exponents = list(range(first, high + 1, step))
+    exponents = [e for e in range(first, high + 1, step) if _LEAST <= e <= _MOST]
+    labels = [power_label(e) for e in exponents]
     ticks = [10.0**e for e in exponents]
-    labels = [power_label(tick) for tick in ticks]
-    start = 10.0**low
+    start = float(low)
     if zero is not None:
         keep = [i for i, tick in enumerate(ticks) if tick > 2.5 * zero]
         ticks, labels = [zero, *[ticks[i] for i in keep]], ["0", *[labels[i] for i in keep]]
-        start = min(start, zero / 1.6)
+        start = min(start, math.log10(zero) - 0.2)
     axis.set_ticks(ticks, labels)
     axis.minorticks_off()
-    span = (10.0**high / start) ** 0.03
-    limits = (start / span, 10.0**high * span)
+    margin = 0.03 * (high - start)
+    limits = [10.0 ** min(max(e, _LEAST), _MOST) for e in (start - margin, high + margin)]
     (axes.set_xlim if which == "x" else axes.set_ylim)(*limits)
 
 
