@@ -184,7 +184,7 @@ def _measure(
         return measurement.measure(
             plan,
             out,
-            frameworks=tuple(dict.fromkeys(framework or FRAMEWORKS)),
+            frameworks=framework or FRAMEWORKS,
             devices=tuple(device or ()),
             settings=settings,
             resume=resume,

@@ -66,6 +66,8 @@ def test_the_list_has_every_case_with_its_dtypes() -> None:
         (["--op", "sine"], r"no op 'sine': choose one of .*cos"),
         (["--dtype", "float8"], r"no dtype 'float8': choose from float16, bfloat16"),
         (["--case", "sin/nothing[n=1]"], r"No case is called 'sin/nothing\[n=1\]'.*--list"),
+        (["--op", "sin", "--case", "cos/specials*"], r"No case of sin is called 'cos/specials\*'"),
+        (["--case", "sin/range[low=3e+38*", "--dtype", "float16"], r"None .* inputs in float16: "),
         (["--case", ""], r"No case is called ''"),
         (["--framework", "torhc"], r"no framework is named 'torhc'; the catalog has numpy, torch"),
         (["--framework", "torch==x.y"], r"'torch==x.y' names no version"),
@@ -115,6 +117,21 @@ def test_a_run_writes_records_and_report_and_ends_with_0(tmp_path: Path) -> None
     (out / "report.html").unlink()
     assert refkernels_says("report", out).exit_code == 0
     assert (out / "report.html").exists()
+
+
+def test_what_is_asked_twice_is_measured_once(tmp_path: Path) -> None:
+    twice = ["--framework", "fake_correct", "--framework", " fake_correct", "--op", "tan", *SMALL]
+    ran = refkernels_says("measure", *SMALL, *twice, "--op", "tan", "--out", tmp_path)
+    assert ran.exit_code == 0
+    lines = (tmp_path / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    measured = [r for r in records if r["kind"] == "measurement"]
+    assert [(r["direction"], r["device"]) for r in measured] == [
+        ("forward", "cpu"),
+        ("forward", "fake:0"),
+        ("backward", "cpu"),
+        ("backward", "fake:0"),
+    ]
 
 
 def test_numbers_however_wrong_are_data_and_end_with_0(tmp_path: Path) -> None:

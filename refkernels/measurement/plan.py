@@ -44,13 +44,14 @@ def select(
     """The plan for some ops, dtypes and case-name patterns (`*` matches anything; "matmul" alone
     stands for all its cases); empty means all. Patterns on cases leave the invariance out.
 
-    Raises ValueError for an unknown op or dtype, and for a pattern that matches no case.
+    Raises ValueError for an unknown op or dtype, for a pattern that matches no case, and where
+    nothing is left to measure.
     """
-    chosen = [registry.get(name) for name in ops] or list(registry.ops().values())
+    chosen = [registry.get(name) for name in dict.fromkeys(ops)] or list(registry.ops().values())
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise ValueError(f"There is no dtype {dtype!r}: choose from {', '.join(DTYPES)}.")
-    wanted = tuple(dtypes) or DTYPES
+    wanted = tuple(dict.fromkeys(dtypes)) or DTYPES
     units: list[Unit] = []
     used: set[str] = set()
     for op in chosen:
@@ -74,9 +75,15 @@ def select(
                 for direction in DIRECTIONS
             ]
     if lost := [pattern for pattern in cases if pattern not in used]:
+        of_these = f" of {', '.join(op.name for op in chosen)}" if ops else ""
         raise ValueError(
-            f"No case is called {lost[0]!r}: `refkernels measure --list` shows their names, and "
-            "* stands for any part of one."
+            f"No case{of_these} is called {lost[0]!r}: `refkernels measure --list` shows their "
+            "names, and * stands for any part of one."
+        )
+    if not units:
+        raise ValueError(
+            f"None of these cases has inputs in {', '.join(wanted)}: `refkernels measure --list` "
+            "shows the dtypes of each."
         )
     return Plan(tuple(op.name for op in chosen), wanted, tuple(units))
 

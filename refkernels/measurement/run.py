@@ -62,8 +62,10 @@ def measure(
     catalog lacks, a flag, a device.
     """
     chosen = dict(settings or {})
-    for name in frameworks:
-        split_settings(catalog.get(name).framework, chosen)
+    specs = [catalog.get(name) for name in frameworks]
+    for spec in specs:
+        split_settings(spec.framework, chosen)
+    frameworks = tuple(dict.fromkeys(str(spec) for spec in specs))
     check_subnormals()
     question = _question(plan, frameworks, devices, chosen)
     store = Store(directory, question, resume)
