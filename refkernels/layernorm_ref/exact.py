@@ -102,26 +102,6 @@ def enclose(balls: Sequence[Ball]) -> Enclosure:
     return from_integer_balls(mids, radii, exponents, (len(balls),))
 
 
-def enclose_sharply(balls: Sequence[Ball]) -> Enclosure:
-    """As `enclose`, with lo taken from the exact remainder however far below hi it lies: what
-    tells a value 2^-1000 beside a midpoint from the midpoint."""
-    result = enclose(balls)
-    for at, (mid, radius, exponent) in enumerate(balls):
-        excess = max(mid.bit_length() - 53, 0)
-        head = round(Fraction(mid, 1 << excess))
-        first = enclose([(head, 0, exponent + excess)])[0]
-        rest = enclose([(mid - (head << excess), radius, exponent)])[0]
-        scale, wide = int(rest.scale), math.nextafter(rest.radius + abs(rest.lo), math.inf)
-        lo = math.ldexp(rest.hi, scale)
-        near = abs(lo) <= abs(first.hi) * 2.0**-53 and first.hi + lo == first.hi
-        if first.scale == 0 and near and math.ldexp(lo, -scale) == rest.hi:
-            spread = math.nextafter(math.ldexp(wide, scale), math.inf)
-            sharp = Enclosure(first.hi.reshape(1), lo, spread if wide else 0.0)
-            if spread < result.radius[at]:
-                result = result.replace(np.array([at]), sharp)
-    return result
-
-
 def _refined(balls: Callable[[int], list[Ball]], question: Question) -> Enclosure:
     """More and more bits until the question is answered in every element."""
     result = enclose(balls(_PRECISIONS[0]))
@@ -130,7 +110,7 @@ def _refined(balls: Callable[[int], list[Ball]], question: Question) -> Enclosur
         if not pending.size:
             break
         sharper = balls(bits)
-        result = result.replace(pending, enclose_sharply([sharper[at] for at in pending]))
+        result = result.replace(pending, enclose([sharper[at] for at in pending]))
     return result
 
 
@@ -255,7 +235,7 @@ def weight_gradient(
         if not pending.size:
             break
         sharper = balls(bits)
-        result = result.replace(pending, enclose_sharply([sharper[at] for at in pending]))
+        result = result.replace(pending, enclose([sharper[at] for at in pending]))
     return result
 
 

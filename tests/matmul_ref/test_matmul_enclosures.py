@@ -241,3 +241,26 @@ def test_linear_adds_the_bias_exactly():
     truth = [[v + Fraction(float(b)) for v, b in zip(r, bias, strict=True)] for r in truth]
     assert_encloses(matmul_ref.linear(x, weight, bias), truth)
     assert_encloses(matmul_ref.linear(x, weight), exact_product(x, weight.T))
+
+
+@pytest.mark.parametrize("power", [-320, -700, -1060, -1500])
+@pytest.mark.parametrize("format", ["float16", "bfloat16", "float32"])
+def test_a_product_beside_a_narrower_midpoint_is_certified_however_near(format, power):
+    """Two terms cancel and spoil the fast tier; only the exact one sees 2^power."""
+    step = 2.0 ** (1 - formats.get(format).p)
+    half = power // 2
+    a = np.array([[1.0 + step / 2, 1.0 / 3.0, -1.0 / 3.0, sign * 2.0**half] for sign in (1, -1)])
+    b = np.array([[1.0], [1.0 / 7.0], [1.0 / 7.0], [2.0 ** (power - half)]])
+    value, certified = matmul_ref.forward(a, b, certify=("rounding", format)).round(format)
+    assert certified.all()
+    assert value.ravel().tolist() == [1.0 + step, 1.0]
+
+
+def test_a_product_beside_a_float64_midpoint_is_right_and_not_certified():
+    """What hi, lo and radius cannot hold: 1 + 2^-53 ± 2^-200."""
+    a = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0]])
+    b = np.array([[1.0], [2.0**-53], [2.0**-200]])
+    question = ("rounding", "float64")
+    value, certified = matmul_ref.forward(a, b, certify=question).round("float64")
+    assert value.ravel().tolist() == [1.0 + 2.0**-52, 1.0]
+    assert not certified.any()
