@@ -93,7 +93,13 @@ class Enclosure:
 
     def round(self, format: Format | str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """The values rounded to the format (nearest even), and where that rounding is certified:
-        where both ends of the interval round to the same bits. Exact elements always are."""
+        where both ends of the interval round to the same bits. Exact elements always are.
+
+        An inherent limit: a value within about 2^-106 of itself of a midpoint of two float64, and
+        not exactly that midpoint, cannot be certified in float64, however sharp the oracle. hi and
+        lo then sum to the midpoint, so that what decides can only be in the radius, and the
+        interval reaches to both sides. hi is right nevertheless where it comes from exact
+        arithmetic. Narrower formats have no such limit: there lo says which side it is."""
         target = formats.get(format)
         values, certified = _round(*self._flat(), target.p, target.emin, target.emax)
         with np.errstate(over="ignore"):

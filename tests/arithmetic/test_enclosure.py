@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refkernels.arithmetic import formats
@@ -85,20 +85,39 @@ def test_what_is_clear_is_certified(case: tuple[Enclosure, formats.Format, Fract
         assert one.round(format)[1][0]
 
 
+def smallest_ulp(nearest_zero: Fraction, format: formats.Format) -> Fraction:
+    """Of an interval whose end towards zero this is; not positive where it reaches zero."""
+    floor = format.emin if nearest_zero <= 0 else max(floor_log2(nearest_zero), format.emin)
+    return Fraction(2) ** (floor - format.p + 1)
+
+
 @given(enclosures())
+@example(
+    (
+        Enclosure(np.array([2048.0]), 0.0, np.array([2048.0 - 2.0**-2])),
+        formats.BINARY16,
+        Fraction(2048),
+    )
+)
 def test_uncertainty_is_the_radius_in_the_smallest_ulp(
     case: tuple[Enclosure, formats.Format, Fraction],
 ) -> None:
-    one, format, point = case
-    if point == 0:
-        return
-    unit = Fraction(2) ** (max(floor_log2(point), format.emin) - format.p + 1)
-    radius = Fraction(float(one.radius[0])) * Fraction(2) ** int(one.scale[0])
+    """The end towards zero is rounded outwards: by at most 2^-104 of hi and 2^-51 of the radius."""
+    one, format, _ = case
+    power = Fraction(2) ** int(one.scale[0])
+    radius = Fraction(float(one.radius[0])) * power
+    hi, lo = Fraction(float(one.hi[0])) * power, Fraction(float(one.lo[0])) * power
+    inner = abs(hi + lo) - radius
+    room = abs(hi) / 2**104 + radius / 2**51
     found = float(one.uncertainty(format)[0])
-    least = radius / unit * (1 - Fraction(1, 2**50)) - Fraction(1, 2**1000)
-    assert math.isinf(found) or Fraction(found) >= least
-    if abs(point) - 2 * radius > 0 and math.isfinite(found):
-        assert Fraction(found) <= 4 * radius / unit + Fraction(1, 2**1000)
+    least = radius / smallest_ulp(inner, format)
+    most = radius / smallest_ulp(inner - room, format)
+    underflow = Fraction(1, 2**1074)
+    assert math.isinf(found) or Fraction(found) >= least - underflow
+    if math.isinf(found):
+        assert most >= Fraction(2) ** 1024
+    else:
+        assert Fraction(found) <= most + underflow
 
 
 def test_an_interval_with_zero_at_its_end_has_no_certified_sign() -> None:
@@ -160,3 +179,34 @@ def test_copies_do_not_alias() -> None:
 def test_a_scaled_one_becomes_an_array_by_rounding() -> None:
     one = from_fractions([Fraction(2) ** 2000, Fraction(3) * Fraction(2) ** -1075], (2,))
     assert np.asarray(one).tolist() == [math.inf, 2 * 5e-324]
+
+
+@pytest.mark.parametrize("power", [-120, -400, -1000])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_beside_a_float64_midpoint_nothing_is_certified_and_hi_is_right(
+    power: int, sign: int
+) -> None:
+    """1 + 2^-53 ± 2^power: lo is half an ulp of hi, and the rest fits nowhere but the radius."""
+    above = Fraction(1) + Fraction(1, 2**53) + Fraction(2) ** power
+    below = Fraction(1) + Fraction(1, 2**53) - Fraction(2) ** power
+    one = from_fractions([sign * above, sign * below], (2,))
+    value, certified = one.round("float64")
+    assert value.tolist() == [sign * (1 + 2.0**-52), sign * 1.0]
+    assert not certified.any()
+    assert one.round("float32")[1].all()
+    assert one.contains(0, sign * above)
+    assert one.contains(1, sign * below)
+
+
+@pytest.mark.parametrize("format", ["float16", "bfloat16", "tf32", "float32"])
+@pytest.mark.parametrize("power", [-60, -310, -700, -1100, -1900])
+def test_beside_a_narrower_midpoint_lo_decides(format: str, power: int) -> None:
+    target = formats.get(format)
+    middle = Fraction(1) + Fraction(1, 2**target.p)
+    points = [middle + Fraction(2) ** power, middle - Fraction(2) ** power, middle]
+    one = from_fractions(points, (3,))
+    value, certified = one.round(target)
+    assert value.tolist() == [1 + 2.0 ** (1 - target.p), 1.0, 1.0]
+    assert certified.all()
+    for index, point in enumerate(points):
+        assert one.contains(index, point)
