@@ -13,7 +13,8 @@ def as_float_array(value: Any, name: str) -> npt.NDArray[Any]:
     """`value` as a NumPy array of float16, bfloat16, float32 or float64, on the host.
 
     Python numbers and lists of them become float64. Never a copy where a view will do.
-    Raises TypeError, naming `name`, for integer, complex, boolean and object dtypes.
+    Raises TypeError, naming `name`, for integer, complex, boolean and object dtypes and
+    for masked arrays.
     """
     array = _to_numpy(value, name)
     if array.dtype not in formats._BY_DTYPE:
@@ -26,10 +27,16 @@ def as_float_array(value: Any, name: str) -> npt.NDArray[Any]:
 
 def to_float64(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """The same values as float64: exact for every supported dtype."""
-    return np.asarray(array, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is data here
+        return np.asarray(array, dtype=np.float64)
 
 
 def _to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array, and an oracle has no rule for what a mask hides: pass "
+            f"{name}.filled(...) or {name}.compressed()."
+        )
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

@@ -1,5 +1,6 @@
 """What a caller may hand in, and what is refused in a sentence."""
 
+import warnings
 from typing import Any
 
 import ml_dtypes
@@ -76,9 +77,29 @@ def test_foreign_byte_order_is_turned() -> None:
         {"x": 1.0},
         np.longdouble(1),
         np.array([1.0], dtype=ml_dtypes.float8_e4m3fn),
+        np.ma.masked_array([1.0, 2.0], mask=[True, False]),
     ],
     ids=repr,
 )
 def test_what_is_no_float_array_is_a_type_error_with_the_name(value: Any) -> None:
     with pytest.raises(TypeError, match="weight"):
         as_float_array(value, "weight")
+
+
+@pytest.mark.parametrize(
+    ("bits", "dtype"),
+    [(0x7D01, np.float16), (0x7FA1, ml_dtypes.bfloat16), (0x7FA00001, np.float32)],
+)
+def test_signalling_nans_are_widened_in_silence(bits: int, dtype: Any) -> None:
+    kind = np.dtype(dtype)
+    array = np.array([bits], f"u{kind.itemsize}").view(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(to_float64(array)).all()
+
+
+def test_a_matrix_is_taken_as_the_plain_array_it_holds() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        matrix = np.matrix([[1.0, 2.0]])
+    assert type(as_float_array(matrix, "x")) is np.ndarray
