@@ -38,7 +38,8 @@ are >= 0, so vhat >= 0. Underflow: eta / 2 a product; merges scale it by n_a n_b
 to at most (n / 2) log2 n.
 
 **rstd**: rhat in [r-, r+] (1 ± 6u), r± = (V ∓ dv)^(-1/2) with v - dv not below 0 (2 ulp are up to
-4u; eps and v + eps are rounded besides): dr = max(r+ - r, r - r-) + 6 u r+, and R = r + dr >= rhat.
+4u; eps and v + eps are rounded besides; an eps that the working precision holds as a subnormal, or
+as 0, is off by more than u eps: that loss is taken off V and added to dv): dr = max(r+ - r, r - r-) + 6 u r+, and R = r + dr >= rhat.
 
 **xhat**: xi = (E + 5 u X) R + |d| dr + 4 u |xhat|. Centred: (|mhat - m| + u |x - mhat|) rhat
 + |d| |rhat - r| + 2u |..|. Folded: the products x r g and m r g, b - m r g and the last addition
@@ -78,6 +79,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.layernorm_ref.arguments import Problem, prepare
 from refkernels.layernorm_ref.oracle import Backward, Forward, NormalizedShape, backward, forward
@@ -120,6 +122,17 @@ class RowErrors:
         return self.r + self.r_error
 
 
+def mean_tail(mean: Enclosure) -> Array:
+    """What the means in float64 leave out, as a column: in x's own unit, the scale undone."""
+    return np.ldexp(mean.lo, mean.scale)[:, None]
+
+
+def _lost_eps(eps: float, work: Format) -> float:
+    """What a subnormal eps loses when rounded to the working precision: up to all of it."""
+    error = abs(float(formats.round_to(eps, work)) - eps)
+    return error if error > work.u * eps else 0.0
+
+
 def row_errors(problem: Problem, format: Format, *, stored: bool) -> RowErrors:
     """E, dr and xi of the module's text; `stored`: with mean and rstd rounded to the format."""
     work = working_format(format)
@@ -129,15 +142,16 @@ def row_errors(problem: Problem, format: Format, *, stored: bool) -> RowErrors:
     exact = forward(x, eps=problem.eps)
     mean = np.asarray(exact.mean)[:, None]
     r = np.asarray(exact.rstd)[:, None]
-    d = (x - mean) - exact.mean.lo[:, None]
+    d = (x - mean) - mean_tail(exact.mean)
     v = np.mean(d * d, axis=1, keepdims=True) + eta
     sigma = np.sqrt(v)
     largest = np.max(np.abs(x), axis=1, keepdims=True)
     mean_error = growth * largest + (n + 8.0) * eta
     dv = 3.0 * mean_error * sigma + 2.0 * mean_error**2 + 2.0 * growth * v
-    dv = (dv + 4.0 * u * problem.eps + (9.0 + math.log2(n)) * eta) * _INFLATION
+    lost = _lost_eps(problem.eps, work)
+    dv = (dv + 4.0 * u * problem.eps + lost + (9.0 + math.log2(n)) * eta) * _INFLATION
     total = v + problem.eps
-    up = np.expm1(-0.5 * np.log1p(-np.minimum(dv, v) / total))
+    up = np.expm1(-0.5 * np.log1p(-np.minimum((np.minimum(dv, v) + lost) / total, 1.0)))
     down = -np.expm1(-0.5 * np.log1p(dv / total))
     r_error = r * (np.maximum(up, down) + 6.0 * u * (1.0 + up))
     if stored and format.p < work.p:

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.layernorm_ref.arguments import Problem, prepare
-from refkernels.layernorm_ref.bounds import working_format
+from refkernels.layernorm_ref.bounds import mean_tail, working_format
 from refkernels.layernorm_ref.oracle import Backward, Forward, NormalizedShape, backward, forward
 from refkernels.op import Arrays, Invariant
 
@@ -45,7 +45,7 @@ def _sensitivity(problem: Problem) -> tuple[Array, Array, Array, Array]:
     exact = forward(problem.x, eps=problem.eps)
     size = np.abs(problem.x)
     r = np.asarray(exact.rstd)[:, None]
-    d = (problem.x - np.asarray(exact.mean)[:, None]) - exact.mean.lo[:, None]
+    d = (problem.x - np.asarray(exact.mean)[:, None]) - mean_tail(exact.mean)
     xhat = d * r
     rho = r * _mean(np.abs(xhat) * size)
     return xhat, r, rho, r * (size + _mean(size)) + np.abs(xhat) * rho
@@ -71,14 +71,14 @@ def forward_condition(
         g, b = np.abs(problem.weight), np.abs(problem.bias)
         exact = forward(problem.x, problem.weight, problem.bias, eps=problem.eps)
         mean = np.asarray(exact.mean)[:, None]
-        d = (problem.x - mean) - exact.mean.lo[:, None]
-        v = _mean(d * d)
+        spread = np.sqrt(_mean(xhat * xhat))  # sigma r: neither overflows nor underflows, as v may
         y = _ratio(g * (p + np.abs(xhat)) + b, np.asarray(exact.y))
-        rstd = np.sqrt(v) * np.sqrt(v + mean**2) * r * r
+        rstd = spread * np.hypot(spread, mean * r)
+        constant = np.all(problem.x == problem.x[:, :1], axis=1, keepdims=True)
         return Forward(
             y.reshape(problem.shape),
             _ratio(_mean(np.abs(problem.x)), mean).reshape(problem.leading),
-            np.where(v == 0.0, 0.0, rstd).reshape(problem.leading),
+            np.where(constant, 0.0, rstd).reshape(problem.leading),
         )
 
 

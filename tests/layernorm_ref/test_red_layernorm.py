@@ -1,0 +1,63 @@
+"""Statistics far outside the ordinary: what bounds and conditions say there is still true."""
+
+import numpy as np
+import pytest
+
+from refkernels import layernorm_ref
+from refkernels.layernorm_ref import OPS
+
+ROW = np.array([[1.0, 2.0, 5.0], [7.0, -2.0, 0.5]])
+
+
+@pytest.mark.parametrize("power", [-990, -920, -600, 600, 900])
+def test_conditions_do_not_depend_on_a_power_of_two_where_eps_is_zero(power):
+    """mean and rstd carry a scale there: their low parts are in another unit than x."""
+    dy = np.array([[1.0, -2.0, 0.3], [0.5, 3.0, 1.0]])
+    checked = 0
+    for direction, inputs in (("forward", {"x": ROW}), ("backward", {"dy": dy, "x": ROW})):
+        moved = {**inputs, "x": np.ldexp(ROW, power)}
+        plain = OPS[0].condition(direction, inputs, {"eps": 0.0})
+        found = OPS[0].condition(direction, moved, {"eps": 0.0})
+        for name, expected in plain.items():
+            # float64 quotients of certified values: a few dozen roundings
+            np.testing.assert_allclose(found[name], expected, rtol=2.0**-45, err_msg=name)
+            checked += 1
+    assert checked == 6
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1e-280, 1e-300])
+def test_the_bound_of_tiny_rows_is_a_tiny_one(scale):
+    bound = layernorm_ref.forward_bound(ROW * scale, format="float64", eps=1e-5)
+    assert (bound.y < 2.0**-40 * 1e3 * scale).all()  # rstd is 316 at most
+    assert (bound.mean < 2.0**-40 * scale).all()
+
+
+@pytest.mark.parametrize("eps", [1e-46, 1e-45, 3e-45, 1e-42])
+def test_the_bound_allows_an_eps_that_the_working_precision_loses(eps):
+    """1e-46 is 0 in float32 and 1e-45 is 1.4e-45: rstd is infinite, or 16 % off."""
+    x = np.ones((1, 3), np.float32)
+    got = layernorm_ref.forward_plain(x, eps=eps, format="float32")
+    exact = layernorm_ref.forward(x, eps=eps)
+    bound = layernorm_ref.forward_bound(x, eps=eps, format="float32")
+    error = np.abs(got.rstd.astype(np.float64) - np.asarray(exact.rstd))
+    assert (error <= bound.rstd).all()
+    assert np.isfinite(bound.rstd).all() == (eps > 1e-45 / 2 + 2e-46)
+    assert not np.isnan(got.y[np.isfinite(bound.y)]).any()
+
+
+@pytest.mark.parametrize("power", [-320, -400, -900])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_mean_and_a_bias_gradient_beside_a_midpoint_are_decided(power, sign):
+    """Sums are exact, so that no distance from a midpoint of float32 is too small to tell."""
+    tiny = sign * 2.0**power
+    row = np.array([[2.0 + 2.0**-23, 2.0 * tiny]])
+    column = np.array([[1.0 + 2.0**-24, 1.0 / 3.0, 2.0**-60, tiny, -(2.0**-60), -1.0 / 3.0]]).T
+    x = np.hstack([column, np.ones((6, 1))])
+    question = ("rounding", "float32")
+    expected = np.float32(1.0) if sign < 0.0 else np.nextafter(np.float32(1.0), np.float32(2.0))
+    mean, certified = layernorm_ref.forward(row, certify=question).mean.round("float32")
+    assert certified.all()
+    assert mean[0] == expected
+    dbias, certified = layernorm_ref.backward(x, x, certify=question).dbias.round("float32")
+    assert certified.all()
+    assert dbias[0] == expected
