@@ -39,7 +39,8 @@ to at most (n / 2) log2 n.
 
 **rstd**: rhat in [r-, r+] (1 ± 6u), r± = (V ∓ dv)^(-1/2) with v - dv not below 0 (2 ulp are up to
 4u; eps and v + eps are rounded besides; an eps that the working precision holds as a subnormal, or
-as 0, is off by more than u eps: that loss is taken off V and added to dv): dr = max(r+ - r, r - r-) + 6 u r+, and R = r + dr >= rhat.
+as 0, is off by more than u eps: that loss is taken off V and added to dv):
+dr = max(r+ - r, r - r-) + 6 u r+, and R = r + dr >= rhat.
 
 **xhat**: xi = (E + 5 u X) R + |d| dr + 4 u |xhat|. Centred: (|mhat - m| + u |x - mhat|) rhat
 + |d| |rhat - r| + 2u |..|. Folded: the products x r g and m r g, b - m r g and the last addition
