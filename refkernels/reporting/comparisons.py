@@ -120,16 +120,21 @@ def pairs_of(cases: list[SeedCase]) -> list[tuple[str, str]]:
 
 
 def seed_cases(study: Study, op: str = "linear") -> list[SeedCase]:
-    """The cases of `op` whose regime or name says that they come from a published thread."""
+    """The cases of `op` whose regime says that they come from a published thread."""
     groups: dict[tuple[str, str, str], dict[tuple[str, str], Pair]] = defaultdict(dict)
     for record in study.agreements:
         case = str(record.get("case") or "")
-        if record["op"] == op and record["direction"] == "forward" and "seed" in case.lower():
+        if record["op"] == op and record["direction"] == "forward" and _is_seed(case):
             a, b = sorted((record["a"], record["b"]))
             pairs = groups[case, record["output"], record["dtype"]]
             pairs.setdefault((a, b), Pair()).add(record)
     found = [SeedCase(*place, pairs) for place, pairs in groups.items()]
     return sorted(found, key=lambda one: (rank_of_dtype(one.dtype), one.case, one.output))
+
+
+def _is_seed(case: str) -> bool:
+    """Whether the regime, between the slash and the bracket, is that of a published thread."""
+    return "seed" in case.partition("/")[2].partition("[")[0]
 
 
 @dataclass

@@ -48,6 +48,7 @@ STYLE: Any = {
     "figure.facecolor": PAPER,
     "savefig.facecolor": PAPER,
     "text.color": INK,
+    "ytick.left": False,  # the grid says where the ticks are
     "xtick.color": MUTED,
     "ytick.color": MUTED,
     "xtick.labelcolor": MUTED,

@@ -154,7 +154,7 @@ def _finding(key: tuple[str, ...], some: list[Measurement], measured: int) -> Fi
         outputs=tuple(sorted({one.output for one in some})),
         cases=len({one.case for one in some}),
         cases_measured=measured,
-        ulp=largest(one.number("ulp", "max") for one in some),
+        ulp=largest(one.ulp_max for one in some),
         bound=largest(one.number("bound", "max_ratio") for one in some),
         plain=largest(one.number("plain", "ratio") for one in some),
         special=sum(one.tally("special_value_mismatches") for one in some),

@@ -9,6 +9,7 @@ from refkernels.reporting.comparisons import invariances
 from refkernels.reporting.findings import Finding, findings
 from refkernels.reporting.numerals import clipped, count, figure, joined, large, ratio, share
 from refkernels.reporting.study import Measurement, Study
+from refkernels.reporting.symptoms import Symptom, symptoms
 from refkernels.reporting.vocabulary import (
     UNUSUAL,
     Verdict,
@@ -19,7 +20,7 @@ from refkernels.reporting.vocabulary import (
 )
 
 _ROUNDING = verdict("rounding").rank
-MOST_POINTS = 6
+MOST_POINTS = 8
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,12 @@ class Headline:
 
     sentences: list[str]
     points: list[Point]
-    further: int  # findings beyond the points
+    findings: int  # lines in the section of findings
+    further: int  # symptoms beyond the points
     tally: list[tuple[Verdict, int]]  # worst first
     unusual: int
-    failed: int
+    failed: int  # faults
+    unsupported: int  # no faults: not offered
 
 
 def headline(study: Study) -> Headline:
@@ -58,14 +61,19 @@ def headline(study: Study) -> Headline:
             f"{count(study.unknown, 'record')} of a kind that this version does not know "
             f"{'is' if study.unknown == 1 else 'are'} left out."
         )
-    points = [_point(one) for one in _chief(all_findings)]
+    told = symptoms(study)
+    points = [_point(one) for one in told[:MOST_POINTS]] or [
+        _unusual_point(one) for one in all_findings[:MOST_POINTS]
+    ]
     return Headline(
         sentences=sentences,
         points=points,
-        further=len(all_findings) - len(points),
+        findings=len(all_findings),
+        further=max(0, len(told) - MOST_POINTS),
         tally=sorted(tally.items(), key=lambda item: (item[0].rank, item[0].name)),
         unusual=unusual,
-        failed=len(study.failures),
+        failed=sum(one.status != "unsupported" for one in study.failures),
+        unsupported=sum(one.status == "unsupported" for one in study.failures),
     )
 
 
@@ -147,49 +155,45 @@ def _failures(study: Study) -> list[str]:
     sentences = []
     for status in sorted(groups, key=lambda name: (rank_of_status(name), name)):
         some = groups[status]
+        if status == "unsupported":
+            sentences.append(f"{len(some):,} are not offered by a framework.")
+            continue
         who = joined(sorted({one.subject for one in some}))
         reasons = sorted({one.reason for one in some if one.reason})
         text = (
             f"{count(len(some), 'measurement')} did not run in {who}: {meaning_of_status(status)}"
         )
-        if status != "unsupported" and reasons:
+        if reasons:
             more = f" and {count(len(reasons) - 1, 'other reason')}" if len(reasons) > 1 else ""
-            text += f" (“{clipped(reasons[0], 160)}”{more})"
+            text += f" (“{clipped(reasons[0], 90)}”{more})"
         sentences.append(text + ".")
     return sentences
 
 
 def _invariance(study: Study) -> list[str]:
     words = {
-        "run_to_run": "from run to run",
-        "position": "with the position in the array",
-        "batch": "with the batch around an element",
-        "threads": "with the number of threads",
+        "run_to_run": "run",
+        "position": "position in the array",
+        "batch": "batch around an element",
+        "threads": "number of threads",
     }
-    broken: dict[tuple[str, str], list[str]] = defaultdict(list)
+    broken: dict[str, set[str]] = defaultdict(set)
     for table in invariances(study):
         for name, _, cells in table.rows:
             for subject, held in cells.items():
                 if held.broken:
-                    broken[subject, words.get(name, f"under {name}")].append(table.op)
+                    broken[name].add(subject)
     if not broken:
         return []
-    parts = [
-        f"{subject} {how} ({joined(sorted(ops))})" for (subject, how), ops in sorted(broken.items())
-    ]
-    return [f"Bits change in {'; '.join(parts[:8])}{'; and others' if len(parts) > 8 else ''}."]
+    order = sorted(broken, key=lambda name: (-len(broken[name]), name))
+    parts = [f"the {words.get(name, name)} ({joined(sorted(broken[name]))})" for name in order[:5]]
+    return [f"Bits depend on {joined(parts)}."]
 
 
-def _chief(found: list[Finding]) -> list[Finding]:
-    """The worst finding of each op, format and subject, so that one defect takes one line."""
-    seen: set[tuple[str, str]] = set()
-    chief = []
-    for one in found:
-        if (one.op, one.subject) not in seen:
-            seen.add((one.op, one.subject))
-            chief.append(one)
-    return chief[:MOST_POINTS]
+def _point(one: Symptom) -> Point:
+    return Point(one.verdict, joined(one.subjects), one.what, one.text)
 
 
-def _point(one: Finding) -> Point:
+def _unusual_point(one: Finding) -> Point:
+    """A point where nothing is beyond rounding: all that is left is unusual."""
     return Point(one.verdict, one.subject, f"{one.op} {one.direction} {one.dtype}", point_text(one))

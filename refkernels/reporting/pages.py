@@ -11,13 +11,14 @@ import jinja2
 from markupsafe import Markup, escape
 
 from refkernels.reporting import numerals, vocabulary
-from refkernels.reporting.comparisons import agreements, invariances, pairs_of, seed_cases
+from refkernels.reporting.comparisons import agreements, invariances
 from refkernels.reporting.drawing import Drawn
 from refkernels.reporting.findings import findings, unrun
 from refkernels.reporting.headline import headline, point_text
 from refkernels.reporting.plots import draw_bounds, draw_growth, draw_spread
 from refkernels.reporting.reading import Record
 from refkernels.reporting.scores import blocks
+from refkernels.reporting.seeds import seeds, sentences
 from refkernels.reporting.series import growth_plots, spreads
 from refkernels.reporting.study import Measurement, Study, as_number
 
@@ -78,7 +79,7 @@ class Report:
     def _context(self) -> dict[str, Any]:
         found = findings(self.study)
         agree = agreements(self.study)
-        seeds = seed_cases(self.study)
+        threads = seeds(self.study)
         return {
             "study": self.study,
             "headline": headline(self.study),
@@ -91,8 +92,8 @@ class Report:
             "largest": _largest_rounding(self.study),
             "agreements": agree[:MOST_AGREEMENTS],
             "agreements_left": max(0, len(agree) - MOST_AGREEMENTS),
-            "seeds": seeds,
-            "seed_pairs": pairs_of(seeds),
+            "seeds": threads,
+            "seed_sentences": sentences(threads),
             "invariances": invariances(self.study),
             "unrun": unrun(self.study),
             "environments": [_flat(one) for one in self.study.environments],
@@ -161,9 +162,9 @@ def _largest_rounding(study: Study) -> Measurement | None:
         if one.verdict.name == "rounding"
         and not one.unusual
         and as_number(one.worst.get("condition"))
-        and (one.number("ulp", "max") or 0) > 100
+        and (one.ulp_max or 0) > 100
     ]
-    return max(some, key=lambda one: (one.number("ulp", "max") or 0, one.case), default=None)
+    return max(some, key=lambda one: (one.ulp_max or 0, one.case), default=None)
 
 
 def _limits(study: Study) -> list[tuple[str, str, str]]:

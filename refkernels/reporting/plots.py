@@ -145,38 +145,88 @@ def _growth_panel(
     values: list[float],
     xs: list[float],
 ) -> None:
-    positive_x = [x for x in xs if x > 0]
-    zero_x = min(positive_x) / 20 if 0 in xs else None
+    places = _places(xs)
     positive = [v for v in values if v > 0]
     zero = min(positive) / 8 if 0 in values else None
-    drawing.log_axis(axes, "x", positive_x, zero_x, most=4)
+    _x_axis(axes, xs)
     drawing.log_axis(axes, "y", positive, zero, most=6)
     axes.grid(True, axis="y")
     ends: list[tuple[float, float, str]] = []
     is_bound = label.endswith("bound")
+    drawn: dict[str, list[tuple[float, float]]] = {}
     for line in lines:
         some = line.bound if is_bound else line.ulp
         points = [
-            (x or zero_x or x, y or zero or y)
+            (places[x], y or zero or y)
             for x, y in zip(line.x, some, strict=True)
             if y is not None and math.isfinite(y)
         ]
         if points:
-            number = numbers[line.subject]
-            axes.plot(
-                [x for x, _ in points], [y for _, y in points], color=colour_of(number),
-                marker=marker_of(number), markersize=3.6, linewidth=1.3, clip_on=False,
-                markeredgewidth=0,
-            )  # fmt: skip
+            drawn[line.subject] = points
             ends.append((*points[-1], line.subject))
+    for subject, points in drawn.items():
+        together = [other for other, theirs in drawn.items() if _coincide(points, theirs)]
+        number, turn = numbers[subject], together.index(subject)
+        # Lines that coincide take turns along their way, so that every colour is seen.
+        dashes = (5.0 * turn, (5.0, 5.0 * (len(together) - 1))) if len(together) > 1 else "solid"
+        axes.plot(
+            [x for x, _ in points], [y for _, y in points], color=colour_of(number),
+            marker=marker_of(number), markersize=3.6 if turn == 0 else 2.4, linewidth=1.4,
+            linestyle=dashes, dash_capstyle="butt", clip_on=False, markeredgewidth=0,
+            zorder=2 + 0.1 * turn,
+        )  # fmt: skip
     if is_bound:
         _bound_line(axes, "y")
     _direct_labels(axes, ends, numbers)
 
 
+def _far_apart(xs: list[float]) -> bool:
+    """Whether a logarithmic axis would crowd its points: then they stand at equal distances."""
+    positive = [x for x in xs if x > 0]
+    return math.log10(max(positive)) - math.log10(min(positive)) > 30
+
+
+def _places(xs: list[float]) -> dict[float, float]:
+    """Where each x is drawn."""
+    if _far_apart(xs):
+        return {x: float(i) for i, x in enumerate(sorted(set(xs)))}
+    zero = min(x for x in xs if x > 0) / 20
+    return {x: x or zero for x in xs}
+
+
+def _x_axis(axes: Axes, xs: list[float]) -> None:
+    if not _far_apart(xs):
+        positive = [x for x in xs if x > 0]
+        drawing.log_axis(axes, "x", positive, min(positive) / 20 if 0 in xs else None, most=4)
+        return
+    values = sorted(set(xs))
+    step = 1 if len(values) <= 5 else 2
+    ticks = range((len(values) - 1) % step, len(values), step)
+    labels = [drawing.power_label(round(math.log10(values[i]))) if values[i] else "0"
+              for i in ticks]  # fmt: skip
+    axes.set_xticks(list(ticks), labels)
+    axes.set_xlim(-0.2, len(values) - 0.8)
+
+
+def _coincide(some: list[tuple[float, float]], others: list[tuple[float, float]]) -> bool:
+    """Whether two lines cannot be told apart: within 2 % at every point of both."""
+    if [x for x, _ in some] != [x for x, _ in others]:
+        return False
+    pairs = zip(some, others, strict=True)
+    return all(abs(a - b) <= 0.02 * max(abs(a), abs(b)) for (_, a), (_, b) in pairs)
+
+
 def _direct_labels(axes: Axes, ends: list[tuple[float, float, str]], numbers: Numbers) -> None:
     """Each line's name at its right end, moved apart where they would overlap."""
-    places = [(_fraction(x, axes.get_xlim()), _fraction(y, axes.get_ylim())) for x, y, _ in ends]
+    low, high = axes.get_xlim()
+    even = axes.get_xscale() == "linear"
+    places = [
+        (
+            (x - low) / (high - low) if even else _fraction(x, (low, high)),
+            _fraction(y, axes.get_ylim()),
+        )
+        for x, y, _ in ends
+    ]
     heights = drawing.spaced([y for _, y in places], 0.085, 0.03, 0.97)
     for (_, _, subject), (x, y), height in zip(ends, places, heights, strict=True):
         colour = colour_of(numbers[subject])

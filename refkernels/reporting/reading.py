@@ -14,6 +14,7 @@ SCHEMA = 1
 Record = dict[str, Any]
 
 _NON_FINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
+_WORDS = tuple(f'"{word}"' for word in _NON_FINITE)
 # Text by definition: a decimal "nan" is what the report must print, not compute with.
 _TEXT = frozenset(
     [
@@ -106,8 +107,11 @@ def _parse(line: str, where: str, last: bool) -> Record:
             "version reads; make the report with the version of refkernels that measured."
         )
     _check(record, where)
-    decoded: Record = _decode(record)
-    return decoded
+    # Few lines hold one of the three words: the others need no walk through all their fields.
+    if any(word in line for word in _WORDS):
+        decoded: Record = _decode(record)
+        return decoded
+    return record
 
 
 def _check(record: Record, where: str) -> None:

@@ -31,7 +31,8 @@ PLOTS = (
     Growth("range", "high", "|x|, upper end of the range"),
 )
 FEWEST_POINTS = 3
-MOST_PLOTS = 14
+MOST_PLOTS = 12
+LEAST_GROWTH = 100.0  # a regime that PLOTS does not name is drawn where errors grow this much
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +98,11 @@ def _chosen_formats(dtypes: set[str]) -> list[str]:
 
 
 def _grows(panels: dict[tuple[str, str, str], list[Line]]) -> bool:
-    """Whether some line's error changes by more than a factor of two: else nothing is to see."""
+    """Whether some line's error grows from end to end, so that there is something to see."""
     for lines in panels.values():
         for line in lines:
             some = [y for y in line.ulp if y is not None and math.isfinite(y) and y > 0]
-            if some and max(some) > 2 * min(some):
+            if some and max(some[0], some[-1]) > LEAST_GROWTH * min(some[0], some[-1]):
                 return True
     return False
 
@@ -133,7 +134,7 @@ def _lines(parameter: str, some: list[Measurement]) -> list[Line]:
         at = points[subject]
         if len(at) > 1:
             places = sorted(at)
-            ulp = [largest(one.number("ulp", "max") for one in at[v]) for v in places]
+            ulp = [largest(one.ulp_max for one in at[v]) for v in places]
             bound = [largest(one.number("bound", "max_ratio") for one in at[v]) for v in places]
             lines.append(Line(subject, places, ulp, bound))
     return lines
@@ -170,7 +171,7 @@ def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
             for edge, number in (one.record.get("ulp") or {}).get("histogram") or []:
                 if as_number(edge) is not None and math.isfinite(edge):
                     bins[float(edge)] += int(number)
-        top = largest(one.number("ulp", "max") for one in groups[key])
+        top = largest(one.ulp_max for one in groups[key])
         if bins:
             found[op][direction, dtype].append(Spread(subject, sorted(bins.items()), top))
     return found

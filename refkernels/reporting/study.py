@@ -38,6 +38,16 @@ class Measurement:
         """The number `record[group][name]`, or None where there is none."""
         return as_number((self.record.get(group) or {}).get(name))
 
+    @property
+    def ulp_max(self) -> float | None:
+        """The largest error in ulp, None where the worst one stands at an infinite bound.
+
+        There an overflow inside is allowed, so that any result is: its ulp measure nothing.
+        """
+        error = as_number(self.worst.get("ulp_error"))
+        allowed = bool(error) and as_number(self.worst.get("error_over_bound")) == 0
+        return None if allowed else self.number("ulp", "max")
+
     def tally(self, name: str) -> int:
         """A count of the record, 0 where absent."""
         value = self.number("counts", name)

@@ -1,0 +1,164 @@
+"""The seeds: the published threads this project began with, answered from the records.
+
+Linear differs between frameworks with the initialisation; LayerNorm of a row of two near numbers
+and its gradient, exactly zero; cos and sin at pi and along a cosine schedule; the gradients of
+weight and bias, which must not be swapped.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from refkernels.reporting.comparisons import Pair, SeedCase, pairs_of, seed_cases
+from refkernels.reporting.numerals import joined
+from refkernels.reporting.scores import largest
+from refkernels.reporting.study import Measurement, Study, as_number
+
+DTYPE = "float32"  # the threads' format
+CHIEF = ("torch", "paddle")  # the pair that the linear thread compares
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What one subject gave in one case and output: the element shown is its worst."""
+
+    got: str
+    exact: str
+    ulp: float | None
+    bound: float | None
+    at_zero: float | None  # the largest absolute value where the exact answer is 0
+    correct: int
+    compared: int
+    violated: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One thread's table: rows of (case, output), an answer per subject."""
+
+    rows: list[tuple[str, str, dict[str, Answer]]]
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Seeds:
+    """All threads that the records hold."""
+
+    linear: list[SeedCase]
+    pairs: list[tuple[str, str]]
+    layernorm: Table
+    pi: Table
+    gradients: Table
+
+    def __bool__(self) -> bool:
+        return bool(self.linear or self.layernorm or self.pi or self.gradients)
+
+
+def seeds(study: Study) -> Seeds:
+    """The threads' cases, in float32."""
+    linear = [one for one in seed_cases(study) if one.dtype == DTYPE] or seed_cases(study)
+    pairs = pairs_of(linear)
+    pairs.sort(key=lambda pair: set(pair) != set(CHIEF))
+    return Seeds(
+        linear=linear,
+        pairs=pairs,
+        layernorm=_table(study, "seed_layernorm", ("y", "dx")),
+        pi=Table(
+            [
+                *_table(study, "seed_pi", ("y",), ("cos", "sin")).rows,
+                *_table(study, "cosine_schedule", ("y",), ("cos",)).rows,
+            ]
+        ),
+        gradients=_table(study, "affine_gradients", ("dweight", "dbias")),
+    )
+
+
+def chief_pairs(found: Seeds) -> list[tuple[str, Pair]]:
+    """(case, torch against paddle) where the records have them."""
+    shown = []
+    for one in found.linear:
+        pair = next((p for names, p in one.pairs.items() if set(names) == set(CHIEF)), None)
+        if pair is not None:
+            shown.append((one.case, pair))
+    return shown
+
+
+def sentences(found: Seeds) -> list[str]:
+    """The threads' answers in words, each only where the records bear it out."""
+    said = []
+    apart = chief_pairs(found)
+    zero = [pair for case, pair in apart if "bias=zero" in case]
+    other = [pair for case, pair in apart if "bias=" in case and "bias=zero" not in case]
+    same = bool(zero) and all(pair.difference == 0 for pair in zero)
+    if same and other and all(pair.difference for pair in other):
+        said.append(
+            "Linear: torch and paddle differ only where the bias is not zero, whatever the spread "
+            "of the weights; with a zero bias every bit is equal."
+        )
+    nonzero = sorted(
+        name
+        for _, output, answers in found.layernorm.rows
+        for name, one in answers.items()
+        if output == "dx" and one.at_zero
+    )
+    if nonzero:
+        said.append(
+            f"LayerNorm: where dx is exactly 0, {joined(list(dict.fromkeys(nonzero)))} "
+            f"{'give' if len(set(nonzero)) > 1 else 'gives'} something else."
+        )
+    answers = [one for _, _, row in found.pi.rows for one in row.values()]
+    if answers and not any(one.violated for one in answers):
+        said.append("cos and sin: no result is beyond 1, so no learning rate becomes negative.")
+    return said
+
+
+def _table(study: Study, regime: str, outputs: Iterable[str], ops: tuple[str, ...] = ()) -> Table:
+    rows: dict[tuple[str, str], dict[str, list[Measurement]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    wanted = tuple(outputs)
+    for one in study.measurements:
+        fits = one.regime == regime and one.dtype == DTYPE and one.output in wanted
+        if fits and (not ops or (one.op in ops and one.direction == "forward")):
+            rows[one.case, one.output][one.subject].append(one)
+    order = sorted(rows, key=lambda key: (_easy(key[0]), key[0], wanted.index(key[1])))
+    return Table(
+        [
+            (case, output, {name: _answer(some[0]) for name, some in rows[case, output].items()})
+            for case, output in order
+        ]
+    )
+
+
+def _easy(case: str) -> tuple[bool, bool]:
+    """The thread's own case (no affine parameters, eps 1e-5) before its variants."""
+    return "affine=yes" in case, "eps=0.1" in case
+
+
+def _answer(one: Measurement) -> Answer:
+    got, exact = one.worst.get("got") or {}, one.worst.get("exact") or {}
+    violated = one.record.get("invariants_violated")
+    at_zero = one.number("error", "max_abs_at_zero") if "nonzero_at_zero" in one.flags else None
+    compared = one.tally("compared")
+    return Answer(
+        got=str(got.get("decimal") or ""),
+        exact=_short(str(exact.get("decimal") or "")),
+        ulp=largest([one.number("ulp", "max")]),
+        bound=as_number((one.record.get("bound") or {}).get("max_ratio")),
+        at_zero=at_zero,
+        correct=max(compared - one.tally("not_correctly_rounded"), 0),
+        compared=compared,
+        violated=tuple(str(name) for name in violated) if isinstance(violated, list) else (),
+    )
+
+
+def _short(decimal: str) -> str:
+    """Ten significant digits of an exact answer, in plain notation where it is short."""
+    try:
+        return f"{float(decimal):.10g}"
+    except ValueError:
+        return decimal
