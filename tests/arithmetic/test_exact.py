@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,3 +81,26 @@ def test_shapes_and_empties_are_kept() -> None:
     assert from_fractions([], (0, 3)).shape == (0, 3)
     assert from_fractions([Fraction(k) for k in range(6)], (2, 3)).shape == (2, 3)
     assert to_integers(np.empty(0)) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("mid", "radius", "exponent"),
+    [
+        (1, 2**400, -1300),  # hi itself is far below the smallest float64
+        ((1 << 2200) + 1, 0, -2100),  # lo is 2^-2200 of hi: below what any scale holds
+        ((1 << 2200) - 1, 0, 0),
+        ((1 << 2200) + 3, 1, -3000),
+        (3, 1, -1075),
+        ((1 << 170) + 1, 1, -1060),
+    ],
+)
+def test_what_underflows_is_in_the_radius(mid: int, radius: int, exponent: int) -> None:
+    one = from_integer_balls([mid], [radius], [exponent], (1,))
+    for end in (mid - radius, mid, mid + radius):
+        assert one.contains(0, end * Fraction(2) ** exponent)
+
+
+def test_a_lo_that_underflows_still_breaks_the_tie() -> None:
+    middle = (2**24 + 1) << 2300  # halfway between two float32
+    one = from_integer_balls([middle + 1, middle - 1], [0, 0], [-2324, -2324], (2,))
+    assert one.round("float32")[0].tolist() == [1.0 + 2.0**-23, 1.0]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from refkernels import matmul_ref
 from refkernels.arithmetic import formats
+from refkernels.matmul_ref import kernel
 from refkernels.matmul_ref.ill_conditioned import ill_conditioned_dot
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
@@ -264,3 +265,18 @@ def test_a_product_beside_a_float64_midpoint_is_right_and_not_certified():
     value, certified = matmul_ref.forward(a, b, certify=question).round("float64")
     assert value.ravel().tolist() == [1.0 + 2.0**-52, 1.0]
     assert not certified.any()
+
+
+@pytest.mark.parametrize(
+    "blocks", [[[1.0], [2.0**-60], [2.0**-130]], [[1.0], [2.0**-60, 2.0**-130]]]
+)
+def test_the_rounding_where_blocks_are_folded_is_in_the_radius(blocks):
+    """Each block is exact by itself: only adding their low parts, or a low part and what the sum of
+    the high parts leaves, is rounded."""
+    terms = np.zeros((1, kernel.BLOCK * len(blocks)))
+    for k, block in enumerate(blocks):
+        terms[0, kernel.BLOCK * k : kernel.BLOCK * k + len(block)] = block
+    answer = matmul_ref.forward(terms, np.ones((terms.size, 1)))
+    exact = sum(Fraction(value) for block in blocks for value in block)
+    assert answer.radius[0, 0] > 0.0
+    assert answer.contains((0, 0), exact)
