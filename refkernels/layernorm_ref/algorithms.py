@@ -308,8 +308,20 @@ def forward_plain(
     normalized_shape: NormalizedShape = None,
     format: Format | str,
 ) -> Forward:
-    """The plain sequential two-pass algorithm: the scale of what rounding costs at least."""
-    return layernorm(x, weight, bias, eps=eps, normalized_shape=normalized_shape, format=format)
+    """Welford's streaming algorithm, one row after the other: the scale of what rounding costs.
+
+    Where the mean is large, two passes are more accurate by far, and a framework that streams or
+    merges as it reads would look strange beside them; one-pass variance is strange beside both.
+    """
+    return layernorm(
+        x,
+        weight,
+        bias,
+        eps=eps,
+        normalized_shape=normalized_shape,
+        format=format,
+        algorithm="welford",
+    )
 
 
 def backward_plain(
@@ -322,7 +334,14 @@ def backward_plain(
     normalized_shape: NormalizedShape = None,
     format: Format | str,
 ) -> Backward:
-    """The gradients by plain sequential sums."""
+    """The gradients by plain sequential sums, with Welford's statistics as in `forward_plain`."""
     return layernorm_backward(
-        dy, x, weight, bias, eps=eps, normalized_shape=normalized_shape, format=format
+        dy,
+        x,
+        weight,
+        bias,
+        eps=eps,
+        normalized_shape=normalized_shape,
+        format=format,
+        algorithm="welford",
     )

@@ -18,8 +18,8 @@ Formats that accumulate in themselves store nothing less precise, so nothing is 
 
 **Overflow.** No partial sum exceeds (1 + K u) P + K h. Where that passes the accumulator's largest
 number, or the rounded result (or a stored part) may pass the output format's, inf and NaN are
-what a stable kernel may give, and the bound is inf. A NaN or infinity among the operands makes the
-bound of its elements inf too: special values are compared by rule, not by bound.
+what a stable kernel may give, and the bound is inf. Where a NaN or infinity among the operands
+makes the answer one, the bound is NaN: special values are compared by rule, not by bound.
 
 **Rigour.** P is a float64 sum of K terms, too small by a factor of at most 1 + K 2^-53 and, where
 products underflow, by K 2^-1075: both are made good, and the roundings of this page's formulas
@@ -56,7 +56,10 @@ def rounding_bound(contraction: Contraction, format: Format | str) -> Floats:
         bound = np.where(reach * _UP <= accumulator.max, bound, np.inf)
         if accumulator is not output:
             bound = bound + _storage(contraction, output, bound, reach)
-        return np.asarray(np.where(np.isnan(bound), np.inf, bound * _UP))
+        bound = np.where(np.isnan(bound), np.inf, bound * _UP)
+    if not np.isfinite(magnitude).all():
+        bound = np.where(np.isfinite(oracle.evaluate(contraction).hi), bound, np.nan)
+    return np.asarray(bound)
 
 
 def _storage(contraction: Contraction, output: Format, bound: Floats, reach: Floats) -> Floats:

@@ -60,7 +60,8 @@ def summarise(
 
     An element exceeds its bound only where it certainly does: |got - z| - radius > bound.
     Where the bound is infinite, an overflow inside is allowed: a NaN or infinity is no mismatch
-    and no ULP figure, but is counted among the overflows.
+    and no ULP figure, but is counted among the overflows. So is the NaN that a streaming mean makes
+    of a row with an infinity, whose mean is infinite.
     """
     target = formats.of(got) if format is None else format
     limit = flat(_shaped(math.nan if bound is None else bound, reference.shape))
@@ -142,9 +143,11 @@ def _count(
 ) -> float:
     """Tallies one element; its |error|, or NaN where it takes no part in the ULP figures."""
     flags, error, uncertainty, absolute, certain, _ = element
-    allowed = bound == math.inf and math.isfinite(hi) and not math.isfinite(g)
+    allowed = bound == math.inf and not math.isnan(hi) and not math.isfinite(g)
     if flags & flag.STRAY_NAN != 0:
         flags |= flag.OVERFLOW if allowed else flag.SPECIAL_MISMATCH
+    elif allowed and flags & flag.SPECIAL_MISMATCH != 0:
+        flags ^= flag.SPECIAL_MISMATCH | flag.OVERFLOW
     elif allowed and flags & flag.OVERFLOW != 0:
         flags &= ~(flag.COMPARED | flag.SIGN_CHANGE | flag.UNDECIDED)
     if flags == _USUAL:

@@ -65,16 +65,17 @@ def error_over_plain(
     """RMS error of got over the RMS error of the plain algorithm's answer, on the same elements.
 
     Errors are absolute, or in ulp(z) for elementwise ops, whose elements have nothing in common.
-    The plain algorithm can be exact by luck (one element, small integers, zeros), and then nothing
-    follows from a rounding in got: so the denominator is never below the RMS of half an ulp(z),
-    which is what one rounding of the exact answer may cost. A correctly rounded answer is thus at
-    most 1, and the ratio is finite wherever got is.
-    None where no element has a finite value on all three sides.
+    The plain algorithm can be exact by luck (one element, small integers, constant rows), and then
+    nothing follows from a rounding in got: so the denominator is never below the RMS of half an
+    ulp(z), which is what one rounding of the exact answer may cost. A correctly rounded answer is
+    thus at most 1, and the ratio is finite wherever got is. Exact zeros have no ulp to compare
+    with: they are left out, as from the ULP statistics.
+    None where no other element has a finite value on all three sides.
     """
     exact = np.asarray(reference.hi)
     wide = [to_float64(np.asarray(array)) for array in (got, plain)]
     usable = np.isfinite(exact) & np.isfinite(wide[0]) & np.isfinite(wide[1])
-    usable &= reference.scale == 0
+    usable &= (reference.scale == 0) & ~reference.exact_zero
     if not usable.any():
         return None
     chosen = reference[usable]

@@ -168,12 +168,17 @@ def test_float16_sums_may_pass_the_largest_float16_inside():
     assert np.isfinite(matmul_ref.forward_bound(a, b, format="float16")).all()
 
 
-def test_special_values_make_the_bound_infinite_and_never_nan():
+def test_special_values_have_no_bound():
     a, b = np.ones((3, 2)), np.ones((2, 2))
     a[0, 0], a[1, 0] = np.inf, np.nan
     allowed = matmul_ref.forward_bound(a, b, format="float64")
-    assert np.isinf(allowed[:2]).all()
+    assert np.isnan(allowed[:2]).all()
     assert np.isfinite(allowed[2]).all()
+
+
+def test_an_overflow_of_finite_operands_makes_the_bound_infinite():
+    a = np.full((1, 2), 1e200)
+    assert np.isinf(matmul_ref.forward_bound(a, a.T, format="float64")).all()
 
 
 def test_zero_rows_bound_the_error_by_underflow_alone():

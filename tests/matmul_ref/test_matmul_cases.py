@@ -53,7 +53,7 @@ def test_each_case_is_certified_and_the_plain_algorithm_is_inside_its_bound(op, 
                 assert answer.round(format)[1].all()
                 shapes = {part[name].shape for part in (allowed, condition, plain)}
                 assert shapes == {answer.shape}
-                assert not np.isnan(allowed[name]).any()
+                assert (np.isnan(allowed[name]) <= ~np.isfinite(answer.hi)).all()
                 assert plain[name].dtype == format.storage
                 assert_plain_is_inside(answer, allowed[name], plain[name])
 

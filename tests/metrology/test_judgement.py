@@ -400,3 +400,22 @@ def test_the_row_and_the_column_of_a_product_are_shown() -> None:
     assert shown["x"]["index"] == [2, 3]
     assert shown["weight"]["index"] == [3]
     assert relevant_inputs("layernorm", "rstd", (2,), (4,), rows)["x"]["index"] == [2, ":"]
+
+
+def test_a_nan_for_an_infinity_is_allowed_only_where_the_bound_is_infinite() -> None:
+    truth = Enclosure(np.array([math.inf, 4.0]))
+    inputs = {"x": np.array([math.inf, 2.0], np.float32)}
+    got = np.array([math.nan, 4.0], np.float32)
+    for bound, expected in ((1.0, "special_value_mismatch"), (math.inf, "correctly_rounded")):
+        record = metrology.judge(
+            SQUARE,
+            "forward",
+            "y",
+            got,
+            truth,
+            bound=np.array([bound, 1.0]),
+            inputs=inputs,
+            params={},
+        )
+        assert record["verdict"] == expected
+        assert record["counts"]["overflows"] == (bound == math.inf)
