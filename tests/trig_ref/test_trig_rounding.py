@@ -12,6 +12,7 @@ import pytest
 
 from refkernels import trig_ref
 from refkernels.arithmetic import formats
+from refkernels.trig_ref import tables
 from refkernels.trig_ref.hard import HARD_FLOAT32
 
 NAMES = ("sin", "cos", "tan")
@@ -150,3 +151,46 @@ def test_the_exact_tier_alone_agrees_with_the_double_doubles():
                 (low, high), (lower, upper) = a.lower_upper(i), b.lower_upper(i)
                 assert max(low, lower) <= min(high, upper)
                 assert isinstance(low, Fraction)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("power", [-26, -100, -251, -600, -990, -1074])
+def test_gradients_a_hair_beside_midpoints_are_right(name, power):
+    """dy at midpoints of float32 times a slope of 1 ± x^2 (for cos, x): 2^-2149 beside them."""
+    target = formats.BINARY32
+    x = np.full(4, 2.0**power)
+    lift = min(-power, 1000) if name == "cos" else 0
+    ties = np.array([1 + 2.0**-24, 1 + 3 * 2.0**-24, -(1 + 2.0**-24), -(1 + 3 * 2.0**-24)])
+    dx = trig_ref.backward(name, np.ldexp(ties, lift), x, certify=("rounding", target))
+    value, certified = dx.round(target)
+    up = 1 if name == "tan" else 0
+    sizes = np.array([1 + up * 2.0**-23, 1 + (1 + up) * 2.0**-23] * 2) * 2.0 ** (
+        power * (name == "cos") + lift
+    )
+    expected = sizes * np.sign(ties) * (-1.0 if name == "cos" else 1.0)
+    assert value.tolist() == formats.round_to(expected, target).tolist()
+    assert certified.all() or power < -1000
+    flint.ctx.prec = 5000
+    truths = [
+        arb.backward(name, float(dy), float(a))
+        for dy, a in zip(np.ldexp(ties, lift), x, strict=True)
+    ]
+    assert arb.worst_escape(dx, truths) <= 1.0
+
+
+def test_the_tables_are_the_constants_they_say():
+    """2/pi to its last bit; sin(k/128) and cos(k/128) to the 2^-106 that the budget gives them."""
+    flint.ctx.prec = 1700
+    words = [int(word) for word in tables.TWO_OVER_PI]
+    number = sum(word << (64 * (len(words) - 1 - k)) for k, word in enumerate(words))
+    exact = 2 / flint.arb.pi() * flint.arb(2) ** (64 * (len(words) - 1))
+    assert number == int(exact.floor().unique_fmpz())
+    assert len(tables.SINE_COSINE) == 102
+    for k, (sine, sine_low, cosine, cosine_low) in enumerate(tables.SINE_COSINE.tolist()):
+        angle = flint.arb(k) / 128
+        for high, low, truth in (
+            (sine, sine_low, angle.sin()),
+            (cosine, cosine_low, angle.cos()),
+        ):
+            error = abs(arb.exact_ball(high) + arb.exact_ball(low) - truth)
+            assert error <= abs(truth) / flint.arb(2) ** 106
