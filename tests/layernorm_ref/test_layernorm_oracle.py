@@ -267,3 +267,19 @@ def test_results_do_not_depend_on_the_number_of_threads():
         assert isinstance(a, Enclosure)
         for part in ("hi", "lo", "radius", "scale"):
             assert getattr(a, part).tobytes() == getattr(b, part).tobytes()
+
+
+@pytest.mark.parametrize("power", [-600, -420, -300, -201, -199, 199, 201, 300, 420, 600])
+def test_nothing_escapes_on_either_side_of_the_fast_tiers_range(power):
+    """x, weight, bias and dy at 2^power each, and all together: inside, products of two numbers
+    from [2^-200, 2^200] are safe; outside, they underflow or overflow."""
+    plain = np.array([[1.0, 1.1, -0.3], [3.0, 1.0 / 3.0, 7.0]])
+    far = np.ldexp(plain, power)
+    weight, bias = np.array([1.0 / 7.0, -1.5, 1.1]), np.array([0.1, 1.0, -3.0])
+    moved_weight, moved_bias = np.ldexp(weight, power), np.ldexp(bias, power)
+    for x in (plain, far):
+        for eps in (0.0, 1e-5, 2.0 ** min(2 * power, 1000)):
+            check_forward(x, moved_weight, moved_bias, eps)
+            check_forward(x, moved_weight, bias, eps)
+            check_backward(far[::-1], x, moved_weight, eps)
+            check_backward(far[::-1], x, weight, eps)
