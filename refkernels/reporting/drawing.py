@@ -112,7 +112,9 @@ def finish(figure: Figure, name: str, title: str, caption: str) -> Drawn:
         # A name in a script that the font lacks stays text in the SVG.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         plain = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        dpi = figure.dpi
         FigureCanvasSVG(figure).print_svg(svg, metadata=plain)
+        figure.set_dpi(dpi)  # the SVG canvas leaves its own behind
         FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
     return Drawn(name, title, caption, svg.getvalue(), png.getvalue())
 

@@ -13,7 +13,7 @@ from typing import Any
 from refkernels.reporting.numerals import clipped
 from refkernels.reporting.scores import falling, largest, worst_of
 from refkernels.reporting.study import Measurement, Study, as_number
-from refkernels.reporting.vocabulary import UNUSUAL, Verdict, rank_of_status
+from refkernels.reporting.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_status
 from refkernels.reporting.vocabulary import verdict as verdict_of
 
 _ROUNDING = verdict_of("rounding").rank
@@ -87,7 +87,7 @@ class Finding:
 
 
 def findings(study: Study) -> list[Finding]:
-    """All findings, worst first: verdict, then error / bound, error / plain, max ulp."""
+    """All findings: wide formats first, then by verdict, error / bound, error / plain, max ulp."""
     cases: dict[tuple[str, ...], set[str]] = defaultdict(set)
     groups: dict[tuple[str, ...], list[Measurement]] = defaultdict(list)
     for one in study.measurements:
@@ -101,6 +101,7 @@ def findings(study: Study) -> list[Finding]:
     return sorted(
         found,
         key=lambda one: (
+            one.dtype not in WIDE,
             one.verdict.rank,
             -falling(one.bound),
             -falling(one.plain),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -120,7 +121,7 @@ def _environment(html: bool) -> jinja2.Environment:
     environment.filters.update(
         figure=numerals.figure, ratio=numerals.ratio, count=numerals.count, joined=numerals.joined,
         clipped=numerals.clipped, md=_markdown_text, datum=_datum, datum_ratio=_datum_ratio,
-        svg=lambda plot: Markup(plot.inline),
+        brief=_brief, svg=lambda plot: Markup(plot.inline),
     )  # fmt: skip
     environment.globals["share"] = numerals.share
     return environment
@@ -139,6 +140,11 @@ def _data(value: float | None, text: str) -> Markup:
     if value is None:
         return Markup('<span class="none">–</span>')
     return Markup('<data value="{0}" title="{0}">{1}</data>').format(repr(value), text)
+
+
+def _brief(case: str) -> str:
+    """A case without `seed_` and its seed, for a narrow column: `cos/pi[k_max=64]`."""
+    return re.sub(r",?seed=\w+(?=\]$)", "", case).replace("[]", "").replace("/seed_", "/")
 
 
 def _markdown_text(value: object) -> str:

@@ -41,7 +41,9 @@ def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
             for subject, score in scores.items():
                 if score.bound is not None and _drawable(score.bound):
                     values.append(score.bound)
-                    _mark(axes, score.bound, place, numbers[subject])
+                    # Side by side, so that equal ratios do not hide one another.
+                    aside = 0.62 * ((numbers[subject] + 0.5) / len(subjects) - 0.5)
+                    _mark(axes, score.bound, place + aside, numbers[subject])
         drawing.log_axis(axes, "x", values, None, most=10)
         _bound_line(axes, "x")
         axes.set_yticks(range(len(rows)), [label for label, _ in rows])

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from refkernels.reporting.study import Measurement, Study
 from refkernels.reporting.vocabulary import (
     UNUSUAL,
+    WIDE,
     Verdict,
     rank_of_direction,
     rank_of_dtype,
@@ -62,9 +63,9 @@ class Row:
 
     @property
     def badness(self) -> tuple[object, ...]:
-        """Sort key, worst first."""
+        """Sort key, worst first, but float32 and float64 before what computes in 16 bits."""
         worst = min((one.badness for one in self.scores.values()), default=(math.inf,))
-        return (*worst, rank_of_dtype(self.dtype))
+        return (self.dtype not in WIDE, *worst, rank_of_dtype(self.dtype))
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,6 +54,21 @@ class Seeds:
     pi: Table
     gradients: Table
 
+    @property
+    def apart(self) -> list[tuple[str, str]]:
+        """The pairs that differ in some linear case."""
+        return [pair for pair in self.pairs if pair not in self.alike]
+
+    @property
+    def alike(self) -> list[tuple[str, str]]:
+        """The pairs whose bits are equal in all linear cases."""
+        found = []
+        for pair in self.pairs:
+            some = [one.pairs[pair] for one in self.linear if pair in one.pairs]
+            if all(one.elements and one.equal == one.elements for one in some):
+                found.append(pair)
+        return found
+
     def __bool__(self) -> bool:
         return bool(self.linear or self.layernorm or self.pi or self.gradients)
 

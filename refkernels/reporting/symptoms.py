@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from refkernels.reporting.numerals import count, figure, joined, ratio
 from refkernels.reporting.scores import falling, largest, typical
 from refkernels.reporting.study import Measurement, Study
-from refkernels.reporting.vocabulary import Verdict, rank_of_direction, rank_of_dtype
+from refkernels.reporting.vocabulary import WIDE, Verdict, rank_of_direction, rank_of_dtype
 from refkernels.reporting.vocabulary import verdict as verdict_of
 
 _ROUNDING = verdict_of("rounding").rank
 FLUSHED = "flushed_subnormals"
 SPECIAL_INPUTS = "specials"  # the regime whose inputs are NaN, infinities and zeros
-WIDE = frozenset(["float32", "float64"])
 # An error 2**29 times that of float64 is that of float32, whose significand is 29 bits shorter;
 # four binades on either side allow for what an algorithm adds or saves.
 _AS_FLOAT32 = (2.0**25, 2.0**33)
@@ -85,7 +84,7 @@ class Symptom:
         mean = typical(one.number("ulp", "mean") for one in self.some)
         if mean is not None and not wrong:
             top = largest(one.ulp_max for one in self.some)
-            parts.append(f"{figure(mean)} ulp on average in the median case, {figure(top)} at most")
+            parts.append(f"typically {figure(mean)} ulp, at most {figure(top)}")
         parts += [*self._chief_output(), *self._hints()]
         cases = len({one.case for one in self.some})
         where = f"in {cases:,} of {count(self.cases_measured, 'case')}"

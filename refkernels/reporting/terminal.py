@@ -90,10 +90,12 @@ def _cell(row: Row, subject: str) -> Text:
         return Text(", ".join(statuses).replace("_", " "), style="dim")
     text = Text(f"{score.verdict.glyph} {score.verdict.short}", style=score.verdict.colour)
     correct = share(score.correct, score.compared).replace(" ", "")
-    room = _CELL - len(text.plain) - 2 * score.unusual
+    # Beside a worse verdict the mark would only say less.
+    unusual = score.unusual and score.verdict.rank > UNUSUAL.rank
+    room = _CELL - len(text.plain) - 2 * unusual
     if len(correct) < room:
         text.append(f" {correct}", style="default")
-    if score.unusual:
+    if unusual:
         text.append(f" {UNUSUAL.glyph}", style=UNUSUAL.colour)
     text.append(f"\n{figure(score.ulp_max)} · {ratio(score.bound)}", style="default")
     return text

@@ -81,6 +81,7 @@ PROPERTIES = {
     "threads": "Same bits with 1 and 2 threads",
 }
 DTYPES = ("float16", "bfloat16", "float32", "float64")
+WIDE = frozenset(["float32", "float64"])  # what people train and check in comes first
 DIRECTIONS = ("forward", "backward")
 
 
