@@ -280,3 +280,12 @@ def test_the_rounding_where_blocks_are_folded_is_in_the_radius(blocks):
     exact = sum(Fraction(value) for block in blocks for value in block)
     assert answer.radius[0, 0] > 0.0
     assert answer.contains((0, 0), exact)
+
+
+def test_a_radius_that_underflows_with_its_product_is_rounded_up():
+    """(1 + 2^-60 + 2^-130) 2^-970: hi and lo fit float64, the radius of 2^-1100 does not."""
+    terms = np.zeros((1, 2 * kernel.BLOCK + 1))
+    terms[0, :: kernel.BLOCK] = np.ldexp([1.0, 2.0**-60, 2.0**-130], -485)
+    answer = matmul_ref.forward(terms, np.full((terms.size, 1), 2.0**-485))
+    assert answer.scale[0, 0] == 0
+    assert answer.contains((0, 0), sum(Fraction(2) ** (k - 970) for k in (0, -60, -130)))
