@@ -143,8 +143,8 @@ def _data(value: float | None, text: str) -> Markup:
 
 
 def _brief(case: str) -> str:
-    """A case without `seed_` and its seed, for a narrow column: `cos/pi[k_max=64]`."""
-    return re.sub(r",?seed=\w+(?=\]$)", "", case).replace("[]", "").replace("/seed_", "/")
+    """A case without its seed, for a narrow column: `cos/seed_pi[k_max=64]`."""
+    return re.sub(r",?seed=\w+(?=\]$)", "", case).replace("[]", "")
 
 
 def _markdown_text(value: object) -> str:

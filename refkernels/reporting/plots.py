@@ -32,7 +32,7 @@ def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
         return None
     numbers = {subject: i for i, subject in enumerate(subjects)}
     with mpl.rc_context(drawing.STYLE):
-        height = 1.15 + 0.215 * len(rows)
+        height = 1.15 + 0.25 * len(rows)
         figure = Figure(figsize=(9.6, height))
         axes = figure.add_axes((0.235, 0.5 / height, 0.74, (height - 1.15) / height))
         values = [1.0]
@@ -42,7 +42,7 @@ def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
                 if score.bound is not None and _drawable(score.bound):
                     values.append(score.bound)
                     # Side by side, so that equal ratios do not hide one another.
-                    aside = 0.62 * ((numbers[subject] + 0.5) / len(subjects) - 0.5)
+                    aside = 0.8 * ((numbers[subject] + 0.5) / len(subjects) - 0.5)
                     _mark(axes, score.bound, place + aside, numbers[subject])
         drawing.log_axis(axes, "x", values, None, most=10)
         _bound_line(axes, "x")
