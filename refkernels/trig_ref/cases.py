@@ -50,6 +50,7 @@ def cases(name: str) -> list[Case]:
         fitting = tuple(dtype for dtype in DTYPES if low < formats.get(dtype).max)
         found.append(make("range", {"low": low, "high": high}, partial(_range, low, high), fitting))
     found += [make("array_size", {"n": n}, partial(_array, n)) for n in (1, 17, 4096, 20_000)]
+    found.append(make("seed_pi", {"k": 1}, _pi_itself))
     found.append(make("invariance", {"n": 259}, _moderate))
     return found
 
@@ -132,6 +133,11 @@ def _range(
     """4096 numbers, log-uniform in [low, high] or up to the format's maximum, both signs."""
     exponents = generator.uniform(math.log2(low), math.log2(min(high, format.max)), 4096)
     return np.exp2(exponents) * generator.choice([-1.0, 1.0], 4096)
+
+
+def _pi_itself(format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+    """The format's pi, alone: the argument of the published negative learning rate."""
+    return np.array([math.pi])
 
 
 def _moderate(format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
