@@ -165,6 +165,11 @@ def _measure(
     resume: bool,
     timeout: float,
 ) -> Any:
+    import numba
+
+    # This process is ours, and its kernels run from one thread: Numba's own pool sleeps between
+    # them, where OpenMP's spins and takes the cores from the frameworks.
+    numba.config.THREADING_LAYER = "workqueue"
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining

@@ -46,6 +46,9 @@ class Comparison:
 
     def add(self, case: str, one: Outputs, other: Outputs) -> None:
         for name in one:
+            if one[name].tobytes() == other[name].tobytes():  # nearly always, and quickly told
+                self.elements += one[name].size
+                continue
             result = agreement(one[name], other[name])
             unequal = result["elements"] - result["equal_bits"]
             self.elements += result["elements"]
