@@ -166,10 +166,6 @@ def _measure(
     timeout: float,
 ) -> Any:
     import numba
-
-    # This process is ours, and its kernels run from one thread: Numba's own pool sleeps between
-    # them, where OpenMP's spins and takes the cores from the frameworks.
-    numba.config.THREADING_LAYER = "workqueue"
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
@@ -177,6 +173,9 @@ def _measure(
     from refkernels import measurement
     from refkernels.measurement.run import FRAMEWORKS
 
+    # This process is ours, and its kernels run from one thread: Numba's own pool sleeps between
+    # them, where OpenMP's spins and takes the cores from the frameworks.
+    numba.config.THREADING_LAYER = "workqueue"
     columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
     bar = Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True))
     task = bar.add_task("", total=len(plan.units))
