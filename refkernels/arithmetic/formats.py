@@ -157,7 +157,8 @@ def round_ties_away(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[
     q = np.maximum(exponent - 1, target.emin) - target.p + 1
     t = np.ldexp(np.abs(wide), -q)
     with np.errstate(over="ignore", invalid="ignore"):
-        rounded = np.copysign(np.ldexp(np.floor(t + 0.5), q), wide)
+        below = np.floor(t)  # t - below is exact, where t + 0.5 would be rounded
+        rounded = np.copysign(np.ldexp(below + (t - below >= 0.5), q), wide)
         rounded = np.where(np.abs(rounded) > target.max, np.copysign(np.inf, wide), rounded)
         rounded = np.where(np.isfinite(wide), rounded, wide)
         return rounded.astype(target.storage)

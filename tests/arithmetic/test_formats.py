@@ -179,3 +179,8 @@ def test_ordinals_take_any_layout(format: Format) -> None:
     np.testing.assert_array_equal(formats.ordinals(grid.T), formats.ordinals(grid).T)
     np.testing.assert_array_equal(formats.ordinals(grid[:, ::2]), formats.ordinals(grid)[:, ::2])
     assert formats.ordinals(one.reshape(())).shape == ()
+
+
+@pytest.mark.parametrize("value", [2.0**52 + 1, 2.0**53 - 1, -(2.0**52 + 1)])
+def test_ties_away_leaves_odd_integers_of_full_width_alone(value: float) -> None:
+    assert formats.round_ties_away([value], "float64")[0] == value
