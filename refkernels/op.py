@@ -48,6 +48,21 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Fast:
+    """The float64 tier of an elementwise op, for inputs of 32 bits and fewer; what a sweep runs.
+
+    `kernel(x, hi)` fills hi (float64) for x (float32), flat, contiguous and of one length; it runs
+    on the calling thread and releases the GIL. For every float32 x, with z = f(x):
+    |hi - z| <= error |z|; or hi and z have one sign and are both >= 2^200 or both <= 2^-200 in
+    magnitude (beyond any rounding to 32 bits). hi is NaN, infinite or zero only where z is not
+    defined, has that infinity as its limit, or is that (signed) zero, exactly.
+    """
+
+    kernel: Callable[[npt.NDArray[Any], npt.NDArray[Any]], None]
+    error: float
+
+
+@dataclass(frozen=True)
 class Op:
     """One op: its signature, its oracle, its bound, its condition number and its cases.
 
@@ -81,6 +96,7 @@ class Op:
     row_gradients: tuple[str, ...] = ()
     limit: float | None = None
     limit_source: str = ""
+    fast: Fast | None = None
 
     def names(self, direction: Direction) -> tuple[str, ...]:
         """The outputs of the direction: ("y",) or ("dx", "dweight", "dbias")."""

@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "refkernels"
 OP = {"op"}
-ORACLE_NEEDS = {"arithmetic", "metrology", *OP}
+ORACLE_NEEDS = {"arithmetic", "metrology", "elementwise", *OP}
 ALLOWED = {
     "__init__": set(),
     "__main__": {"cli"},
@@ -17,12 +17,14 @@ ALLOWED = {
     "registry": OP,
     "arithmetic": set(),
     "metrology": {"arithmetic", *OP},
+    "elementwise": {"arithmetic", "metrology", *OP},
     "frameworks": set(),
+    "sweeps": {"arithmetic", "metrology", "frameworks", "registry", *OP},
     "measurement": {"arithmetic", "metrology", "frameworks", "registry", *OP},
     "reporting": set(),
     "testing": {"arithmetic", "metrology", "registry", *OP},
     "testing_plugin": {"testing"},
-    "cli": {"measurement", "frameworks", "reporting"},
+    "cli": {"measurement", "sweeps", "frameworks", "reporting"},
 }
 
 

@@ -19,6 +19,11 @@ import numba
 import numpy as np
 
 _PACKAGE = Path(__file__).parent.parent
+_CALLED = {  # by a room's kernels, besides its own and arithmetic's
+    "elementary_ref": ("elementwise",),
+    "trig_ref": ("elementwise",),
+    "sweeps": ("metrology",),
+}
 _KEPT = 8  # folders of earlier sources, so that going back and forth costs nothing
 
 prange = numba.prange
@@ -80,7 +85,8 @@ def _root() -> Path:
 
 def _digest(room: str) -> str:
     """Of the sources' names, sizes and times: what Numba itself goes by, for more than one file."""
-    folders = {_PACKAGE / "arithmetic", _PACKAGE / room if room else _PACKAGE / "arithmetic"}
+    rooms = ("arithmetic", room or "arithmetic", *_CALLED.get(room, ()))
+    folders = {_PACKAGE / name for name in rooms}
     told = hashlib.sha256(str(_PACKAGE).encode())
     for path in sorted(path for folder in folders for path in folder.glob("*.py")):
         status = path.stat()
