@@ -20,8 +20,9 @@ DTYPES = ("float32", "float64")
 # The command line with the fakes in its catalog, slowed down so that it can be stopped in the
 # middle, and without the report, which is not what is tested here.
 COMMAND = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 sys.path.insert(0, {fakes!r})
 import planted_faults
 from refkernels import cli
