@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.measurement.plan import Unit
 from refkernels.measurement.seats import Seat
@@ -29,6 +29,7 @@ class Truth:
     bound: dict[str, npt.NDArray[np.float64]]
     condition: dict[str, npt.NDArray[np.float64]]
     plain: dict[str, npt.NDArray[Any]]
+    tiers: dict[str, int]  # how many elements, of all outputs, each tier of the oracle answered
     seconds: float
 
 
@@ -60,7 +61,8 @@ def measure_unit(unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor) ->
             if output in outputs:
                 body = _judge(unit, output, outputs[output], truth, inputs, params)
                 ok = {"output": output, "status": "ok", "reason": None}
-                records.append({**head, **ok, **body, "seconds": timing})
+                told = {"oracle": {"tiers": truth.tiers}, "seconds": timing}
+                records.append({**head, **ok, **body, **told})
     return records + _agreements(unit, unit.case, answers)
 
 
@@ -68,13 +70,15 @@ def find_truth(unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str
     """The certified answer, with every rounding to the unit's dtype decided."""
     format = formats.get(unit.dtype)
     begin = time.perf_counter()
-    reference = unit.op.evaluate(unit.direction, inputs, params, ("rounding", format))
+    with tiers.counted() as tally:
+        reference = unit.op.evaluate(unit.direction, inputs, params, ("rounding", format))
     seconds = time.perf_counter() - begin
     return Truth(
         reference,
         unit.op.bound(unit.direction, inputs, params, format),
         unit.op.condition(unit.direction, inputs, params),
         unit.op.plain(unit.direction, inputs, params, format),
+        tally,
         seconds,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from refkernels.reporting import numerals, vocabulary
+from refkernels.reporting.certainty import TIERS, certainties
 from refkernels.reporting.comparisons import agreements, invariances
 from refkernels.reporting.drawing import Drawn
 from refkernels.reporting.findings import findings, unrun
@@ -96,6 +98,8 @@ class Report:
             "seeds": threads,
             "seed_sentences": sentences(threads),
             "invariances": invariances(self.study),
+            "certainties": certainties(self.study),
+            "tiers": TIERS,
             "unrun": unrun(self.study),
             "environments": [_flat(one) for one in self.study.environments],
             "limits": _limits(self.study),
@@ -174,15 +178,15 @@ def _largest_rounding(study: Study) -> Measurement | None:
 
 
 def _limits(study: Study) -> list[tuple[str, str, str]]:
-    """(op, limit, source) of the declared limits that the records carry."""
-    found = set()
+    """(ops, limit, source) of the declared limits that the records carry."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for one in study.measurements:
         bound = one.record.get("bound") or {}
         limit = as_number(bound.get("limit"))
         if limit is not None:
             source = str(bound.get("limit_source") or "no source recorded")
-            found.add((one.op, numerals.figure(limit), source))
-    return sorted(found)
+            found[numerals.figure(limit), source].add(one.op)
+    return sorted((numerals.joined(sorted(ops)), *limit) for limit, ops in found.items())
 
 
 def _flat(record: Record) -> list[tuple[str, str]]:

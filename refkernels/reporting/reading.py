@@ -52,7 +52,18 @@ _REQUIRED = {
     "invariance": ("op", "direction", "framework", "dtype", "property"),
     "environment": ("framework",),
 }
-_OBJECTS = ("counts", "ulp", "error", "bound", "plain", "condition", "worst", "settings", "seconds")
+_OBJECTS = (
+    "counts",
+    "ulp",
+    "error",
+    "bound",
+    "plain",
+    "condition",
+    "worst",
+    "settings",
+    "oracle",
+    "seconds",
+)
 
 
 class RecordsError(ValueError):

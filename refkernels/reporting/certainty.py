@@ -1,0 +1,60 @@
+"""How certain the truth is: which tier of the oracle answered, and how wide its intervals are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from refkernels.reporting.scores import largest
+from refkernels.reporting.study import Study, as_number
+from refkernels.reporting.vocabulary import rank_of_direction, rank_of_dtype
+
+TIERS = {
+    "float64": "one float64 pass with a proven bound",
+    "slices": "error-free slices in float64 products",
+    "double_double": "double-double arithmetic",
+    "exact": "multiple precision or integers",
+}
+
+
+@dataclass
+class Certainty:
+    """One op, pass and format over all cases; an element counts once, however many frameworks."""
+
+    op: str
+    direction: str
+    dtype: str
+    tiers: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    undecided: int = 0  # roundings of frameworks' results, over all of them
+    width: float | None = None
+
+    @property
+    def elements(self) -> int:
+        """How many elements the tiers answered."""
+        return sum(self.tiers.values())
+
+    @property
+    def title(self) -> str:
+        """`layernorm backward float32`."""
+        return f"{self.op} {self.direction} {self.dtype}"
+
+
+def certainties(study: Study) -> list[Certainty]:
+    """A row per op, pass and format whose records tell of tiers, in the order of the tables."""
+    rows: dict[tuple[str, str, str], Certainty] = {}
+    asked: set[tuple[str, str, str, str]] = set()
+    for one in study.measurements:
+        answered = (one.record.get("oracle") or {}).get("tiers")
+        if not isinstance(answered, dict):
+            continue
+        key = (one.op, one.direction, one.dtype)
+        row = rows.setdefault(key, Certainty(*key))
+        row.width = largest((row.width, one.number("ulp", "max_uncertainty")))
+        row.undecided += one.tally("undecided")
+        if (*key, one.case) not in asked:
+            asked.add((*key, one.case))
+            for tier, elements in answered.items():
+                row.tiers[tier] += int(as_number(elements) or 0)
+    return sorted(
+        rows.values(), key=lambda r: (r.op, rank_of_direction(r.direction), rank_of_dtype(r.dtype))
+    )

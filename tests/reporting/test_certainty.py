@@ -1,0 +1,46 @@
+"""What the report says of the oracle's own certainty."""
+
+from synthetic import records
+
+from refkernels.reporting.certainty import certainties
+from refkernels.reporting.pages import Report
+from refkernels.reporting.study import Study
+
+
+def test_an_element_counts_once_however_many_frameworks_were_measured() -> None:
+    one = certainties(Study.of(records(("torch",))))
+    all_of_them = certainties(Study.of(records()))
+    assert [row.title for row in one] == [
+        row.title for row in all_of_them if row.title in titles(one)
+    ]
+    by_title = {row.title: row for row in all_of_them}
+    assert len(one) > 10
+    for row in one:
+        assert by_title[row.title].tiers == row.tiers
+        assert row.elements == sum(row.tiers.values()) > 0
+        assert row.tiers["exact"] == 3 * row.elements // 4096
+
+
+def titles(rows: list) -> set[str]:
+    return {row.title for row in rows}
+
+
+def test_the_widest_uncertainty_is_the_largest_of_all_cases_and_frameworks() -> None:
+    some = [r for r in records() if r["kind"] == "measurement" and r["op"] == "sin"]
+    some[5]["ulp"]["max_uncertainty"] = 0.25
+    widest = {row.title: row.width for row in certainties(Study.of(some))}
+    changed = f"sin {some[5]['direction']} {some[5]['dtype']}"
+    assert widest.pop(changed) == 0.25
+    assert set(widest.values()) == {1e-9}
+
+
+def test_both_pages_tell_of_the_tiers() -> None:
+    report = Report.of(records())
+    assert "How certain is the truth?" in report.html()
+    assert "| layernorm forward float32 | " in report.markdown()
+
+
+def test_records_without_tiers_make_no_table() -> None:
+    some = [{k: v for k, v in r.items() if k != "oracle"} for r in records()]
+    assert certainties(Study.of(some)) == []
+    assert "How certain is the truth?" not in Report.of(some).html()
