@@ -5,17 +5,18 @@ alone is the value correctly rounded to float64 whenever the radius is small eno
 except where float64's range does not suffice. NaN and infinities live in hi, with lo = radius = 0.
 """
 
-import math
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
-from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.formats import Format, exponent_of, round_pair
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic import decisions, formats
+from refkernels.arithmetic.blocks import each_block, flat
+from refkernels.arithmetic.decisions import directed
+from refkernels.arithmetic.formats import Format
+
+__all__ = ["Enclosure", "directed"]
 
 
 class Enclosure:
@@ -38,9 +39,10 @@ class Enclosure:
         self.hi = np.asarray(hi, dtype=np.float64)
         shape = self.hi.shape
         self.lo = np.broadcast_to(np.asarray(lo, dtype=np.float64), shape)
-        self.radius = np.broadcast_to(np.asarray(radius, dtype=np.float64), shape)
+        widths = np.asarray(radius, dtype=np.float64)
+        self.radius = np.broadcast_to(widths, shape)
         self.scale = np.broadcast_to(np.asarray(scale, dtype=np.int64), shape)
-        if not (self.radius >= 0.0).all():
+        if not np.min(widths, initial=0.0) >= 0.0:  # a NaN anywhere makes the minimum NaN
             raise ValueError("An Enclosure's radius must be a number >= 0 in every element.")
 
     @property
@@ -101,15 +103,45 @@ class Enclosure:
         interval reaches to both sides. hi is right nevertheless where it comes from exact
         arithmetic. Narrower formats have no such limit: there lo says which side it is."""
         target = formats.get(format)
-        values, certified = _round(*self._flat(), target.p, target.emin, target.emax)
-        with np.errstate(over="ignore"):
-            rounded = values.reshape(self.shape).astype(target.storage)
+        # float32 holds every number of the narrower formats.
+        values = np.empty(self.size, np.float64 if target.p == 53 else np.float32)
+        certified = np.empty(self.size, np.bool_)
+        limits = (target.p, target.emin, target.emax)
+        each_block(decisions.round_elements, self.size, *self.columns(), limits, values, certified)
+        rounded = values.reshape(self.shape).astype(target.storage, copy=False)
         return rounded, certified.reshape(self.shape)
+
+    def undecided(self, format: Format | str) -> npt.NDArray[np.bool_]:
+        """Where the rounding to the format is not certified: ~round(format)[1], without the values
+        and faster."""
+        target = formats.get(format)
+        marks = np.empty(self.size, np.bool_)
+        limits = (target.p, target.emin, target.emax)
+        each_block(decisions.undecided_roundings, self.size, *self.columns(), limits, marks)
+        return marks.reshape(self.shape)
 
     def uncertainty(self, format: Format | str) -> npt.NDArray[np.float64]:
         """radius / ulp in the format, with the smallest ulp that the interval touches."""
         target = formats.get(format)
-        return _uncertainty(*self._flat(), target.p, target.emin).reshape(self.shape)
+        found = np.empty(self.size)
+        limits = (target.p, target.emin, target.emax)
+        each_block(decisions.uncertainties, self.size, *self.columns(), limits, found)
+        return found.reshape(self.shape)
+
+    def wider_than(self, limit: float, format: Format | str) -> npt.NDArray[np.bool_]:
+        """Where uncertainty(format) > limit, without a temporary of float64."""
+        target = formats.get(format)
+        marks = np.empty(self.size, np.bool_)
+        limits = (target.p, target.emin, target.emax)
+        each_block(
+            decisions.undecided_widths, self.size, *self.columns(), limits, float(limit), marks
+        )
+        return marks.reshape(self.shape)
+
+    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+        """hi, lo, radius, scale for kernels: flat, contiguous, read-only; constants are short (see
+        `blocks.flat`)."""
+        return flat(self.hi), flat(self.lo), flat(self.radius), flat(self.scale)
 
     def lower_upper(self, index: Any) -> tuple[Fraction, Fraction]:
         """The exact ends of one (finite) element's interval."""
@@ -122,51 +154,3 @@ class Enclosure:
         """Whether the interval of one (finite) element holds the rational."""
         lower, upper = self.lower_upper(index)
         return lower <= value <= upper
-
-    def _flat(self) -> tuple[npt.NDArray[Any], ...]:
-        parts = (self.hi, self.lo, self.radius, self.scale)
-        return tuple(np.ascontiguousarray(part).reshape(-1) for part in parts)
-
-
-@njit
-def _round(hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, emax: int) -> Any:
-    values = np.empty_like(hi)
-    certified = np.empty(hi.size, np.bool_)
-    for i in range(hi.size):
-        s = scale[i]
-        value = round_pair(hi[i], lo[i], s, p, emin, emax)
-        values[i] = value
-        certified[i] = True
-        if radius[i] != 0.0:
-            low = directed(hi[i], lo[i], -radius[i])
-            high = directed(hi[i], lo[i], radius[i])
-            lower = round_pair(low[0], low[1], s, p, emin, emax)
-            upper = round_pair(high[0], high[1], s, p, emin, emax)
-            same_sign = math.copysign(1.0, lower) == math.copysign(1.0, upper)
-            certified[i] = lower == upper and same_sign and low[0] != 0.0 and high[0] != 0.0
-    return values, certified
-
-
-@njit
-def directed(hi: float, lo: float, radius: float) -> tuple[float, float]:
-    """A normalised pair at or beyond hi + lo + radius, on the side of radius's sign."""
-    s, e = two_sum(lo, radius)
-    if radius < 0.0 and e < 0.0:
-        s = np.nextafter(s, -math.inf)
-    elif radius > 0.0 and e > 0.0:
-        s = np.nextafter(s, math.inf)
-    return two_sum(hi, s)
-
-
-@njit
-def _uncertainty(hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int) -> Any:
-    result = np.zeros_like(hi)
-    for i in range(hi.size):
-        if radius[i] == 0.0:
-            continue
-        toward_zero = -radius[i] if hi[i] > 0.0 else radius[i]
-        inner = directed(hi[i], lo[i], toward_zero)
-        crosses = inner[0] == 0.0 or (inner[0] > 0.0) != (hi[i] > 0.0)
-        floor = emin if crosses else max(exponent_of(inner[0], inner[1]) + scale[i], emin)
-        result[i] = math.ldexp(radius[i], scale[i] - (floor - p + 1))
-    return result

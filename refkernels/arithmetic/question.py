@@ -46,7 +46,7 @@ class Question:
     def undecided(self, enclosure: Enclosure) -> npt.NDArray[np.bool_]:
         """The elements whose interval is too wide for the question."""
         if self.kind == "rounding":
-            return ~enclosure.round(self.format)[1]
+            return enclosure.undecided(self.format)
         if self.kind == "ulp":
-            return ~(enclosure.uncertainty(self.format) <= self.uncertainty)
+            return enclosure.wider_than(self.uncertainty, self.format)
         return np.zeros(enclosure.shape, np.bool_)

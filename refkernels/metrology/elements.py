@@ -9,12 +9,10 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from refkernels.arithmetic.bits import bits_of
+from refkernels.arithmetic.decisions import directed
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.enclosure import directed
 from refkernels.arithmetic.formats import exponent_of, round_pair
 from refkernels.arithmetic.jit import njit
 from refkernels.metrology import special_values as flag
@@ -24,27 +22,17 @@ _SLACK = 1.0 - 2.0**-50  # takes in the roundings of an absolute error before it
 _NONE = np.uint64(0)
 
 
-@intrinsic
-def _bits_of(typing_context: Any, x: Any) -> Any:
-    """The bits of a float64 as int64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
-
-
 @njit
 def floor_log2(x: float) -> Any:
     """floor(log2 |x|) of a finite nonzero float64: its exponent field, but for subnormals."""
-    field = (_bits_of(x) >> 52) & 0x7FF
+    field = (bits_of(x) >> 52) & 0x7FF
     return field - 1023 if field != 0 else np.int64(math.frexp(x)[1] - 1)
 
 
 @njit
 def _exponent_of_pair(hi: float, lo: float) -> Any:
     """formats.exponent_of without its frexp."""
-    power_of_two = (_bits_of(hi) & 0xFFFFFFFFFFFFF) == 0 and abs(hi) >= 2.0**-1021
+    power_of_two = (bits_of(hi) & 0xFFFFFFFFFFFFF) == 0 and abs(hi) >= 2.0**-1021
     if lo == 0.0 or (not power_of_two and abs(hi) >= 2.0**-1021):
         return floor_log2(hi)
     return np.int64(exponent_of(hi, lo))

@@ -1,0 +1,284 @@
+"""Whether an interval (hi + lo ± radius) * 2^scale decides a rounding, and how many ulp it is wide.
+
+Nearly every element is decided by a vectorised test in one float64 operation or two on either side;
+the few in doubt by exact arithmetic on pairs. The quick test only ever says what the exact one says
+too, so the answers are those of the exact one alone.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.bits import EXPONENT, SIGNIFICAND, bits_of, float_of
+from refkernels.arithmetic.blocks import SPAN
+from refkernels.arithmetic.eft import two_sum
+from refkernels.arithmetic.formats import exponent_of, round_pair
+from refkernels.arithmetic.jit import njit
+
+_ROOM = 1.0 - 2.0**-50
+_LEAST = -900  # the quick tests keep clear of float64's subnormals by this exponent
+OUTWARD = 4
+"""Bits, to take an end computed in float64 outwards. Let h = |hi|, reach = fl(|lo| + radius) and
+end = fl(h ± reach), with reach < h / 2 (otherwise the ends h - reach and h + reach have different
+exponents or signs, and no test passes). reach is wrong by at most 2^-53 (1 + 2^-53) reach
+<= ulp(end) / 2, for |end| >= h / 2 > reach; the sum is wrong by ulp(end) / 2 more: one ulp(end) in
+all, and 4 steps of the bits are at least 2 ulp(end), were they to cross a power of two."""
+
+
+@njit
+def step_of(part: Any, whole: Any) -> int:
+    """1 where part has an element for each of whole's, 0 where its first SPAN stand for all."""
+    return 1 if part.size == whole.size else 0
+
+
+@njit(nogil=True)
+def undecided_roundings(
+    first: int, last: int, hi: Any, lo: Any, radius: Any, scale: Any, format: Any, undecided: Any
+) -> None:
+    """undecided[first:last] = the elements whose interval rounds to more than one float."""
+    p, emin, emax = format
+    steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
+    for i in range(first, last, SPAN):
+        n = min(SPAN, last - i)
+        j, k, m = i * steps[0], i * steps[1], i * steps[2]
+        parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
+        marks = undecided[i : i + n]
+        if _mark_doubtful(*parts, p, emin, emax, marks) > 0:
+            _settle(*parts, p, emin, emax, marks)
+
+
+@njit(nogil=True)
+def round_elements(
+    first: int,
+    last: int,
+    hi: Any,
+    lo: Any,
+    radius: Any,
+    scale: Any,
+    format: Any,
+    values: Any,
+    certified: Any,
+) -> None:
+    """values[first:last] = (hi + lo) * 2^scale rounded to the format; certified where both ends
+    of the interval round to that."""
+    p, emin, emax = format
+    steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
+    for i in range(first, last, SPAN):
+        n = min(SPAN, last - i)
+        j, k, m = i * steps[0], i * steps[1], i * steps[2]
+        parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
+        marks = certified[i : i + n]
+        doubtful = _mark_doubtful(*parts, p, emin, emax, marks)
+        _round_clear(parts[0], p, values[i : i + n])
+        for e in range(n if doubtful else 0):
+            if marks[e]:
+                a, b, r, s = parts[0][e], parts[1][e], parts[2][e], parts[3][e]
+                values[i + e] = round_pair(a, b, s, p, emin, emax)
+                marks[e] = is_undecided(a, b, r, s, p, emin, emax)
+        for e in range(n):
+            marks[e] = not marks[e]
+
+
+@njit
+def _mark_doubtful(
+    hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, emax: int, marks: Any
+) -> int:
+    """Marks the elements that the quick test leaves open; how many they are.
+
+    p <= 24: adding half a unit of the format's last place to the bits of a float64 and cutting
+    them off there rounds it to nearest. Both ends, taken outwards beyond their errors and so
+    strictly inside, must give the same: then no midpoint is between them. The exponents stay
+    clear of subnormals and of overflow.
+    p = 53: h itself is the float, and the interval must end before the midpoints on either side:
+    half an ulp, a quarter of one below a power of two.
+    """
+    least, most = 2.0 ** max(emin + 1, _LEAST), 2.0**emax
+    doubtful = 0
+    if p < 53:
+        half, kept = np.int64(1) << (52 - p), ~((np.int64(1) << (53 - p)) - 1)
+        for i in range(hi.size):
+            h = abs(hi[i])
+            reach = abs(lo[i]) + radius[i]
+            low = bits_of(h - reach) + (half - OUTWARD)
+            high = bits_of(h + reach) + (half + OUTWARD)
+            clear = (h > least) & (h < most) & (scale[i] == 0) & (((low ^ high) & kept) == 0)
+            marks[i] = not clear
+            doubtful += not clear
+        return doubtful
+    for i in range(hi.size):
+        h = abs(hi[i])
+        bits = bits_of(h)
+        gap = float_of(bits & EXPONENT) * (2.0**-54 if bits & SIGNIFICAND == 0 else 2.0**-53)
+        reach = abs(lo[i]) + radius[i]
+        clear = (h > least) & (h < most) & (scale[i] == 0) & (reach < gap * _ROOM)
+        marks[i] = not clear
+        doubtful += not clear
+    return doubtful
+
+
+@njit
+def _round_clear(hi: Any, p: int, values: Any) -> None:
+    """hi rounded to p bits as if no midpoint were near, which is so where nothing is in doubt:
+    hi itself then rounds as the whole interval does."""
+    if p == 53:
+        for i in range(hi.size):
+            values[i] = hi[i]
+        return
+    half, kept = np.int64(1) << (52 - p), ~((np.int64(1) << (53 - p)) - 1)
+    for i in range(hi.size):
+        values[i] = float_of((bits_of(hi[i]) + half) & kept)
+
+
+@njit
+def _settle(
+    hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, emax: int, marks: Any
+) -> None:
+    for i in range(hi.size):
+        if marks[i]:
+            marks[i] = radius[i] != 0.0 and (
+                _is_hopeless(hi[i], lo[i], radius[i], scale[i], p, emin, emax)
+                or is_undecided(hi[i], lo[i], radius[i], scale[i], p, emin, emax)
+            )
+
+
+@njit
+def _is_hopeless(
+    hi: float, lo: float, radius: float, scale: int, p: int, emin: int, emax: int
+) -> bool:
+    """Whether hi ± (radius - |lo|), taken inwards, certainly holds a midpoint; False in doubt.
+
+    Not worth its time in the vectorised loop, but a hopeless element costs a tenth this way, and
+    a first tier may leave many of them.
+    """
+    h, inner = abs(hi), (radius - abs(lo)) * _ROOM
+    if scale != 0 or not (inner > 0.0 and h < 2.0**emax):
+        return False
+    low, high = h - inner, h + inner
+    if not (low > 2.0 ** max(emin + 1, _LEAST) and high < 2.0**emax):
+        return False
+    if p == 53:
+        return bool(low < h - 2.0 * (h - np.nextafter(h, 0.0)) and high > np.nextafter(h, math.inf))
+    half = np.int64(1) << (52 - p)
+    below, above = bits_of(low) + (half + OUTWARD), bits_of(high) + (half - OUTWARD - 1)
+    return bool((below >> (53 - p)) < (above >> (53 - p)))
+
+
+@njit
+def is_undecided(
+    hi: float, lo: float, radius: float, scale: int, p: int, emin: int, emax: int
+) -> bool:
+    """Whether the ends of the interval round to different floats, in magnitude or in sign."""
+    if radius == 0.0:
+        return False
+    low, high = directed(hi, lo, -radius), directed(hi, lo, radius)
+    lower = round_pair(low[0], low[1], scale, p, emin, emax)
+    upper = round_pair(high[0], high[1], scale, p, emin, emax)
+    same_sign = math.copysign(1.0, lower) == math.copysign(1.0, upper)
+    return not (lower == upper and same_sign and low[0] != 0.0 and high[0] != 0.0)
+
+
+@njit
+def directed(hi: float, lo: float, radius: float) -> tuple[float, float]:
+    """A normalised pair at or beyond hi + lo + radius, on the side of radius's sign."""
+    s, e = two_sum(lo, radius)
+    if radius < 0.0 and e < 0.0:
+        s = np.nextafter(s, -math.inf)
+    elif radius > 0.0 and e > 0.0:
+        s = np.nextafter(s, math.inf)
+    return two_sum(hi, s)
+
+
+@njit(nogil=True)
+def uncertainties(
+    first: int, last: int, hi: Any, lo: Any, radius: Any, scale: Any, format: Any, result: Any
+) -> None:
+    """result[first:last] = radius / ulp, with the smallest ulp that the interval touches."""
+    p, emin, _ = format
+    steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
+    for i in range(first, last, SPAN):
+        n = min(SPAN, last - i)
+        j, k, m = i * steps[0], i * steps[1], i * steps[2]
+        parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
+        found = result[i : i + n]
+        if _measure_clear(*parts, p, emin, found) > 0:
+            for e in range(n):
+                if found[e] < 0.0:
+                    a, b, r, s = parts[0][e], parts[1][e], parts[2][e], parts[3][e]
+                    found[e] = uncertainty_of(a, b, r, s, p, emin)
+
+
+@njit(nogil=True)
+def undecided_widths(
+    first: int,
+    last: int,
+    hi: Any,
+    lo: Any,
+    radius: Any,
+    scale: Any,
+    format: Any,
+    limit: float,
+    undecided: Any,
+) -> None:
+    """undecided[first:last] = the elements whose radius is more than limit ulp."""
+    p, emin, _ = format
+    steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
+    scratch = np.empty(SPAN)
+    for i in range(first, last, SPAN):
+        n = min(SPAN, last - i)
+        j, k, m = i * steps[0], i * steps[1], i * steps[2]
+        parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
+        found = scratch[:n]
+        doubtful = _measure_clear(*parts, p, emin, found)
+        for e in range(n):
+            undecided[i + e] = not found[e] <= limit
+        for e in range(n if doubtful else 0):
+            if found[e] < 0.0:
+                a, b, r, s = parts[0][e], parts[1][e], parts[2][e], parts[3][e]
+                undecided[i + e] = not _uncertainty_or_more(a, b, r, s, p, emin, limit) <= limit
+
+
+@njit
+def _uncertainty_or_more(
+    hi: float, lo: float, radius: float, scale: int, p: int, emin: int, limit: float
+) -> float:
+    """The uncertainty; radius / ulp(hi), which is no more than it, where that exceeds the limit."""
+    h = abs(hi)
+    if scale == 0 and 2.0 ** max(emin + 1, _LEAST) < h < 2.0**1023:
+        least = radius * float_of((np.int64(2046 + p - 1) << 52) - (bits_of(h) & EXPONENT))
+        if least > limit:
+            return least
+    return uncertainty_of(hi, lo, radius, scale, p, emin)
+
+
+@njit
+def _measure_clear(
+    hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, result: Any
+) -> int:
+    """radius / ulp of the elements whose interval stays in hi's binade towards zero, far from
+    subnormals; -1 for the others, whose number is returned. hi + lo is never in a higher binade
+    than hi = fl(hi + lo), so that the smallest ulp touched is that of hi."""
+    least = 2.0 ** max(emin + 1, _LEAST)
+    doubtful = 0
+    for i in range(hi.size):
+        h = abs(hi[i])
+        low = bits_of(h - (abs(lo[i]) + radius[i])) - OUTWARD
+        power = bits_of(h) & EXPONENT
+        clear = (h > least) & (h < 2.0**1023) & (scale[i] == 0) & ((low & ~SIGNIFICAND) == power)
+        # 2^(p - 1 - e), whose exponent field is that of 1 twice, less that of 2^e.
+        inverse = float_of((np.int64(2046 + p - 1) << 52) - power)
+        result[i] = radius[i] * inverse if clear else -1.0
+        doubtful += not clear
+    return doubtful
+
+
+@njit
+def uncertainty_of(hi: float, lo: float, radius: float, scale: int, p: int, emin: int) -> float:
+    """radius / ulp by the exact end of the interval towards zero."""
+    if radius == 0.0:
+        return 0.0
+    toward_zero = -radius if hi > 0.0 else radius
+    inner = directed(hi, lo, toward_zero)
+    crosses = inner[0] == 0.0 or (inner[0] > 0.0) != (hi > 0.0)
+    floor = emin if crosses else max(exponent_of(inner[0], inner[1]) + scale, emin)
+    return math.ldexp(radius, scale - (floor - p + 1))
