@@ -10,21 +10,8 @@ double-double give sin and cos to 2^-101 of themselves (`kernels`, with the erro
 precision decides what a question still leaves open (`exact`).
 """
 
-from functools import partial
-
-from refkernels.op import Op
-from refkernels.trig_ref.algorithms import backward_plain, forward_plain
-from refkernels.trig_ref.bounds import (
-    LIMIT,
-    LIMIT_SOURCE,
-    backward_bound,
-    backward_condition,
-    forward_bound,
-    forward_condition,
-)
-from refkernels.trig_ref.cases import cases
-from refkernels.trig_ref.invariants import INVARIANTS
-from refkernels.trig_ref.oracle import backward, cos, sin, tan
+from refkernels.elementwise.ops import Family
+from refkernels.trig_ref.functions import FUNCTIONS, cos, sin, tan
 
 __all__ = [
     "OPS",
@@ -41,28 +28,13 @@ __all__ = [
     "tan",
 ]
 
-OPS = tuple(
-    Op(
-        name=name,
-        inputs=("x",),
-        outputs=("y",),
-        cotangent="dy",
-        gradients=("dx",),
-        forward=function,
-        backward=partial(backward, name),
-        forward_bound=partial(forward_bound, name),
-        backward_bound=partial(backward_bound, name),
-        forward_condition=partial(forward_condition, name),
-        backward_condition=partial(backward_condition, name),
-        forward_plain=partial(forward_plain, name),
-        backward_plain=partial(backward_plain, name),
-        cases=partial(cases, name),
-        invariants=INVARIANTS[name],
-        row_inputs=("x",),
-        row_gradients=("dx",),
-        elementwise=True,
-        limit=LIMIT,
-        limit_source=LIMIT_SOURCE,
-    )
-    for name, function in (("sin", sin), ("cos", cos), ("tan", tan))
-)
+_FAMILY = Family("trig_ref", FUNCTIONS)
+OPS = _FAMILY.ops
+backward = _FAMILY.backward
+backward_bound = _FAMILY.backward_bound
+backward_condition = _FAMILY.backward_condition
+backward_plain = _FAMILY.backward_plain
+cases = _FAMILY.cases
+forward_bound = _FAMILY.forward_bound
+forward_condition = _FAMILY.forward_condition
+forward_plain = _FAMILY.forward_plain

@@ -20,12 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.exact import to_fraction
-from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
-from refkernels.trig_ref.kernels import COS, SIN
-from refkernels.trig_ref.oracle import code_of, pair_of
+from refkernels.elementwise.function import Array
+from refkernels.trig_ref.kernels import COS, SIN, TAN
 from refkernels.trig_ref.reduction import reduce_pio2
 from refkernels.trig_ref.tables import PIO2_HIGH, PIO2_LOW
 
@@ -54,35 +52,20 @@ _COSINE = {
 _INDEX_BITS = {np.float32: 11, np.float64: 20}  # of n in Cody and Waite's reduction
 
 
-def forward_plain(name: str, x: Any, *, format: Format | str) -> npt.NDArray[Any]:
-    """f(x) by the plain algorithm in the format; float16 and bfloat16 by float32, rounded once."""
-    code = code_of(name)
-    target = formats.get(format)
-    with np.errstate(over="ignore"):
-        x = as_float_array(x, "x").astype(target.storage)
-        return _evaluate(code, _working(x)).astype(target.storage)
+def plain(code: int, x: Array) -> Array:
+    """sin, cos or tan by the algorithm above in x's dtype, float32 or float64."""
+    return _evaluate(code, x)
 
 
-def backward_plain(name: str, dy: Any, x: Any, *, format: Format | str) -> npt.NDArray[Any]:
-    """fl(dy f'(x)) by the plain algorithm in the format: dy cos x, dy (-sin x), dy (1 + tan x²)."""
-    code = code_of(name)
-    target = formats.get(format)
-    dy, x = pair_of(dy, x)
-    with np.errstate(all="ignore"):
-        dy, x = (_working(array.astype(target.storage)) for array in (dy, x))
-        if name == "tan":
-            tangent = _evaluate(code, x)
-            slope = tangent * tangent + x.dtype.type(1)
-        else:
-            slope = _evaluate(COS, x) if name == "sin" else -_evaluate(SIN, x)
-        return (dy * slope).astype(target.storage)
+def plain_slope(code: int, x: Array) -> Array:
+    """cos x, -sin x or 1 + tan(x)^2, from the algorithm above."""
+    if code == TAN:
+        tangent = _evaluate(TAN, x)
+        return tangent * tangent + x.dtype.type(1)
+    return _evaluate(COS, x) if code == SIN else -_evaluate(SIN, x)
 
 
-def _working(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return array if array.dtype == np.float64 else array.astype(np.float32)
-
-
-def _evaluate(code: int, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _evaluate(code: int, x: Array) -> Array:
     kind = x.dtype.type
     flat = np.ascontiguousarray(x).reshape(-1)
     result = np.empty_like(flat)

@@ -4,7 +4,6 @@ Each builds x and a cotangent dy in the asked dtype; random numbers come from th
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,13 +12,12 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
+from refkernels.elementwise import cases
 from refkernels.op import DTYPES, Case
 from refkernels.trig_ref import points
 from refkernels.trig_ref.hard import HARD_FLOAT32
 
-_SEED = 0
 _WIDE = ("bfloat16", "float32", "float64")
-Array = npt.NDArray[Any]
 RANGES = (
     (1e-6, 1e-2),
     (1e-2, 1.0),
@@ -31,9 +29,9 @@ RANGES = (
 )
 
 
-def cases(name: str) -> list[Case]:
+def cases_of(name: str) -> list[Case]:
     """All cases of one function."""
-    make = partial(_case, name)
+    make = partial(cases.make, name)
     found = [
         make("seed_pi", {"k_max": 64}, _seed_pi),
         make("cosine_schedule", {"decay_steps": 1000}, partial(_schedule, 1000)),
@@ -43,41 +41,23 @@ def cases(name: str) -> list[Case]:
         make("near_multiples", {"k_max": 10**15}, partial(_near_multiples, 10**15), _WIDE),
         make("hardest_reduction", {}, _hardest),
         make("hard_rounding", {}, partial(_hard_rounding, name)),
-        make("subnormals", {}, _subnormals),
-        make("specials", {}, _specials),
+        make("subnormals", {}, partial(cases.subnormals, 2048)),
+        make("specials", {}, cases.specials),
     ]
     for low, high in RANGES:
         fitting = tuple(dtype for dtype in DTYPES if low < formats.get(dtype).max)
-        found.append(make("range", {"low": low, "high": high}, partial(_range, low, high), fitting))
+        found.append(
+            make(
+                "range",
+                {"low": low, "high": high},
+                partial(cases.log_uniform, low, high, 4096),
+                fitting,
+            )
+        )
     found += [make("array_size", {"n": n}, partial(_array, n)) for n in (1, 17, 4096, 20_000)]
     found.append(make("seed_pi", {"k": 1}, _pi_itself))
     found.append(make("invariance", {"n": 259}, _moderate))
     return found
-
-
-def _case(
-    op: str,
-    regime: str,
-    parameters: dict[str, int | float | str],
-    points_of: Callable[[Format, np.random.Generator], Any],
-    dtypes: tuple[str, ...] = DTYPES,
-) -> Case:
-    shown = [_shown(key, value) for key, value in parameters.items()]
-    label = f"{op}/{regime}[{','.join([*shown, f'seed={_SEED}'])}]"
-    return Case(label, op, regime, parameters, _SEED, partial(_build, points_of), dtypes)
-
-
-def _shown(key: str, value: int | float | str) -> str:
-    return f"{key}={value}" if isinstance(value, str) else f"{key}={value:g}"
-
-
-def _build(points_of: Callable[..., Any], dtype: str) -> tuple[dict[str, Array], dict[str, Any]]:
-    """x rounded to the dtype and its own dy, or a normally distributed one."""
-    format = formats.get(dtype)
-    generator = np.random.default_rng(_SEED)
-    made = points_of(format, generator)
-    x, dy = made if isinstance(made, tuple) else (made, generator.standard_normal(made.size))
-    return {"x": formats.round_to(x, format), "dy": formats.round_to(dy, format)}, {}
 
 
 def _seed_pi(format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
@@ -127,14 +107,6 @@ def _hard_rounding(
     return np.concatenate([x, -x])
 
 
-def _range(
-    low: float, high: float, format: Format, generator: np.random.Generator
-) -> npt.NDArray[np.float64]:
-    """4096 numbers, log-uniform in [low, high] or up to the format's maximum, both signs."""
-    exponents = generator.uniform(math.log2(low), math.log2(min(high, format.max)), 4096)
-    return np.exp2(exponents) * generator.choice([-1.0, 1.0], 4096)
-
-
 def _pi_itself(format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
     """The format's pi, alone: the argument of the published negative learning rate."""
     return np.array([math.pi])
@@ -142,35 +114,12 @@ def _pi_itself(format: Format, generator: np.random.Generator) -> npt.NDArray[np
 
 def _moderate(format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
     """259 numbers below 10^4: an odd length leaves a remainder in every vector width."""
-    return _range(1.0, 1e4, format, generator)[:259]
-
-
-def _subnormals(format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
-    """Subnormals of both signs, log-uniform, and the smallest normals."""
-    return _small(2048, format, generator)
-
-
-def _small(n: int, format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
-    exponents = generator.uniform(format.emin - format.p + 1, format.emin + 1, n)
-    return np.ldexp(1 + generator.random(n), exponents.astype(np.int64)) * generator.choice(
-        [-1.0, 1.0], n
-    )
-
-
-def _specials(
-    format: Format, generator: np.random.Generator
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Each of ±0, ±inf, NaN, the extremes and 1 in x with each of a few of them in dy."""
-    edges = (0.0, format.min_subnormal, format.min_normal, 1.0, format.max, math.inf)
-    x = [*edges, *(-edge for edge in edges), math.nan]
-    dy = [0.0, -0.0, 1.0, -format.max, format.min_subnormal, math.inf, math.nan]
-    grid = np.meshgrid(np.array(x), np.array(dy), indexing="ij")
-    return grid[0].reshape(-1), grid[1].reshape(-1)
+    return cases.log_uniform(1.0, 1e4, 4096, format, generator)[:259]
 
 
 def _array(n: int, format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
     """n numbers in [-100, 100], every seventh one subnormal: some frameworks flush those in
     arrays above a certain length only."""
     x = generator.uniform(-100, 100, n)
-    x[3::7] = _small(x[3::7].size, format, generator)
+    x[3::7] = cases.subnormals(x[3::7].size, format, generator)
     return x

@@ -31,9 +31,8 @@ from refkernels.arithmetic.double_double import (
     dd_add_double,
     dd_div,
     dd_mul,
-    dd_mul_double,
 )
-from refkernels.arithmetic.eft import fast_two_sum, two_prod, two_sum
+from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import njit
 from refkernels.trig_ref.reduction import reduce_pio2
 from refkernels.trig_ref.tables import (
@@ -50,8 +49,7 @@ SIN, COS, TAN = 0, 1, 2
 CODES = {"sin": SIN, "cos": COS, "tan": TAN}
 ERROR = 32 * U**2  # sin and cos
 TAN_ERROR = 52 * U**2
-SQUARE_ERROR = 96 * U**2  # 1/cos^2 times dy: 2 x 32 + 5 + 9.9 + 2 = 80.9
-PRODUCT_ERROR = 36 * U**2  # sin or cos times dy: 32 + 2
+SQUARE_ERROR = 96 * U**2  # 1/cos^2: 2 x 32 + 5 + 9.9 = 78.9
 
 TINY = 2.0**-27  # below it two terms of the series are enough
 SCALED = 2.0**-250  # below it results carry a scale, so that their low parts do not underflow
@@ -155,78 +153,36 @@ def _tiny_value(code: int, x: Any) -> Any:
 
 
 @njit
-def gradient(code: int, dy: Any, x: Any) -> Any:
-    """dy f'(x) as (high, low, radius, scale)."""
-    if not (math.isfinite(x) and math.isfinite(dy)):
-        return _special_gradient(code, dy, x), 0.0, 0.0, 0
-    if x == 0.0:  # f' is 1, or for cos a zero: exact products
-        return (dy * -x if code == COS else dy), 0.0, 0.0, 0
-    if dy == 0.0:
-        return math.copysign(0.0, _signs(code, dy, x)), 0.0, 0.0, 0
-    m, exponent = math.frexp(dy)
-    if abs(x) < TINY:
-        return _tiny_gradient(code, m, exponent, x)
-    sh, sl, ch, cl = sincos(x)
+def slope(code: int, x: Any) -> Any:
+    """f'(x) as (high, low, radius, scale): cos x, -sin x or 1 / cos(x)^2."""
     if code == SIN:
-        high, low = dd_mul_double(ch, cl, m)
-        error = PRODUCT_ERROR
-    elif code == COS:
-        high, low = dd_mul_double(-sh, -sl, m)
-        error = PRODUCT_ERROR
-    else:
-        high, low = dd_mul(ch, cl, ch, cl)
-        high, low = dd_div(1.0, 0.0, high, low)
-        high, low = dd_mul_double(high, low, m)
-        error = SQUARE_ERROR
-    return _place(high, low, abs(high) * error, exponent)
-
-
-@njit
-def _signs(code: int, dy: Any, x: Any) -> Any:
-    """A number with the sign of dy f'(x), for any dy but NaN and finite x."""
-    sign = math.copysign(1.0, dy)
-    if code == TAN or x == 0.0:
-        return sign * (-math.copysign(1.0, x) if code == COS else 1.0)
-    slope = value(COS, x)[0] if code == SIN else -value(SIN, x)[0]
-    return sign * math.copysign(1.0, slope)
-
-
-@njit
-def _special_gradient(code: int, dy: Any, x: Any) -> Any:
-    """IEEE 754's product: NaN where f' is NaN or 0 times infinity, else a signed infinity."""
-    if not math.isfinite(x) or math.isnan(dy) or (code == COS and x == 0.0):
-        return math.nan
-    return math.copysign(math.inf, _signs(code, dy, x))
-
-
-@njit
-def _tiny_gradient(code: int, m: Any, exponent: int, x: Any) -> Any:
-    """0 < |x| < TINY: dy (1 - x^2/2), -dy (x - x^3/6) or dy (1 + x^2).
-
-    Next terms: x^4/24, x^5/120 and 2/3 x^4, all below 2^-52 of the term before. Below 2^-250 that
-    term itself only widens the radius.
-    """
+        return value(COS, x)
     if code == COS:
-        mantissa, x_exponent = math.frexp(x)
-        high, tail = two_prod(-m, mantissa)
-        exponent += x_exponent
-        factor = -1.0 / 6.0
-    else:
-        high, tail = m, 0.0
-        factor = -0.5 if code == SIN else 1.0
+        high, low, radius, scale = value(SIN, x)
+        return -high, -low, radius, scale
+    if x == 0.0:
+        return 1.0, 0.0, 0.0, 0
+    if not math.isfinite(x):
+        return math.nan, 0.0, 0.0, 0
     if abs(x) < SCALED:
-        return high, tail, 2.0**-500, exponent
-    term = high * (factor * (x * x))
-    low, lost = two_sum(tail, term)
-    high, low = fast_two_sum(high, low)
-    return _place(high, low, abs(lost) + abs(term) * 2.0**-49, exponent)
+        return 1.0, 2.0**-501, 2.0**-501, 0
+    if abs(x) < TINY:  # 1 + x^2, next term below x^2 2^-54
+        return 1.0, x * x, x * x * 2.0**-51, 0
+    _, _, ch, cl = sincos(x)
+    high, low = dd_mul(ch, cl, ch, cl)
+    high, low = dd_div(1.0, 0.0, high, low)
+    return high, low, high * SQUARE_ERROR, 0
 
 
-@njit
-def _place(high: Any, low: Any, radius: Any, exponent: int) -> Any:
-    """Moves the exponent into the parts where nothing is lost: high is in [2^-70, 2^130], low is 0
-    or above 2^-560, radius above 2^-620."""
-    if abs(exponent) < 400:
-        factor = math.ldexp(1.0, exponent)
-        return high * factor, low * factor, radius * factor, 0
-    return high, low, radius, exponent
+@njit(nogil=True)
+def fill_values(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
+    """`value` for every element."""
+    for i in range(x.size):
+        hi[i], lo[i], radius[i], scale[i] = value(code, x[i])
+
+
+@njit(nogil=True)
+def fill_slopes(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
+    """`slope` for every element."""
+    for i in range(x.size):
+        hi[i], lo[i], radius[i], scale[i] = slope(code, x[i])

@@ -1,0 +1,50 @@
+"""Blocks of an array, worked on by as many threads as Numba may use.
+
+The kernels release the GIL and touch their own block only, so that nothing depends on the number
+of threads or on who takes which block. Threads of ours instead of `prange`: one kernel per
+function serves sweeps, blocks and refinement alike, and Python code between two kernels can run in
+the block while it is in the cache.
+"""
+
+import functools
+import itertools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+
+from refkernels.arithmetic.jit import check_subnormals
+
+BLOCK = 1 << 15  # elements: input and a few columns stay in the second-level cache
+
+
+def spread(size: int, task: Callable[[int, int], None], block: int = BLOCK) -> None:
+    """task(start, stop) for all blocks of range(size), each once, in any order.
+
+    Raises what a task raises, and RuntimeError where a thread flushes subnormals.
+    """
+    starts = itertools.count(0, block)  # one step of it is atomic
+
+    def work() -> None:
+        check_subnormals()
+        for start in starts:
+            if start >= size:
+                break
+            task(start, min(start + block, size))
+
+    helpers = min(numba.get_num_threads(), -(-size // block)) - 1
+    running = [_pool(helpers).submit(work) for _ in range(helpers)] if helpers > 0 else []
+    work()
+    for future in running:
+        future.result()
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="refkernels")
+
+
+# A forked child has none of its parent's threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)

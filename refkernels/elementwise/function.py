@@ -1,0 +1,49 @@
+"""Function: what the shared machinery needs to know of one real function of one variable."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.formats import Format
+from refkernels.op import Case, Fast, Invariant
+
+Doubles: TypeAlias = npt.NDArray[np.float64]
+Array: TypeAlias = npt.NDArray[Any]
+Ball: TypeAlias = tuple[int, int, int]  # (mid ± radius) * 2^exponent
+Filler: TypeAlias = Callable[[Any, Any, Any, Any, Any], None]
+
+
+@dataclass(frozen=True)
+class Function:
+    """f and f', in three tiers and in working precision.
+
+    `fast`: the float64 tier, for inputs of 32 bits and fewer (`refkernels.op.Fast`); None where a
+    function has none.
+    `values(x, hi, lo, radius, scale)`, `slopes(...)`: the double-double tier. They fill flat arrays
+    of one length for any float64 x, specials included, so that f(x) lies in (hi + lo ± radius)
+    2^scale with hi = fl(hi + lo); on the calling thread, with the GIL released.
+    `exact_value(x, precision)`, `exact_slope(x, precision)`: a ball that holds f(x) for a finite x
+    that the tier before left open, about as sharp as the precision in bits; radius 0 where the
+    value is a binary fraction.
+    `condition(x)`, `slope_condition(x)`: |x f'(x) / f(x)| and |x f''(x) / f'(x)| of float64 x.
+    `plain(x)`, `plain_slope(x)`: a careful algorithm in the working precision, float32 or float64.
+    `extra_slope_error(x, y, ulp_y, format)`: how much more than ulp(f'(x)) a kernel may err that
+    forms its slope from its own rounded y or x, per unit of the limit (tan: 2 |y| ulp(y)).
+    """
+
+    name: str
+    values: Filler
+    slopes: Filler
+    exact_value: Callable[[float, int], Ball]
+    exact_slope: Callable[[float, int], Ball]
+    condition: Callable[[Doubles], Doubles]
+    slope_condition: Callable[[Doubles], Doubles]
+    plain: Callable[[Array], Array]
+    plain_slope: Callable[[Array], Array]
+    cases: Callable[[], list[Case]]
+    invariants: tuple[Invariant, ...] = ()
+    fast: Fast | None = None
+    extra_slope_error: Callable[[Doubles, Doubles, Doubles, Format], Doubles] | None = None

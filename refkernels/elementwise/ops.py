@@ -1,0 +1,105 @@
+"""A family's public functions by name, and the `Op` record of each function."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.question import Certify
+from refkernels.elementwise import bounds, oracle, plain
+from refkernels.elementwise.bounds import LIMIT, LIMIT_SOURCE
+from refkernels.elementwise.function import Array, Doubles, Function
+from refkernels.op import Case, Op
+
+
+class Family:
+    """The functions of one oracle module, asked by name.
+
+    Every method raises ValueError, with the known names, for any other name, and besides it what
+    the function of the same name in `oracle`, `bounds` or `plain` raises.
+    """
+
+    def __init__(self, module: str, functions: tuple[Function, ...]) -> None:
+        self.module = module
+        self.functions = {function.name: function for function in functions}
+
+    def function(self, name: str) -> Function:
+        """The function of that name."""
+        if name not in self.functions:
+            *most, last = self.functions
+            raise ValueError(f"{self.module} knows {', '.join(most)} and {last}, not {name!r}.")
+        return self.functions[name]
+
+    def forward(self, name: str, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+        """f(x): see `oracle.forward`."""
+        return oracle.forward(self.function(name), x, certify)
+
+    def backward(self, name: str, dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+        """dx = dy f'(x), dy and x of one shape: see `oracle.backward`."""
+        return oracle.backward(self.function(name), dy, x, certify)
+
+    def forward_bound(
+        self, name: str, x: Any, *, format: Format | str, limit: float = LIMIT
+    ) -> Doubles:
+        """limit · ulp(f(x)): see `bounds.forward_bound`."""
+        return bounds.forward_bound(self.function(name), x, format=format, limit=limit)
+
+    def backward_bound(
+        self, name: str, dy: Any, x: Any, *, format: Format | str, limit: float = LIMIT
+    ) -> Doubles:
+        """limit |dy| ulp(f'(x)) + u |dx| + 2^(emin - p): see `bounds.backward_bound`."""
+        return bounds.backward_bound(self.function(name), dy, x, format=format, limit=limit)
+
+    def forward_condition(self, name: str, x: Any) -> Doubles:
+        """|x f'(x) / f(x)|."""
+        return bounds.forward_condition(self.function(name), x)
+
+    def backward_condition(self, name: str, dy: Any, x: Any) -> Doubles:
+        """|x f''(x) / f'(x)|."""
+        return bounds.backward_condition(self.function(name), dy, x)
+
+    def forward_plain(self, name: str, x: Any, *, format: Format | str) -> Array:
+        """f(x) by the plain algorithm in the format."""
+        return plain.forward_plain(self.function(name), x, format=format)
+
+    def backward_plain(self, name: str, dy: Any, x: Any, *, format: Format | str) -> Array:
+        """dy f'(x) by the plain algorithm in the format."""
+        return plain.backward_plain(self.function(name), dy, x, format=format)
+
+    def cases(self, name: str) -> list[Case]:
+        """All cases of one function."""
+        return self.function(name).cases()
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """One Op record per function, in the order given."""
+        return tuple(self._op(function) for function in self.functions.values())
+
+    def _op(self, function: Function) -> Op:
+        def of(method: Callable[..., Any]) -> Callable[..., Any]:
+            return partial(method, function.name)
+
+        return Op(
+            name=function.name,
+            inputs=("x",),
+            outputs=("y",),
+            cotangent="dy",
+            gradients=("dx",),
+            forward=of(self.forward),
+            backward=of(self.backward),
+            forward_bound=of(self.forward_bound),
+            backward_bound=of(self.backward_bound),
+            forward_condition=of(self.forward_condition),
+            backward_condition=of(self.backward_condition),
+            forward_plain=of(self.forward_plain),
+            backward_plain=of(self.backward_plain),
+            cases=function.cases,
+            invariants=function.invariants,
+            row_inputs=("x",),
+            row_gradients=("dx",),
+            elementwise=True,
+            limit=LIMIT,
+            limit_source=LIMIT_SOURCE,
+            fast=function.fast,
+        )

@@ -1,0 +1,185 @@
+"""The tiers of an elementwise op, each only for the elements that still need it.
+
+Inputs of 32 bits and fewer: float64 with a relative bound, double-double, multiple precision.
+float64 inputs and backward passes: double-double, multiple precision.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import tiers
+from refkernels.arithmetic.arrays import as_float_array, to_float64
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.question import Certify, Question
+from refkernels.elementwise import exact
+from refkernels.elementwise.blocks import spread
+from refkernels.elementwise.function import Array, Filler, Function
+from refkernels.elementwise.product import multiply_all
+from refkernels.op import Fast
+
+_CHUNK = 1 << 22  # elements whose decisions are held in memory at a time
+_HUGE, _TINY = 2.0**200, 2.0**-200  # beyond them a Fast promises the sign only
+_NO_LOW, _NO_SCALE = np.zeros(()), np.zeros((), np.int64)
+Indices = npt.NDArray[np.intp]
+Columns = tuple[Array, Array, Array, Array]  # hi, lo, radius, scale
+
+
+def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclosure:
+    """f(x), element by element, as sharp as the question asks.
+
+    x: any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`).
+    Raises TypeError for other dtypes and ValueError for an unknown question.
+    """
+    question = Question.parse(certify)
+    x = as_float_array(x, "x")
+    flat = np.ascontiguousarray(x).reshape(-1)
+    if function.fast is None or x.dtype == np.float64:
+        columns = _double_double(function.values, flat)
+        rest = _undecided(columns, question)
+        tiers.answered("double_double", flat.size - rest.size)
+    else:
+        columns, beyond = _float64(function.fast, flat)
+        rest = np.union1d(beyond, _undecided(columns, question))
+        tiers.answered("float64", flat.size - rest.size)
+        if rest.size:
+            sharper = _double_double(function.values, flat[rest])
+            columns = _put(columns, rest, sharper)
+            left = _undecided(sharper, question)
+            tiers.answered("double_double", rest.size - left.size)
+            rest = rest[left]
+    tiers.answered("exact", rest.size)
+    if rest.size:
+        exactly = exact.values(function, to_float64(flat[rest]), question)
+        columns = _put(columns, rest, _parts(exactly))
+    return Enclosure(*columns).reshape(x.shape)
+
+
+def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure") -> Enclosure:
+    """dx = dy f'(x), element by element, as sharp as the question asks; dy and x of one shape.
+
+    Special values are those of one IEEE product dy · f'(x). Raises as `forward` does, and
+    ValueError for shapes that differ.
+    """
+    question = Question.parse(certify)
+    dy, x = pair_of(dy, x)
+    flat_dy, flat_x = (np.ascontiguousarray(array).reshape(-1) for array in (dy, x))
+    columns = _columns(flat_x.size)
+
+    def block(start: int, stop: int) -> None:
+        slope, scales = np.empty((3, stop - start)), np.empty(stop - start, np.int64)
+        function.slopes(to_float64(flat_x[start:stop]), slope[0], slope[1], slope[2], scales)
+        filled = (column[start:stop] for column in columns)
+        multiply_all(to_float64(flat_dy[start:stop]), slope, scales, *filled)
+
+    spread(flat_x.size, block)
+    rest = _undecided(columns, question)
+    tiers.answered("double_double", flat_x.size - rest.size)
+    tiers.answered("exact", rest.size)
+    if rest.size:
+        pair = to_float64(flat_dy[rest]), to_float64(flat_x[rest])
+        columns = _put(columns, rest, _parts(exact.gradients(function, *pair, question)))
+    return Enclosure(*columns).reshape(x.shape)
+
+
+def values(function: Function, x: Array) -> Enclosure:
+    """f(x) by the double-double tier alone, shaped like x."""
+    return _shaped(function.values, x)
+
+
+def slopes(function: Function, x: Array) -> Enclosure:
+    """f'(x) by the double-double tier alone, shaped like x."""
+    return _shaped(function.slopes, x)
+
+
+def pair_of(dy: Any, x: Any) -> tuple[Array, Array]:
+    """dy and x as arrays. Raises TypeError for other dtypes, ValueError where shapes differ."""
+    dy, x = as_float_array(dy, "dy"), as_float_array(x, "x")
+    if dy.shape != x.shape:
+        raise ValueError(
+            f"dy has shape {dy.shape} and x {x.shape}: an elementwise op's cotangent has the "
+            "shape of its input."
+        )
+    return dy, x
+
+
+def _shaped(kernel: Filler, x: Array) -> Enclosure:
+    return Enclosure(*_double_double(kernel, np.ascontiguousarray(x).reshape(-1))).reshape(x.shape)
+
+
+def _float64(fast: Fast, x: Array) -> tuple[Columns, Indices]:
+    """The first tier for all of x (flat), and the elements that it cannot enclose."""
+    hi, radius = np.empty(x.size), np.empty(x.size)
+    beyond: list[Indices] = []
+
+    def block(start: int, stop: int) -> None:
+        with np.errstate(invalid="ignore"):  # a signalling NaN is data here
+            part = x[start:stop].astype(np.float32, copy=False)
+        fast.kernel(part, hi[start:stop])
+        if _radii(hi[start:stop], fast.error, radius[start:stop]):
+            beyond.append(start + np.flatnonzero(np.isinf(radius[start:stop])))
+
+    spread(x.size, block)
+    found = np.sort(np.concatenate(beyond)) if beyond else np.empty(0, np.intp)
+    return (hi, _NO_LOW, radius, _NO_SCALE), found
+
+
+@njit(nogil=True)
+def _radii(hi: Any, error: float, radius: Any) -> bool:
+    """radius = error |hi|, 0 where hi is special; infinite, and True, where hi is beyond the range
+    in which a Fast promises a relative error. |hi - z| <= error |z| gives error / (1 - error)."""
+    factor = error * (1.0 + 2.0 * error)
+    outside = np.int64(0)
+    for i in range(hi.size):
+        size = abs(hi[i])
+        wide = size * factor
+        special = (size == 0.0) | (size == np.inf) | (size != size)
+        out = (not special) & ((size >= _HUGE) | (size <= _TINY))
+        outside += np.int64(out)
+        radius[i] = 0.0 if special else (np.inf if out else wide)
+    return bool(outside > 0)
+
+
+def _double_double(kernel: Filler, x: Array) -> Columns:
+    columns = _columns(x.size)
+
+    def block(start: int, stop: int) -> None:
+        kernel(to_float64(x[start:stop]), *(column[start:stop] for column in columns))
+
+    spread(x.size, block)
+    return columns
+
+
+def _undecided(columns: Columns, question: Question) -> Indices:
+    """Indices of the elements that the question leaves open, found chunk by chunk."""
+    size = columns[0].size
+    if question.kind == "enclosure" or not size:
+        return np.empty(0, np.intp)
+    found = []
+    for start in range(0, size, _CHUNK):
+        part = (c[start : start + _CHUNK] if c.ndim else c for c in columns)
+        found.append(start + np.flatnonzero(question.undecided(Enclosure(*part))))
+    return np.concatenate(found)
+
+
+def _put(columns: Columns, indices: Indices, other: Columns) -> Columns:
+    """The columns with other's elements at the indices, in place."""
+    changed = []
+    for column, values in zip(columns, other, strict=True):
+        if not column.ndim:  # one zero for all; fresh zeros cost nothing until they are touched
+            column = np.zeros(columns[0].size, column.dtype)
+        column[indices] = values
+        changed.append(column)
+    hi, lo, radius, scale = changed
+    return hi, lo, radius, scale
+
+
+def _parts(enclosure: Enclosure) -> Columns:
+    return enclosure.hi, enclosure.lo, enclosure.radius, enclosure.scale
+
+
+def _columns(size: int) -> Columns:
+    """To be filled."""
+    return np.empty(size), np.empty(size), np.empty(size), np.empty(size, np.int64)

@@ -1,0 +1,36 @@
+"""The working-precision algorithms of elementwise functions, in any format.
+
+float32 and float64 run in their own arithmetic; float16 and bfloat16 go by float32 and are rounded
+once at the end.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.formats import Format
+from refkernels.elementwise import oracle
+from refkernels.elementwise.function import Array, Function
+
+
+def forward_plain(function: Function, x: Any, *, format: Format | str) -> Array:
+    """f(x) by the plain algorithm in the format."""
+    target = formats.get(format)
+    with np.errstate(all="ignore"):
+        x = as_float_array(x, "x").astype(target.storage)
+        return function.plain(_working(x)).astype(target.storage)
+
+
+def backward_plain(function: Function, dy: Any, x: Any, *, format: Format | str) -> Array:
+    """fl(dy f'(x)) by the plain algorithm in the format."""
+    target = formats.get(format)
+    dy, x = oracle.pair_of(dy, x)
+    with np.errstate(all="ignore"):
+        dy, x = (_working(array.astype(target.storage)) for array in (dy, x))
+        return (dy * function.plain_slope(x)).astype(target.storage)
+
+
+def _working(array: Array) -> Array:
+    return array if array.dtype == np.float64 else array.astype(np.float32)

@@ -1,0 +1,97 @@
+"""sin, cos and tan as `Function` records, and by their names."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.question import Certify
+from refkernels.elementwise import oracle
+from refkernels.elementwise.function import Doubles, Function
+from refkernels.trig_ref import exact
+from refkernels.trig_ref.algorithms import plain, plain_slope
+from refkernels.trig_ref.cases import cases_of
+from refkernels.trig_ref.invariants import INVARIANTS
+from refkernels.trig_ref.kernels import COS, SIN, TAN, fill_slopes, fill_values
+
+_EXACT = {
+    "sin": (exact.sine, exact.cosine),
+    "cos": (exact.cosine, exact.minus_sine),
+    "tan": (exact.tangent, exact.secant_squared),
+}
+
+
+def _tangent(x: Doubles) -> Doubles:
+    return np.asarray(oracle.values(_TAN, x))
+
+
+def _inverse(x: Doubles) -> Doubles:
+    """|x cot x|, 1 at 0."""
+    return np.where(x == 0.0, 1.0, np.abs(x / _tangent(x)))
+
+
+def _direct(x: Doubles) -> Doubles:
+    """|x tan x|."""
+    return np.abs(x * _tangent(x))
+
+
+def _both(x: Doubles) -> Doubles:
+    """|2 x / sin 2x| = |x cot x| + |x tan x|."""
+    return _inverse(x) + _direct(x)
+
+
+def _twice(x: Doubles) -> Doubles:
+    """|2 x tan x|."""
+    return 2.0 * _direct(x)
+
+
+def _slope_from_tangent(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
+    """Frameworks form 1 + y^2 from their own y, which doubles its relative error."""
+    return 2.0 * np.abs(y) * ulp_y
+
+
+def _function(name: str, code: int, condition: Any, slope_condition: Any) -> Function:
+    exact_value, exact_slope = _EXACT[name]
+    return Function(
+        name=name,
+        values=partial(fill_values, code),
+        slopes=partial(fill_slopes, code),
+        exact_value=exact_value,
+        exact_slope=exact_slope,
+        condition=condition,
+        slope_condition=slope_condition,
+        plain=partial(plain, code),
+        plain_slope=partial(plain_slope, code),
+        cases=partial(cases_of, name),
+        invariants=INVARIANTS[name],
+        extra_slope_error=_slope_from_tangent if name == "tan" else None,
+    )
+
+
+_SIN = _function("sin", SIN, _inverse, _direct)
+_COS = _function("cos", COS, _direct, _inverse)
+_TAN = _function("tan", TAN, _both, _twice)
+FUNCTIONS = (_SIN, _COS, _TAN)
+
+
+def sin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """The sine of every element, in radians.
+
+    x: any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`).
+    Relative radius <= 2^-101; sin(±0) = ±0 exactly; infinities and NaN give NaN.
+    Raises TypeError for other dtypes and ValueError for an unknown question.
+    Source: Payne and Hanek (1983), doi:10.1145/1057600.1057602, and the budget in kernels.py.
+    """
+    return oracle.forward(_SIN, x, certify)
+
+
+def cos(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """The cosine of every element; as `sin`. Relative radius <= 2^-101; cos(±0) = 1 exactly."""
+    return oracle.forward(_COS, x, certify)
+
+
+def tan(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """The tangent of every element; as `sin`. Relative radius <= 2^-100; tan(±0) = ±0 exactly."""
+    return oracle.forward(_TAN, x, certify)
