@@ -1,0 +1,1 @@
+"""Why do these numbers differ? Models of the frameworks' own algorithms, compared bit by bit."""

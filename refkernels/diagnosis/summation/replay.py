@@ -1,0 +1,86 @@
+"""Run a summation tree on any data, in the working precision: the same roundings, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.fma import fma
+from refkernels.arithmetic.jit import njit
+from refkernels.diagnosis.summation.tree import SummationTree
+
+_LEAF, _ADD, _FUSE = 0, 1, 2
+
+
+def replay(
+    tree: SummationTree, a: npt.NDArray[Any], b: npt.NDArray[Any] | None = None
+) -> npt.NDArray[Any]:
+    """fl(sum_k a[m, k] b[k, n]) in the tree's order: (M, K) and (K, N) -> (M, N); without b, the
+    sum over the last axis of a: (M, K) -> (M,).
+
+    float32 and float64; every product and every addition rounds once, but where the tree has a
+    fused product: there fma(a, b, sum). Raises ValueError for other shapes or dtypes, and for a
+    tree whose nodes add more than two values at once: how hardware rounds those is its own affair.
+    """
+    if a.dtype not in (np.float32, np.float64) or (b is not None and b.dtype != a.dtype):
+        raise ValueError("replay runs in float32 or float64, both factors in the same one.")
+    if a.ndim != 2 or a.shape[1] != tree.leaves or (b is not None and len(b) != tree.leaves):
+        raise ValueError(
+            f"This tree adds {tree.leaves} products: a is (M, {tree.leaves}), b ({tree.leaves}, N)."
+        )
+    if tree.widest > 2:
+        raise ValueError(
+            f"This tree adds {tree.widest} values at once somewhere: only additions of two can be "
+            "replayed."
+        )
+    left = np.ascontiguousarray(a)
+    right = np.ones((1, tree.leaves), a.dtype) if b is None else np.ascontiguousarray(b.T)
+    out = np.empty((len(left), len(right)), a.dtype)
+    program, registers = compiled(tree)
+    _run(program, left, right, np.zeros(registers, a.dtype), out)
+    return out[:, 0] if b is None else out
+
+
+def compiled(tree: SummationTree) -> tuple[npt.NDArray[np.int64], int]:
+    """(steps, how many registers they need). A step is (what, target, source): the target becomes
+    the product of a leaf, gains another register, or gains a leaf's product by an FMA."""
+    steps: list[tuple[int, int, int]] = []
+    place: dict[int, int] = {}
+    free: list[int] = []
+    used = 0
+    for k, children in enumerate(tree.nodes):
+        fused = tree.fused[k]
+        terms = [child for child in children if child != fused]
+        for leaf in (child for child in terms if child < tree.leaves):
+            place[leaf] = free.pop() if free else used
+            used = max(used, place[leaf] + 1)
+            steps.append((_LEAF, place[leaf], leaf))
+        target = place[terms[0]]
+        if fused >= 0:
+            steps.append((_FUSE, target, fused))
+        else:
+            steps.append((_ADD, target, place[terms[1]]))
+            free.append(place[terms[1]])
+        place[tree.leaves + k] = target
+    if not tree.nodes:
+        steps, used = [(_LEAF, 0, 0)], 1
+    return np.array(steps, np.int64), used
+
+
+@njit
+def _run(program: Any, left: Any, right: Any, registers: Any, out: Any) -> None:
+    for m in range(left.shape[0]):
+        a = left[m]
+        for n in range(right.shape[0]):
+            b = right[n]
+            for step in range(program.shape[0]):
+                target, source = program[step, 1], program[step, 2]
+                if program[step, 0] == _LEAF:
+                    registers[target] = a[source] * b[source]
+                elif program[step, 0] == _FUSE:
+                    registers[target] = fma(a[source], b[source], registers[target])
+                else:
+                    registers[target] = registers[target] + registers[source]
+            out[m, n] = registers[program[-1, 1]]

@@ -1,0 +1,204 @@
+"""The summation tree of a black box, from its answers alone.
+
+All values are one unit, but for +M at i and -M at j, M so large that it swallows every partial sum
+beside it. Whatever is added to +M or -M before the two meet is lost, so that
+    n - answer / unit = the number of leaves under the lowest node that holds i and j.
+These sizes for one i and all j are the ancestors of i; what joins at an ancestor is a subtree,
+found the same way: n - 1 questions for a sum in sequence, about n log2 n for a balanced one. Where
+sizes in a group do not add up to one subtree, several children join at once: a fused addition.
+
+Source: Xie et al. (2025), "FPRev: Revealing floating-point summation order", USENIX ATC,
+arXiv:2411.00442. The order must not depend on the values; n - answer must be exact in the output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.diagnosis.summation.tree import SummationTree
+
+Box = Callable[[npt.NDArray[np.float64]], float]
+ProductBox = Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], float]
+
+
+class RevealError(ValueError):
+    """The box's answers are not those of one summation tree; the message says what they were."""
+
+
+def reveal(
+    box: Box,
+    n: int,
+    *,
+    unit: float = 1.0,
+    mask: float = 2.0**100,
+    progress: Callable[[int], None] | None = None,
+) -> SummationTree:
+    """The tree in which `box` adds n values.
+
+    box       takes n float64 values (units, +mask and -mask, exact in its format), gives their sum
+    unit      so small that n of them vanish beside mask, and that their sum is exact in the output
+    progress  is told how many questions have been asked
+    Raises RevealError where the answers are those of no tree (the order depends on the values, the
+    sum is exact or compensated, or n units are not exact in the box's format), and ValueError for
+    n < 1.
+    """
+    if n < 1:
+        raise ValueError("There is nothing to reveal in a sum of no values.")
+    questions = _Questions(box, n, unit, mask, progress)
+    if n == 1:
+        return SummationTree.of(1, ())
+    questions.check_plain()
+    nodes: list[tuple[int, ...]] = []
+    forest = _forest(questions, nodes, list(range(n)), n + 1)
+    if len(forest) != 1:
+        raise RevealError("The box's answers are not those of one sum over all its values.")
+    return SummationTree.of(n, nodes)
+
+
+class _Questions:
+    """Asks the box, and takes only answers that a sum can give."""
+
+    def __init__(
+        self, box: Box, n: int, unit: float, mask: float, progress: Callable[[int], None] | None
+    ) -> None:
+        self.box, self.n, self.unit, self.mask = box, n, unit, mask
+        self.progress = progress
+        self.asked = 0
+
+    def check_plain(self) -> None:
+        answer = float(self.box(np.full(self.n, self.unit)))
+        if answer != self.n * self.unit:
+            raise RevealError(
+                f"The sum of {self.n} times {self.unit!r} is {answer!r} there: its format has no "
+                "room for the count, ask for fewer values."
+            )
+
+    def size(self, i: int, j: int) -> int:
+        """How many leaves the lowest node above i and j has."""
+        values = np.full(self.n, self.unit)
+        values[i], values[j] = self.mask, -self.mask
+        answer = float(self.box(values)) / self.unit
+        self.asked += 1
+        if self.progress is not None:
+            self.progress(self.asked)
+        if not (math.isfinite(answer) and answer == int(answer) and 0 <= answer <= self.n - 2):
+            raise RevealError(
+                f"With a large value at {i} and its negative at {j} the box says {answer!r} units "
+                f"of {self.n}: no order of {self.n} ordinary additions does."
+            )
+        return self.n - int(answer)
+
+
+def _forest(
+    questions: _Questions, nodes: list[tuple[int, ...]], leaves: list[int], outer: int
+) -> list[int]:
+    """The subtrees that these leaves form below a node of `outer` leaves: one, unless that node
+    joins several at once. Works through a list of tasks: trees can be as deep as they have leaves.
+    """
+    # A task is (leaves still to be placed, size of the node above, the list its subtrees go to).
+    result: list[int] = []
+    stack: list[_Task] = [_Task(leaves, outer, result)]
+    while stack:
+        task = stack[-1]
+        if task.pending is not None:  # the group's subtrees are there: join them
+            task.join(questions, nodes)
+        if task.groups:
+            size, group = task.groups.pop(0)
+            task.pending = (size, [])
+            stack.append(_Task(group, size, task.pending[1]))
+            continue
+        if task.current is not None:
+            task.into.append(task.current)
+            task.current, task.covered = None, 0
+        if not task.rest:
+            stack.pop()
+            continue
+        task.begin(questions)
+    return result
+
+
+class _Task:
+    def __init__(self, leaves: list[int], outer: int, into: list[int]) -> None:
+        self.rest = leaves
+        self.outer = outer
+        self.into = into
+        self.current: int | None = None
+        self.covered = 0
+        self.groups: list[tuple[int, list[int]]] = []
+        self.pending: tuple[int, list[int]] | None = None
+
+    def begin(self, questions: _Questions) -> None:
+        """Take the first leaf left, and sort the others by the size of their common node."""
+        first, others = self.rest[0], self.rest[1:]
+        by_size: dict[int, list[int]] = {}
+        for j in others:
+            by_size.setdefault(questions.size(first, j), []).append(j)
+        if any(size > self.outer for size in by_size):
+            raise RevealError(
+                f"The box's answers around value {first} contradict one another: its order of "
+                "summation depends on the values."
+            )
+        self.rest = by_size.pop(self.outer, [])  # they join the others at the node above
+        self.groups = sorted(by_size.items())
+        self.current, self.covered = first, 1
+
+    def join(self, questions: _Questions, nodes: list[tuple[int, ...]]) -> None:
+        """The node of that size: what was found so far, and the group's subtrees."""
+        assert self.pending is not None
+        assert self.current is not None
+        size, subtrees = self.pending
+        self.pending = None
+        self.covered = self.covered + _leaves_under(questions.n, nodes, subtrees)
+        if self.covered != size:
+            raise RevealError(
+                f"A node of {size} values was found to hold {self.covered}: the order of summation "
+                "depends on the values, or the sum is compensated."
+            )
+        nodes.append((self.current, *subtrees))
+        self.current = questions.n + len(nodes) - 1
+
+
+def _leaves_under(n: int, nodes: Sequence[Sequence[int]], roots: Sequence[int]) -> int:
+    found, stack = 0, list(roots)
+    while stack:
+        node = stack.pop()
+        if node < n:
+            found += 1
+        else:
+            stack.extend(nodes[node - n])
+    return found
+
+
+def reveal_fused(tree: SummationTree, box: ProductBox, p: int) -> SummationTree:
+    """The tree with the products marked that enter their addition unrounded.
+
+    box takes the factors a and b (n each) and gives the sum of a_i b_i. A leaf's factors are
+    1 + 2^-h, whose square has a tail that a rounding to p bits takes away (h = ceil(p / 2)); one
+    leaf on the other side of its addition holds minus the rounded square, all other products are
+    zero. The tail comes back exactly where the product was not rounded first.
+    A product that opens a sum is never unrounded: nothing can tell.
+    """
+    h = -(-p // 2)
+    factor = 1.0 + 2.0**-h
+    rounded = 1.0 + 2.0 ** (1 - h)  # the tail 2^-2h is at most half an ulp; ties go to even
+    fused = []
+    for children in tree.nodes:
+        for leaf in (child for child in children if child < tree.leaves):
+            other = _any_leaf(tree, next(child for child in children if child != leaf))
+            a, b = np.zeros(tree.leaves), np.zeros(tree.leaves)
+            a[leaf] = b[leaf] = factor
+            a[other], b[other] = -rounded, 1.0
+            if box(a, b) != 0.0:
+                fused.append(leaf)
+                break
+    return tree.with_fused(fused)
+
+
+def _any_leaf(tree: SummationTree, node: int) -> int:
+    while node >= tree.leaves:
+        node = tree.nodes[node - tree.leaves][0]
+    return node

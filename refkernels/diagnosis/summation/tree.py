@@ -1,0 +1,124 @@
+"""The order in which n values are added: a tree whose leaves are the values.
+
+Leaves are 0 .. n-1. Every inner node adds its children with one rounding: two of them for an
+ordinary addition, more where hardware adds several products at once. Nodes are numbered from n on,
+children before parents, the root last, in one canonical order, so that trees are equal exactly
+where they describe the same sums (addition is commutative, not associative).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from refkernels.arithmetic.formats import Format
+
+
+@dataclass(frozen=True)
+class SummationTree:
+    """`nodes[k]` holds the children of node `leaves + k`. `fused[k]` is the leaf whose product
+    enters that addition unrounded (an FMA), -1 where there is none."""
+
+    leaves: int
+    nodes: tuple[tuple[int, ...], ...]
+    fused: tuple[int, ...]
+
+    @staticmethod
+    def of(leaves: int, nodes: Sequence[Sequence[int]], fused: Iterable[int] = ()) -> SummationTree:
+        """The canonical tree of some nodes, the root last; `fused` lists leaves.
+
+        Raises ValueError where the nodes are not one tree over all leaves.
+        """
+        if leaves < 1:
+            raise ValueError("A summation tree needs at least one leaf.")
+        _check(leaves, nodes)
+        smallest = list(range(leaves))
+        for children in nodes:
+            smallest.append(min(smallest[child] for child in children))
+        ordered: list[tuple[int, ...]] = []
+        place = {leaf: leaf for leaf in range(leaves)}
+        for node in _post_order(leaves, nodes, smallest):
+            children = sorted(nodes[node - leaves], key=smallest.__getitem__)
+            place[node] = leaves + len(ordered)
+            ordered.append(tuple(place[child] for child in children))
+        entering = set(fused)
+        marks = tuple(
+            next((child for child in children if child in entering), -1) for children in ordered
+        )
+        return SummationTree(leaves, tuple(ordered), marks)
+
+    @property
+    def root(self) -> int:
+        return self.leaves + len(self.nodes) - 1
+
+    @property
+    def widest(self) -> int:
+        """The most children of a node: 2 unless additions are fused."""
+        return max((len(children) for children in self.nodes), default=1)
+
+    def sizes(self) -> list[int]:
+        """How many leaves hang under each node, leaves (1 each) first."""
+        found = [1] * self.leaves
+        for children in self.nodes:
+            found.append(sum(found[child] for child in children))
+        return found
+
+    def depths(self) -> list[int]:
+        """How many additions each leaf goes through."""
+        found = [0] * (self.leaves + len(self.nodes))
+        for k in reversed(range(len(self.nodes))):
+            for child in self.nodes[k]:
+                found[child] = found[self.leaves + k] + 1
+        return found[: self.leaves]
+
+    @property
+    def depth(self) -> int:
+        """The most additions that a leaf goes through: n - 1 in sequence, about log2 n pairwise."""
+        return max(self.depths())
+
+    def roundings(self) -> int:
+        """The most roundings that a product goes through: its own, unless fused, and its
+        additions. The factor of the error bound."""
+        fused = set(self.fused)
+        return max(depth + (leaf not in fused) for leaf, depth in enumerate(self.depths()))
+
+    def bound(self, format: Format) -> float:
+        """gamma_k = k u / (1 - k u), k = `roundings()`: |error| <= gamma_k sum |a_i b_i|, barring
+        underflow. Source: Higham (2002), "Accuracy and Stability of Numerical Algorithms",
+        chapter 4."""
+        k = self.roundings()
+        return k * format.u / (1.0 - k * format.u)
+
+    def without_fma(self) -> SummationTree:
+        """The same order with every product rounded first."""
+        return SummationTree(self.leaves, self.nodes, (-1,) * len(self.nodes))
+
+    def with_fused(self, leaves: Iterable[int]) -> SummationTree:
+        """The same order where these leaves' products enter their additions unrounded."""
+        return SummationTree.of(self.leaves, self.nodes, leaves)
+
+
+def _check(leaves: int, nodes: Sequence[Sequence[int]]) -> None:
+    seen: set[int] = set()
+    for k, children in enumerate(nodes):
+        if len(children) < 2 or any(not 0 <= child < leaves + k for child in children):
+            raise ValueError(f"Node {leaves + k} has children {list(children)}: not a tree.")
+        if seen.intersection(children) or len(set(children)) < len(children):
+            raise ValueError(f"Node {leaves + k} takes a child that is taken already.")
+        seen.update(children)
+    if len(seen) != leaves + len(nodes) - 1:
+        raise ValueError("The nodes do not join all leaves into one tree.")
+
+
+def _post_order(leaves: int, nodes: Sequence[Sequence[int]], smallest: list[int]) -> list[int]:
+    """Inner nodes, children before parents, subtrees in the order of their smallest leaves."""
+    if not nodes:
+        return []
+    found: list[int] = []
+    stack = [leaves + len(nodes) - 1]
+    while stack:  # parents first and the last subtree first, to be read backwards
+        node = stack.pop()
+        found.append(node)
+        inner = [child for child in nodes[node - leaves] if child >= leaves]
+        stack.extend(sorted(inner, key=smallest.__getitem__))
+    return found[::-1]
