@@ -165,6 +165,32 @@ class Session:
                 return Reply(self.status, self.reason)
             return self._ask(message, given, self.timeout if timeout is None else timeout)
 
+    def sweep(
+        self,
+        op: str,
+        dtype: str,
+        first: int,
+        count: int,
+        device: str = "cpu",
+        timeout: float | None = None,
+    ) -> Reply:
+        """Run `op` forward on `count` consecutive bit patterns of `dtype`, the first of them `first`.
+
+        The interpreter makes the inputs itself. The one output, named "", is a view of memory that
+        the next sweep of this session overwrites; so copy what is to be kept.
+        """
+        message = {"do": "sweep", "op": op, "dtype": dtype, "device": device}
+        message.update(first=int(first), count=int(count))
+        with self._turn:
+            if not self.start():
+                return Reply(self.status, self.reason)
+            assert self._worker is not None
+            try:
+                reply = self._worker.sweep(message, self.timeout if timeout is None else timeout)
+            except Fault as fault:
+                reply = {"status": fault.status, "reason": fault.reason}
+            return self._reply_of(reply, {"": reply.get("answers")})
+
     def _ask(
         self, message: dict[str, Any], inputs: Mapping[str, npt.NDArray[Any]], seconds: float
     ) -> Reply:
@@ -175,11 +201,14 @@ class Session:
             return Reply("unsupported", str(error))
         except Fault as fault:
             reply = {"status": fault.status, "reason": fault.reason}
+        return self._reply_of(reply, reply.get("outputs", {}))
+
+    def _reply_of(self, reply: Mapping[str, Any], outputs: dict[str, Any]) -> Reply:
         if reply["status"] in ENDED:
             self._end()
         if reply["status"] != "ok":
             return Reply(reply["status"], f"{self.spec}: {reply['reason']}")
-        return Reply("ok", None, reply["outputs"], float(reply["seconds"]))
+        return Reply("ok", None, outputs, float(reply["seconds"]))
 
     def close(self) -> None:
         """End the interpreter and remove everything it left; a later run starts a new one."""

@@ -16,8 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from refkernels.frameworks.environments import Interpreter
-from refkernels.frameworks.transport import Array, Inline, SharedFolder
+from refkernels.frameworks.transport import Array, Inline, SharedFolder, bits_dtype, unpack
 
 WORKER = Path(__file__).parent / "remote" / "worker.py"
 EXIT_SECONDS = 3.0
@@ -88,6 +90,17 @@ class WorkerProcess:
         reply = self.ask(message, seconds)
         if reply["status"] == "ok":
             reply["outputs"] = self._arrays.receive(reply["outputs"])
+        return reply
+
+    def sweep(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """`ask` with patterns; the reply's "answers" are a view that the next sweep overwrites."""
+        dtype, count = message["dtype"], message["count"]
+        window = self._arrays.window(count * bits_dtype(dtype).itemsize)
+        reply = self.ask({**message, "window": window and str(window.path)}, seconds)
+        if reply["status"] == "ok" and window is not None:
+            reply["answers"] = window.array(dtype, count)
+        elif reply["status"] == "ok":
+            reply["answers"] = unpack(dtype, np.frombuffer(reply["content"], bits_dtype(dtype)))
         return reply
 
     def ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -198,4 +211,6 @@ class WorkerProcess:
 
 
 def _doing(message: Mapping[str, Any]) -> str:
+    if message["do"] == "sweep":
+        return f"sweeping {message['op']} on {message['device']}"
     return f"running {message['op']} {message['direction']} on {message['device']}"

@@ -16,6 +16,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,18 @@ def bits_dtype(name: str) -> np.dtype[Any]:
     return np.dtype("uint16" if name == "bfloat16" else name)
 
 
+@dataclass(frozen=True)
+class Window:
+    """A file in shared memory, mapped on both sides for as long as the worker lives."""
+
+    path: Path
+    content: mmap.mmap
+
+    def array(self, dtype: str, count: int) -> Array:
+        """The first `count` elements, without a copy: the next sweep overwrites them."""
+        return unpack(dtype, np.frombuffer(self.content, bits_dtype(dtype), count))
+
+
 class Inline:
     """Every array in the message itself: for a worker on another machine."""
 
@@ -68,6 +81,10 @@ class Inline:
 
     def receive(self, messages: Mapping[str, Message]) -> dict[str, Array]:
         return {key: _from_inline(message) for key, message in messages.items()}
+
+    def window(self, size: int) -> Window | None:
+        """Memory that the worker writes the answers of sweeps into; None: they come inline."""
+        return None
 
     def close(self) -> None:
         pass
@@ -81,6 +98,7 @@ class SharedFolder(Inline):
         self._inputs: Path | None = None
         self._capacity = 0
         self._count = 0
+        self._window: Window | None = None
         self._remove = weakref.finalize(self, _remove, self.path, lock)
 
     def close(self) -> None:
@@ -132,10 +150,26 @@ class SharedFolder(Inline):
         """
         if self._inputs is not None and size <= self._capacity:
             return self._inputs
-        assert self.path is not None
         if self._inputs is not None:
             self._inputs.unlink(missing_ok=True)
-        path = self.path / f"in-{self._count}"
+        self._inputs = self._reserved("in", size)
+        self._capacity = size if self._inputs is not None else 0
+        return self._inputs
+
+    def window(self, size: int) -> Window | None:
+        """The one window of this worker, made larger where need be; None without room for it."""
+        if self._window is None or len(self._window.content) < size:
+            path = self._reserved("window", size)
+            if path is None:
+                return None
+            with path.open("r+b") as file:
+                self._window = Window(path, mmap.mmap(file.fileno(), 0))
+        return self._window
+
+    def _reserved(self, name: str, size: int) -> Path | None:
+        """A new file with `size` bytes reserved; None where there is no room for it."""
+        assert self.path is not None
+        path = self.path / f"{name}-{self._count}"
         self._count += 1
         with path.open("wb") as file:
             try:
@@ -145,9 +179,7 @@ class SharedFolder(Inline):
                     file.truncate(size)
             except OSError:
                 path.unlink()
-                self._inputs, self._capacity = None, 0
                 return None
-        self._inputs, self._capacity = path, size
         return path
 
 

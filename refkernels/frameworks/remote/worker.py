@@ -88,6 +88,22 @@ def bits_dtype(name):
     return np.dtype("uint16" if name == "bfloat16" else name)
 
 
+class Patterns:
+    """Runs of bit patterns as floats, written again and again into one aligned buffer."""
+
+    def __init__(self):
+        self.ramp = np.empty(0)
+        self.buffer = None
+
+    def floats(self, dtype, first, count):
+        bits = np.dtype("u%d" % bits_dtype(dtype).itemsize)
+        if self.ramp.dtype != bits or len(self.ramp) != count:
+            self.ramp = np.arange(count, dtype=bits)
+            self.buffer = aligned_copy(self.ramp)
+        np.add(self.ramp, bits.type(first), out=self.buffer)
+        return self.buffer.view(bits_dtype(dtype))
+
+
 class Arrays:
     """Arrays from and to the host: small ones inline, large ones in mapped files."""
 
@@ -95,6 +111,8 @@ class Arrays:
         self.folder = folder
         self.inline_bytes = inline_bytes
         self.count = 0
+        self.window_path = None
+        self.window_bytes = None
 
     def receive(self, message):
         dtype, shape, where, content = message[:4]
@@ -128,6 +146,14 @@ class Arrays:
                     target[...] = array
                     messages[name] = (dtype, shape, "mapped", path, offset)
         return messages
+
+    def window(self, path):
+        """The host's file for the answers of sweeps, mapped once for all of them."""
+        if path != self.window_path:
+            with open(path, "r+b") as file:
+                self.window_bytes = np.frombuffer(mmap.mmap(file.fileno(), 0), np.uint8)
+            self.window_path = path
+        return self.window_bytes
 
     def _file(self, size):
         """A new file with `size` bytes reserved, or None where the folder has no room.
@@ -203,6 +229,8 @@ class Worker:
     def __init__(self):
         self.adapter = None
         self.arrays = None
+        self.patterns = Patterns()
+        self.swept = None
 
     def hello(self, message):
         self.arrays = Arrays(message["folder"], message["inline_bytes"])
@@ -312,6 +340,38 @@ class Worker:
             raise classify(error, doing) from error
         return {"seconds": seconds, "outputs": self.arrays.send(arrays)}
 
+    def sweep(self, message):
+        """The op's main output for `count` consecutive bit patterns of one input format.
+
+        The inputs are made here, and overwritten by the next sweep; the answers go to the window.
+        """
+        adapter, op, dtype = self.adapter, message["op"], message["dtype"]
+        device, count = message["device"], message["count"]
+        if self.swept != (op, dtype, device):
+            reason = self.why_not(op, "forward", dtype, device)
+            if reason is not None:
+                raise Fault("unsupported", reason)
+            if device not in [name for name, _ in adapter.devices()]:
+                raise Fault("unsupported", "the framework reports no device named %s here" % device)
+            self.swept = (op, dtype, device)
+        doing = "sweeping %s on %s" % (op, device)
+        try:
+            x = adapter.tensor(self.patterns.floats(dtype, message["first"], count), dtype, device)
+            seconds, outputs = self.compute(op, "forward", {"x": x}, {}, device)
+            given, answers = adapter.array(outputs[adapter.OPS[op][0]])
+        except Exception as error:
+            traceback.print_exc()
+            raise classify(error, doing) from error
+        if given != dtype:
+            raise Fault("error", "%s answers in %s where the input is %s" % (op, given, dtype))
+        if answers.shape != (count,):
+            raise Fault("error", "%s answers shape %s for %d inputs" % (op, answers.shape, count))
+        if message["window"] is None:
+            return {"seconds": seconds, "content": np.ascontiguousarray(answers).tobytes()}
+        window = self.arrays.window(message["window"])
+        window[: answers.nbytes].view(answers.dtype)[...] = answers
+        return {"seconds": seconds, "content": None}
+
     def compute(self, op, direction, inputs, params, device):
         adapter = self.adapter
         cotangent = None
@@ -331,7 +391,9 @@ class Worker:
 
     def answer(self, message):
         try:
-            reply = {"hello": self.hello, "run": self.run}[message["do"]](message)
+            reply = {"hello": self.hello, "run": self.run, "sweep": self.sweep}[message["do"]](
+                message
+            )
             reply.update(status="ok", reason=None)
         except Fault as fault:
             reply = {"status": fault.status, "reason": fault.reason}
