@@ -28,6 +28,8 @@ class Function:
     `exact_value(x, precision)`, `exact_slope(x, precision)`: a ball that holds f(x) for a finite x
     that the tier before left open, about as sharp as the precision in bits; radius 0 where the
     value is a binary fraction.
+    `exact_gradient(dy, x, precision)`: the same of dy f'(x) at once, for a function whose slope is
+    algebraic: dy / x may be a rounding boundary where 1 / x is not even a binary fraction.
     `condition(x)`, `slope_condition(x)`: |x f'(x) / f(x)| and |x f''(x) / f'(x)| of float64 x.
     `plain(x)`, `plain_slope(x)`: a careful algorithm in the working precision, float32 or float64.
     `extra_slope_error(x, y, ulp_y, format)`: how much more than ulp(f'(x)) a kernel may err that
@@ -47,3 +49,4 @@ class Function:
     invariants: tuple[Invariant, ...] = ()
     fast: Fast | None = None
     extra_slope_error: Callable[[Doubles, Doubles, Doubles, Format], Doubles] | None = None
+    exact_gradient: Callable[[float, float, int], Ball] | None = None
