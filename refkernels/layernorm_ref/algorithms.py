@@ -22,8 +22,8 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
-from refkernels.layernorm_ref.arguments import prepare
-from refkernels.layernorm_ref.oracle import Backward, Forward, NormalizedShape
+from refkernels.layernorm_ref.arguments import NormalizedShape, prepare
+from refkernels.layernorm_ref.oracle import Backward, Forward
 
 Array = npt.NDArray[Any]
 ALGORITHMS = ("naive", "naive_clamped", "two_pass", "welford", "chunked_welford", "pairwise")

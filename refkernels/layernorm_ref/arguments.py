@@ -1,22 +1,27 @@
-"""What a caller passes to a LayerNorm, checked and laid out as rows of float64."""
+"""What a caller passes to a LayerNorm, checked and laid out as rows, in the dtypes as given."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 
 Rows = npt.NDArray[np.float64]
+NormalizedShape = int | tuple[int, ...] | None
+_CHUNK = 2**18  # elements: a few temporaries of float64 stay in the cache
 
 
 @dataclass(frozen=True)
 class Problem:
-    """x as (rows, n), C order, exactly as given; weight and bias as (n,), 1 and 0 where absent."""
+    """x and dy as (rows, n) in their own dtypes; weight and bias as (n,) of float64, 1 and 0 where
+    absent."""
 
-    x: Rows
+    x: npt.NDArray[Any]
     weight: Rows
     bias: Rows
     eps: float
@@ -24,12 +29,38 @@ class Problem:
     leading: tuple[int, ...]
     normalized: tuple[int, ...]
     dtype: np.dtype[Any]
-    dy: Rows | None = None
+    dy: npt.NDArray[Any] | None = None
 
     @property
-    def cotangent(self) -> Rows:
+    def cotangent(self) -> npt.NDArray[Any]:
         assert self.dy is not None
         return self.dy
+
+    @property
+    def narrow(self) -> bool:
+        """Whether float32 holds every x and dy."""
+        arrays = [self.x] if self.dy is None else [self.x, self.dy]
+        return all(formats.of(array).p <= formats.BINARY32.p for array in arrays)
+
+    def chunks(self) -> Iterator[slice]:
+        """The rows, some at a time: what works with temporaries takes so many at once."""
+        return self.batches(self.x.shape[0])
+
+    def batches(self, rows: int) -> Iterator[slice]:
+        """The same for so many rows."""
+        step = max(1, _CHUNK // self.x.shape[1])
+        return (slice(at, min(at + step, rows)) for at in range(0, rows, step))
+
+
+def widened(values: npt.NDArray[Any]) -> Rows:
+    """As float64, C order; a copy only where it must be."""
+    return np.ascontiguousarray(to_float64(values))
+
+
+def as_float32(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Narrow values as float32, C order; a copy only where it must be."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN is data here
+        return np.ascontiguousarray(values, dtype=np.float32)
 
 
 def prepare(
@@ -38,10 +69,10 @@ def prepare(
     bias: Any = None,
     *,
     eps: float,
-    normalized_shape: int | tuple[int, ...] | None,
+    normalized_shape: NormalizedShape,
     dy: Any = None,
 ) -> Problem:
-    """Check shapes and eps, and widen everything to float64 (exact).
+    """Check shapes and eps, and lay x and dy out as rows.
 
     Raises TypeError for dtypes that are no floating point, ValueError for shapes and eps.
     """
@@ -62,9 +93,9 @@ def prepare(
                 f"dy has shape {gradient.shape} and x {array.shape}: dy is the gradient of y, "
                 "so it must have the shape of x."
             )
-        cotangent = _rows(gradient, (-1, n), math.prod(leading))
+        cotangent = gradient.reshape(math.prod(leading), n)
     return Problem(
-        x=_rows(array, (-1, n), math.prod(leading)),
+        x=array.reshape(math.prod(leading), n),
         weight=_affine(weight, "weight", normalized, 1.0),
         bias=_affine(bias, "bias", normalized, 0.0),
         eps=_epsilon(eps),
@@ -76,13 +107,7 @@ def prepare(
     )
 
 
-def _rows(array: npt.NDArray[Any], shape: tuple[int, int], rows: int) -> Rows:
-    return np.ascontiguousarray(to_float64(array).reshape(rows, shape[1]))
-
-
-def _normalized(
-    shape: tuple[int, ...], normalized_shape: int | tuple[int, ...] | None
-) -> tuple[int, ...]:
+def _normalized(shape: tuple[int, ...], normalized_shape: NormalizedShape) -> tuple[int, ...]:
     if not shape:
         raise ValueError("x is a scalar, but LayerNorm needs at least one axis to normalise over.")
     if normalized_shape is None:
@@ -107,7 +132,7 @@ def _affine(value: Any, name: str, normalized: tuple[int, ...], default: float) 
         raise ValueError(
             f"{name} has shape {array.shape}, but it must have the normalised shape {normalized}."
         )
-    return np.ascontiguousarray(to_float64(array)).reshape(-1)
+    return widened(array).reshape(-1)
 
 
 def _epsilon(eps: float) -> float:

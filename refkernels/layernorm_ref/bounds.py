@@ -82,8 +82,8 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
-from refkernels.layernorm_ref.arguments import Problem, prepare
-from refkernels.layernorm_ref.oracle import Backward, Forward, NormalizedShape, backward, forward
+from refkernels.layernorm_ref.arguments import NormalizedShape, Problem, prepare, widened
+from refkernels.layernorm_ref.oracle import Backward, Forward, backward, forward
 
 Array = npt.NDArray[np.float64]
 _INFLATION = 1.0 + 1e-9  # float64 evaluation of the bound itself, all of it non-negative sums
@@ -138,9 +138,9 @@ def row_errors(problem: Problem, format: Format, *, stored: bool) -> RowErrors:
     """E, dr and xi of the module's text; `stored`: with mean and rstd rounded to the format."""
     work = working_format(format)
     u, eta = work.u, work.min_subnormal
-    x, n = problem.x, problem.x.shape[1]
+    x, n = widened(problem.x), problem.x.shape[1]
     growth = gamma(n + 8.0, u)
-    exact = forward(x, eps=problem.eps)
+    exact = forward(problem.x, eps=problem.eps)
     mean = np.asarray(exact.mean)[:, None]
     r = np.asarray(exact.rstd)[:, None]
     d = (x - mean) - mean_tail(exact.mean)
@@ -243,7 +243,7 @@ def backward_bound(
         exact = backward(problem.cotangent, problem.x, problem.weight, eps=problem.eps)
         dx = _dx_error(problem, e)
         height = problem.x.shape[0]
-        size = np.abs(problem.cotangent)
+        size = np.abs(widened(problem.cotangent))
         growth = gamma(height + 8.0, e.u)
         terms = size * e.xhat_error
         dweight = np.sum(terms, axis=0) + growth * np.sum(size * np.abs(e.xhat) + terms, axis=0)
@@ -265,7 +265,7 @@ def backward_bound(
 
 
 def _dx_error(problem: Problem, e: RowErrors) -> Array:
-    t = problem.cotangent * problem.weight
+    t = widened(problem.cotangent) * problem.weight
     n = t.shape[1]
     size = np.abs(t)
     average = np.mean(size, axis=1, keepdims=True)

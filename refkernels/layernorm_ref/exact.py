@@ -205,9 +205,9 @@ def _square_classes(rows: Sequence[Row | None]) -> list[tuple[list[int], list[in
 def weight_gradient(
     rows: Sequence[Row | None], columns: Sequence[int], dy: Values, question: Question
 ) -> Enclosure:
-    """dweight in the given columns; None stands for a row that adds nothing (constant, or its dy
-    is 0 there). All dy are finite in these columns."""
-    terms = [_column_terms(rows, j, dy[:, j]) for j in columns]
+    """dweight in the given columns of x, of which dy holds those alone, all finite; None stands for
+    a row that adds nothing (constant, or its dy is 0 there)."""
+    terms = [_column_terms(rows, j, values) for j, values in zip(columns, dy.T, strict=True)]
 
     def balls(bits: int) -> list[Ball]:
         found = []

@@ -1,4 +1,4 @@
-"""The certified LayerNorm: the fast tier for what it decides, the exact tier for the rest.
+"""The certified LayerNorm: three tiers, each for what the one before leaves open.
 
 Forward, over rows of n elements:
     mean = sum(x) / n,   rstd = (sum((x - mean)^2) / n + eps)^(-1/2),
@@ -6,6 +6,11 @@ Forward, over rows of n elements:
 Backward, with t = dy * weight and xhat = (x - mean) * rstd:
     dx = rstd * (t - mean(t) - xhat * mean(t * xhat)),
     dweight = sum over rows of dy * xhat,   dbias = sum over rows of dy.
+
+Where float32 holds x and dy, `float64` answers first, with one radius for each row of y and dx.
+What the question leaves open goes on to double-double and then to integers (`refinement`), and so
+do rows, dweight and dbias whose radius is more than _POOR float32 ulp of their largest element.
+float64 inputs, and questions about float64, begin with double-double.
 
 Special values follow the extended reals, and NaN stands for "undefined":
 - a NaN in a row, or both infinities: mean, rstd and y of the row are NaN; with infinities of one
@@ -16,22 +21,39 @@ Special values follow the extended reals, and NaN stands for "undefined":
 - a row whose xhat is undefined makes dx of the row and the whole of dweight NaN.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import formats, tiers
+from refkernels.arithmetic.blocks import BLOCK, each_block
+from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.jit import check_subnormals
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.layernorm_ref import exact, fast
-from refkernels.layernorm_ref.arguments import Problem, Rows, prepare
+from refkernels.layernorm_ref import float64
+from refkernels.layernorm_ref.arguments import (
+    NormalizedShape,
+    Problem,
+    as_float32,
+    prepare,
+    widened,
+)
+from refkernels.layernorm_ref.draft import Draft
+from refkernels.layernorm_ref.refinement import (
+    ColumnsRefined,
+    Mask,
+    RowsRefined,
+    extended_sum,
+    joined,
+    tame,
+)
 
-NormalizedShape = int | tuple[int, ...] | None
-Statistics = npt.NDArray[Any]
-ExactRows = Callable[[int], exact.Row]
-Mask = npt.NDArray[np.bool_]
+Values = npt.NDArray[np.float64]
+Records = npt.NDArray[Any]
+_POOR = 2.0**-16  # ulp: far below what an ULP error is told to
 
 
 class Forward(NamedTuple):
@@ -65,18 +87,29 @@ def forward(
     float16, bfloat16, float32 or float64. normalized_shape None means x's last axis. eps is a
     binary64 number >= 0, taken as it is. The variance is the biased one (divided by n).
     Returns Forward(y, mean, rstd) of Enclosures; mean and rstd have x's leading shape. The exact
-    values lie inside for any finite input; radii are about 2^-100 of the value for ordinary rows.
+    values lie inside for any finite input. Radii for ordinary rows: about 2^-100 of the value for
+    float64 x; else one for each row of y, about 2^-47 of its largest element.
     Raises TypeError for other dtypes, ValueError for shapes, eps and questions that do not fit.
     """
     question = Question.parse(certify)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
-    rows = row_statistics(problem)
-    exact_row = _exact_rows(problem)
-    return Forward(
-        _y(problem, rows, exact_row, question).reshape(problem.shape),
-        _mean(rows, exact_row, question).reshape(problem.leading),
-        _rstd(rows, exact_row, question).reshape(problem.leading),
-    )
+    check_subnormals()
+    if not (_first_tier_helps(problem, question) and _all_tame(problem.weight, problem.bias, eps)):
+        return _refined_forward(problem, question)
+    height, n = problem.x.shape
+    hi, rows = np.empty((height, n)), np.zeros(height, float64.STATISTICS)
+    radius, top = np.zeros((2, height))
+    step = max(1, BLOCK // n)
+    for chunk in _chunks(problem, step):
+        out = rows[chunk], hi[chunk], radius[chunk], top[chunk]
+        arguments = as_float32(problem.x[chunk]), problem.weight, problem.bias, problem.eps, out
+        each_block(float64.normalise_rows, len(hi[chunk]), *arguments, block=step)
+    tiers.answered("float64", hi.size + 2 * height)
+    unsafe = (rows["state"] == float64.NEXT_TIER) | _poor(radius, top, question)
+    y = Draft(hi, radius)
+    _settle(y, "y", problem, question, unsafe)
+    mean, rstd = _mean(problem, rows, question), _rstd(problem, rows, question)
+    return _forward(problem, y, mean, rstd)
 
 
 def backward(
@@ -99,192 +132,177 @@ def backward(
     """
     question = Question.parse(certify)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
-    rows = row_statistics(problem)
-    exact_row = _exact_rows(problem)
-    dweight, dbias = _parameter_gradients(problem, rows, exact_row, question)
-    return Backward(
-        _dx(problem, rows, exact_row, question).reshape(problem.shape),
-        dweight.reshape(problem.normalized),
-        dbias.reshape(problem.normalized),
-    )
-
-
-def row_statistics(problem: Problem) -> Statistics:
-    """One `fast.STATISTICS` record a row."""
     check_subnormals()
-    rows = np.zeros(problem.x.shape[0], fast.STATISTICS)
-    fast.row_statistics(problem.x, problem.eps, rows)
-    return rows
+    if not (_first_tier_helps(problem, question) and _all_tame(problem.weight, eps)):
+        return _refined_backward(problem, question)
+    height, n = problem.x.shape
+    hi, rows = np.empty((height, n)), np.zeros(height, float64.STATISTICS)
+    radius, top = np.zeros((2, height))
+    step, sums = float64.block_rows(height), float64.empty_sums(height, n)
+    for chunk in _chunks(problem, step):
+        out = rows[chunk], hi[chunk], radius[chunk], top[chunk]
+        narrow = as_float32(problem.x[chunk]), as_float32(problem.cotangent[chunk])
+        arguments = *narrow, problem.weight, problem.eps, step, out, sums[chunk.start // step :]
+        each_block(float64.differentiate_rows, len(hi[chunk]), *arguments, block=step)
+    parts = np.zeros((2, 3, n))
+    float64.column_sums(sums, height, *parts)
+    tiers.answered("float64", hi.size + 2 * n)
+    unsafe = (rows["state"] == float64.NEXT_TIER) | _poor(radius, top, question)
+    dx = Draft(hi, radius)
+    _settle(dx, "dx", problem, question, unsafe)
+    return _backward(problem, dx, *_parameter_gradients(problem, rows, question, parts))
 
 
-def _exact_rows(problem: Problem) -> ExactRows:
-    """Exact statistics by row number, made once."""
-    made: dict[int, exact.Row] = {}
-
-    def row(i: int) -> exact.Row:
-        if i not in made:
-            made[i] = exact.Row(problem.x[i], problem.eps)
-        return made[i]
-
-    return row
+def _first_tier_helps(problem: Problem, question: Question) -> bool:
+    narrow = question.kind == "enclosure" or question.format.p <= formats.BINARY32.p
+    return problem.narrow and narrow
 
 
-def _mean(rows: Statistics, exact_row: ExactRows, question: Question) -> Enclosure:
-    result = Enclosure(rows["mean_hi"], rows["mean_lo"], rows["delta"])
-    wanted = np.flatnonzero((rows["state"] == fast.NEEDS_EXACT) | question.undecided(result))
-    return _replaced(result, wanted, lambda i: exact.mean(exact_row(i)))
+def _all_tame(*values: Any) -> bool:
+    return all(tame(np.asarray(value, np.float64)).all() for value in values)
 
 
-def _rstd(rows: Statistics, exact_row: ExactRows, question: Question) -> Enclosure:
-    known = (rows["state"] <= fast.CONSTANT) & np.isfinite(rows["r_hi"])
-    hi = np.where(rows["state"] == fast.NEEDS_EXACT, np.nan, rows["r_hi"])
-    error = np.where(known, rows["r_error"], 0.0)
-    radius = np.where(known, rows["r_hi"], 0.0) * error * fast.SLACK
-    result = Enclosure(hi, np.where(known, rows["r_lo"], 0.0), radius)
-    wanted = np.flatnonzero((rows["state"] == fast.NEEDS_EXACT) | question.undecided(result))
-    return _replaced(result, wanted, lambda i: exact.rstd(exact_row(i), question))
+def _chunks(problem: Problem, step: int) -> Iterator[slice]:
+    """All rows at once where nothing must be copied, else a few blocks of `step` rows."""
+    height, n = problem.x.shape
+    arrays = [problem.x] if problem.dy is None else [problem.x, problem.dy]
+    size = max(1, 4 * BLOCK // (step * n)) * step
+    if all(a.dtype == np.float32 and a.flags.c_contiguous for a in arrays):
+        size = max(height, 1)
+    return (slice(at, min(at + size, height)) for at in range(0, height, size))
 
 
-def _replaced(
-    result: Enclosure, wanted: npt.NDArray[np.intp], exactly: Callable[[int], Enclosure]
+def _poor(radius: Values, top: Values, question: Question) -> Mask:
+    """Where a radius is too wide to be left, for the question "enclosure", beside numbers <= top:
+    more than _POOR ulp, or a subnormal's. The others say themselves how sharp they must be."""
+    if question.kind != "enclosure":
+        return np.zeros(radius.shape, np.bool_)
+    return radius > _POOR * 2.0**-24 * top
+
+
+def _mean(problem: Problem, rows: Records, question: Question) -> Enclosure:
+    """The means: c + delta, or the extended sum of a row that is not finite."""
+    special = np.flatnonzero(rows["state"] == float64.NOT_FINITE)
+    with np.errstate(invalid="ignore"):
+        hi, lo = two_sum.py_func(rows["c"], rows["delta"])
+    hi[special] = [extended_sum(widened(problem.x[i])) for i in special]
+    lo[special] = 0.0
+    radius = rows["mean_error"].copy()
+    radius[special] = 0.0
+    result = Enclosure(hi, lo, radius)
+    unsafe = (rows["state"] == float64.NEXT_TIER) | question.undecided(result)
+    return _settled_rows(result, "mean", problem, question, unsafe)
+
+
+def _rstd(problem: Problem, rows: Records, question: Question) -> Enclosure:
+    hi = np.where(rows["state"] <= float64.CONSTANT, rows["r"], np.nan)
+    radius = np.where(np.isfinite(hi), hi, 0.0) * rows["r_error"] * float64.SLACK
+    result = Enclosure(hi, 0.0, radius)
+    unsafe = (rows["state"] == float64.NEXT_TIER) | question.undecided(result)
+    return _settled_rows(
+        result, "rstd", problem, question, unsafe | _poor(radius, np.abs(hi), question)
+    )
+
+
+def _settled_rows(
+    result: Enclosure, name: str, problem: Problem, question: Question, unsafe: Mask
 ) -> Enclosure:
-    """`result` with the wanted flat elements, one by one, from the exact tier."""
-    if not wanted.size:
+    """The result (one number a row) with the unsafe ones from the tiers below."""
+    at = np.flatnonzero(unsafe)
+    if not at.size:
         return result
-    return result.replace(wanted, _joined([exactly(int(i)) for i in wanted]))
+    tiers.answered("float64", -at.size)
+    refined = RowsRefined(problem, at)
+    return result.replace(at, getattr(refined, name)(question, np.ones(at.size, np.bool_)))
 
 
-def _joined(parts: list[Enclosure]) -> Enclosure:
-    names = ("hi", "lo", "radius", "scale")
-    return Enclosure(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-
-def _by_row(
-    result: Enclosure,
-    unsafe: Mask,
-    question: Question,
-    exactly: Callable[[int, list[int]], Enclosure],
-) -> Enclosure:
-    """`result` (rows, n) with unsafe rows, and elements that stay undecided, done exactly."""
-    wanted = question.undecided(result) | unsafe[:, None]
-    flat, parts = [], []
-    for i in np.flatnonzero(wanted.any(axis=1)):
-        columns = np.flatnonzero(wanted[i])
-        flat.append(i * result.shape[1] + columns)
-        parts.append(exactly(int(i), columns.tolist()))
-    return result.replace(np.concatenate(flat), _joined(parts)) if parts else result
-
-
-def _undefined(rows: Statistics) -> Mask:
-    """Rows whose xhat is NaN: not finite, or 0 * inf."""
-    infinite = (rows["state"] == fast.CONSTANT) & np.isinf(rows["r_hi"])
-    return (rows["state"] == fast.NOT_FINITE) | infinite
-
-
-def _blank(problem: Problem, undefined: Mask) -> npt.NDArray[np.float64]:
-    """hi, lo, radius for (rows, n), with NaN in the undefined rows."""
-    parts = np.zeros((3, *problem.x.shape))
-    parts[0, undefined] = np.nan
-    return parts
-
-
-def _y(problem: Problem, rows: Statistics, exact_row: ExactRows, question: Question) -> Enclosure:
-    undefined = _undefined(rows)
-    tame = bool(_tame(problem.weight).all() and _tame(problem.bias).all())
-    unsafe = ((rows["state"] == fast.NEEDS_EXACT) | (not tame)) & ~undefined
-    parts = _blank(problem, undefined)
-    safe = _only(rows, ~unsafe & ~undefined)
-    if tame:
-        fast.normalised(problem.x, problem.weight, problem.bias, safe, *parts)
-    return _by_row(
-        Enclosure(*parts),
-        unsafe,
-        question,
-        lambda i, columns: exact.y(exact_row(i), columns, problem.weight, problem.bias, question),
-    )
-
-
-def _only(rows: Statistics, kept: Mask) -> Statistics:
-    """The statistics with all other rows marked, so that kernels leave them alone."""
-    chosen = rows.copy()
-    chosen["state"][~kept] = fast.NEEDS_EXACT
-    return chosen
-
-
-def _dx(problem: Problem, rows: Statistics, exact_row: ExactRows, question: Question) -> Enclosure:
-    dy, weight = problem.cotangent, problem.weight
-    undefined = _undefined(rows) | ~np.isfinite(dy).all(axis=1) | ~np.isfinite(weight).all()
-    tame = _tame(dy).all(axis=1) & _tame(weight).all()
-    unsafe = ((rows["state"] == fast.NEEDS_EXACT) | ~tame) & ~undefined
-    parts = _blank(problem, undefined)
-    fast.input_gradient(problem.x, dy, weight, _only(rows, ~unsafe & ~undefined), *parts)
-    return _by_row(
-        Enclosure(*parts),
-        unsafe,
-        question,
-        lambda i, columns: exact.input_gradient(exact_row(i), columns, dy[i], weight, question),
-    )
-
-
-def _tame(values: Rows) -> Mask:
-    size = np.abs(values)
-    return (values == 0.0) | ((size >= fast.SMALLEST) & (size <= fast.LARGEST))
+def _settle(draft: Draft, name: str, problem: Problem, question: Question, unsafe: Mask) -> None:
+    """In the draft of a result (rows, n): whole rows that are unsafe, and elsewhere what the
+    question leaves open, from the tiers below."""
+    n = problem.x.shape[1]
+    wide = np.flatnonzero(unsafe)
+    found = [(wide[:, None] * n + np.arange(n)).reshape(-1)]
+    for chunk in problem.chunks() if question.kind != "enclosure" else ():
+        marks = question.undecided(draft.rows(chunk))
+        if marks.any():
+            marks[unsafe[chunk]] = False
+            found.append(np.flatnonzero(marks) + chunk.start * n)
+    flat = np.sort(np.concatenate(found))
+    tiers.answered("float64", -flat.size)
+    rows, starts = np.unique(flat // n, return_index=True)
+    ends = np.append(starts[1:], flat.size)
+    for batch in problem.batches(rows.size):
+        wanted = np.zeros((rows[batch].size, n), np.bool_)
+        elements = flat[starts[batch][0] : ends[batch][-1]]
+        wanted[np.searchsorted(rows[batch], elements // n), elements % n] = True
+        answers = getattr(RowsRefined(problem, rows[batch]), name)(question, wanted)
+        draft.put((elements // n, elements % n), answers[wanted])
 
 
 def _parameter_gradients(
-    problem: Problem, rows: Statistics, exact_row: ExactRows, question: Question
-) -> tuple[Enclosure, Enclosure]:
-    """dweight and dbias, flat."""
-    dy = problem.cotangent
-    finite, tame = np.all(np.isfinite(dy), axis=0), np.all(_tame(dy), axis=0)
-    undefined = _undefined(rows)
-    weight_parts, bias_parts = np.zeros((2, 3, dy.shape[1]))
-    calm = np.where(tame, dy, 0.0)
-    fast.parameter_gradients(problem.x, calm, rows, weight_parts, bias_parts)
-    dbias = Enclosure(*bias_parts)
-    dbias = _columns(dbias, ~tame & finite, question, lambda c: exact.bias_gradient(dy[:, c]))
-    dbias = _overridden(dbias, np.flatnonzero(~finite), lambda j: _extended_sum(dy[:, j]))
-    if undefined.any():
-        return Enclosure(np.full(dy.shape[1], np.nan)), dbias
-    hard: Mask = ~tame | bool((rows["state"] == fast.NEEDS_EXACT).any())
-
-    def exactly(columns: npt.NDArray[np.intp]) -> Enclosure:
-        every = [exact_row(i) for i in range(len(rows))]
-        if any(row.radicand == 0 for row in every):
-            return Enclosure(np.full(columns.size, np.nan))
-        return exact.weight_gradient(every, columns.tolist(), dy, question)
-
-    def extended(j: int) -> float:
-        if any(exact_row(i).radicand == 0 for i in range(len(rows))):
-            return float("nan")
-        signs = [float(np.sign(exact_row(i).deviations[j])) for i in range(len(rows))]
-        with np.errstate(invalid="ignore"):
-            return _extended_sum(dy[:, j] * np.array(signs))
-
-    dweight = _columns(Enclosure(*weight_parts), hard & finite, question, exactly)
-    return _overridden(dweight, np.flatnonzero(~finite), extended), dbias
+    problem: Problem, rows: Records, question: Question, parts: Values
+) -> list[Enclosure]:
+    """dweight and dbias from (2, 3, n): their hi, lo and radius."""
+    n = problem.x.shape[1]
+    state, infinite = rows["state"], np.isinf(rows["r"])
+    if ((state == float64.NOT_FINITE) | ((state == float64.CONSTANT) & infinite)).any():
+        parts[0] = np.array([np.nan, 0.0, 0.0])[:, None]
+        special = np.zeros(n, np.bool_)
+    else:
+        special = ~np.isfinite(parts[0]).all(axis=0) | (state == float64.NEXT_TIER).any()
+    unsafe = [special, ~np.isfinite(parts[1]).all(axis=0)]
+    found, wanted = [], []
+    for part, mask in zip(parts, unsafe, strict=True):
+        part[:, mask] = 0.0
+        result = Enclosure(*part)
+        top = np.max(np.abs(part[0]), initial=0.0)
+        found.append(result)
+        wanted.append(
+            np.flatnonzero(mask | question.undecided(result) | _poor(part[2], top, question))
+        )
+    tiers.answered("float64", -sum(at.size for at in wanted))
+    if any(at.size for at in wanted):
+        refined = ColumnsRefined(problem).gradients(question, *wanted)
+        pairs = zip(found, wanted, refined, strict=True)
+        found = [result.replace(at, sharper) for result, at, sharper in pairs]
+    return found
 
 
-def _columns(
-    result: Enclosure,
-    unsafe: Mask,
-    question: Question,
-    exactly: Callable[[npt.NDArray[np.intp]], Enclosure],
-) -> Enclosure:
-    wanted = np.flatnonzero(unsafe | question.undecided(result))
-    return result.replace(wanted, exactly(wanted)) if wanted.size else result
+def _refined_forward(problem: Problem, question: Question) -> Forward:
+    """Everything by the tiers below the first."""
+    height, n = problem.x.shape
+    y = Draft(np.empty((height, n)))
+    parts: dict[str, list[Enclosure]] = {"mean": [], "rstd": []}
+    for chunk in problem.chunks():
+        refined = RowsRefined(problem, chunk)
+        y.put(chunk, refined.y(question, np.ones((len(refined.x), n), np.bool_)))
+        for name, found in parts.items():
+            found.append(getattr(refined, name)(question, np.ones(len(refined.x), np.bool_)))
+    mean, rstd = (joined(found) for found in parts.values())
+    return _forward(problem, y, mean, rstd)
 
 
-def _overridden(
-    result: Enclosure, wanted: npt.NDArray[np.intp], value: Callable[[int], float]
-) -> Enclosure:
-    if not wanted.size:
-        return result
-    return result.replace(wanted, Enclosure(np.array([value(int(j)) for j in wanted])))
+def _refined_backward(problem: Problem, question: Question) -> Backward:
+    height, n = problem.x.shape
+    dx = Draft(np.empty((height, n)))
+    for chunk in problem.chunks():
+        refined = RowsRefined(problem, chunk)
+        dx.put(chunk, refined.dx(question, np.ones((len(refined.x), n), np.bool_)))
+    every = np.arange(n)
+    return _backward(problem, dx, *ColumnsRefined(problem).gradients(question, every, every))
 
 
-def _extended_sum(values: npt.NDArray[np.float64]) -> float:
-    """The sum of values of which some are infinite or NaN."""
-    special = values[~np.isfinite(values)]
-    with np.errstate(invalid="ignore"):
-        return float(np.sum(special))
+def _forward(problem: Problem, y: Draft, mean: Enclosure, rstd: Enclosure) -> Forward:
+    return Forward(
+        y.enclosure(problem.leading, problem.normalized),
+        mean.reshape(problem.leading),
+        rstd.reshape(problem.leading),
+    )
+
+
+def _backward(problem: Problem, dx: Draft, dweight: Enclosure, dbias: Enclosure) -> Backward:
+    return Backward(
+        dx.enclosure(problem.leading, problem.normalized),
+        dweight.reshape(problem.normalized),
+        dbias.reshape(problem.normalized),
+    )

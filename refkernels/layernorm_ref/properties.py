@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.layernorm_ref.arguments import Problem, prepare
+from refkernels.layernorm_ref.arguments import NormalizedShape, Problem, prepare, widened
 from refkernels.layernorm_ref.bounds import mean_tail, working_format
-from refkernels.layernorm_ref.oracle import Backward, Forward, NormalizedShape, backward, forward
+from refkernels.layernorm_ref.oracle import Backward, Forward, backward, forward
 from refkernels.op import Arrays, Invariant
 
 Array = npt.NDArray[np.float64]
@@ -43,9 +43,10 @@ def _ratio(amount: Array, value: Array) -> Array:
 def _sensitivity(problem: Problem) -> tuple[Array, Array, Array, Array]:
     """xhat, r, rho and p, rows by columns."""
     exact = forward(problem.x, eps=problem.eps)
-    size = np.abs(problem.x)
+    x = widened(problem.x)
+    size = np.abs(x)
     r = np.asarray(exact.rstd)[:, None]
-    d = (problem.x - np.asarray(exact.mean)[:, None]) - mean_tail(exact.mean)
+    d = (x - np.asarray(exact.mean)[:, None]) - mean_tail(exact.mean)
     xhat = d * r
     rho = r * _mean(np.abs(xhat) * size)
     return xhat, r, rho, r * (size + _mean(size)) + np.abs(xhat) * rho
@@ -68,6 +69,7 @@ def forward_condition(
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
     with np.errstate(all="ignore"):
         xhat, r, _, p = _sensitivity(problem)
+        x = widened(problem.x)
         g, b = np.abs(problem.weight), np.abs(problem.bias)
         exact = forward(problem.x, problem.weight, problem.bias, eps=problem.eps)
         mean = np.asarray(exact.mean)[:, None]
@@ -77,7 +79,7 @@ def forward_condition(
         constant = np.all(problem.x == problem.x[:, :1], axis=1, keepdims=True)
         return Forward(
             y.reshape(problem.shape),
-            _ratio(_mean(np.abs(problem.x)), mean).reshape(problem.leading),
+            _ratio(_mean(np.abs(x)), mean).reshape(problem.leading),
             np.where(constant, 0.0, rstd).reshape(problem.leading),
         )
 
@@ -96,12 +98,13 @@ def backward_condition(
     with np.errstate(all="ignore"):
         xhat, r, rho, p = _sensitivity(problem)
         exact = backward(problem.cotangent, problem.x, problem.weight, eps=problem.eps)
-        t = problem.cotangent * problem.weight
+        dy = widened(problem.cotangent)
+        t = dy * problem.weight
         size, dx = np.abs(t), np.asarray(exact.dx)
         linear = size + _mean(size) + np.abs(xhat) * _mean(np.abs(t * xhat))
         through_x = np.abs(xhat) * _mean(size * p) + p * np.abs(_mean(t * xhat))
         amount = rho * np.abs(dx) + r * (through_x + linear)
-        grad = np.abs(problem.cotangent)
+        grad = np.abs(dy)
         columns = np.sum(grad * (p + np.abs(xhat)), axis=0)
         dbias = _ratio(np.sum(grad, axis=0), np.asarray(exact.dbias))
         return Backward(

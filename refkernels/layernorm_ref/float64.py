@@ -1,0 +1,228 @@
+"""The float64 tier: LayerNorm of float32 and narrower inputs in one pass, one radius a row.
+
+u = 2^-53, kappa as in `lanes`; roman letters without a hat are what is computed. Bounds are to
+first order; second-order terms and the rounding of the bounds are below the factor SLACK = 1.01.
+
+Statistics. mean = c + delta up to E = kappa (|c| + |delta| + S) + 2.05 u |delta| (`lanes`; mean|x|
+is at most |c| plus mean|x - c|). d0 = fl(x - c) is off by u |d0| at most; q = fl(sum d0^2 / n),
+S = sqrt(q) >= mean|d0| (Cauchy-Schwarz). The mean of (x - c)^2 is q up to (5.2 u + kappa) q (2.05
+from d0, 1 from squares, 2 from rounding the sum and dividing it), and exceeds the variance by
+(mean - c)^2. So V = fl(fl(q - fl(delta^2)) + eps), v = V before eps is added, has
+    e_V = ((5.2 u + kappa) q + 2 |delta| E + E^2 + u delta^2 + u |v|) / V + u          relative
+    e_r = 0.51 e_V + 2.05 u                                                            relative
+for r = fl(1 / fl(sqrt(V))). d = fl(d0 - delta), with |d0| <= (1 + u) |d| + |delta|, is off by
+    F + 2.05 u |d|,   F = E + 1.01 u |delta|,
+and |delta| is about u |c| at most: a large mean has been taken off before anything is rounded.
+y = fma(fl(d r), g, b):
+    |g| r F + |g| r |d| (e_r + 3.1 u) + u |y|, with maxima over the row for |g|, |d| and |y|.
+dx = r (t - a - d beta), t = fl(dy g), tau = sqrt(mean t^2) >= mean|t|, s = S + |delta| >=
+sqrt(mean d^2):
+    a = mean t:        e_a = (u + kappa) tau + 2.05 u |a|
+    b = mean(t d):     e_b = F tau + (4.1 u + kappa) tau s + 2.05 u |b|
+    beta = fl(b / V):  e_beta = e_b / V + |beta| (e_V + 1.05 u)
+    z = fma(-d, beta, fl(t - a)):
+        e_z = e_a + u (2 |t| + |a|) + (F + 2.05 u |d|) |beta| + (|d| + F) e_beta + u |z|
+    dx = fl(z r):      r e_z + |dx| (e_r + u), with maxima over the row; u |z| r <= 1.01 u |dx|.
+Where t is constant dx is 0, because then a = t and sum(t d) = 0.
+dweight = sum of p = fl(fl(d r) dy) over R rows in blocks: each p is off by |dy| A + |p| B with
+A = r F, B = e_r + 4.2 u; the compensated sum adds kappa(R') sum|p| <= kappa(R') (error) / (4 u),
+where R' counts the rows of a block, the blocks, and 2. dbias: kappa(R') sum|dy|.
+
+Range. x and dy are float32: 0, or in [2^-149, 2^128]; eps, and the weights and biases, are 0 or
+in [2^-200, 2^200]. Nothing overflows: |dx| is the largest, below 2^128 2^200 r n, r <= 2^150 n
+(a row that is not constant has a variance above 2^-298 / n^2; a constant one takes eps, and dx is
+computed there as z r with d = 0). Nothing underflows that matters: c has no bits below 2^-260, so
+neither has any d0, d or delta that is not 0, and squares stay above 2^-520; t >= 2^-349, so
+that t^2 > 2^-700; products of d, r, g and t likewise stay above 2^-1000 next to radii that are u
+times the largest of their row. Rows where e_V is no number below 2^-30 go on to the next tier.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.eft import two_sum
+from refkernels.arithmetic.jit import njit
+from refkernels.layernorm_ref import lanes
+from refkernels.layernorm_ref.lanes import LANES, U
+
+SLACK = 1.01
+SMALLEST = 2.0**-200
+LARGEST = 2.0**200
+REGULAR, CONSTANT, NEXT_TIER, NOT_FINITE = 0, 1, 2, 3
+_ROWS = 16  # the fewest rows of a block
+_BLOCKS = 64  # the most blocks
+
+STATISTICS = np.dtype(
+    [
+        ("state", np.int64),
+        ("c", np.float64),
+        ("delta", np.float64),
+        ("mean_error", np.float64),  # E
+        ("d_error", np.float64),  # F
+        ("spread", np.float64),  # S
+        ("largest", np.float64),  # >= max|d|
+        ("v", np.float64),  # V
+        ("v_error", np.float64),
+        ("r", np.float64),
+        ("r_error", np.float64),
+    ]
+)
+
+
+@njit
+def _fill_statistics(row: Any, eps: float, out: Any, scratch: Any) -> None:
+    n = row.size
+    c, delta = lanes.row_mean(row, scratch)
+    squares, top = lanes.deviation_squares(row, c, scratch)
+    q = squares / n
+    kappa = lanes.kappa(lanes.additions(n))
+    spread = math.sqrt(q)
+    error = kappa * (abs(c) + abs(delta) + spread) + 2.05 * U * abs(delta)
+    if top == 0.0:  # constant: c is the mean
+        error = 0.0
+    variance = q - delta * delta
+    v = variance + eps
+    off = (5.2 * U + kappa) * q + 2.0 * abs(delta) * error + error * error
+    off += U * delta * delta + U * abs(variance)
+    out.c, out.delta, out.spread, out.v = c, delta, spread, v
+    out.mean_error, out.d_error = SLACK * error, SLACK * (error + 1.01 * U * abs(delta))
+    out.largest = top + abs(delta)
+    if not math.isfinite(c):
+        out.state = NOT_FINITE
+    elif top == 0.0:
+        out.state = CONSTANT
+    else:
+        out.state = REGULAR
+    if v > 0.0:
+        out.v_error = SLACK * (off / v + U)
+        out.r = 1.0 / math.sqrt(v)
+        out.r_error = 0.51 * out.v_error + 2.05 * U
+        if out.state == REGULAR and not out.v_error < 2.0**-30:
+            out.state = NEXT_TIER
+    else:  # 0 in a constant row without eps, else lost
+        out.v_error, out.r, out.r_error = 0.0, math.inf if v == 0.0 else math.nan, 0.0
+        if out.state == REGULAR:
+            out.state = NEXT_TIER
+
+
+@njit
+def _write_row(row: Any, weight: Any, bias: Any, found: Any, hi: Any, scratch: Any) -> float:
+    """y of a row into hi; max|y|."""
+    if found.state == CONSTANT and found.r < math.inf:
+        for j in range(row.size):
+            hi[j] = bias[j] + 0.0  # no negative zero
+        return lanes.largest(np.abs(bias))
+    if found.state != REGULAR:
+        hi[:] = math.nan
+        return 0.0
+    return lanes.write_normalised(row, weight, bias, found.c, found.delta, found.r, hi, scratch)
+
+
+@njit(nogil=True)
+def normalise_rows(
+    first: int, last: int, x: Any, weight: Any, bias: Any, eps: float, out: Any
+) -> None:
+    """Rows first to last of x (float32). `out`: statistics, y, and for each row y's radius and
+    max|y|. Rows that are undefined or for the next tier get NaN, 0 and 0."""
+    rows, hi, radius, top = out
+    widest = lanes.largest(np.abs(weight))
+    scratch = np.empty(3 * LANES)
+    for i in range(first, last):
+        found = rows[i]
+        _fill_statistics(x[i], eps, found, scratch)
+        top[i] = _write_row(x[i], weight, bias, found, hi[i], scratch)
+        radius[i] = 0.0
+        if found.state == REGULAR:
+            spread = found.d_error + found.largest * (found.r_error + 3.1 * U)
+            radius[i] = SLACK * (widest * found.r * spread + U * top[i])
+
+
+@njit
+def _write_gradient(row: Any, dy: Any, weight: Any, found: Any, hi: Any, scratch: Any) -> Any:
+    """dx of a row into hi; its radius and max|dx|."""
+    n = row.size
+    if found.state > CONSTANT or not found.r < math.inf:
+        hi[:] = math.nan
+        return 0.0, 0.0
+    one, along, squares, tmax, varies = lanes.projection_sums(
+        row, dy, weight, found.c, found.delta, scratch
+    )
+    if not math.isfinite(squares):
+        hi[:] = math.nan
+        return 0.0, 0.0
+    if varies == 0.0:
+        hi[:] = 0.0
+        return 0.0, 0.0
+    a, b, tau = one / n, along / n, math.sqrt(squares / n)
+    beta = b / found.v
+    kappa, f = lanes.kappa(lanes.additions(n)), found.d_error
+    a_error = (U + kappa) * tau + 2.05 * U * abs(a)
+    b_error = f * tau + 2.05 * U * abs(b)
+    b_error += (4.1 * U + kappa) * tau * (found.spread + abs(found.delta))
+    beta_error = b_error / found.v + abs(beta) * (found.v_error + 1.05 * U)
+    parts = (found.c, found.delta, a, beta, found.r)
+    top = lanes.write_gradient(row, dy, weight, parts, hi, scratch)
+    error = a_error + U * (2.0 * tmax + abs(a)) + (f + 2.05 * U * found.largest) * abs(beta)
+    error += (found.largest + f) * beta_error
+    return SLACK * SLACK * (found.r * error + top * (found.r_error + 2.1 * U)), top
+
+
+@njit
+def block_rows(height: int) -> int:
+    """The rows of a block: what is added up does not depend on the threads."""
+    return max(_ROWS, (height + _BLOCKS - 1) // _BLOCKS)
+
+
+@njit(nogil=True)
+def differentiate_rows(
+    first: int,
+    last: int,
+    x: Any,
+    dy: Any,
+    weight: Any,
+    eps: float,
+    step: int,
+    out: Any,
+    sums: Any,
+) -> None:
+    """dx of the rows of one block as `normalise_rows` gives y, and the block's column sums into
+    its row of `sums`, zero before: see lanes.add_parameter_gradients."""
+    rows, hi, radius, top = out
+    columns = sums[first // step]
+    scratch = np.empty(7 * LANES)
+    for i in range(first, last):
+        found = rows[i]
+        _fill_statistics(x[i], eps, found, scratch)
+        radius[i], top[i] = _write_gradient(x[i], dy[i], weight, found, hi[i], scratch)
+        errors = (found.r * found.d_error, found.r_error + 4.2 * U)
+        lanes.add_parameter_gradients(x[i], dy[i], found.c, found.delta, found.r, errors, columns)
+
+
+def empty_sums(height: int, n: int) -> npt.NDArray[np.float64]:
+    """Where `differentiate_rows` adds up its blocks of rows."""
+    blocks = -(-height // block_rows(height))
+    return np.zeros((blocks, 6 * LANES * -(-n // LANES)))
+
+
+@njit
+def column_sums(sums: Any, height: int, weight_out: Any, bias_out: Any) -> None:
+    """dweight and dbias as (3, n): hi, lo, radius, from the blocks of `gradients`, in order."""
+    kappa = lanes.kappa(block_rows(height) + sums.shape[0] + 2)
+    for j in range(weight_out.shape[1]):
+        at = 6 * LANES * (j // LANES) + j % LANES
+        ps, pc, ys, yc, size, error = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for block in range(sums.shape[0]):
+            part = sums[block, at : at + 5 * LANES + 1]
+            ps, e = two_sum(ps, part[0])
+            pc = (pc + part[LANES]) + e
+            ys, e = two_sum(ys, part[2 * LANES])
+            yc = (yc + part[3 * LANES]) + e
+            size += part[4 * LANES]
+            error += part[5 * LANES]
+        weight_out[0, j], weight_out[1, j] = two_sum(ps, pc)
+        weight_out[2, j] = SLACK * error * (1.0 + kappa / (4.0 * U))
+        bias_out[0, j], bias_out[1, j] = two_sum(ys, yc)
+        bias_out[2, j] = SLACK * kappa * size
