@@ -1,0 +1,193 @@
+"""A summation tree to look at: lines for the terminal, and a drawing.
+
+Long sums in sequence are one line: what a reader wants to see is the blocks and lanes. Takes plain
+nodes (the children of each, the root last), so that it knows no diagnosis.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import matplotlib as mpl
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from refkernels.reporting import drawing
+from refkernels.reporting.drawing import Drawn, finish
+
+MOST_LINES = 60
+
+
+def tree_lines(
+    leaves: int,
+    nodes: Sequence[Sequence[int]],
+    fused: Sequence[int] = (),
+    names: dict[int, str] | None = None,
+    most: int = MOST_LINES,
+) -> list[str]:
+    """The tree as indented lines, at most `most` of them.
+
+    `fused`: the leaves whose products are added unrounded; `names`: what some leaves are called
+    ("bias"), where others are their numbers.
+    """
+    teller = _Teller(leaves, nodes, set(fused), names or {})
+    lines = teller.lines(leaves + len(nodes) - 1)
+    if len(lines) > most:
+        left = len(lines) - most + 1
+        lines = [*lines[: most - 1], f"… and {left} more lines"]
+    return lines
+
+
+class _Teller:
+    def __init__(
+        self,
+        leaves: int,
+        nodes: Sequence[Sequence[int]],
+        fused: set[int],
+        names: dict[int, str],
+    ) -> None:
+        self.leaves, self.nodes, self.fused, self.names = leaves, nodes, fused, names
+        self.sizes = [1] * leaves
+        self.first = list(range(leaves))
+        for children in nodes:
+            self.sizes.append(sum(self.sizes[child] for child in children))
+            self.first.append(min(self.first[child] for child in children))
+
+    def lines(self, root: int) -> list[str]:
+        """Depth first, by a list of (what, text before it, text before its terms)."""
+        found: list[str] = []
+        stack: list[tuple[int | list[int], str, str]] = [(root, "", "")]
+        while stack:
+            what, before, indent = stack.pop()
+            if isinstance(what, list):
+                found.append(f"{before}then {self.run(what)}")
+                continue
+            terms = self.terms(what)
+            if len(terms) == 2:  # addition commutes: the order of the values is easier to read
+                terms.sort(key=self.first.__getitem__)
+            if all(term < self.leaves for term in terms):
+                together = ", all at once" if self.at_once(what) else ""
+                found.append(before + self.run(terms) + together)
+                continue
+            how = "in sequence" if len(terms) > 2 else "the sum of two"
+            how = f"{len(terms)} at once" if self.at_once(what) else how
+            found.append(f"{before}{how}: {self.sizes[what]} values")
+            parts = self.grouped(terms)
+            for place in reversed(range(len(parts))):
+                last = place == len(parts) - 1
+                branch, more = ("└─ ", "   ") if last else ("├─ ", "│  ")
+                stack.append((parts[place], indent + branch, indent + more))
+        return found
+
+    def at_once(self, node: int) -> bool:
+        return node >= self.leaves and len(self.nodes[node - self.leaves]) > 2
+
+    def terms(self, node: int) -> list[int]:
+        """What is added in sequence to make a node, first to last: down its larger children, while
+        single values join, or sums of one size (the last of them may be smaller)."""
+        if node < self.leaves:
+            return [node]
+        if self.at_once(node):
+            return list(self.nodes[node - self.leaves])
+        joined: list[int] = []
+        while node >= self.leaves and not self.at_once(node):
+            one, other = self.nodes[node - self.leaves]
+            heavy, light = (one, other) if self.sizes[one] >= self.sizes[other] else (other, one)
+            if joined and not self._continues(self.sizes[light], [self.sizes[j] for j in joined]):
+                break
+            joined.append(light)
+            node = heavy
+        return [node, *reversed(joined)]
+
+    @staticmethod
+    def _continues(size: int, joined: list[int]) -> bool:
+        if size == 1 or joined[-1] == 1:
+            return size == joined[-1]
+        return size == joined[-1] or (len(joined) == 1 and size > joined[0])
+
+    def run(self, terms: Sequence[int]) -> str:
+        """Single values added in sequence, as one line."""
+        names = [self.names.get(term, str(term)) for term in terms]
+        fused = " (FMA)" if len(terms) > 1 and self.fused.issuperset(terms[1:]) else ""
+        regular = len({b - a for a, b in itertools.pairwise(terms)}) == 1
+        if len(terms) <= 4 or (len(terms) <= 16 and not regular):
+            return " + ".join(names) + fused
+        return f"{names[0]} + {names[1]} + … + {names[-1]}{fused}, {len(terms)} values in sequence"
+
+    def grouped(self, terms: Sequence[int]) -> list[int | list[int]]:
+        """The terms, single values after a sum taken together."""
+        parts: list[int | list[int]] = [terms[0]]
+        for term in terms[1:]:
+            if term >= self.leaves:
+                parts.append(term)
+            elif isinstance(parts[-1], list):
+                parts[-1].append(term)
+            else:
+                parts.append([term])
+        return parts
+
+
+def draw_tree(
+    leaves: int,
+    nodes: Sequence[Sequence[int]],
+    name: str,
+    title: str,
+    fused: Sequence[int] = (),
+) -> Drawn:
+    """The tree as a drawing: values below in their order, each addition above what it adds."""
+    order = _from_left_to_right(leaves, nodes)
+    places = [0.0] * leaves
+    for place, leaf in enumerate(order):
+        places[leaf] = float(place)
+    heights = [0.0] * leaves
+    segments, unrounded = [], []
+    entering = set(fused)
+    for children in nodes:
+        height = max(heights[child] for child in children) + 1.0
+        middle = sum(places[child] for child in children) / len(children)
+        for child in children:
+            line = [(places[child], heights[child]), (places[child], height), (middle, height)]
+            (unrounded if child in entering else segments).append(line)
+        places.append(middle)
+        heights.append(height)
+    with mpl.rc_context(drawing.STYLE):
+        width = min(12.0, max(3.2, 0.11 * leaves + 1.2))
+        tall = min(5.0, max(1.8, 0.09 * heights[-1] + 1.3))
+        figure = Figure(figsize=(width, tall))
+        axes = figure.add_axes((0.75 / width, 0.5 / tall, 1 - 0.9 / width, 1 - 0.85 / tall))
+        thin = 1.1 if leaves <= 128 else 0.5
+        for lines, colour, label in (
+            (segments, drawing.SERIES[0], "rounded, then added"),
+            (unrounded, drawing.SERIES[1], "added unrounded (FMA)"),
+        ):
+            if lines:
+                axes.add_collection(
+                    LineCollection(lines, colors=colour, linewidths=thin, label=label)
+                )
+        axes.set_xlim(-0.5 - 0.01 * leaves, leaves - 0.5 + 0.01 * leaves)
+        axes.set_ylim(0.0, heights[-1] * 1.04 + 0.2)
+        shown = sorted({round(k * (leaves - 1) / 16) for k in range(17)})
+        axes.set_xticks(shown, [str(order[place]) for place in shown])
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+        axes.set_xlabel("value, in the tree's order")
+        axes.set_ylabel("additions")
+        axes.set_title(title)
+        if unrounded:
+            figure.legend(frameon=False, fontsize=8.0, ncols=2, loc="upper right")
+        caption = "Each addition stands above what it adds; the height counts additions."
+        return finish(figure, name, title, caption)
+
+
+def _from_left_to_right(leaves: int, nodes: Sequence[Sequence[int]]) -> list[int]:
+    """The leaves in the order in which a drawing without crossings has them."""
+    found: list[int] = []
+    stack = [leaves + len(nodes) - 1]
+    while stack:
+        node = stack.pop()
+        if node < leaves:
+            found.append(node)
+        else:
+            stack.extend(reversed(nodes[node - leaves]))
+    return found
