@@ -43,12 +43,7 @@ def told(tree: SummationTree, **options: object) -> list[str]:
         ),
         (
             SummationTree.of(5, [(0, 1, 2, 3), (5, 4)]),
-            [
-                "the sum of two: 5 values",
-                "├─ 4 at once: 4 values",
-                "│  ├─ 0",
-                "│  └─ then 1 + 2 + 3",
-            ],
+            ["the sum of two: 5 values", "├─ 0 + 1 + 2 + 3, all at once", "└─ then 4"],
         ),
     ],
 )
