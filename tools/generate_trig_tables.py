@@ -3,16 +3,20 @@
     python tools/generate_trig_tables.py
 
 Every float64 is printed in hexadecimal, so that the file holds its bits and no decimal rounding.
+The error of each polynomial is proven over its whole interval: see tools/polynomials.py.
 """
 
 from pathlib import Path
 
 import mpmath
+import polynomials
 
 TARGET = Path(__file__).parents[1] / "refkernels" / "trig_ref" / "tables.py"
 WORDS = 22  # one of zeros, then 21 * 64 = 1344 bits of 2/pi; the last exponent needs 1289
 STEPS = 128  # the table's arguments are k / 128
 LAST = 101  # rint(128 * pi / 4)
+CHUNK = 29  # bits: times the 24 of a float32's significand, exact in float64
+REDUCED_FROM = 126  # biased exponent of the first float32 binade that reaches pi/4
 
 HEADER = '''"""Constants of the trigonometric oracle; hexadecimal, high part before low.
 
@@ -47,14 +51,11 @@ def two_over_pi() -> str:
     )
 
 
-def sine_cosine() -> str:
-    rows = []
-    for k in range(LAST + 1):
-        angle = mpmath.mpf(k) / STEPS
-        rows.append(" ".join((*pair(mpmath.sin(angle)), *pair(mpmath.cos(angle)))))
+def table(name: str, comment: str, rows: list[str], columns: int) -> str:
     return (
-        "# Row k: sin(k/128) and cos(k/128), each as high and low part.\n"
-        "SINE_COSINE = np.array(\n    _doubles(\n" + block(rows, 8) + "\n    )\n).reshape(-1, 4)\n"
+        f"# {comment}\n{name} = np.array(\n    _doubles(\n"
+        + block(rows, 8)
+        + f"\n    )\n).reshape(-1, {columns})\n"
     )
 
 
@@ -63,19 +64,67 @@ def block(rows: list[str], indent: int) -> str:
     return "\n".join((margin + '"""', *(margin + row for row in rows), margin + '"""'))
 
 
+def sine_cosine() -> str:
+    rows = []
+    for k in range(LAST + 1):
+        angle = mpmath.mpf(k) / STEPS
+        rows.append(" ".join((*pair(mpmath.sin(angle)), *pair(mpmath.cos(angle)))))
+    return table(
+        "SINE_COSINE",
+        "Row k: sin(k/128) and cos(k/128), each as high and low part.",
+        rows,
+        4,
+    )
+
+
+def arc_tangent() -> str:
+    rows = [" ".join(pair(mpmath.atan(mpmath.mpf(k) / STEPS))) for k in range(STEPS + 1)]
+    return table("ARC_TANGENT", "Row k: atan(k/128) as high and low part.", rows, 2)
+
+
+def quadrants() -> str:
+    rows = [" ".join(part.hex() for part in chunks(biased)) for biased in range(256)]
+    return table(
+        "QUADRANTS",
+        "Row e, for a float32 of biased exponent e: 2/pi without what adds multiples of 4 quadrants"
+        f"\n# to x 2/pi, in chunks of {CHUNK}, {CHUNK} and 53 bits; for the small, in one of 53.",
+        rows,
+        3,
+    )
+
+
+def chunks(biased: int) -> tuple[float, float, float]:
+    """The last binade's row serves infinities and NaN too: infinity times zero is NaN."""
+    if biased < REDUCED_FROM:
+        return 0.0, 0.0, double(2 / mpmath.pi)
+    unit = mpmath.mpf(2) ** (biased - 150)  # x = m unit, m < 2^24
+    rest = mpmath.fmod(2 / mpmath.pi * unit, 4)
+    parts = []
+    for k in (1, 2):
+        quantum = mpmath.mpf(2) ** (2 - k * CHUNK)
+        part = mpmath.floor(rest / quantum) * quantum
+        rest -= part
+        parts.append(double(part / unit))
+    return parts[0], parts[1], double(rest / unit)
+
+
 def main() -> None:
     mpmath.mp.prec = 2000
     constants = {
+        "PI": +mpmath.pi,
         "PIO2": mpmath.pi / 2,
         "SIXTH": 1 / mpmath.mpf(6),
         "ONE_120TH": 1 / mpmath.mpf(120),
         "ONE_24TH": 1 / mpmath.mpf(24),
+        "THIRD": 1 / mpmath.mpf(3),
+        "FIFTH": 1 / mpmath.mpf(5),
     }
     lines = [
         f'{name}_HIGH, {name}_LOW = _doubles("{" ".join(pair(value))}")\n'
         for name, value in constants.items()
     ]
-    TARGET.write_text("\n".join((HEADER + "".join(lines), two_over_pi(), sine_cosine())))
+    parts = [two_over_pi(), sine_cosine(), arc_tangent(), quadrants(), *polynomials.tables()]
+    TARGET.write_text("\n".join((HEADER + "".join(lines), *parts)))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from refkernels.elementwise.function import Doubles, Function
 from refkernels.trig_ref import exact
 from refkernels.trig_ref.algorithms import plain, plain_slope
 from refkernels.trig_ref.cases import cases_of
+from refkernels.trig_ref.float64 import FAST
 from refkernels.trig_ref.invariants import INVARIANTS
 from refkernels.trig_ref.kernels import COS, SIN, TAN, fill_slopes, fill_values
 
@@ -66,6 +67,7 @@ def _function(name: str, code: int, condition: Any, slope_condition: Any) -> Fun
         plain_slope=partial(plain_slope, code),
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
+        fast=FAST[name],
         extra_slope_error=_slope_from_tangent if name == "tan" else None,
     )
 
