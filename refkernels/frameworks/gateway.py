@@ -174,12 +174,12 @@ class Session:
         device: str = "cpu",
         timeout: float | None = None,
     ) -> Reply:
-        """Run `op` forward on `count` consecutive bit patterns of `dtype`, the first of them `first`.
+        """Run `op` forward on `count` consecutive bit patterns of `dtype` from `first` on.
 
         The interpreter makes the inputs itself. The one output, named "", is a view of memory that
         the next sweep of this session overwrites; so copy what is to be kept.
         """
-        message = {"do": "sweep", "op": op, "dtype": dtype, "device": device}
+        message: dict[str, Any] = {"do": "sweep", "op": op, "dtype": dtype, "device": device}
         message.update(first=int(first), count=int(count))
         with self._turn:
             if not self.start():

@@ -1,0 +1,289 @@
+"""One chunk of a sweep: a pure function from (what to ask whom, which patterns) to a tally.
+
+Runs wherever an executor puts it. The framework's interpreter makes the inputs itself and writes
+its answers into memory that is read here; blocks of them are judged while they are in the cache.
+"""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import registry
+from refkernels.arithmetic import formats, tiers
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.frameworks.catalog import Framework, Spec
+from refkernels.frameworks.gateway import Session
+from refkernels.op import Fast, Op
+from refkernels.sweeps import judging, patterns, plain, seats
+from refkernels.sweeps.inversions import inverted
+from refkernels.sweeps.patterns import Span
+from refkernels.sweeps.tally import Json, Tally
+
+BLOCK = 1 << 15  # answers judged at a time: they, their inputs and their hi fill half an L2 cache
+_EVALUATED = 1 << 16  # elements that the oracle is asked for at a time
+_ONE_ORACLE = threading.Lock()  # a process sweeps on one thread, whatever its executor does
+
+
+class ChunkFailed(Exception):
+    """The framework gave no answer; (status, reason)."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Who is asked what. `call` is how many inputs one call of the framework gets at most: where an
+    answer depends on the position in its array, it is part of the question."""
+
+    op: str
+    framework: str | Spec | Framework
+    device: str
+    dtype: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    call: int = 1 << 20
+    timeout: float = 120.0
+
+
+def run_chunk(question: Question, start: int, stop: int) -> Json:
+    """Sweep the patterns start ... stop - 1: {"status", "reason", "version", "tally"}, JSON-able.
+
+    A fault of the framework is a status with a reason of one sentence and no tally; nothing is
+    raised for it.
+    """
+    op, format = registry.get(question.op), formats.get(question.dtype)
+    begin = time.perf_counter()
+    with seats.taken(question) as session, seats.quiet():
+        tally = Tally(format)
+        try:
+            for span in patterns.split([Span(start, stop)], question.call):
+                _sweep_call(session, question, op, span, tally)
+        except ChunkFailed as failure:
+            status, reason = failure.args
+            return {"status": status, "reason": reason, "version": None, "tally": None}
+        version = session.info.get("version")
+    tally.seconds["total"] = time.perf_counter() - begin
+    return {"status": "ok", "reason": None, "version": version, "tally": tally.to_json()}
+
+
+def describe(question: Question) -> Json:
+    """What the record says of the framework: {"status", "reason", "version", "environment"}."""
+    registry.get(question.op)
+    with seats.taken(question) as session:
+        if not session.start():
+            status, reason = session.status, session.reason
+            return {"status": status, "reason": reason, "version": None, "environment": {}}
+        environment = dict(session.info["environment"])
+        environment.pop("executable", None)  # a path on one machine tells a reader nothing
+        told = {"version": session.info["version"], "environment": environment}
+        reason = _why_not(session, question)
+        return {"status": "unsupported" if reason else "ok", "reason": reason, **told}
+
+
+def _why_not(session: Session, question: Question) -> str | None:
+    devices = session.info["capabilities"]
+    if question.device not in devices:
+        has = ", ".join(devices)
+        return f"{session.spec} reports no device {question.device}: it has {has}."
+    ops = devices[question.device]
+    if question.op not in ops:
+        return f"The adapter of {session.spec} has no op named {question.op}."
+    reason: str | None = ops[question.op]["forward"].get(question.dtype)
+    return reason
+
+
+def _sweep_call(session: Session, question: Question, op: Op, span: Span, tally: Tally) -> None:
+    reply = session.sweep(
+        op.name, question.dtype, span.start, len(span), question.device, question.timeout
+    )
+    if not reply.ok:
+        raise ChunkFailed(reply.status, reply.reason)
+    tally.seconds["framework"] = tally.seconds.get("framework", 0.0) + reply.seconds
+    judge_call(op, span, reply.outputs[""], tally)
+
+
+def judge_call(op: Op, span: Span, got: npt.NDArray[Any], tally: Tally) -> None:
+    """Judge consecutive answers of the op's forward and add them to the tally."""
+    bits = got.view(tally.format.bits_dtype)
+    sides = (span.start, "after", int(bits[0])), (span.stop, "before", int(bits[-1]))
+    border_before = dict(tally.borders.get(span.start, {}))
+    for border, side, answer in sides:
+        tally.borders.setdefault(border, {})[side] = answer
+    if op.fast is not None and tally.format is formats.BINARY32:
+        _judge_fast(op, op.fast, span, got, tally)
+    else:
+        _judge_carefully(op, span, got, tally)
+    if border_before:  # inside a chunk the step between two calls is settled at once
+        settle_border(op, span.start, tally)
+
+
+def settle_border(op: Op, border: int, tally: Tally) -> None:
+    """Judge the step between two runs of patterns that meet at `border`, and forget it."""
+    sides = tally.borders.get(border, {})
+    sign = 1 << (patterns.width(tally.format) - 1)
+    if len(sides) < 2:
+        return
+    del tally.borders[border]
+    if border == sign:  # from the last NaN to -0 is no step
+        return
+    pair = np.array([border - 1, border])
+    got = patterns.values_of(np.array([sides["before"], sides["after"]]), tally.format)
+    _settle_steps(op, pair[:1], pair[1:], got[:1], got[1:], tally)
+
+
+def _judge_fast(op: Op, fast: Fast, span: Span, got: npt.NDArray[Any], tally: Tally) -> None:
+    """float32 through the float64 tier; only what that cannot settle goes to the later tiers."""
+    bits, size = got.view(np.int32), len(span)
+    room = seats.room(size, BLOCK)
+    widening = plain.widened(fast.error)
+    room.filled[:] = 0
+    room.previous[:] = np.nan
+    for block in patterns.split([span], BLOCK):
+        offset, length = block.start - span.start, len(block)
+        np.add(room.ramp[:length], np.uint32(block.start), out=room.x[:length])
+        fast.kernel(room.x[:length].view(np.float32), room.hi[:length])
+        answers = got[offset : offset + length]
+        plain.judge_block(
+            answers, bits[offset : offset + length], room.hi[:length], room.previous, widening,
+            block.start, offset, block.start >> 23, tally.table, room.listed, room.listed_hi,
+            room.steps, room.filled,
+        )  # fmt: skip
+        room.previous[:] = answers[-1], room.hi[length - 1]
+    others, steps = room.filled.tolist()
+    listed = room.listed[:others]
+    _judge_listed(op, fast, span.start + listed.astype(np.int64), got[listed],
+                  room.listed_hi[:others], tally)  # fmt: skip
+    tally.add_tiers({"float64": size})
+    places = room.steps[:steps].astype(np.int64)
+    _settle_steps(op, span.start + places - 1, span.start + places, got[places - 1], got[places],
+                  tally)  # fmt: skip
+
+
+def _judge_listed(
+    op: Op,
+    fast: Fast,
+    where: npt.NDArray[np.int64],
+    got: npt.NDArray[Any],
+    hi: npt.NDArray[np.float64],
+    tally: Tally,
+) -> None:
+    """Elements that are not plain: by the fast tier's interval where that settles them."""
+    if not where.size:
+        return
+    radius = np.where(np.isfinite(hi), np.abs(hi) * plain.widened(fast.error), 0.0)
+    doubtful = np.empty(where.size, np.int64)
+    number = _judge_elements(where, got, Enclosure(hi, 0.0, radius), tally, doubtful)
+    settled = np.ones(where.size, np.bool_)
+    settled[doubtful[:number]] = False
+    _check_invariants(op, where[settled], got[settled], tally)
+    left = doubtful[:number]
+    tally.add_tiers({"float64": -number})
+    for start in range(0, number, _EVALUATED):
+        some = left[start : start + _EVALUATED]
+        _judge_exactly(op, where[some], got[some], tally)
+
+
+def _judge_exactly(
+    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally
+) -> Enclosure:
+    exact = evaluate(op, where, tally, ("rounding", tally.format))
+    _judge_elements(where, got, exact, tally, None)
+    _check_invariants(op, where, got, tally)
+    return exact
+
+
+def _judge_carefully(op: Op, span: Span, got: npt.NDArray[Any], tally: Tally) -> None:
+    """Any format, every element by the oracle's certified rounding."""
+    for start in range(span.start, span.stop, _EVALUATED):
+        where = np.arange(start, min(start + _EVALUATED, span.stop), dtype=np.int64)
+        answers = got[start - span.start :][: where.size]
+        exact = _judge_exactly(op, where, answers, tally)
+        wide = judging.widest(answers)
+        against = inverted(wide[:-1], wide[1:], exact[:-1], exact[1:])
+        sign = 1 << (patterns.width(tally.format) - 1)
+        _count_inversions(where[1:], answers[1:], against & (where[1:] != sign), tally)
+        if start > span.start:
+            before = got[start - span.start - 1 :][:1]
+            _settle_steps(op, where[:1] - 1, where[:1], before, answers[:1], tally)
+
+
+def judge_any(op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally) -> Any:
+    """Judge answers to any patterns; gives the oracle's enclosure of the exact values."""
+    return _judge_exactly(op, where, got, tally)
+
+
+def evaluate(op: Op, where: npt.NDArray[np.int64], tally: Tally, certify: Any) -> Enclosure:
+    """The oracle's answer for some patterns, its tiers counted in the tally."""
+    x = patterns.values_of(where, tally.format)
+    with _ONE_ORACLE, tiers.counted() as counted, np.errstate(invalid="ignore"):
+        exact = op.evaluate("forward", {op.inputs[0]: x}, {}, certify)[op.outputs[0]]
+    if certify != "enclosure":
+        tally.add_tiers(counted)
+    return exact
+
+
+def _judge_elements(
+    where: npt.NDArray[np.int64],
+    got: npt.NDArray[Any],
+    exact: Enclosure,
+    tally: Tally,
+    doubtful: npt.NDArray[np.int64] | None,
+) -> int:
+    parts = [np.ascontiguousarray(part) for part in (exact.lo, exact.radius, exact.scale)]
+    room = np.empty(0, np.int64) if doubtful is None else doubtful
+    got_bits = got.view(tally.format.bits_dtype).astype(np.int64)
+    return int(
+        judging.judge_elements(
+            where, judging.widest(got), got_bits, np.ascontiguousarray(exact.hi), *parts,
+            judging.limits_of(tally.format), doubtful is None, tally.table, room,
+        )
+    )  # fmt: skip
+
+
+def _check_invariants(
+    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally
+) -> None:
+    """Invariants hold for every faithfully rounded answer, so plain elements need no look."""
+    if not where.size:
+        return
+    inputs = {op.inputs[0]: patterns.values_of(where, tally.format)}
+    for invariant in op.invariants:
+        if invariant.direction != "forward" or invariant.output != op.outputs[0]:
+            continue
+        with np.errstate(invalid="ignore"):
+            violated = np.flatnonzero(invariant.violated(got, inputs, {}))
+        if violated.size:
+            first = violated[np.argmin(where[violated])]
+            answer = int(got.view(tally.format.bits_dtype)[first])
+            tally.add_violations(invariant.name, violated.size, int(where[first]), answer)
+
+
+def _settle_steps(
+    op: Op,
+    before: npt.NDArray[np.int64],
+    after: npt.NDArray[np.int64],
+    got_before: npt.NDArray[Any],
+    got_after: npt.NDArray[Any],
+    tally: Tally,
+) -> None:
+    """Steps between neighbours whose order the fast tier cannot tell."""
+    for first in range(0, after.size, _EVALUATED):
+        part = slice(first, first + _EVALUATED)
+        one, other = (evaluate(op, which[part], tally, "enclosure") for which in (before, after))
+        wide = judging.widest(got_before[part]), judging.widest(got_after[part])
+        _count_inversions(after[part], got_after[part], inverted(*wide, one, other), tally)
+
+
+def _count_inversions(
+    where: npt.NDArray[np.int64], got: npt.NDArray[Any], against: Any, tally: Tally
+) -> None:
+    if not against.any():
+        return
+    column = judging.INVERSIONS
+    shift = tally.format.p - 1
+    np.add.at(tally.counts[:, column], where[against] >> shift, 1)
+    answers = got.view(tally.format.bits_dtype).astype(np.int64)[against]
+    first = int(np.argmin(where[against]))
+    judging.note_first(tally.firsts, column, int(where[against][first]), int(answers[first]))

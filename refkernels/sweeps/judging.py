@@ -1,0 +1,139 @@
+"""What is said of an answer: the columns of a tally, and the kernel that fills them one by one.
+
+The definitions are the project's own, `metrology.elements.compare` and the flags of
+`metrology.special_values`.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.jit import njit
+from refkernels.metrology import special_values as flag
+from refkernels.metrology.elements import compare
+
+# Columns of a tally's counts, a row for each binade of the input.
+COUNTED = {
+    "correct": flag.CORRECT,
+    "compared": flag.COMPARED,
+    "faithful": flag.FAITHFUL,
+    "expected_specials": flag.EXPECTED_SPECIAL,
+    "special_value_mismatches": flag.SPECIAL_MISMATCH,
+    "stray_nans": flag.STRAY_NAN,
+    "signed_zero_mismatches": flag.SIGNED_ZERO,
+    "nonzero_at_zero": flag.NONZERO_AT_ZERO,
+    "sign_changes": flag.SIGN_CHANGE,
+    "flushed_subnormals": flag.FLUSHED,
+    "overflows": flag.OVERFLOW,
+    "undecided": flag.UNDECIDED,
+}
+COLUMNS = ("inputs", *COUNTED, "inversions")
+INPUTS, CORRECT, COMPARED, FAITHFUL, EXPECTED = range(5)
+INVERSIONS = len(COLUMNS) - 1
+_FLAGS = tuple(COUNTED.values())
+FIRST_KEPT = 5  # from this column on, what is counted is a fault, and its first input is kept
+
+# Distances 0 ... 1023 are counted one by one, larger ones by powers of two.
+EXACT_DISTANCES = 1024
+DISTANCES = EXACT_DISTANCES + 54
+
+_BEYOND = 2.0**199  # beyond it, and below its inverse, the fast tier says less than an interval
+_SHARP = 2.0**-10  # an uncertainty above it, in ulp, goes to the oracle's later tiers
+
+
+@njit(nogil=True)
+def note_first(firsts: Any, column: int, pattern: int, got: int) -> None:
+    """Keep the smallest pattern that a column has been counted for, and its answer."""
+    if firsts[column, 0] < 0 or pattern < firsts[column, 0]:
+        firsts[column, 0] = pattern
+        firsts[column, 1] = got
+
+
+@njit(nogil=True)
+def judge_elements(
+    patterns: Any,
+    got: Any,
+    got_bits: Any,
+    hi: Any,
+    lo: Any,
+    radius: Any,
+    scale: Any,
+    limits: Any,
+    final: bool,
+    table: Any,
+    doubtful: Any,
+) -> Any:
+    """Judge single elements against (hi + lo ± radius) 2^scale by the project's own definition.
+
+    patterns and got_bits are int64, got float64; limits = (p, emin, emax). Unless `final`, elements
+    that the enclosure does not settle are left uncounted: their places go to `doubtful`, whose
+    length is returned.
+    """
+    counts, distances, worst, worst_bits, firsts = table
+    p, emin, emax = limits
+    number = 0
+    for i in range(patterns.size):
+        extreme = abs(hi[i]) >= _BEYOND or 0.0 < abs(hi[i]) <= 1.0 / _BEYOND
+        if not final and extreme and math.isfinite(hi[i]):
+            doubtful[number] = i
+            number += 1
+            continue
+        flags, error, uncertainty, _, _, distance = compare(
+            got[i], hi[i], lo[i], radius[i], scale[i], p, emin, emax
+        )
+        if not final and (flags & flag.UNDECIDED or uncertainty > _SHARP):
+            doubtful[number] = i
+            number += 1
+            continue
+        binade = patterns[i] >> (p - 1)
+        counts[binade, INPUTS] += 1
+        for column in range(len(_FLAGS)):
+            if flags & _FLAGS[column]:
+                counts[binade, column + 1] += 1
+                if column + 1 >= FIRST_KEPT:
+                    note_first(firsts, column + 1, patterns[i], got_bits[i])
+        if flags & flag.COMPARED:
+            distances[_distance_bin(distance)] += 1
+            size = abs(error)
+            tie = size == worst[binade, 0] and patterns[i] < worst_bits[binade, 0]
+            if size > worst[binade, 0] or tie or worst_bits[binade, 0] < 0:
+                worst[binade, 0] = size
+                worst[binade, 1] = error
+                worst[binade, 2] = uncertainty
+                worst_bits[binade, 0] = patterns[i]
+                worst_bits[binade, 1] = got_bits[i]
+    return number
+
+
+@njit
+def _distance_bin(distance: Any) -> Any:
+    """Its own bin below EXACT_DISTANCES, above it one for each power of two."""
+    if distance < np.uint64(EXACT_DISTANCES):
+        return np.int64(distance)
+    exponent, rest = 10, distance >> np.uint64(11)
+    while rest:
+        exponent += 1
+        rest >>= np.uint64(1)
+    return EXACT_DISTANCES + exponent - 10
+
+
+def distance_label(place: int) -> str:
+    """The name of a bin in a record: "0", "1", ..., "1023", "1024-2047", ..."""
+    if place < EXACT_DISTANCES:
+        return str(place)
+    low = 1 << (place - EXACT_DISTANCES + 10)
+    return f"{low}-{2 * low - 1}"
+
+
+def limits_of(format: Format) -> tuple[int, int, int]:
+    """(p, emin, emax), as the kernels take it."""
+    return format.p, format.emin, format.emax
+
+
+def widest(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Answers as float64, exactly."""
+    with np.errstate(invalid="ignore"):  # a signalling NaN is data here
+        return array.astype(np.float64)

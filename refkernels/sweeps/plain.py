@@ -1,0 +1,238 @@
+"""The kernel that runs over every float32 input of a sweep, and settles nearly all of them.
+
+`judge_block` compares answers g with hi of the fast tier, |hi - z| <= error |z|. An element is
+*plain* where nothing more need be said of it: both ends of the interval round to one float r and
+  g = r, bit for bit (also infinities and zeros), or g and r are both NaN: correctly rounded; or
+  g is r's neighbour, both finite, neither a power of two, one sign, |g - hi| < 1 ulp: g is
+  faithful (away from powers of two all spacings around z are one ulp) and 1 apart.
+Plain elements are counted by a branch-free loop that LLVM vectorises; the others are listed, for
+`judging.judge_elements`.
+
+The errors of the loop: ulp is taken at hi. Where z has another ulp than hi, the interval holds a
+power of two; g = r is then that power, |g - z| <= error |z| < 2^24 error ulp in either unit, and
+r's neighbours are not plain. Everywhere else (g - hi) / ulp is off by |hi - z| / ulp <= 2^24 error,
+and by two roundings of a number below 1. `fast_uncertainty` is the sum, rounded up.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from refkernels.arithmetic.bits import bits_of, float_of
+from refkernels.arithmetic.jit import njit
+from refkernels.sweeps.judging import (
+    COMPARED,
+    CORRECT,
+    EXPECTED,
+    FAITHFUL,
+    INPUTS,
+    INVERSIONS,
+    note_first,
+)
+
+SPAN = 1024
+"""Elements of one branch-free loop; only those with something to list are looked at again."""
+_INFINITY, _MAGNITUDE, _FRACTION = np.int32(0x7F800000), np.int32(0x7FFFFFFF), np.int32(0x7FFFFF)
+_EXPONENT = np.int64(0x7FF << 52)
+_ONE = np.int64(1023 << 52)
+_SUBNORMAL = np.int64((1023 - 126) << 52)
+_INVERSE, _TO_ULP = np.int64(2046 << 52), np.int64(23 << 52)  # of a power of two; from it to ulp
+
+
+@intrinsic
+def _bits32(typing_context: Any, x: Any) -> Any:
+    """The bits of a float32 as int32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.int32(types.float32), generate
+
+
+def widened(error: float) -> float:
+    """w such that [fl(hi (1 - w)), fl(hi (1 + w))] holds z: from hi / (1 ± error) and the roundings
+    of 1 ± w and of the two products, 2^-53 each."""
+    return error * (1.0 + 2.0**-20) + 2.0**-52
+
+
+@njit
+def fast_uncertainty(widening: float) -> float:
+    """How far a plain element's error may be from what `judge_block` calculates, in ulp."""
+    return math.ldexp(widening, 24) + 2.0**-52
+
+
+@njit(inline="always")
+def _classify(h: Any, g: Any, bits: Any, below: Any, above: Any) -> Any:
+    """(correctly rounded, a plain neighbour, both finite, bits of |g - h| / ulp(h))."""
+    low, high = _bits32(np.float32(h * below)), _bits32(np.float32(h * above))
+    got, rounded = bits & _MAGNITUDE, low & _MAGNITUDE
+    decided = low == high
+    right = (decided & (bits == low)) | ((got > _INFINITY) & (rounded > _INFINITY))
+    finite = (got < _INFINITY) & (rounded < _INFINITY)
+    step = got - rounded
+    inverse = float_of(_INVERSE - (max(bits_of(h) & _EXPONENT, _SUBNORMAL) - _TO_ULP))
+    error = bits_of((np.float64(g) - h) * inverse) & np.int64(0x7FFFFFFFFFFFFFFF)
+    beside = decided & finite & ((bits ^ low) >= 0) & ((step == 1) | (step == -1))
+    neighbour = beside & (error < _ONE) & ((got & _FRACTION) != 0) & ((rounded & _FRACTION) != 0)
+    return right, neighbour, finite, error
+
+
+@njit(nogil=True)
+def _count(got: Any, bits: Any, hi: Any, below: Any, above: Any) -> Any:
+    """(not plain, correct, compared, bits of the largest error) of the plain elements of a span."""
+    others, correct, compared, largest = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for i in range(hi.size):
+        right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], below, above)
+        plain = right | neighbour
+        with_error = plain & finite
+        others += not plain
+        correct += right
+        compared += with_error
+        largest = max(largest, error if with_error else np.int64(0))
+    return others, correct, compared, largest
+
+
+@njit(nogil=True)
+def _count_inversions(got: Any, before: Any, hi: Any, hi_before: Any) -> Any:
+    """Neighbouring inputs whose answers are in the other order than hi says; NaNs have no order."""
+    found = np.int64(0)
+    for i in range(hi.size):
+        up = (got[i] > before[i]) & (hi[i] < hi_before[i])
+        down = (got[i] < before[i]) & (hi[i] > hi_before[i])
+        found += up | down
+    return found
+
+
+@njit(nogil=True)
+def judge_block(
+    got: Any,
+    bits: Any,
+    hi: Any,
+    previous: Any,
+    widening: float,
+    first: int,
+    offset: int,
+    binade: int,
+    table: Any,
+    listed: Any,
+    listed_hi: Any,
+    steps: Any,
+    filled: Any,
+) -> None:
+    """Judge answers to the float32 patterns first, first + 1, ..., all of one binade.
+
+    got, bits: the answers as float32 and as int32; hi: the fast tier; previous: answer and hi of
+    the input before, NaN where there is none. `table` is a tally's. What is not plain goes to
+    `listed` (its place plus `offset`) and `listed_hi`; a possible inversion whose order the fast
+    tier cannot tell goes to `steps`; `filled` counts both lists.
+    """
+    counts, distances, worst, worst_bits, firsts = table
+    below, above = 1.0 - widening, 1.0 + widening
+    row = counts[binade]
+    for start in range(0, hi.size, SPAN):
+        end = min(start + SPAN, hi.size)
+        some, some_bits, some_hi = got[start:end], bits[start:end], hi[start:end]
+        others, correct, compared, largest = _count(some, some_bits, some_hi, below, above)
+        row[INPUTS] += end - start - others
+        row[CORRECT] += correct
+        row[COMPARED] += compared
+        row[FAITHFUL] += end - start - others
+        row[EXPECTED] += end - start - others - compared
+        neighbours = end - start - others - correct
+        distances[0] += compared - neighbours
+        distances[1] += neighbours
+        if compared and float_of(largest) > worst[binade, 0]:
+            _keep_worst(some, some_bits, some_hi, below, above, largest, binade, first + start,
+                        worst, worst_bits)  # fmt: skip
+        if others:
+            _list(some, some_bits, some_hi, below, above, offset + start, listed, listed_hi, filled)
+        # Correctly rounded answers are in the order of the exact values.
+        if correct < end - start and _count_inversions(
+            some[1:], some[:-1], some_hi[1:], some_hi[:-1]
+        ):
+            for i in range(1, some.size):
+                _invert(some[i], some[i - 1], some_hi[i], some_hi[i - 1], widening,
+                            first + start + i, offset + start + i, bits[start + i], row, firsts,
+                            steps, filled)  # fmt: skip
+        g, h = (previous[0], previous[1]) if start == 0 else (
+            np.float64(got[start - 1]), hi[start - 1])  # fmt: skip
+        _invert(some[0], g, some_hi[0], h, widening, first + start, offset + start, bits[start],
+                row, firsts, steps, filled)  # fmt: skip
+
+
+@njit(nogil=True)
+def _keep_worst(
+    got: Any,
+    bits: Any,
+    hi: Any,
+    below: Any,
+    above: Any,
+    largest: Any,
+    binade: int,
+    first: int,
+    worst: Any,
+    worst_bits: Any,
+) -> None:
+    """The first element whose error is the largest of its span."""
+    for i in range(hi.size):
+        right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], below, above)
+        if (right | neighbour) & finite & (error == largest):
+            size = float_of(largest)
+            worst[binade, 0] = size
+            worst[binade, 1] = size if np.float64(got[i]) > hi[i] else -size
+            worst[binade, 2] = fast_uncertainty(above - 1.0)
+            worst_bits[binade, 0] = first + i
+            worst_bits[binade, 1] = np.int64(bits[i]) & 0xFFFFFFFF
+            return
+
+
+@njit(nogil=True)
+def _list(
+    got: Any,
+    bits: Any,
+    hi: Any,
+    below: Any,
+    above: Any,
+    offset: int,
+    listed: Any,
+    listed_hi: Any,
+    filled: Any,
+) -> None:
+    number = filled[0]
+    for i in range(hi.size):
+        right, neighbour, _, _ = _classify(hi[i], got[i], bits[i], below, above)
+        listed[number] = offset + i  # overwritten by the next one where it is plain
+        listed_hi[number] = hi[i]
+        number += not (right | neighbour)
+    filled[0] = number
+
+
+@njit(nogil=True)
+def _invert(
+    g: Any,
+    g_before: Any,
+    h: Any,
+    h_before: Any,
+    widening: float,
+    pattern: int,
+    place: int,
+    bits: Any,
+    row: Any,
+    firsts: Any,
+    steps: Any,
+    filled: Any,
+) -> None:
+    """Count the step to this input where it certainly goes the wrong way; list it where it may."""
+    against = ((g > g_before) & (h < h_before)) | ((g < g_before) & (h > h_before))
+    if not against:
+        return
+    if abs(h - h_before) > 2.0 * widening * (abs(h) + abs(h_before)):
+        row[INVERSIONS] += 1
+        note_first(firsts, INVERSIONS, pattern, np.int64(bits) & 0xFFFFFFFF)
+    else:
+        steps[filled[1]] = place
+        filled[1] += 1
