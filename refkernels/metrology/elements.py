@@ -18,7 +18,7 @@ from refkernels.arithmetic.jit import njit
 from refkernels.metrology import special_values as flag
 
 _POWERS = np.ldexp(1.0, np.arange(-1022, 1024))
-_SLACK = 1.0 - 2.0**-50  # takes in the roundings of an absolute error before it is called certain
+SLACK = 1.0 - 2.0**-50  # takes in the roundings of an absolute error before it is called certain
 _NONE = np.uint64(0)
 
 
@@ -100,7 +100,7 @@ def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int,
         rounded = math.copysign(math.inf, hi) if infinite else times_power(nearest, q)
         distance = distance_between(g, rounded, p, emin, emax)
     absolute = times_power(abs(error), q)
-    certain = times_power(max(abs(error) - radius, 0.0) * _SLACK, q)
+    certain = times_power(max(abs(error) - radius, 0.0) * SLACK, q)
     uncertainty = _uncertainty(error, t, tail, radius, p, emin - p + 1 - q)
     if uncertainty == math.inf:
         return flags, math.nan, uncertainty, absolute, certain, _NONE
@@ -174,7 +174,7 @@ def _rounding_flags(
         reach = (
             0.25 if abs(nearest) == _POWERS[p + 1021] or abs(nearest) == _POWERS[p + 1022] else 0.5
         )
-        certified = abs((t - nearest) + tail) + radius < reach * _SLACK
+        certified = abs((t - nearest) + tail) + radius < reach * SLACK
     if not certified:
         low, high = directed(hi, lo, -r), directed(hi, lo, r)
         lower = round_pair(low[0], low[1], s, p, emin, emax)
@@ -244,7 +244,7 @@ def _uncertainty(error: float, t: float, tail: float, radius: float, p: int, flo
         return 0.0
     spread = abs(tail) + radius
     inner, outer = abs(t) - spread, abs(t) + spread
-    if outer < _POWERS[p + 1022] * _SLACK and (floor == 0 or inner > _POWERS[p + 1021]):
+    if outer < _POWERS[p + 1022] * SLACK and (floor == 0 or inner > _POWERS[p + 1021]):
         return radius
     signed = tail if t > 0.0 else -tail
     below, above = np.nextafter(signed - radius, -math.inf), np.nextafter(signed + radius, math.inf)

@@ -1,8 +1,9 @@
 """What is said of a whole array: counts, ULP figures, error / bound, and where it is worst.
 
-One parallel pass over chunks of fixed size, combined in order: the figures do not depend on the
-number of threads. Percentiles are exact (nearest rank): the pass also counts the errors in narrow
-bins, so that only the elements of one bin need sorting.
+One parallel pass over blocks of fixed size, combined in order: the figures do not depend on the
+number of threads. `plain.tally_plain` takes nearly all elements, vectorised; the others go one by
+one. Percentiles are exact (nearest rank): the pass also counts the errors in narrow bins and notes
+each element's bin, so that only the errors of three bins need computing again and sorting.
 """
 
 import math
@@ -13,22 +14,25 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.bits import bits_of, float_of
+from refkernels.arithmetic.blocks import SPAN, each_block, flat
+from refkernels.arithmetic.decisions import step_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.jit import njit, prange
+from refkernels.arithmetic.jit import njit
+from refkernels.metrology import plain
 from refkernels.metrology import special_values as flag
-from refkernels.metrology.elements import compare, floor_log2, times_power
-from refkernels.metrology.ulp_errors import CHUNK, columns, flat, widened
+from refkernels.metrology.distribution import TALLIED, Errors
+from refkernels.metrology.elements import SLACK, compare
+from refkernels.metrology.plain import IN_BIN, NO_BIN, OTHER, bin_of, tally_plain
+from refkernels.metrology.ulp_errors import widened
 
-_LOWEST = -6  # errors below 2^-6 ulp share the first bin
-_SUB = 16  # bins per octave
-_BINS = 64 * _SUB
 _FLAGS = 13
-_NOT_CORRECT, _BEYOND, _USUAL_COUNT = _FLAGS, _FLAGS + 1, _FLAGS + 2
-_COUNTERS = _FLAGS + 3
-_USUAL = flag.COMPARED | flag.CORRECT | flag.FAITHFUL  # counted at once: nearly every element
-# Places in a chunk's maxima: |error|, uncertainty, absolute, absolute at zero, ratio.
+_NOT_CORRECT, _BEYOND, _PLAIN, _PLAIN_FAITHFUL = range(_FLAGS, _FLAGS + 4)
+_COUNTERS = _FLAGS + 4
+# Places in a block's maxima: |error|, uncertainty, absolute, absolute at zero, ratio.
 _ERROR, _UNCERTAINTY, _ABSOLUTE, _AT_ZERO, _RATIO = range(5)
+_LANES = 8
 
 
 @dataclass(frozen=True)
@@ -65,48 +69,30 @@ def summarise(
     """
     target = formats.of(got) if format is None else format
     limit = flat(_shaped(math.nan if bound is None else bound, reference.shape))
-    chunks = -(-reference.size // CHUNK)
-    sizes = np.empty(reference.size)
+    blocks = -(-reference.size // TALLIED)
     kept = (
-        sizes,
-        np.zeros((chunks, _COUNTERS), np.int64),
-        np.zeros((chunks, 5)),
-        np.full((chunks, 3), -1, np.int64),
-        np.zeros(chunks),
-        np.zeros(chunks, np.uint64),
-        np.zeros((chunks, _BINS), np.int32),
+        np.empty(reference.size, np.uint16),
+        np.zeros((blocks, _COUNTERS), np.int64),
+        np.zeros((blocks, 5)),
+        np.full((blocks, 3), -1, np.int64),
+        np.zeros(blocks),
+        np.zeros(blocks, np.int64),
+        np.zeros((blocks, NO_BIN + 1), np.int32),
     )
+    columns = (widened(got), *reference.columns())
     limits = (target.p, target.emin, target.emax)
-    run = _tally if chunks > 1 else _tally_alone
-    if chunks:
-        run(widened(got), *columns(reference), limit, limits, kept)
-    return _combine(reference.size, *kept)
+    each_block(_tally, reference.size, *columns, limit, limits, kept, block=TALLIED)
+    return _combine(Errors(columns, limits, kept[0], kept[-1]), *kept[1:-1])
 
 
 def _shaped(bound: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
     return np.broadcast_to(np.asarray(bound, dtype=np.float64), shape)
 
 
-@njit(parallel=True)
+@njit(nogil=True)
 def _tally(
-    got: Any, hi: Any, lo: Any, radius: Any, scale: Any, bound: Any, format: Any, kept: Any
-) -> None:
-    """Every chunk by itself, in parallel; `kept` holds what a chunk writes into."""
-    for chunk in prange(kept[1].shape[0]):
-        _tally_chunk(chunk, got, hi, lo, radius, scale, bound, format, kept)
-
-
-@njit
-def _tally_alone(
-    got: Any, hi: Any, lo: Any, radius: Any, scale: Any, bound: Any, format: Any, kept: Any
-) -> None:
-    """One chunk, without the threads: starting them costs more than a small array does."""
-    _tally_chunk(0, got, hi, lo, radius, scale, bound, format, kept)
-
-
-@njit
-def _tally_chunk(
-    chunk: int,
+    first: int,
+    last: int,
     got: Any,
     hi: Any,
     lo: Any,
@@ -116,25 +102,135 @@ def _tally_chunk(
     format: Any,
     kept: Any,
 ) -> None:
-    sizes, counts, maxima, places, sums, distances, bins = kept
-    p, emin, emax = format
-    step_lo, step_radius, step_scale = lo.size > 1, radius.size > 1, scale.size > 1
-    step_bound = bound.size > 1
+    """The figures of one block, into its places of `kept`."""
+    bins, counts, maxima, places, sums, distances, filled = kept
+    block = first // TALLIED
     # Views taken once: each one costs an atomic reference count.
-    count, maximum, place, filled = counts[chunk], maxima[chunk], places[chunk], bins[chunk]
-    total, furthest = 0.0, np.uint64(0)
-    for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, hi.size)):
-        g = np.float64(got[i])
-        r, s = radius[i * step_radius], scale[i * step_scale]
-        element = compare(g, hi[i], lo[i * step_lo], r, s, p, emin, emax)
-        size = _count(i, g, element, bound[i * step_bound], hi[i], count, maximum, place)
-        sizes[i] = size
+    count, maximum, place, fill = counts[block], maxima[block], places[block], filled[block]
+    steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi), step_of(bound, hi)
+    sizes, lanes = np.empty(SPAN), np.zeros(_LANES)
+    furthest = np.uint64(0)
+    for i in range(first, last, SPAN):
+        n = min(SPAN, last - i)
+        j, k, m, b = i * steps[0], i * steps[1], i * steps[2], i * steps[3]
+        parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
+        g, limits, binned = got[i : i + n], bound[b : b + n], bins[i : i + n]
+        ratio = maximum[_RATIO] if place[1] >= 0 else -1.0
+        told = tally_plain(g, *parts, limits, format, ratio, sizes, binned)
+        _take(told, i, sizes, binned, count, maximum, place)
+        if told[plain.NEARER] > 0:
+            _raise_ratio(i, g, *parts[:3], limits, binned, maximum, place)
+        furthest = max(furthest, np.uint64(max(told[plain.DISTANCE], 0)))
+        if told[plain.PLAIN] < n:
+            others = _tally_others(
+                i, g, *parts, limits, format, sizes, binned, count, maximum, place
+            )
+            furthest = max(furthest, others)
+        _add(sizes[:n], lanes)
+        for e in range(n):
+            fill[binned[e] & IN_BIN] += 1
+    total = 0.0
+    for lane in lanes:
+        total += lane
+    sums[block] = total
+    # A distance of 2^63 and more keeps its bits in the int64.
+    distances[block] = np.int64(furthest)
+
+
+@njit
+def _take(
+    told: Any, start: int, sizes: Any, bins: Any, count: Any, maximum: Any, place: Any
+) -> None:
+    """The plain elements' counts and maxima; the place of a new maximum is looked for."""
+    count[_PLAIN] += told[plain.PLAIN]
+    count[_PLAIN_FAITHFUL] += told[plain.FAITHFUL]
+    count[_NOT_CORRECT] += told[plain.PLAIN] - told[plain.CORRECT]
+    count[_BEYOND] += told[plain.BEYOND]
+    if told[plain.PLAIN] == 0:
+        return
+    maximum[_UNCERTAINTY] = max(maximum[_UNCERTAINTY], float_of(told[plain.UNCERTAINTY]))
+    maximum[_ABSOLUTE] = max(maximum[_ABSOLUTE], float_of(told[plain.ABSOLUTE]))
+    if place[0] < 0 or float_of(told[plain.ERROR]) > maximum[_ERROR]:
+        maximum[_ERROR] = float_of(told[plain.ERROR])
+        e = 0
+        while bins[e] == NO_BIN or bits_of(sizes[e]) != told[plain.ERROR]:
+            e += 1
+        place[0] = start + e
+
+
+@njit
+def _raise_ratio(
+    start: int,
+    got: Any,
+    hi: Any,
+    lo: Any,
+    radius: Any,
+    bound: Any,
+    bins: Any,
+    maximum: Any,
+    place: Any,
+) -> None:
+    """The largest certain error / bound of the plain elements, if it exceeds the one so far."""
+    for e in range(hi.size):
+        if bins[e] == NO_BIN or math.isnan(bound[e]):
+            continue
+        certain = (abs((np.float64(got[e]) - hi[e]) - lo[e]) - radius[e]) * SLACK
+        ratio = certain / bound[e] if certain > 0.0 else 0.0
+        if place[1] < 0 or ratio > maximum[_RATIO]:
+            maximum[_RATIO] = ratio
+            place[1] = start + e
+
+
+@njit
+def _tally_others(
+    start: int,
+    got: Any,
+    hi: Any,
+    lo: Any,
+    radius: Any,
+    scale: Any,
+    bound: Any,
+    format: Any,
+    sizes: Any,
+    bins: Any,
+    count: Any,
+    maximum: Any,
+    place: Any,
+) -> Any:
+    """The elements without a bin, one by one; the largest distance among them."""
+    p, emin, emax = format
+    furthest = np.uint64(0)
+    for e in range(hi.size):
+        if bins[e] != NO_BIN:
+            continue
+        g = np.float64(got[e])
+        element = compare(g, hi[e], lo[e], radius[e], scale[e], p, emin, emax)
+        size = _count(start + e, g, element, bound[e], hi[e], count, maximum, place)
         if size >= 0.0:
-            total += size
+            sizes[e] = size
+            bins[e] = bin_of(size) | OTHER
             furthest = max(furthest, element[5])
-            filled[_bin(size)] += 1
-    sums[chunk] = total
-    distances[chunk] = furthest
+    return furthest
+
+
+@njit
+def _add(sizes: Any, lanes: Any) -> None:
+    """Adds element e to lane e mod 8: a fixed order, and no chain of dependent additions."""
+    a, b, c, d, e, f, g, h = lanes
+    whole = sizes.size - sizes.size % _LANES
+    for i in range(0, whole, _LANES):
+        a += sizes[i]
+        b += sizes[i + 1]
+        c += sizes[i + 2]
+        d += sizes[i + 3]
+        e += sizes[i + 4]
+        f += sizes[i + 5]
+        g += sizes[i + 6]
+        h += sizes[i + 7]
+    for i in range(whole, sizes.size):
+        a += sizes[i]
+    lanes[0], lanes[1], lanes[2], lanes[3] = a, b, c, d
+    lanes[4], lanes[5], lanes[6], lanes[7] = e, f, g, h
 
 
 @njit
@@ -150,11 +246,8 @@ def _count(
         flags ^= flag.SPECIAL_MISMATCH | flag.OVERFLOW
     elif allowed and flags & flag.OVERFLOW != 0:
         flags &= ~(flag.COMPARED | flag.SIGN_CHANGE | flag.UNDECIDED)
-    if flags == _USUAL:
-        counts[_USUAL_COUNT] += 1
-    else:
-        for k in range(_FLAGS):
-            counts[k] += (flags >> k) & 1
+    for k in range(_FLAGS):
+        counts[k] += (flags >> k) & 1
     unsigned_zero = flag.SIGNED_ZERO | flag.EXACT_ZERO
     if flags & (flag.CORRECT | flag.UNDECIDED) == 0 and flags & unsigned_zero != unsigned_zero:
         counts[_NOT_CORRECT] += 1
@@ -166,7 +259,7 @@ def _count(
         return math.nan
     maxima[_UNCERTAINTY] = max(maxima[_UNCERTAINTY], uncertainty)
     size = abs(error)
-    if places[0] < 0 or size > maxima[_ERROR]:
+    if places[0] < 0 or size > maxima[_ERROR] or (size == maxima[_ERROR] and i < places[0]):
         maxima[_ERROR] = size
         places[0] = i
     return size
@@ -193,51 +286,36 @@ def _judge_absolute(
         ratio = 0.0 if bound == math.inf else certain / bound
     if certain > bound:
         counts[_BEYOND] += 1
-    if places[1] < 0 or ratio > maxima[_RATIO]:
+    if places[1] < 0 or ratio > maxima[_RATIO] or (ratio == maxima[_RATIO] and i < places[1]):
         maxima[_RATIO] = ratio
         places[1] = i
 
 
-@njit
-def _bin(size: float) -> int:
-    """16 bins to the octave from 2^-6 on; what is below or beyond shares the first or the last."""
-    if size < 2.0**_LOWEST:
-        return 0
-    if not size < 2.0**57:
-        return _BINS - 1
-    exponent = floor_log2(size)
-    return (exponent - _LOWEST) * _SUB + int((times_power(size, -exponent) - 1.0) * _SUB) + 1
-
-
 def _combine(
-    elements: int,
-    sizes: npt.NDArray[np.float64],
+    errors: Errors,
     counts: npt.NDArray[np.int64],
     maxima: npt.NDArray[np.float64],
     places: npt.NDArray[np.int64],
     sums: npt.NDArray[np.float64],
-    distances: npt.NDArray[np.uint64],
-    bins: npt.NDArray[np.int32],
+    distances: npt.NDArray[np.int64],
 ) -> Summary:
     totals = counts.sum(axis=0)
-    named = {
-        name: int(totals[bit.bit_length() - 1]) + int(totals[_USUAL_COUNT]) * bool(bit & _USUAL)
-        for name, bit in flag.COUNTED.items()
-    }
-    named["elements"] = elements
+    named = {name: int(totals[bit.bit_length() - 1]) for name, bit in flag.COUNTED.items()}
+    named["compared"] += int(totals[_PLAIN])
+    named["faithful"] += int(totals[_PLAIN_FAITHFUL])
+    named["elements"] = errors.bins.size
     named["not_correctly_rounded"] = int(totals[_NOT_CORRECT])
     named["beyond_bound"] = int(totals[_BEYOND])
     compared = named["compared"]
     tops = maxima.max(axis=0, initial=0.0)
-    filled = bins.sum(axis=0, dtype=np.int64)
     return Summary(
         counts=named,
         max=float(tops[_ERROR]),
         max_uncertainty=float(tops[_UNCERTAINTY]),
         mean=math.fsum(sums) / compared if compared else math.nan,
-        percentiles=_percentiles(sizes, filled, compared),
-        max_distance=int(distances.max(initial=np.uint64(0))),
-        histogram=_histogram(sizes, filled),
+        percentiles=errors.percentiles(),
+        max_distance=int(distances.view(np.uint64).max(initial=np.uint64(0))),
+        histogram=errors.histogram(),
         max_abs=float(tops[_ABSOLUTE]),
         max_abs_at_zero=float(tops[_AT_ZERO]),
         max_ratio=float(tops[_RATIO]),
@@ -248,55 +326,6 @@ def _combine(
 
 
 def _place(values: npt.NDArray[np.float64], places: npt.NDArray[np.int64]) -> int | None:
-    """The place of the first largest value among the chunks that have one."""
+    """The place of the first largest value among the blocks that have one."""
     having = np.flatnonzero(places >= 0)
     return int(places[having[np.argmax(values[having])]]) if having.size else None
-
-
-def _percentiles(
-    sizes: npt.NDArray[np.float64], filled: npt.NDArray[np.int64], compared: int
-) -> dict[str, float]:
-    """Exact nearest-rank percentiles: the smallest error that so large a share does not exceed."""
-    if not compared:
-        return {}
-    upto = np.cumsum(filled)
-    found = {}
-    for name, thousandths in (("p50", 500), ("p99", 990), ("p999", 999)):
-        rank = -(-thousandths * compared // 1000) - 1
-        k = int(np.searchsorted(upto, rank, side="right"))
-        within = _members(sizes, k, int(filled[k]))
-        place = rank - int(upto[k] - filled[k])
-        found[name] = float(np.partition(within, place)[place])
-    return found
-
-
-@njit
-def _members(sizes: Any, k: int, number: int) -> Any:
-    """The errors of bin k."""
-    members = np.empty(number)
-    found = 0
-    for size in sizes:
-        if size >= 0.0 and _bin(size) == k:
-            members[found] = size
-            found += 1
-    return members
-
-
-def _histogram(
-    sizes: npt.NDArray[np.float64], filled: npt.NDArray[np.int64]
-) -> list[tuple[float, int]]:
-    """(lower edge, count) of the octaves [2^k, 2^(k+1)) that hold an error; 0 for those below 2^-6.
-
-    The last bin of the pass holds everything from 2^57 on: its members are told apart here.
-    """
-    octaves = {0.0: int(filled[0])}
-    # Bin 1 starts at 2^-6; the very last bin is the open one.
-    for k in np.flatnonzero(filled[1:-1]):
-        edge = math.ldexp(1.0, int(k) // _SUB + _LOWEST)
-        octaves[edge] = octaves.get(edge, 0) + int(filled[k + 1])
-    if filled[-1]:
-        members = _members(sizes, _BINS - 1, int(filled[-1]))
-        for size in members:
-            edge = math.ldexp(1.0, math.frexp(size)[1] - 1) if math.isfinite(size) else math.inf
-            octaves[edge] = octaves.get(edge, 0) + 1
-    return [(edge, number) for edge, number in sorted(octaves.items()) if number]

@@ -8,6 +8,7 @@ Muller (2005), "On the definition of ulp(x)", INRIA RR-5504.
 A fractional error of 0.51 ... 1.49 is a distance of 1.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +16,16 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.bits import EXPONENT, bits_of
+from refkernels.arithmetic.blocks import SPAN, each_block, read_only
+from refkernels.arithmetic.decisions import step_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.jit import njit, prange
+from refkernels.arithmetic.jit import njit
 from refkernels.metrology.elements import compare
+from refkernels.metrology.plain import NO_BIN, inverse_ulp, tally_plain
 
 NO_DISTANCE = 2**64 - 1
-CHUNK = 1 << 14  # elements that one thread takes at a time
 """The `ulp_distance` of a NaN from a number: beyond the distance of any two floats."""
 
 
@@ -67,11 +71,9 @@ def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> U
     check_shapes(array, exact)
     value, uncertainty = np.empty(exact.size), np.empty(exact.size)
     limits = (target.p, target.emin, target.emax)
-    arguments = (widened(array), *columns(exact), limits, value, uncertainty)
-    if exact.size > CHUNK:
-        _errors(*arguments)
-    else:  # starting threads costs more than a small array does
-        _errors_of(0, exact.size, *arguments)
+    unbounded = read_only(np.full(SPAN, math.nan))
+    arguments = (widened(array), *exact.columns(), unbounded, limits, value, uncertainty)
+    each_block(_errors_of, exact.size, *arguments)
     return UlpError(value.reshape(exact.shape), uncertainty.reshape(exact.shape))
 
 
@@ -118,7 +120,7 @@ def widened(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Flat, contiguous float32 or float64 with the same values."""
     with np.errstate(invalid="ignore"):  # a signalling NaN is data here
         wide = array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
-    return _read_only(np.ascontiguousarray(wide).reshape(-1))
+    return read_only(np.ascontiguousarray(wide).reshape(-1))
 
 
 def is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -127,36 +129,7 @@ def is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         return np.isnan(array)
 
 
-def columns(exact: Enclosure) -> tuple[npt.NDArray[Any], ...]:
-    """hi, lo, radius, scale as flat arrays; the last three of length 1 where they are constant."""
-    hi = np.ascontiguousarray(exact.hi).reshape(-1)
-    return _read_only(hi), flat(exact.lo), flat(exact.radius), flat(exact.scale)
-
-
-def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Flat and contiguous; one element where the array is a broadcast of one."""
-    if array.size and not any(array.strides):
-        return _read_only(np.array(array.reshape(-1)[:1]))
-    return _read_only(np.ascontiguousarray(array).reshape(-1))
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A view that cannot be written: to Numba another type, so one is compiled for, not both."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-@njit(parallel=True)
-def _errors(
-    got: Any, hi: Any, lo: Any, radius: Any, scale: Any, format: Any, value: Any, uncertainty: Any
-) -> None:
-    for chunk in prange(-(-hi.size // CHUNK)):
-        last = min((chunk + 1) * CHUNK, hi.size)
-        _errors_of(chunk * CHUNK, last, got, hi, lo, radius, scale, format, value, uncertainty)
-
-
-@njit
+@njit(nogil=True)
 def _errors_of(
     first: int,
     last: int,
@@ -165,14 +138,24 @@ def _errors_of(
     lo: Any,
     radius: Any,
     scale: Any,
+    bound: Any,
     format: Any,
     value: Any,
     uncertainty: Any,
 ) -> None:
     p, emin, emax = format
-    step_lo, step_radius, step_scale = lo.size > 1, radius.size > 1, scale.size > 1
-    for i in range(first, last):
-        r, s = radius[i * step_radius], scale[i * step_scale]
-        element = compare(np.float64(got[i]), hi[i], lo[i * step_lo], r, s, p, emin, emax)
-        value[i] = element[1]
-        uncertainty[i] = element[2]
+    steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
+    sizes, bins = np.empty(SPAN), np.empty(SPAN, np.uint16)
+    for i in range(first, last, SPAN):
+        n = min(SPAN, last - i)
+        j, k, m = i * steps[0], i * steps[1], i * steps[2]
+        g, z, tail = got[i : i + n], hi[i : i + n], lo[j : j + n]
+        r, s = radius[k : k + n], scale[m : m + n]
+        tally_plain(g, z, tail, r, s, bound[:n], format, 0.0, sizes, bins)
+        for e in range(n):
+            if bins[e] != NO_BIN:
+                value[i + e] = math.copysign(sizes[e], (np.float64(g[e]) - z[e]) - tail[e])
+                uncertainty[i + e] = r[e] * inverse_ulp(bits_of(z[e]) & EXPONENT, p)
+            else:
+                element = compare(np.float64(g[e]), z[e], tail[e], r[e], s[e], p, emin, emax)
+                value[i + e], uncertainty[i + e] = element[1], element[2]
