@@ -20,6 +20,7 @@ Run = Callable[[dict[str, npt.NDArray[Any]]], dict[str, npt.NDArray[Any]]]
 OPS = ("sum", "matmul", "linear", "layernorm")
 _WIDE = (1.0, 2.0**50)  # factors of a unit and of the mask: products 1 and 2^100
 _HALF = (2.0**-7, 2.0**15)  # float16's range: products 2^-14 and 2^30
+_HALF_UNIT = 2.0**-24  # and the smallest value, where there are no products
 
 
 @dataclass(frozen=True)
@@ -55,17 +56,21 @@ class OpBox:
 
     @property
     def unit(self) -> float:
-        """The product of two unit factors."""
-        return self._factors[0] ** 2
+        """One of the small values: a product of two factors, where there are products."""
+        return _HALF_UNIT if self._narrow_sum else self._factors[0] ** 2
 
     @property
     def mask(self) -> float:
-        """The product of two mask factors."""
-        return self._factors[1] ** 2
+        """The large value that swallows all others."""
+        return _HALF[1] if self._narrow_sum else self._factors[1] ** 2
 
     @property
     def _factors(self) -> tuple[float, float]:
         return _HALF if self.dtype == "float16" else _WIDE
+
+    @property
+    def _narrow_sum(self) -> bool:
+        return self.dtype == "float16" and self.op in ("sum", "layernorm")
 
     def total(self, values: npt.NDArray[np.float64]) -> float:
         """The box for `reveal`: values are units and masks of either sign."""

@@ -1,0 +1,142 @@
+"""The order of an op's sums in one framework: revealed, named, and checked on random data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.diagnosis.summation import known
+from refkernels.diagnosis.summation.boxes import OpBox
+from refkernels.diagnosis.summation.replay import replay
+from refkernels.diagnosis.summation.reveal import reveal, reveal_fused
+from refkernels.diagnosis.summation.tree import SummationTree
+
+Bits = npt.NDArray[Any]
+_SEED = 20260521
+
+
+@dataclass(frozen=True)
+class Order:
+    """`name`: what the field calls the order, None where it has no name. `questions`: how often the
+    framework was asked. `equal` of `outputs`: how many outputs on random data of that shape the
+    tree gives bit for bit, replayed in `accumulator`'s precision; outputs is 0 where a replay
+    cannot run (16-bit formats, several values added at once)."""
+
+    tree: SummationTree
+    name: str | None
+    questions: int
+    equal: int
+    outputs: int
+    accumulator: str
+
+    @property
+    def proven(self) -> bool:
+        """Whether the tree gives every bit of random data: the order is the same everywhere."""
+        return self.outputs > 0 and self.equal == self.outputs
+
+
+def reveal_order(box: OpBox, progress: Callable[[int], None] | None = None) -> Order:
+    """The tree of one output element, and whether it is the tree of them all.
+
+    Raises RevealError where the op is no sum in a fixed order (see `reveal`).
+    """
+    asked = 0
+
+    def count(questions: int) -> None:
+        nonlocal asked
+        asked = questions
+        if progress is not None:
+            progress(questions)
+
+    tree = reveal(box.total, box.leaves, unit=box.unit, mask=box.mask, progress=count)
+    if box.op in ("matmul", "linear") and box.dtype in ("float32", "float64"):
+        tree = reveal_fused(tree, box.products, formats.get(box.dtype).p)
+    return Order(tree, name_of(tree, box.bias), asked, *reproduced(box, tree))
+
+
+def name_of(tree: SummationTree, bias: bool = False) -> str | None:
+    """`known.name_of`; of a linear with a bias (the last leaf), the name of the products' order and
+    where the bias enters: with the first block ("first") or after everything ("last")."""
+    if not bias:
+        return known.name_of(tree)
+    leaf = tree.leaves - 1
+    bare = _without(tree, leaf)
+    name = known.name_of(bare)
+    depth = tree.depths()[leaf]
+    if name is None:
+        return None
+    if depth == 1:
+        return f"{name}, the bias added last"
+    blocks = known.block_sizes(bare)
+    if depth == len(blocks):
+        return f"{name}, the bias added to the first block"
+    return f"{name}, starting at the bias" if depth == tree.leaves - 1 else None
+
+
+def reproduced(box: OpBox, tree: SummationTree) -> tuple[int, int, str]:
+    """(equal, outputs, accumulator): how many outputs of random normal data the tree gives bit for
+    bit. Sums without products are replayed in float64 too, where that gives more."""
+    if box.dtype not in ("float32", "float64") or tree.widest > 2:
+        return 0, 0, box.dtype
+    rng = np.random.default_rng(_SEED)
+    kind = np.dtype(box.dtype)
+    a = rng.standard_normal((box.m, box.k)).astype(kind)
+    b = rng.standard_normal((box.k, box.n)).astype(kind)
+    bias = rng.standard_normal(box.n).astype(kind)
+    outputs = box.run(_named(box, a, b, bias))
+    if box.op in ("sum", "layernorm"):
+        got = outputs["mean"] if box.op == "layernorm" else next(iter(outputs.values()))
+        return _sums(box, tree, a, got.reshape(-1).astype(kind))
+    got = next(iter(outputs.values())).reshape(box.m, box.n)
+    if box.bias:
+        a, b = np.hstack([a, np.ones((box.m, 1), kind)]), np.vstack([b, bias])
+    return _equal(got, replay(tree, a, b)), got.size, box.dtype
+
+
+def _sums(box: OpBox, tree: SummationTree, a: Bits, got: Bits) -> tuple[int, int, str]:
+    """A mean is the sum divided by K, or times 1 / K; either is tried."""
+    best = (-1, got.size, box.dtype)
+    for accumulator in dict.fromkeys((box.dtype, "float64")):
+        wide = np.dtype(accumulator)
+        total = replay(tree, a.astype(wide))
+        k = wide.type(box.k)
+        answers = [total / k, total * (wide.type(1) / k)] if box.op == "layernorm" else [total]
+        equal = max(_equal(got, answer.astype(got.dtype)) for answer in answers)
+        if equal > best[0]:
+            best = (equal, got.size, accumulator)
+    return best
+
+
+def _named(box: OpBox, a: Bits, b: Bits, bias: Bits) -> dict[str, Bits]:
+    if box.op in ("sum", "layernorm"):
+        return {"x": a}
+    if box.op == "matmul":
+        return {"a": a, "b": b}
+    inputs = {"x": a, "weight": np.ascontiguousarray(b.T)}
+    return {**inputs, "bias": bias} if box.bias else inputs
+
+
+def _equal(got: Bits, model: Bits) -> int:
+    bits = formats.of(got).bits_dtype
+    same = np.ascontiguousarray(got).view(bits) == np.ascontiguousarray(model).view(bits)
+    return int(np.count_nonzero(same))
+
+
+def _without(tree: SummationTree, leaf: int) -> SummationTree:
+    """The tree of all other leaves; the leaf must be the last one."""
+    n = tree.leaves - 1
+    place = {child: child for child in range(n)}
+    nodes: list[tuple[int, ...]] = []
+    for k, children in enumerate(tree.nodes):
+        kept = [place[child] for child in children if child != leaf]
+        if len(kept) > 1:
+            nodes.append(tuple(kept))
+            place[tree.leaves + k] = n + len(nodes) - 1
+        else:
+            place[tree.leaves + k] = kept[0]
+    return SummationTree.of(n, nodes, [f for f in tree.fused if 0 <= f < n])
