@@ -206,13 +206,3 @@ def expm1_dd(xh: Any, xl: Any) -> Any:
     error = high * factor * EXP_ERROR
     high, low = dd_add_double(high * factor, low * factor, -1.0)
     return high, low, (error + abs(high) * (2 * U**2)) * 1.0001
-
-
-@njit
-def place(high: Any, low: Any, radius: Any, exponent: int) -> Any:
-    """(high, low, radius, scale): the exponent moved into the parts where nothing is lost there:
-    high in [2^-70, 2^70], low and radius 0 or above 2^-300."""
-    if abs(exponent) < 700:
-        factor = math.ldexp(1.0, exponent)
-        return high * factor, low * factor, radius * factor, 0
-    return high, low, radius, exponent

@@ -98,7 +98,7 @@ def log_fast(x: Any) -> Any:
 
 @njit
 def log1p_fast(x: Any) -> Any:
-    """log(1 + x) for finite x > -1; relative error <= LOG_FAST_ERROR. -0 becomes +0. It vectorises."""
+    """log(1 + x) for finite x > -1; relative error <= LOG_FAST_ERROR; -0 becomes +0."""
     u, lost = two_sum(1.0, x)
     e, f, shifted = split_fast(u)
     return fma(e, LN2_HIGH, log1p_reduced(fma(lost, float_of(_ONE_BITS - shifted), f)))

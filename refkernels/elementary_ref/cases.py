@@ -1,0 +1,86 @@
+"""Cases of the elementary functions: every binade, the hard places, specials, subnormals.
+
+Each builds x and a cotangent dy in the asked dtype; random numbers come from the seed in the name.
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.elementwise.cases import binades, make, specials, subnormals
+from refkernels.elementwise.function import Doubles
+from refkernels.op import Case
+
+_POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt")
+_ALGEBRAIC = ("sqrt", "rsqrt", "reciprocal")
+_SILU_FLAT = -1.2784645427610738  # where silu' is 0
+_MODERATE = 259  # an odd length leaves a remainder in every vector width
+
+
+def cases_of(name: str) -> list[Case]:
+    """All cases of one function."""
+    return [
+        make(name, "binades", {"n": 1000}, partial(_binades, name)),
+        make(name, "hard_places", {"n": 800}, partial(_hard_places, name)),
+        make(name, "subnormals", {"n": 256}, partial(_subnormals, name)),
+        make(name, "specials", {}, specials),
+        make(name, "invariance", {"n": _MODERATE}, partial(_moderate, name)),
+    ]
+
+
+def _signed(name: str, x: Doubles) -> Doubles:
+    """In the domain: logarithms and roots of positive numbers; log1p of those above -1."""
+    if name in _POSITIVE:
+        return np.abs(x)
+    return np.where(x <= -1.0, -x, x) if name == "log1p" else x
+
+
+def _binades(name: str, format: Format, generator: np.random.Generator) -> Doubles:
+    """As many numbers from each binade: all of them for logarithms and powers, else from 2^-20 to
+    where the function is constant or leaves the format."""
+    if name in _POSITIVE or name in ("reciprocal", "log1p"):
+        return _signed(name, binades(format.emin, format.emax, 1000, format, generator))
+    edge = math.ceil(math.log2(math.log(2.0) * (2.0 - format.emin + format.p)))
+    return binades(-20, edge, 1000, format, generator)
+
+
+def _subnormals(name: str, format: Format, generator: np.random.Generator) -> Doubles:
+    return _signed(name, subnormals(256, format, generator))
+
+
+def _moderate(name: str, format: Format, generator: np.random.Generator) -> Doubles:
+    return _signed(name, generator.uniform(-8.0, 8.0, _MODERATE))
+
+
+def _hard_places(name: str, format: Format, generator: np.random.Generator) -> Doubles:
+    """Numbers of the format around the function's own hard places, most of them within 16 ulp."""
+    centers = np.array(_centers(name, format))
+    nearest = formats.round_to(generator.choice(centers, 800), format).astype(np.float64)
+    _, exponent = np.frexp(nearest)
+    ulp = np.ldexp(1.0, np.maximum(exponent - 1, format.emin) - format.p + 1)
+    steps = np.rint(np.exp(generator.uniform(0.0, math.log(16.0), 800)) - 1.0)
+    return _signed(name, nearest + generator.choice([-1.0, 1.0], 800) * steps * ulp)
+
+
+def _centers(name: str, format: Format) -> list[float]:
+    if name in ("log", "log2", "log10"):
+        powers = [10.0**k for k in range(-4, 5)]
+        return [1.0, 1.0, 1.0, 2.0, 0.5, math.e, format.max, format.min_normal, *powers]
+    if name == "log1p":
+        return [-1.0, -0.5, -format.u, format.u, 2.0 * format.u, 1.0, format.max]
+    if name in _ALGEBRAIC:
+        edges = [format.min_normal, 1.0 / format.min_normal, format.max]
+        return [1.0, 2.0, 3.0, 4.0, 9.0, 0.25, 1.0 - format.u, *edges]
+    high, low = math.log(format.max), math.log(format.min_subnormal)
+    saturated = [math.log(2.0 / format.u) / 2.0, -math.log(format.u)]
+    around = [high, low, math.log(format.min_normal), *saturated, math.log(2.0) / 2.0, format.u]
+    if name == "exp2":
+        return [x / math.log(2.0) for x in around] + [0.5, 1.0]
+    if name == "silu":
+        return [*around, _SILU_FLAT, _SILU_FLAT, -saturated[1]]
+    if name == "softplus":
+        return [*around, 20.0, -saturated[1]]
+    return [*around, *(-x for x in saturated), -math.log(2.0) / 2.0]

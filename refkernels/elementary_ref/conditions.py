@@ -1,0 +1,129 @@
+"""Condition numbers |x f'(x) / f(x)| and |x f''(x) / f'(x)|, and what a framework's own formula of
+a slope adds to its error; float64 estimates, element by element.
+
+The second kind: a framework that keeps y and forms f' from it (tanh: 1 - y^2) errs by |df'/dy| of
+y's error, however small the slope is; per unit of the forward limit this is |df'/dy| ulp(y).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from refkernels.arithmetic.formats import Format
+from refkernels.elementwise.function import Doubles
+
+Condition = Callable[[Doubles], Doubles]
+
+
+def _sigmoid(x: Doubles) -> Doubles:
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0.0, e, 1.0) / (1.0 + e)
+
+
+def _always(value: float) -> Condition:
+    return lambda x: np.full_like(x, value)
+
+
+def _limit_at_zero(value: float, condition: Condition) -> Condition:
+    """The condition, and its limit at 0."""
+    return lambda x: np.where(x == 0.0, value, np.abs(condition(x)))
+
+
+def _magnitude(x: Doubles) -> Doubles:
+    return np.abs(x)
+
+
+def _octaves(x: Doubles) -> Doubles:
+    return np.abs(x) * np.log(2.0)
+
+
+def _inverse_log(x: Doubles) -> Doubles:
+    return 1.0 / np.abs(np.log(x))
+
+
+def _silu(x: Doubles) -> Doubles:
+    return np.abs(1.0 + x * _sigmoid(-x))
+
+
+def _silu_slope(x: Doubles) -> Doubles:
+    s, rest = _sigmoid(x), _sigmoid(-x)
+    return np.abs(x * rest * (2.0 + x * (rest - s)) / (1.0 + x * rest))
+
+
+def _softplus(x: Doubles) -> Doubles:
+    return np.abs(x) * _sigmoid(x) / (np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
+
+
+def _tanh_slope(x: Doubles) -> Doubles:
+    return np.abs(2.0 * x * np.tanh(x))
+
+
+_ROOT = _always(0.5)
+_ONE = _always(1.0)
+_COTH = _limit_at_zero(1.0, lambda x: x / np.tanh(x))
+_TANH = _limit_at_zero(0.0, lambda x: x * np.tanh(x))
+FORWARD: dict[str, Condition] = {
+    "exp": _magnitude,
+    "exp2": _octaves,
+    "expm1": _limit_at_zero(1.0, lambda x: x / np.expm1(-x)),
+    "log": _inverse_log,
+    "log2": _inverse_log,
+    "log10": _inverse_log,
+    "log1p": _limit_at_zero(1.0, lambda x: x / ((1.0 + x) * np.log1p(x))),
+    "sinh": _COTH,
+    "cosh": _TANH,
+    "tanh": _limit_at_zero(1.0, lambda x: 2.0 * x / np.sinh(2.0 * x)),
+    "sigmoid": lambda x: np.abs(x) * _sigmoid(-x),
+    "silu": _silu,
+    "softplus": _softplus,
+    "sqrt": _ROOT,
+    "rsqrt": _ROOT,
+    "reciprocal": _ONE,
+}
+SLOPE: dict[str, Condition] = {
+    "exp": _magnitude,
+    "exp2": _octaves,
+    "expm1": _magnitude,
+    "log": _ONE,
+    "log2": _ONE,
+    "log10": _ONE,
+    "log1p": lambda x: np.abs(x / (1.0 + x)),
+    "sinh": _TANH,
+    "cosh": _COTH,
+    "tanh": _tanh_slope,
+    "sigmoid": lambda x: np.abs(x * np.tanh(0.5 * x)),
+    "silu": _silu_slope,
+    "softplus": lambda x: np.abs(x) * _sigmoid(-x),
+    "sqrt": _ROOT,
+    "rsqrt": _always(1.5),
+    "reciprocal": _always(2.0),
+}
+
+Extra = Callable[[Doubles, Doubles, Doubles, Format], Doubles]
+
+
+def _from_y(slope_by_y: Callable[[Doubles], Doubles]) -> Extra:
+    def extra(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
+        return np.abs(slope_by_y(y)) * ulp_y
+
+    return extra
+
+
+def _silu_extra(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
+    """s (1 + x (1 - s)) from a rounded s: |1 + x (1 - 2 s)| of its error, where ulp(s) <= 2 u s;
+    and, where the bracket cancels, two roundings of terms of its size."""
+    s, rest = _sigmoid(x), _sigmoid(-x)
+    rounded = 2.0 * np.abs(1.0 + x * (rest - s)) + 1.0 + np.abs(x) * rest
+    return format.u * s * np.where(np.isfinite(x), rounded, 0.0)
+
+
+EXTRA: dict[str, Extra] = {
+    "exp2": _from_y(lambda y: np.full_like(y, np.log(2.0))),  # y ln 2
+    "expm1": _from_y(np.ones_like),  # y + 1
+    "tanh": _from_y(lambda y: 2.0 * y),  # 1 - y^2
+    "sigmoid": _from_y(lambda y: 1.0 - 2.0 * y),  # y (1 - y)
+    "silu": _silu_extra,
+    "sqrt": _from_y(lambda y: 0.5 / (y * y)),  # 1 / (2 y)
+    "rsqrt": _from_y(lambda y: 1.5 * y * y),  # -y^3 / 2
+    "reciprocal": _from_y(lambda y: 2.0 * y),  # -y^2
+}

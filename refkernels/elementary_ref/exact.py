@@ -1,0 +1,167 @@
+"""The exact tier: Arb's balls, and rational arithmetic for gradients with an algebraic slope.
+
+Every expression keeps relative accuracy, whatever the argument. Exponentials of more than FARTHEST
+are those of FARTHEST, as in the tier before. python-flint is imported when first needed.
+Source: Johansson (2017), Arb, doi:10.1109/TC.2017.2690633.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from refkernels.elementary_ref.exponential import FARTHEST
+from refkernels.elementwise.function import Ball
+
+_GUARD = 40  # FARTHEST takes 30 bits of an exponential's argument
+
+
+def _cut(x: Any) -> Any:
+    """x, or ±FARTHEST where it is beyond; x an exact ball."""
+    if abs(x) > FARTHEST:
+        return type(x)(math.copysign(FARTHEST, float(x)))
+    return x
+
+
+def _exp(x: Any) -> Any:
+    return _cut(x).exp()
+
+
+def _exp2(x: Any) -> Any:
+    return (_cut(x) * x.const_log2()).exp()
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + _exp(-x))
+
+
+def _softplus(x: Any) -> Any:
+    return x + _exp(-x).log1p() if x > 0 else _exp(x).log1p()
+
+
+def _tanh_slope(x: Any) -> Any:
+    return 4 * _sigmoid(2 * _cut(x)) * _sigmoid(-2 * _cut(x))
+
+
+_EXPRESSIONS: dict[str, Callable[[Any], Any]] = {
+    "exp": _exp,
+    "exp2": _exp2,
+    "exp2'": lambda x: x.const_log2() * _exp2(x),
+    "expm1": lambda x: _cut(x).expm1(),
+    "log": lambda x: x.log(),
+    "log2": lambda x: x.log() / x.const_log2(),
+    "log10": lambda x: x.log() / x.const_log10(),
+    "log1p": lambda x: x.log1p(),
+    "log'": lambda x: 1 / x,
+    "log2'": lambda x: 1 / (x * x.const_log2()),
+    "log10'": lambda x: 1 / (x * x.const_log10()),
+    "log1p'": lambda x: 1 / (1 + x),
+    "sinh": lambda x: _cut(x).sinh(),
+    "cosh": lambda x: _cut(x).cosh(),
+    "tanh": lambda x: _cut(x).tanh(),
+    "tanh'": _tanh_slope,
+    "sigmoid": _sigmoid,
+    "sigmoid'": lambda x: _sigmoid(x) * _sigmoid(-x),
+    "silu": lambda x: x * _sigmoid(x),
+    "silu'": lambda x: _sigmoid(x) * (1 + x * _sigmoid(-x)),
+    "softplus": _softplus,
+    "sqrt": lambda x: x.sqrt(),
+    "sqrt'": lambda x: x.rsqrt() / 2,
+    "rsqrt": lambda x: x.rsqrt(),
+    "rsqrt'": lambda x: -x.rsqrt() / (2 * x),
+    "reciprocal": lambda x: 1 / x,
+    "reciprocal'": lambda x: -1 / (x * x),
+}
+SAME = {"exp'": "exp", "expm1'": "exp", "sinh'": "cosh", "cosh'": "sinh", "softplus'": "sigmoid"}
+
+
+def ball(name: str) -> Callable[[float, int], Ball]:
+    """(x, precision) -> the ball of the function of that name, a slope with an apostrophe."""
+    return functools.partial(_ball, _EXPRESSIONS[SAME.get(name, name)])
+
+
+def _ball(expression: Callable[[Any], Any], x: float, precision: int) -> Ball:
+    import flint
+
+    with flint.ctx.workprec(precision + _GUARD):
+        found = expression(flint.arb(x))
+        mid, exponent = (int(part) for part in found.mid().man_exp())
+        radius, power = (int(part) for part in found.rad().man_exp())
+    if not radius:
+        return mid, 0, exponent
+    if not mid:
+        return 0, radius, power
+    common = min(exponent, power)
+    return mid << (exponent - common), radius << (power - common), common
+
+
+def _quotient(value: Fraction, precision: int) -> Ball:
+    """The ball of a rational; radius 0 where it is a binary fraction."""
+    top, bottom = value.numerator, value.denominator
+    if bottom & (bottom - 1) == 0:
+        return top, 0, 1 - bottom.bit_length()
+    exponent = abs(top).bit_length() - bottom.bit_length() - precision
+    if exponent > 0:
+        return top // (bottom << exponent), 1, exponent
+    return (top << -exponent) // bottom, 1, exponent
+
+
+def _root(x: Fraction) -> Fraction | None:
+    """sqrt(x) where it is rational."""
+    top, bottom = math.isqrt(x.numerator), math.isqrt(x.denominator)
+    exact = top * top == x.numerator and bottom * bottom == x.denominator
+    return Fraction(top, bottom) if exact else None
+
+
+def _log(dy: Fraction, x: Fraction) -> Fraction | None:
+    return dy / x
+
+
+def _log1p(dy: Fraction, x: Fraction) -> Fraction | None:
+    return dy / (1 + x)
+
+
+def _sqrt(dy: Fraction, x: Fraction) -> Fraction | None:
+    root = _root(x)
+    return None if root is None else dy / (2 * root)
+
+
+def _rsqrt(dy: Fraction, x: Fraction) -> Fraction | None:
+    root = _root(x)
+    return None if root is None else -dy / (2 * x * root)
+
+
+def _reciprocal(dy: Fraction, x: Fraction) -> Fraction | None:
+    return -dy / (x * x)
+
+
+_RATIONAL = {
+    "log": _log,
+    "log1p": _log1p,
+    "sqrt": _sqrt,
+    "rsqrt": _rsqrt,
+    "reciprocal": _reciprocal,
+}
+
+
+def gradient(name: str) -> Callable[[float, float, int], Ball] | None:
+    """(dy, x, precision) -> the ball of dy f'(x), for the functions with an algebraic slope."""
+    if name not in _RATIONAL:
+        return None
+    return functools.partial(_gradient, _RATIONAL[name], ball(f"{name}'"))
+
+
+def _gradient(
+    rational: Callable[[Fraction, Fraction], Fraction | None],
+    slope: Callable[[float, int], Ball],
+    dy: float,
+    x: float,
+    precision: int,
+) -> Ball:
+    exact = rational(Fraction(dy), Fraction(x))
+    if exact is not None:
+        return _quotient(exact, precision)
+    top, bottom = dy.as_integer_ratio()
+    mid, radius, exponent = slope(x, precision)
+    return mid * top, radius * abs(top), exponent - (bottom.bit_length() - 1)

@@ -1,0 +1,102 @@
+"""exp, exp2, expm1 and the slope of exp2 of one float64, as double-doubles with a derived radius.
+
+exp2: x = n + r exactly; r ln 2 to 3 U^2 of 0.35, then exp's 5 U^2; the slope multiplies by ln 2
+(5 + 1). An integer x gives the power of two itself, a rounding boundary where it is half of the
+smallest subnormal. What `exp_dd` says of arguments beyond its range holds here too.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.double_double import U, dd_mul, dd_mul_double
+from refkernels.arithmetic.jit import njit
+from refkernels.elementary_ref.exponential import (
+    EXP_ERROR,
+    FAR,
+    FAR_ERROR,
+    FARTHEST,
+    exp_dd,
+    expm1_dd,
+)
+from refkernels.elementary_ref.results import (
+    LINEAR,
+    exactly,
+    place,
+    tiny_product,
+    tiny_sum,
+)
+from refkernels.elementary_ref.tables import LN2_HIGH, LN2_LOW
+
+EXP, EXP2, EXP2_SLOPE, EXPM1 = 0, 1, 2, 3
+EXP2_ERROR = 8 * U**2
+EXP2_SLOPE_ERROR = 16 * U**2
+_BEYOND_ONE = 700.0  # exp(x) beyond it, or below its reciprocal, leaves 1 without influence
+
+
+@njit
+def exp_error(x: Any) -> Any:
+    """The relative error of exp_dd at x."""
+    return EXP_ERROR if abs(x) <= FAR else FAR_ERROR
+
+
+@njit
+def _exp(x: Any) -> Any:
+    if x == 0.0:
+        return exactly(1.0)
+    if not math.isfinite(x):
+        return exactly(0.0 if x < 0.0 else x)
+    if abs(x) < LINEAR:
+        return tiny_sum(1.0, 1.0, x, 1)
+    high, low, k = exp_dd(x, 0.0)
+    return place(high, low, high * exp_error(x), k)
+
+
+@njit
+def _exp2(x: Any, slope: bool) -> Any:
+    if not math.isfinite(x):
+        return exactly(0.0 if x < 0.0 else x)
+    if abs(x) > FARTHEST:
+        x = math.copysign(FARTHEST, x)
+    n = np.rint(x)
+    if x == n and not slope:
+        return place(1.0, 0.0, 0.0, np.int64(n))
+    if abs(x) < LINEAR and not slope:
+        return tiny_sum(1.0, LN2_HIGH, x, 1)
+    rh, rl = dd_mul_double(LN2_HIGH, LN2_LOW, x - n)
+    high, low, k = exp_dd(rh, rl)
+    k += np.int64(n)
+    if slope:
+        high, low = dd_mul(high, low, LN2_HIGH, LN2_LOW)
+        return place(high, low, high * EXP2_SLOPE_ERROR, k)
+    return place(high, low, high * EXP2_ERROR, k)
+
+
+@njit
+def _expm1(x: Any) -> Any:
+    if x == 0.0:
+        return exactly(x)
+    if not math.isfinite(x):
+        return exactly(-1.0 if x < 0.0 else x)
+    if abs(x) < LINEAR:
+        return tiny_product(1.0, 0.5, x, 1)
+    if x < -_BEYOND_ONE:
+        return -1.0, 2.0**-1000, 2.0**-1000, 0
+    if x > _BEYOND_ONE:
+        high, low, k = exp_dd(x, 0.0)
+        return place(high, low, high * (exp_error(x) + 2.0**-900), k)
+    high, low, radius = expm1_dd(x, 0.0)
+    return high, low, radius, 0
+
+
+@njit(nogil=True)
+def fill(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
+    """The function of that code for every element, as `elementwise.function.Function` asks."""
+    for i in range(x.size):
+        if code == EXP:
+            hi[i], lo[i], radius[i], scale[i] = _exp(x[i])
+        elif code == EXPM1:
+            hi[i], lo[i], radius[i], scale[i] = _expm1(x[i])
+        else:
+            hi[i], lo[i], radius[i], scale[i] = _exp2(x[i], code == EXP2_SLOPE)

@@ -1,0 +1,200 @@
+"""The exponential and logarithmic functions as `Function` records, and by their names.
+
+All take x of any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`), and
+raise TypeError for other dtypes and ValueError for an unknown question. The radius told is that of
+the double-double tier; the float64 tier, for inputs of 32 bits and fewer, has 2^-49 or less.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.elementary_ref import (
+    conditions,
+    exact,
+    exponentials,
+    hyperbolic,
+    logarithms,
+    logistic,
+    plain,
+    powers,
+)
+from refkernels.elementary_ref.cases import cases_of
+from refkernels.elementary_ref.fast import FAST
+from refkernels.elementary_ref.invariants import INVARIANTS
+from refkernels.elementwise import oracle
+from refkernels.elementwise.function import Array, Function
+
+# name: the module of its kernels, the codes of f and f' there, and f' in working precision.
+_KERNELS: dict[str, tuple[Any, int, int, Callable[[Array], Array]]] = {
+    "exp": (exponentials, exponentials.EXP, exponentials.EXP, plain.exp),
+    "exp2": (exponentials, exponentials.EXP2, exponentials.EXP2_SLOPE, plain.exp2_slope),
+    "expm1": (exponentials, exponentials.EXPM1, exponentials.EXP, plain.exp),
+    "log": (logarithms, logarithms.LOG, logarithms.LOG_SLOPE, plain.log_slope),
+    "log2": (logarithms, logarithms.LOG2, logarithms.LOG2_SLOPE, plain.log2_slope),
+    "log10": (logarithms, logarithms.LOG10, logarithms.LOG10_SLOPE, plain.log10_slope),
+    "log1p": (logarithms, logarithms.LOG1P, logarithms.LOG1P_SLOPE, plain.log1p_slope),
+    "sinh": (hyperbolic, hyperbolic.SINH, hyperbolic.COSH, plain.cosh),
+    "cosh": (hyperbolic, hyperbolic.COSH, hyperbolic.SINH, plain.sinh),
+    "tanh": (hyperbolic, hyperbolic.TANH, hyperbolic.TANH_SLOPE, plain.tanh_slope),
+    "sigmoid": (logistic, logistic.SIGMOID, logistic.SIGMOID_SLOPE, plain.sigmoid_slope),
+    "silu": (logistic, logistic.SILU, logistic.SILU_SLOPE, plain.silu_slope),
+    "softplus": (logistic, logistic.SOFTPLUS, logistic.SIGMOID, plain.sigmoid),
+    "sqrt": (powers, powers.SQRT, powers.SQRT_SLOPE, plain.sqrt_slope),
+    "rsqrt": (powers, powers.RSQRT, powers.RSQRT_SLOPE, plain.rsqrt_slope),
+    "reciprocal": (powers, powers.RECIPROCAL, powers.RECIPROCAL_SLOPE, plain.reciprocal_slope),
+}
+
+
+def _function(name: str) -> Function:
+    kernels, value, slope, plain_slope = _KERNELS[name]
+    return Function(
+        name=name,
+        values=partial(kernels.fill, value),
+        slopes=partial(kernels.fill, slope),
+        exact_value=exact.ball(name),
+        exact_slope=exact.ball(f"{name}'"),
+        exact_gradient=exact.gradient(name),
+        condition=conditions.FORWARD[name],
+        slope_condition=conditions.SLOPE[name],
+        plain=getattr(plain, name),
+        plain_slope=plain_slope,
+        cases=partial(cases_of, name),
+        invariants=INVARIANTS[name],
+        fast=FAST[name],
+        extra_slope_error=conditions.EXTRA.get(name),
+    )
+
+
+FUNCTIONS = tuple(_function(name) for name in _KERNELS)
+_BY_NAME = {function.name: function for function in FUNCTIONS}
+
+
+def exp(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """e^x.
+
+    Relative radius <= 2^-103; exp(±0) = 1 exactly, exp(-inf) = 0.
+    """
+    return oracle.forward(_BY_NAME["exp"], x, certify)
+
+
+def exp2(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """2^x.
+
+    Relative radius <= 2^-103; integers give the power of two itself.
+    """
+    return oracle.forward(_BY_NAME["exp2"], x, certify)
+
+
+def expm1(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """e^x - 1, accurate beside 0.
+
+    Relative radius <= 2^-95; expm1(±0) = ±0, expm1(-inf) = -1.
+    """
+    return oracle.forward(_BY_NAME["expm1"], x, certify)
+
+
+def log(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """The natural logarithm.
+
+    Relative radius <= 2^-100, beside 1 too; log(±0) = -inf, NaN below.
+    """
+    return oracle.forward(_BY_NAME["log"], x, certify)
+
+
+def log2(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """The logarithm to base 2.
+
+    Relative radius <= 2^-99; powers of two give their exponent itself.
+    """
+    return oracle.forward(_BY_NAME["log2"], x, certify)
+
+
+def log10(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """The logarithm to base 10.
+
+    Relative radius <= 2^-99; log10(±0) = -inf, NaN below.
+    """
+    return oracle.forward(_BY_NAME["log10"], x, certify)
+
+
+def log1p(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """log(1 + x), accurate beside 0.
+
+    Relative radius <= 2^-100; log1p(±0) = ±0, log1p(-1) = -inf, NaN below.
+    """
+    return oracle.forward(_BY_NAME["log1p"], x, certify)
+
+
+def sinh(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """(e^x - e^-x) / 2.
+
+    Relative radius <= 2^-94; sinh(±0) = ±0.
+    """
+    return oracle.forward(_BY_NAME["sinh"], x, certify)
+
+
+def cosh(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """(e^x + e^-x) / 2.
+
+    Relative radius <= 2^-102; cosh(±0) = 1 exactly.
+    """
+    return oracle.forward(_BY_NAME["cosh"], x, certify)
+
+
+def tanh(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """sinh x / cosh x.
+
+    Relative radius <= 2^-94; tanh(±0) = ±0, tanh(±inf) = ±1.
+    """
+    return oracle.forward(_BY_NAME["tanh"], x, certify)
+
+
+def sigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """1 / (1 + e^-x).
+
+    Relative radius <= 2^-101; sigmoid(-inf) = 0, sigmoid(inf) = 1.
+    """
+    return oracle.forward(_BY_NAME["sigmoid"], x, certify)
+
+
+def silu(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """x / (1 + e^-x).
+
+    Relative radius <= 2^-101; silu(±0) = ±0, silu(-inf) = -0, its limit from below.
+    """
+    return oracle.forward(_BY_NAME["silu"], x, certify)
+
+
+def softplus(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """log(1 + e^x).
+
+    Relative radius <= 2^-99; softplus(-inf) = 0.
+    """
+    return oracle.forward(_BY_NAME["softplus"], x, certify)
+
+
+def sqrt(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """The square root.
+
+    Relative radius <= 2^-105, 0 where the root is a float64; sqrt(-0) = -0, NaN below.
+    """
+    return oracle.forward(_BY_NAME["sqrt"], x, certify)
+
+
+def rsqrt(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """1 / sqrt x.
+
+    Relative radius <= 2^-102; rsqrt(0) = inf, rsqrt(-0) = -inf, NaN below.
+    """
+    return oracle.forward(_BY_NAME["rsqrt"], x, certify)
+
+
+def reciprocal(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """1 / x.
+
+    Relative radius <= 2^-105, 0 where it is exact; reciprocal(±0) = ±inf.
+    """
+    return oracle.forward(_BY_NAME["reciprocal"], x, certify)

@@ -1,0 +1,142 @@
+"""sinh, cosh, tanh and the slope of tanh of one float64, as double-doubles with a derived radius.
+
+With E = exp |x|, M = expm1 |x| (exponential.py), U = 2^-53, up to LARGE, where e^(-2x) < 2^-115:
+  sinh  (M + M / (1 + M)) / 2: M's error enters at most once; 1 + M 2, the quotient 9.9, both with a
+        weight <= 1/2; the sum 3                                             -> 9 U^2 besides M's
+  cosh  (E + 1 / E) / 2: E 5, 1 / E 5 + 9.9 with a weight <= 1/2, the sum 3   -> 13 U^2
+  tanh  M2 / (M2 + 2), M2 = expm1 |2 x|: M2's error once, 2 + 9.9             -> 12 U^2 besides
+Beyond: sinh and cosh are e^x / 2, 1 - tanh < 2^-114. tanh' = 4 F / (1 + F)^2, F = exp(-2 |x|), no
+term of which cancels (`logistic_slope`). cosh' is sinh and sinh' is cosh.
+"""
+
+import math
+from typing import Any
+
+from refkernels.arithmetic.double_double import U, dd_add, dd_add_double, dd_div, dd_mul
+from refkernels.arithmetic.jit import njit
+from refkernels.elementary_ref.exponential import exp_dd, expm1_dd
+from refkernels.elementary_ref.exponentials import exp_error
+from refkernels.elementary_ref.results import (
+    SQUARE,
+    exactly,
+    place,
+    tiny_product,
+    tiny_sum,
+)
+
+SINH, COSH, TANH, TANH_SLOPE = 0, 1, 2, 3
+SINH_ERROR = 10 * U**2
+COSH_ERROR = 14 * U**2
+TANH_ERROR = 13 * U**2
+SLOPE_ERROR = 30 * U**2
+LARGE = 40.0
+_REST = 2.0**-115  # e^(-2 LARGE)
+
+
+@njit
+def _sinh_cosh_large(code: int, x: Any) -> Any:
+    size = abs(x)
+    high, low, k = exp_dd(size, 0.0)
+    radius = high * (exp_error(size) + _REST)
+    if code == SINH and x < 0.0:
+        high, low = -high, -low
+    return place(high, low, radius, k - 1)
+
+
+@njit
+def _sinh(x: Any) -> Any:
+    if x == 0.0 or not math.isfinite(x):
+        return exactly(x)
+    size = abs(x)
+    if size < SQUARE:
+        return tiny_product(1.0, 1.0 / 6.0, x, 2)
+    if size > LARGE:
+        return _sinh_cosh_large(SINH, x)
+    mh, ml, radius = expm1_dd(size, 0.0)
+    qh, ql = dd_add_double(mh, ml, 1.0)
+    qh, ql = dd_div(mh, ml, qh, ql)
+    high, low = dd_add(mh, ml, qh, ql)
+    radius = 0.5 * high * (radius / mh * 1.0001 + SINH_ERROR)
+    sign = math.copysign(0.5, x)
+    return sign * high, sign * low, radius, 0
+
+
+@njit
+def _cosh(x: Any) -> Any:
+    if x == 0.0:
+        return exactly(1.0)
+    size = abs(x)
+    if not math.isfinite(x):
+        return exactly(size)
+    if size < SQUARE:
+        return tiny_sum(1.0, 0.5, x, 2)
+    if size > LARGE:
+        return _sinh_cosh_large(COSH, x)
+    high, low, k = exp_dd(size, 0.0)
+    factor = math.ldexp(1.0, k)
+    high, low = high * factor, low * factor
+    qh, ql = dd_div(1.0, 0.0, high, low)
+    high, low = dd_add(high, low, qh, ql)
+    return 0.5 * high, 0.5 * low, 0.5 * high * COSH_ERROR, 0
+
+
+@njit
+def _tanh(x: Any) -> Any:
+    if x == 0.0 or math.isnan(x):
+        return exactly(x)
+    size = abs(x)
+    sign = math.copysign(1.0, x)
+    if size == math.inf:
+        return exactly(sign)
+    if size < SQUARE:
+        return tiny_product(1.0, -1.0 / 3.0, x, 2)
+    if size > LARGE:
+        return sign, sign * -(2.0**-115), 2.0**-115, 0
+    mh, ml, radius = expm1_dd(2.0 * size, 0.0)
+    dh, dl = dd_add_double(mh, ml, 2.0)
+    high, low = dd_div(mh, ml, dh, dl)
+    radius = high * (radius / mh * 1.0001 + TANH_ERROR)
+    return sign * high, sign * low, radius, 0
+
+
+@njit
+def logistic_slope(y: Any) -> Any:
+    """e^-y / (1 + e^-y)^2 as (high, low, radius, exponent) for 0 <= y < infinity.
+
+    Error: e^-y 5 U^2, or FAR_ERROR; 1 + e^-y 2 + 5/2, its square twice that and 5; division 9.9.
+    """
+    high, low, k = exp_dd(-y, 0.0)
+    error = exp_error(y)
+    if k < -110:
+        return high, low, high * (error + 2.0**-107), k
+    factor = math.ldexp(1.0, k)
+    dh, dl = dd_add_double(high * factor, low * factor, 1.0)
+    dh, dl = dd_mul(dh, dl, dh, dl)
+    high, low = dd_div(high, low, dh, dl)
+    return high, low, high * SLOPE_ERROR, k
+
+
+@njit
+def _tanh_slope(x: Any) -> Any:
+    if x == 0.0:
+        return exactly(1.0)
+    if not math.isfinite(x):
+        return exactly(math.nan if math.isnan(x) else 0.0)
+    if abs(x) < SQUARE:
+        return tiny_sum(1.0, -1.0, x, 2)
+    high, low, radius, k = logistic_slope(2.0 * min(abs(x), 2.0**1000))
+    return place(high, low, radius, k + 2)
+
+
+@njit(nogil=True)
+def fill(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
+    """The function of that code for every element, as `elementwise.function.Function` asks."""
+    for i in range(x.size):
+        if code == SINH:
+            hi[i], lo[i], radius[i], scale[i] = _sinh(x[i])
+        elif code == COSH:
+            hi[i], lo[i], radius[i], scale[i] = _cosh(x[i])
+        elif code == TANH:
+            hi[i], lo[i], radius[i], scale[i] = _tanh(x[i])
+        else:
+            hi[i], lo[i], radius[i], scale[i] = _tanh_slope(x[i])

@@ -1,0 +1,116 @@
+"""What no rounding excuses: a correctly or faithfully rounded kernel keeps all of these.
+
+Faithful roundings err by less than one ulp each, so an answer that falls by two where the function
+rises is no pair of them.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.op import Arrays, Invariant
+
+Mask = npt.NDArray[np.bool_]
+Violated = Callable[[npt.NDArray[Any], Arrays, Mapping[str, Any]], Mask]
+_SILU_LEAST = -0.279  # below silu's minimum, -0.27846, by more than an ulp of any format here
+
+
+def _wide(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    return np.asarray(array, dtype=np.float64)
+
+
+def _outside(low: float, high: float) -> Violated:
+    def violated(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
+        y = _wide(got)
+        return (y < low) | (y > high)
+
+    return violated
+
+
+def _below_x(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
+    return _wide(got) < _wide(inputs["x"])
+
+
+def _above_x(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
+    return _wide(got) > _wide(inputs["x"])
+
+
+def _other_sign(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
+    return np.sign(_wide(got)) * np.sign(_wide(inputs["x"])) < 0.0
+
+
+def _larger_than_dy(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
+    return np.abs(_wide(got)) > np.abs(_wide(inputs["dy"]))
+
+
+def _falling(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
+    """Two ulp or more below the answer to a smaller argument."""
+    format = formats.of(np.asarray(got))
+    x, y = _wide(inputs["x"]).reshape(-1), _wide(got).reshape(-1)
+    order = np.argsort(x, kind="stable")
+    order = order[np.isfinite(x[order]) & ~np.isnan(y[order])]
+    sorted_x, sorted_y = x[order], y[order]
+    highest = np.maximum.accumulate(sorted_y) if order.size else sorted_y
+    first = np.searchsorted(sorted_x, sorted_x)  # the first of equal arguments
+    before = np.where(first > 0, highest[np.maximum(first - 1, 0)], -np.inf)
+    with np.errstate(invalid="ignore"):
+        _, exponent = np.frexp(np.where(np.isfinite(before), before, 0.0))
+        ulp = np.ldexp(1.0, np.maximum(exponent - 1, format.emin) - format.p + 1)
+        fallen = before - sorted_y >= 2.0 * ulp
+    mask = np.zeros(x.size, np.bool_)
+    mask[order] = fallen
+    return mask.reshape(np.shape(got))
+
+
+def _forward(name: str, statement: str, violated: Violated) -> Invariant:
+    return Invariant(name, statement, "forward", "y", violated)
+
+
+def _range(statement: str, low: float, high: float = np.inf) -> Invariant:
+    return _forward("range", statement, _outside(low, high))
+
+
+def _rising(name: str) -> Invariant:
+    return _forward("rising", f"{name} never falls by two ulp", _falling)
+
+
+def _sign(name: str) -> Invariant:
+    return _forward("sign", f"{name}(x) never has the other sign than x", _other_sign)
+
+
+_SMALL_SLOPE = Invariant("slope_at_most_one", "|dx| <= |dy|", "backward", "dx", _larger_than_dy)
+_EXP = (_range("exp x >= 0", 0.0), _rising("exp"))
+INVARIANTS: dict[str, tuple[Invariant, ...]] = {
+    "exp": _EXP,
+    "exp2": (_range("2^x >= 0", 0.0), _rising("exp2")),
+    "expm1": (
+        _range("expm1 x >= -1", -1.0),
+        _forward("at_least_x", "expm1 x >= x", _below_x),
+        _rising("expm1"),
+    ),
+    "log": (_rising("log"),),
+    "log2": (_rising("log2"),),
+    "log10": (_rising("log10"),),
+    "log1p": (_forward("at_most_x", "log1p x <= x", _above_x), _rising("log1p")),
+    "sinh": (_sign("sinh"), _rising("sinh")),
+    "cosh": (_range("cosh x >= 1", 1.0),),
+    "tanh": (_range("|tanh x| <= 1", -1.0, 1.0), _sign("tanh"), _rising("tanh"), _SMALL_SLOPE),
+    "sigmoid": (
+        _range("0 <= sigmoid x <= 1", 0.0, 1.0),
+        _rising("sigmoid"),
+        _SMALL_SLOPE,
+    ),
+    "silu": (_range("silu x >= -0.279", _SILU_LEAST), _sign("silu")),
+    "softplus": (
+        _range("softplus x >= 0", 0.0),
+        _forward("at_least_x", "softplus x >= x", _below_x),
+        _rising("softplus"),
+        _SMALL_SLOPE,
+    ),
+    "sqrt": (_range("sqrt x >= 0", 0.0), _rising("sqrt")),
+    "rsqrt": (_forward("sign", "1 / sqrt x > 0 for x > 0", _other_sign),),
+    "reciprocal": (_sign("reciprocal"),),
+}

@@ -1,0 +1,128 @@
+"""sqrt, rsqrt, reciprocal and their slopes of one float64: exact remainders, or double-doubles.
+
+With x = m 2^e: 1/m = h + rest / m, rest = 1 - m h exactly by FMA; the quotient is rounded once, and
+h = fl(1 / m) makes it relative: |lo| <= U h, error U |lo|. sqrt m = s + rest / (2 s) - ..., rest =
+m - s^2 exactly; the next term is lo^2 / (2 s) <= U |lo| / 2, the quotient has one rounding, 2 s
+none. Where the rest is zero the result is exact, a possible rounding boundary of a narrow format.
+The others are double-doubles:
+  1/sqrt  sqrt 25/8 U^2, division 9.9;  its slope: a division by m, 3 more
+  1/x^2   m^2 exactly as a sum of two, division 9.9
+and exact where m is a power of two (rsqrt: x a power of four). Roots of -0 are IEEE 754's: -0 and
+-inf; slopes at -0 are those of the formulas 1 / (2 sqrt x) and -1 / (2 x sqrt x): both -inf.
+"""
+
+import math
+from typing import Any
+
+from refkernels.arithmetic.double_double import (
+    DIV_ERROR,
+    SQRT_ERROR,
+    U,
+    dd_div,
+    dd_div_double,
+    dd_sqrt,
+)
+from refkernels.arithmetic.eft import fast_two_sum, fma, two_prod
+from refkernels.arithmetic.jit import njit
+from refkernels.elementary_ref.results import exactly, place
+
+SQRT, RSQRT, RECIPROCAL, SQRT_SLOPE, RSQRT_SLOPE, RECIPROCAL_SLOPE = range(6)
+REMAINDER_ERROR = 2.0 * U  # of lo
+RSQRT_ERROR = SQRT_ERROR + DIV_ERROR + U**2
+RSQRT_SLOPE_ERROR = RSQRT_ERROR + 4 * U**2
+RECIPROCAL_SLOPE_ERROR = DIV_ERROR + U**2
+
+
+@njit
+def inverse_parts(x: Any) -> Any:
+    """1 / x = (high + low ± radius) 2^exponent for finite x != 0; radius 0 where it is exact."""
+    m, exponent = math.frexp(x)
+    high = 1.0 / m
+    low = fma(-m, high, 1.0) / m
+    high, low = fast_two_sum(high, low)
+    return high, low, abs(low) * REMAINDER_ERROR, -exponent
+
+
+@njit
+def _reciprocal(x: Any) -> Any:
+    if x == 0.0 or not math.isfinite(x):
+        return exactly(1.0 / x)
+    high, low, radius, exponent = inverse_parts(x)
+    return place(high, low, radius, exponent)
+
+
+@njit
+def _reciprocal_slope(x: Any) -> Any:
+    if x == 0.0 or not math.isfinite(x):
+        return exactly(-(1.0 / (x * x)))
+    m, exponent = math.frexp(x)
+    high, low = two_prod(m, m)
+    high, low = dd_div(-1.0, 0.0, high, low)
+    radius = 0.0 if abs(m) == 0.5 else -high * RECIPROCAL_SLOPE_ERROR
+    return place(high, low, radius, -2 * exponent)
+
+
+@njit
+def _even(x: Any) -> Any:
+    """(m, e) with x = m 4^e, 1/4 <= m < 1."""
+    m, exponent = math.frexp(x)
+    if exponent & 1:
+        return 0.5 * m, (exponent + 1) >> 1
+    return m, exponent >> 1
+
+
+@njit
+def _sqrt(x: Any) -> Any:
+    if not 0.0 < x < math.inf:
+        return exactly(math.sqrt(x) if x >= 0.0 else math.nan)
+    m, exponent = _even(x)
+    root = math.sqrt(m)
+    high, low = fast_two_sum(root, fma(-root, root, m) / (2.0 * root))
+    return place(high, low, abs(low) * REMAINDER_ERROR, exponent)
+
+
+@njit
+def _rsqrt(x: Any, factor: Any) -> Any:
+    """factor / sqrt(x), factor a power of two."""
+    if not 0.0 < x < math.inf:
+        return exactly(factor / math.sqrt(x) if x >= 0.0 else math.nan)
+    m, exponent = _even(x)
+    if m == 0.25:
+        return place(2.0 * factor, 0.0, 0.0, -exponent)
+    high, low = dd_sqrt(m, 0.0)
+    high, low = dd_div(factor, 0.0, high, low)
+    return place(high, low, high * RSQRT_ERROR, -exponent)
+
+
+@njit
+def _rsqrt_slope(x: Any) -> Any:
+    """-1 / (2 x sqrt x)."""
+    if not 0.0 < x < math.inf:
+        if x == 0.0:
+            return exactly(-math.inf)
+        return exactly(-0.0 if x == math.inf else math.nan)
+    m, exponent = _even(x)
+    if m == 0.25:
+        return place(-4.0, 0.0, 0.0, -3 * exponent)
+    high, low = dd_sqrt(m, 0.0)
+    high, low = dd_div(-0.5, 0.0, high, low)
+    high, low = dd_div_double(high, low, m)
+    return place(high, low, -high * RSQRT_SLOPE_ERROR, -3 * exponent)
+
+
+@njit(nogil=True)
+def fill(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
+    """The function of that code for every element, as `elementwise.function.Function` asks."""
+    for i in range(x.size):
+        if code == SQRT:
+            hi[i], lo[i], radius[i], scale[i] = _sqrt(x[i])
+        elif code == RSQRT:
+            hi[i], lo[i], radius[i], scale[i] = _rsqrt(x[i], 1.0)
+        elif code == SQRT_SLOPE:
+            hi[i], lo[i], radius[i], scale[i] = _rsqrt(x[i], 0.5)
+        elif code == RSQRT_SLOPE:
+            hi[i], lo[i], radius[i], scale[i] = _rsqrt_slope(x[i])
+        elif code == RECIPROCAL:
+            hi[i], lo[i], radius[i], scale[i] = _reciprocal(x[i])
+        else:
+            hi[i], lo[i], radius[i], scale[i] = _reciprocal_slope(x[i])

@@ -1,0 +1,58 @@
+"""How results become (hi, lo, radius, scale): exponents put in place, and values of tiny arguments.
+
+Beside 0 a function is c + b x^p or x (c + b x^p) with an exact c, and the next term is below 2^-52
+of the correction b x^p. The correction is all that tells such a value from a rounding boundary c x
+of a narrow format (silu(x) = x/2 + x^2/4 of an odd subnormal), so lo holds nothing else, with a
+radius relative to itself.
+"""
+
+import math
+from typing import Any
+
+from refkernels.arithmetic.jit import njit
+
+LINEAR = 2.0**-54  # below it c + b x is enough for |b / c| <= 1
+SQUARE = 2.0**-27  # below it c + b x^2 is
+_LEAST = 2.0**-960  # of a correction; below it lo only tells on which side the value is
+
+
+@njit
+def exactly(value: Any) -> Any:
+    """A float64 that is the value itself, or is special."""
+    return value, 0.0, 0.0, 0
+
+
+@njit
+def place(high: Any, low: Any, radius: Any, exponent: Any) -> Any:
+    """The exponent moved into the parts where nothing is lost there: high in [2^-70, 2^70], low 0
+    or above 2^-250, radius 0 or above 2^-280."""
+    if abs(exponent) < 700:
+        factor = math.ldexp(1.0, exponent)
+        return high * factor, low * factor, radius * factor, 0
+    return high, low, radius, exponent
+
+
+@njit
+def _correction(b: Any, x: Any, power: int) -> Any:
+    """b x^power, power 1 or 2, and a bound on its error, with 2^-52 of it for the terms beyond."""
+    term = b * x if power == 1 else b * (x * x)
+    if power == 2 and abs(x) < 2.0**-480:
+        return math.copysign(_LEAST, b), _LEAST
+    return term, abs(term) * 2.0**-50 + 2.0**-1073
+
+
+@njit
+def tiny_sum(c: Any, b: Any, x: Any, power: int) -> Any:
+    """c + b x^power + ... for 0 < |x| < LINEAR or SQUARE."""
+    low, radius = _correction(b, x, power)
+    return c, low, radius, 0
+
+
+@njit
+def tiny_product(c: Any, b: Any, x: Any, power: int) -> Any:
+    """x (c + b x^power + ...) for 0 < |x| < LINEAR or SQUARE, c a power of two."""
+    m, exponent = math.frexp(x)
+    low, radius = _correction(b, x, power)
+    if exponent > -200:
+        return c * x, low * x, radius * abs(x) * 2.0, 0
+    return c * m, low * m, radius * 2.0, exponent
