@@ -39,8 +39,6 @@ SERIES = {"degree": 15, "pairs": 12}  # erf(x)/x in s = x^2 <= 1/4
 SMOOTH = {
     "FAST_TAIL": (53, 4.0, 0.0, 12.125, 18),  # to 2^-200
     "FAST_UPPER": (53, 3.5, 1.0, 6.0, 14),  # to 1 - 2^-54
-    "PLAIN_TAIL_32": (24, 2.0, 0.0, 10.125, 9),
-    "PLAIN_TAIL_64": (53, 4.0, 0.0, 28.0, 24),
 }
 EVEN = {"FAST_ERF": (53, 1.0, 11), "PLAIN_ERF_32": (24, 0.25, 4), "PLAIN_ERF_64": (53, 0.25, 9)}
 POINTS = 64

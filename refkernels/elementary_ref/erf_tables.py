@@ -47,32 +47,6 @@ FAST_UPPER = _doubles(
 FAST_UPPER_SHIFT = 3.5
 FAST_UPPER_ERROR = float.fromhex("0x1.137f73448e8b4p-48")  # 2^-47.89
 
-# A, B and p: erfcx(w) = p(u)/(w + 2.0), u = A - B/(w + 2.0), 0 <= w <= 10.125.
-PLAIN_TAIL_32 = _doubles(
-    """
-    0x1.6522c40000000p+0 0x1.3291620000000p+2 0x1.2486a60000000p+0 -0x1.4e4f180000000p-1
-    0x1.a37c140000000p-3 -0x1.8c8cb60000000p-7 -0x1.95f5860000000p-7 0x1.4c3cec0000000p-10
-    0x1.364f040000000p-10 -0x1.98bc0e0000000p-17 -0x1.c44f600000000p-14 -0x1.ba1a000000000p-17
-    """
-)
-PLAIN_TAIL_32_SHIFT = 2.0
-PLAIN_TAIL_32_ERROR = float.fromhex("0x1.0a7a0065b31b2p-19")  # 2^-18.94
-
-# A, B and p: erfcx(w) = p(u)/(w + 4.0), u = A - B/(w + 4.0), 0 <= w <= 28.
-PLAIN_TAIL_64 = _doubles(
-    """
-    0x1.4924924924925p+0 0x1.2492492492492p+3 0x1.3b35b725c71cap+0 -0x1.0c5afdcb194cfp+0
-    0x1.8c35ff09d9daap-1 -0x1.f95e41c1193a0p-2 0x1.13c406cc0310ep-2 -0x1.f984debd3d3e0p-4
-    0x1.778e658691d7cp-5 -0x1.a27424e15e191p-7 0x1.108be7d5f4dacp-9 0x1.140e75a82af6fp-13
-    -0x1.7ce5475ac121fp-13 0x1.2e3e804e47718p-15 0x1.b17d3bc2b0732p-18 -0x1.1a8d641c553c8p-18
-    0x1.9f3b4dcd3afd0p-24 0x1.90e9d841edfa5p-22 -0x1.9c45e76a8676ap-25 -0x1.1cd6e3db491bdp-25
-    0x1.d255f8f826b5ep-28 0x1.b8a635693c609p-29 -0x1.aa6c244efc8d8p-31 -0x1.598904abee72ep-32
-    0x1.46cab9d1f9ae6p-34 0x1.7c1a539d8efc4p-36 -0x1.403ad00737185p-38
-    """
-)
-PLAIN_TAIL_64_SHIFT = 4.0
-PLAIN_TAIL_64_ERROR = float.fromhex("0x1.56b44f6ee64d5p-47")  # 2^-46.58
-
 # erf(x)/x in x^2 <= 1.0.
 FAST_ERF = _doubles(
     """

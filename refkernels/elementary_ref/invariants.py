@@ -22,7 +22,7 @@ def _wide(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     return np.asarray(array, dtype=np.float64)
 
 
-def _outside(low: float, high: float) -> Violated:
+def outside(low: float, high: float) -> Violated:
     def violated(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
         y = _wide(got)
         return (y < low) | (y > high)
@@ -38,7 +38,7 @@ def _above_x(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -
     return _wide(got) > _wide(inputs["x"])
 
 
-def _other_sign(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
+def other_sign(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
     return np.sign(_wide(got)) * np.sign(_wide(inputs["x"])) < 0.0
 
 
@@ -46,7 +46,7 @@ def _larger_than_dy(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, 
     return np.abs(_wide(got)) > np.abs(_wide(inputs["dy"]))
 
 
-def _falling(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
+def falling(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
     """Two ulp or more below the answer to a smaller argument."""
     format = formats.of(np.asarray(got))
     x, y = _wide(inputs["x"]).reshape(-1), _wide(got).reshape(-1)
@@ -70,15 +70,15 @@ def _forward(name: str, statement: str, violated: Violated) -> Invariant:
 
 
 def _range(statement: str, low: float, high: float = np.inf) -> Invariant:
-    return _forward("range", statement, _outside(low, high))
+    return _forward("range", statement, outside(low, high))
 
 
 def _rising(name: str) -> Invariant:
-    return _forward("rising", f"{name} never falls by two ulp", _falling)
+    return _forward("rising", f"{name} never falls by two ulp", falling)
 
 
 def _sign(name: str) -> Invariant:
-    return _forward("sign", f"{name}(x) never has the other sign than x", _other_sign)
+    return _forward("sign", f"{name}(x) never has the other sign than x", other_sign)
 
 
 _SMALL_SLOPE = Invariant("slope_at_most_one", "|dx| <= |dy|", "backward", "dx", _larger_than_dy)
@@ -111,6 +111,6 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
         _SMALL_SLOPE,
     ),
     "sqrt": (_range("sqrt x >= 0", 0.0), _rising("sqrt")),
-    "rsqrt": (_forward("sign", "1 / sqrt x > 0 for x > 0", _other_sign),),
+    "rsqrt": (_forward("sign", "1 / sqrt x > 0 for x > 0", other_sign),),
     "reciprocal": (_sign("reciprocal"),),
 }

@@ -1,0 +1,90 @@
+"""erf, erfc and the two gelus as `Function` records, and by their names.
+
+All take x of any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`), and
+raise TypeError for other dtypes and ValueError for an unknown question. The radius told is that of
+the double-double tier; the float64 tier, for inputs of 32 bits and fewer, has 2^-44 or less. Tails
+below exp(-1400) have 2^-71, and those below exp(-2^27) are told as the one there.
+"""
+
+from functools import partial
+from typing import Any
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.elementary_ref import (
+    erf_conditions,
+    erf_exact,
+    erf_kernels,
+    erf_plain,
+    gelu_kernels,
+    gelu_tanh_kernels,
+)
+from refkernels.elementary_ref.erf_cases import INVARIANTS, cases_of
+from refkernels.elementwise import oracle
+from refkernels.elementwise.function import Function
+from refkernels.op import Fast
+
+_KERNELS: dict[str, tuple[Any, float]] = {  # the module, and the bound of its fast kernel
+    "erf": (erf_kernels, erf_kernels.FAST_ERF_BOUND),
+    "erfc": (erf_kernels, erf_kernels.FAST_ERFC_BOUND),
+    "gelu": (gelu_kernels, gelu_kernels.FAST_GELU_BOUND),
+    "gelu_tanh": (gelu_tanh_kernels, gelu_tanh_kernels.FAST_GELU_TANH_BOUND),
+}
+
+
+def _function(name: str) -> Function:
+    kernels, error = _KERNELS[name]
+    return Function(
+        name=name,
+        values=getattr(kernels, f"{name}_values"),
+        slopes=getattr(kernels, f"{name}_slopes"),
+        exact_value=partial(erf_exact.ball, *erf_exact.VALUES[name]),
+        exact_slope=partial(erf_exact.ball, *erf_exact.SLOPES[name]),
+        condition=erf_conditions.FORWARD[name],
+        slope_condition=erf_conditions.SLOPE[name],
+        plain=getattr(erf_plain, name),
+        plain_slope=getattr(erf_plain, f"{name}_slope"),
+        cases=partial(cases_of, name),
+        invariants=INVARIANTS[name],
+        fast=Fast(getattr(kernels, f"{name}_fast"), error),
+        extra_slope_error=erf_conditions.EXTRA.get(name),
+    )
+
+
+FUNCTIONS = tuple(_function(name) for name in _KERNELS)
+_BY_NAME = {function.name: function for function in FUNCTIONS}
+
+
+def erf(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+
+    Relative radius <= 2^-101; erf(±0) = ±0, erf(±inf) = ±1.
+    """
+    return oracle.forward(_BY_NAME["erf"], x, certify)
+
+
+def erfc(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """1 - erf(x), accurate however small it is.
+
+    Relative radius <= 2^-100; erfc(±0) = 1, erfc(inf) = 0, erfc(-inf) = 2.
+    """
+    return oracle.forward(_BY_NAME["erfc"], x, certify)
+
+
+def gelu(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """x Phi(x) = x erfc(-x / sqrt 2) / 2, Phi the distribution function of the normal distribution.
+
+    Relative radius <= 2^-100; gelu(±0) = ±0, gelu(-inf) = -0, its limit from below.
+    Source: Hendrycks and Gimpel (2016), arXiv 1606.08415.
+    """
+    return oracle.forward(_BY_NAME["gelu"], x, certify)
+
+
+def gelu_tanh(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), gelu's usual approximation, as a function of
+    its own: sqrt(2/pi) is the real number and 0.044715 the decimal fraction, not their floats.
+
+    Relative radius <= 2^-92; gelu_tanh(±0) = ±0, gelu_tanh(-inf) = -0, its limit from below.
+    Source: Hendrycks and Gimpel (2016), arXiv 1606.08415.
+    """
+    return oracle.forward(_BY_NAME["gelu_tanh"], x, certify)

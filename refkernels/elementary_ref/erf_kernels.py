@@ -1,0 +1,203 @@
+"""erf and erfc: the float64 tier, and values and slopes as double-doubles.
+
+Values, U = 2^-53. |x| < 1/2: x g(x^2), g = erf(x)/x by a polynomial: ERF_SERIES_ERROR 4.51 U^2, the
+product 2 -> SERIES 7 U^2. Else 1 - tail and, for x < 0, erfc = 1 + (1 - tail), from erf_tail.py;
+beyond CERTAIN, where the tail is below TINIEST, one interval from 0 to that covers it.
+erfc, |x| < TINY: 1 - 2x/sqrt(pi), next term x^3: below 2^-120 of the one before; erf below it is
+2x/sqrt(pi) (1 - x^2/3): 2^-121.5, the product 2 U^2, the constant 1 -> SERIES again.
+Slopes: ±2/sqrt(pi) exp(-x^2): exp 5, constant 1, product 5 -> SLOPE 12 U^2, FAR_ERROR beyond FAR;
+|x| < TINY: the constant itself, x^2 < 2^-120.
+Fast. erf, |x| < 1: FAST_ERF_ERROR 2^-49.04, all roundings. Else 1 - exp(-x^2) erfcx(x): the tail's
+2^-51 + 2^-47.89 + 2^-53, of at most 0.157 beside erf >= 0.842, and one rounding -> 2^-49.9; at 6,
+where arguments stay, 1 - erf is 2^-55.4. erfc: tail FAST_ERROR 2^-46.4; for x < 0 2 - tail with
+one rounding -> 2^-46.3; at 12 erfc is 2^-212, below what a Fast must tell.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.double_double import U, dd_add, dd_add_double, dd_mul, dd_mul_double
+from refkernels.arithmetic.eft import fma, two_prod
+from refkernels.arithmetic.jit import njit
+from refkernels.elementary_ref.erf_tables import (
+    ERF_SERIES,
+    ERF_SERIES_PAIRS,
+    FAST_ERF,
+    FAST_UPPER,
+    FAST_UPPER_SHIFT,
+    TWO_OVER_SQRT_PI_HIGH,
+    TWO_OVER_SQRT_PI_LOW,
+)
+from refkernels.elementary_ref.erf_tail import erfc_tail, fast_tail, one_minus, saturated
+from refkernels.elementary_ref.exponential import FAR, FAR_ERROR, exp_dd, exp_fast
+from refkernels.elementary_ref.results import exactly, place, tiny_sum
+
+FAST_ERF_BOUND = 2.0**-49
+FAST_ERFC_BOUND = 2.0**-46
+SERIES = 7 * U**2
+SLOPE = 12 * U**2
+TINY = 2.0**-60
+CERTAIN = 25.0
+TINIEST = 2.0**-906  # above erfc(25)
+
+_SERIES = np.array(ERF_SERIES)
+_PAIRS = ERF_SERIES_PAIRS
+_S0, _S1, _S2, _S3, _S4, _S5, _S6, _S7, _S8, _S9, _S10, _S11 = FAST_ERF
+_A, _B, *_P = FAST_UPPER
+_P0, _P1, _P2, _P3, _P4, _P5, _P6, _P7, _P8, _P9, _P10, _P11, _P12, _P13, _P14 = _P
+
+
+@njit
+def _erf_series(x: Any) -> Any:
+    """erf(x) / x for 2^-400 < |x| <= 1/2 as a double-double; relative error <= 4.51 U^2."""
+    sh, sl = two_prod(x, x)
+    i = _SERIES.size - 1
+    p = _SERIES[i]
+    while i > 2 * _PAIRS:
+        i -= 1
+        p = fma(p, sh, _SERIES[i])
+    ph, pl = dd_mul_double(sh, sl, p)
+    while True:
+        i -= 2
+        ph, pl = dd_add(_SERIES[i], _SERIES[i + 1], ph, pl)
+        if i == 0:
+            return ph, pl
+        ph, pl = dd_mul(ph, pl, sh, sl)
+
+
+@njit
+def _erf(x: Any) -> Any:
+    """erf(x) as (high, low, radius, scale)."""
+    a = abs(x)
+    if a == 0.0 or x != x:
+        return exactly(x)
+    sign = math.copysign(1.0, x)
+    if a == math.inf:
+        return exactly(sign)
+    if a < TINY:
+        m, exponent = math.frexp(x)
+        high, low = dd_mul_double(TWO_OVER_SQRT_PI_HIGH, TWO_OVER_SQRT_PI_LOW, m)
+        return place(high, low, abs(high) * SERIES, exponent)
+    if a < 0.5:
+        high, low = _erf_series(x)
+        high, low = dd_mul_double(high, low, x)
+        return high, low, abs(high) * SERIES, 0
+    if a > CERTAIN:
+        return sign, -sign * (0.5 * TINIEST), 0.5 * TINIEST, 0
+    high, low, error, k = erfc_tail(a)
+    high, low, radius = one_minus(high, low, high * error, k)
+    return sign * high, sign * low, radius, 0
+
+
+@njit
+def _erfc(x: Any) -> Any:
+    """erfc(x) as (high, low, radius, scale)."""
+    if not math.isfinite(x):
+        return exactly(x if x != x else 1.0 - math.copysign(1.0, x))
+    if x == 0.0:
+        return exactly(1.0)
+    if abs(x) < TINY:
+        return tiny_sum(1.0, -TWO_OVER_SQRT_PI_HIGH, x, 1)
+    if x > 0.0:
+        high, low, error, k = erfc_tail(x)
+        return place(high, low, high * error, k)
+    if x < -CERTAIN:
+        return 2.0, -0.5 * TINIEST, 0.5 * TINIEST, 0
+    high, low, radius, _ = _erf(-x)
+    high, low = dd_add_double(high, low, 1.0)
+    return high, low, (radius + high * (2 * U**2)) * (1.0 + 2.0**-40), 0
+
+
+@njit
+def _erf_slope(x: Any) -> Any:
+    """2/sqrt(pi) exp(-x^2) as (high, low, radius, scale)."""
+    if not math.isfinite(x):
+        return exactly(x if x != x else 0.0)
+    if abs(x) < TINY:
+        return TWO_OVER_SQRT_PI_HIGH, TWO_OVER_SQRT_PI_LOW, SLOPE, 0
+    a = saturated(abs(x))
+    sh, sl = two_prod(a, a)
+    high, low, k = exp_dd(-sh, -sl)
+    high, low = dd_mul(high, low, TWO_OVER_SQRT_PI_HIGH, TWO_OVER_SQRT_PI_LOW)
+    error = SLOPE + FAR_ERROR if sh > FAR else SLOPE
+    return place(high, low, high * error, k)
+
+
+@njit(nogil=True)
+def erf_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
+    """erf(x) in (hi + lo ± radius) 2^scale for every float64 x."""
+    for i in range(x.size):
+        hi[i], lo[i], radius[i], scale[i] = _erf(x[i])
+
+
+@njit(nogil=True)
+def erfc_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
+    """erfc(x) in (hi + lo ± radius) 2^scale for every float64 x."""
+    for i in range(x.size):
+        hi[i], lo[i], radius[i], scale[i] = _erfc(x[i])
+
+
+@njit(nogil=True)
+def erf_slopes(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
+    """2/sqrt(pi) exp(-x^2) for every float64 x; 0 at infinities."""
+    for i in range(x.size):
+        hi[i], lo[i], radius[i], scale[i] = _erf_slope(x[i])
+
+
+@njit(nogil=True)
+def erfc_slopes(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
+    """-2/sqrt(pi) exp(-x^2) for every float64 x; -0 at infinities."""
+    for i in range(x.size):
+        high, low, radius[i], scale[i] = _erf_slope(x[i])
+        hi[i], lo[i] = -high, -low
+
+
+@njit(nogil=True)
+def erf_fast(x: Any, hi: Any) -> None:
+    """`refkernels.op.Fast` of erf: relative error <= FAST_ERF_BOUND for every float32 x."""
+    for i in range(x.size):
+        v: Any = np.float64(x[i])
+        a = abs(v)
+        a = a if a < 6.0 else 6.0
+        s = a * a
+        r = 1.0 / (a + FAST_UPPER_SHIFT)
+        u = fma(-_B, r, _A)
+        q = u * u
+        f = q * q
+        even = fma(q, fma(q, fma(q, _P14, fma(u, _P13, _P12)), fma(u, _P11, _P10)), _p89(u))
+        lower = fma(f, fma(q, fma(u, _P7, _P6), fma(u, _P5, _P4)), _p03(u, q))
+        p = fma(f * f, even, lower)
+        upper = 1.0 - p * r * exp_fast(-s)
+        t = s * s
+        e = t * t
+        g = fma(t, fma(s, _S3, _S2), fma(s, _S1, _S0))
+        g = fma(e, fma(t, fma(s, _S7, _S6), fma(s, _S5, _S4)), g)
+        g = fma(e * e, fma(t, fma(s, _S11, _S10), fma(s, _S9, _S8)), g)
+        y = v * g if a < 1.0 else math.copysign(upper, v)
+        hi[i] = y if v == v else v
+
+
+@njit
+def _p89(u: Any) -> Any:
+    return fma(u, _P9, _P8)
+
+
+@njit
+def _p03(u: Any, q: Any) -> Any:
+    return fma(q, fma(u, _P3, _P2), fma(u, _P1, _P0))
+
+
+@njit(nogil=True)
+def erfc_fast(x: Any, hi: Any) -> None:
+    """`refkernels.op.Fast` of erfc: relative error <= FAST_ERFC_BOUND for every float32 x."""
+    for i in range(x.size):
+        v: Any = np.float64(x[i])
+        a = abs(v)
+        a = a if a < 12.0 else 12.0
+        tail = fast_tail(a * a, a)
+        y = tail if v >= 0.0 else 2.0 - tail
+        y = 0.0 if v == math.inf else y
+        y = 2.0 if v == -math.inf else y
+        hi[i] = y if v == v else v
