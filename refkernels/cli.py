@@ -1,9 +1,12 @@
-"""The command line: measure | report | env. What it prints, `reporting` formats."""
+"""The command line: measure | sweep | report | env. What it prints, `reporting` formats."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+
+from refkernels import sweep_command
 
 app = typer.Typer(
     name="refkernels",
@@ -70,14 +73,16 @@ def measure(
     try:
         plan = measurement.select(op or (), dtype or (), case or ())
     except ValueError as error:
-        _refuse(str(error))
+        refuse(str(error))
     if show_list:
         _list(plan)
         return
     try:
-        outcome = _measure(plan, out, framework, device, _parse(settings or []), resume, timeout)
+        outcome = _measure(
+            plan, out, framework, device, parse_settings(settings or []), resume, timeout
+        )
     except (FrameworkError, measurement.StoreError) as error:
-        _refuse(str(error))
+        refuse(str(error))
     except KeyboardInterrupt:
         typer.echo(f"Stopped; what is done is kept: add --resume to go on. ({out})", err=True)
         raise typer.Exit(130) from None
@@ -86,12 +91,21 @@ def measure(
         raise typer.Exit(1)
 
 
+app.command()(sweep_command.sweep)
+
+
 @app.command()
 def report(
-    directory: Annotated[Path, typer.Argument(help="A folder with records.jsonl.")],
+    directory: Annotated[
+        Path, typer.Argument(help="A folder with records.jsonl, sweeps.jsonl or both.")
+    ],
 ) -> None:
     """Make every table, plot and page again from the records."""
-    _show(directory)
+    swept = (directory / "sweeps.jsonl").exists()
+    if (directory / "records.jsonl").exists() or not swept:
+        _show(directory)
+    if swept:
+        show_sweeps(directory)
 
 
 @environments_app.command("list")
@@ -119,7 +133,7 @@ def create_environments(
         for name in names:
             catalog.get(name)
     except catalog.FrameworkError as error:
-        _refuse(str(error))
+        refuse(str(error))
     outcomes = environments.create_all(names, progress=typer.echo)
     failures = [outcome for outcome in outcomes if outcome.reason is not None]
     if failures and not keep_going:
@@ -139,7 +153,7 @@ def add_environment(
     try:
         interpreter = environments.add(name, python)
     except environments.FrameworkError as error:
-        _refuse(str(error))
+        refuse(str(error))
     typer.echo(f"{name} will be measured in {interpreter.python}.")
 
 
@@ -151,7 +165,7 @@ def remove_environment(name: Annotated[str, typer.Argument(metavar="NAME[==VERSI
     try:
         removed = environments.remove(name)
     except environments.FrameworkError as error:
-        _refuse(str(error))
+        refuse(str(error))
     for what in removed:
         typer.echo(f"Removed: {what}")
 
@@ -201,18 +215,36 @@ def _measure(
 
 
 def _show(directory: Path) -> None:
+    from refkernels import reporting
+
+    _write_and_print(directory, "records.jsonl", reporting.write_report, reporting.terminal_table)
+
+
+def show_sweeps(directory: Path) -> None:
+    """Make the views of directory/sweeps.jsonl, and print the table."""
+    from refkernels import reporting
+
+    _write_and_print(directory, "sweeps.jsonl", reporting.write_sweep_report, reporting.sweep_table)
+
+
+def _write_and_print(
+    directory: Path,
+    name: str,
+    write: Callable[[Path], list[Path]],
+    table: Callable[[list[dict[str, Any]]], Any],
+) -> None:
     from rich.console import Console
 
     from refkernels import reporting
 
     try:
-        written = reporting.write_report(directory)
-        records = reporting.read_records(directory / "records.jsonl")
+        written = write(directory)
+        records = reporting.read_records(directory / name)
     except reporting.RecordsError as error:
-        _refuse(str(error))
+        refuse(str(error))
     except OSError as error:
-        _refuse(f"{error.filename or directory}: {error.strerror}.")
-    Console().print(reporting.terminal_table(records))
+        refuse(f"{error.filename or directory}: {error.strerror}.")
+    Console().print(table(records))
     page = next((path for path in written if path.suffix == ".html"), directory)
     more = len(written) - 1
     typer.echo(f"Written: {page} and {more} more file{'' if more == 1 else 's'} beside it.")
@@ -231,16 +263,18 @@ def _list(plan: Any) -> None:
     typer.echo(f"{len(seen)} cases, {len(plan.units)} units.")
 
 
-def _parse(settings: list[str]) -> dict[str, str]:
+def parse_settings(settings: list[str]) -> dict[str, str]:
+    """NAME=VALUE pairs as a dict; ends with status 2 for anything else."""
     pairs: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name:
-            _refuse(f"--set {setting!r} is not NAME=VALUE.")
+            refuse(f"--set {setting!r} is not NAME=VALUE.")
         pairs[name] = value
     return pairs
 
 
-def _refuse(sentence: str) -> NoReturn:
+def refuse(sentence: str) -> NoReturn:
+    """Say in one sentence why there is no answer, and end with status 2."""
     typer.echo(f"refkernels: {sentence}", err=True)
     raise typer.Exit(2)

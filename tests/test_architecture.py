@@ -25,7 +25,8 @@ ALLOWED = {
     "reporting": set(),
     "testing": {"arithmetic", "metrology", "registry", *OP},
     "testing_plugin": {"testing"},
-    "cli": {"measurement", "sweeps", "frameworks", "reporting"},
+    "sweep_command": {"cli", "sweeps", "frameworks"},
+    "cli": {"sweep_command", "measurement", "sweeps", "frameworks", "reporting"},
 }
 
 

@@ -101,7 +101,7 @@ class Report:
             "certainties": certainties(self.study),
             "tiers": TIERS,
             "unrun": unrun(self.study),
-            "environments": [_flat(one) for one in self.study.environments],
+            "environments": [environment_lines(one) for one in self.study.environments],
             "limits": _limits(self.study),
             "bounds_plot": self.bounds_plot,
             "growth": self.growth,
@@ -111,6 +111,11 @@ class Report:
             "meaning_of_flag": vocabulary.meaning_of_flag,
             "meaning_of_status": vocabulary.meaning_of_status,
         }
+
+
+def template(name: str, html: bool) -> jinja2.Template:
+    """A template with this project's filters."""
+    return _environment(html).get_template(name)
 
 
 def _environment(html: bool) -> jinja2.Environment:
@@ -189,7 +194,7 @@ def _limits(study: Study) -> list[tuple[str, str, str]]:
     return sorted((numerals.joined(sorted(ops)), *limit) for limit, ops in found.items())
 
 
-def _flat(record: Record) -> list[tuple[str, str]]:
+def environment_lines(record: Record) -> list[tuple[str, str]]:
     """(name, value) lines of an environment record, empty values left out."""
     lines = []
     for name, value in record.items():

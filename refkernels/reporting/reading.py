@@ -34,6 +34,7 @@ _TEXT = frozenset(
         "verdict",
         "digest",
         "decimal",
+        "exact",
         "hex",
         "radius",
         "property",
@@ -50,6 +51,7 @@ _REQUIRED = {
     "measurement": _MEASURED,
     "agreement": ("op", "direction", "output", "dtype", "a", "b"),
     "invariance": ("op", "direction", "framework", "dtype", "property"),
+    "sweep": _MEASURED,
     "environment": ("framework",),
 }
 _OBJECTS = (

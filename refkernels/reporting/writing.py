@@ -19,13 +19,13 @@ def write_report(directory: Path) -> list[Path]:
     directory = Path(directory)
     report = Report.of(read_records(directory / "records.jsonl"))
     written = [
-        _write(directory / "report.md", report.markdown().encode()),
-        _write(directory / "report.html", report.html().encode()),
+        write_file(directory / "report.md", report.markdown()),
+        write_file(directory / "report.html", report.html()),
     ]
     folder = directory / "plots"
     for plot in report.plots:
-        written.append(_write(folder / f"{plot.name}.svg", plot.svg.encode()))
-        written.append(_write(folder / f"{plot.name}.png", plot.png))
+        written.append(write_file(folder / f"{plot.name}.svg", plot.svg))
+        written.append(write_file(folder / f"{plot.name}.png", plot.png))
     for stale in sorted(folder.glob("*.*")) if folder.is_dir() else ():
         is_ours = stale.name.startswith(("growth-", "spread-", "error-over-bound"))
         if is_ours and stale not in written:
@@ -33,7 +33,9 @@ def write_report(directory: Path) -> list[Path]:
     return written
 
 
-def _write(path: Path, content: bytes) -> Path:
+def write_file(path: Path, content: bytes | str) -> Path:
+    """Write a file aside and rename it; text as UTF-8."""
+    content = content.encode() if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

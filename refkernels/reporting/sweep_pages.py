@@ -1,0 +1,70 @@
+"""sweep.md, sweep.html and their plots, from directory/sweeps.jsonl alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from refkernels.reporting import vocabulary
+from refkernels.reporting.drawing import Drawn
+from refkernels.reporting.pages import TEMPLATES, environment_lines, template
+from refkernels.reporting.reading import Record, read_records
+from refkernels.reporting.sweep_plots import draw_sweeps
+from refkernels.reporting.sweeps import FAULTS, Row, headline, precise, rows
+from refkernels.reporting.writing import write_file
+
+
+def write_sweep_report(directory: Path) -> list[Path]:
+    """Make sweep.md, sweep.html and plots/sweep-*.{svg,png}; the pages first in the list given.
+
+    Raises RecordsError (one sentence, with the line) for records that cannot be read.
+    """
+    directory = Path(directory)
+    records = read_records(directory / "sweeps.jsonl")
+    context = _context(records)
+    written = [
+        write_file(directory / f"sweep.{kind}", template(f"sweep.{kind}.j2", html).render(context))
+        for kind, html in (("md", False), ("html", True))
+    ]
+    folder = directory / "plots"
+    for plot in context["plots"]:
+        written.append(write_file(folder / f"{plot.name}.svg", plot.svg))
+        written.append(write_file(folder / f"{plot.name}.png", plot.png))
+    for stale in sorted(folder.glob("sweep-*.*")) if folder.is_dir() else ():
+        if stale not in written:
+            stale.unlink()
+    return written
+
+
+def _context(records: list[Record]) -> dict[str, Any]:
+    found = rows(records)
+    return {
+        "rows": found,
+        "headline": headline(found),
+        "plots": _plots(found),
+        "faults": FAULTS,
+        "limits": sorted(_limits(found)),
+        "environments": [
+            environment_lines(record) for record in records if record.get("kind") == "environment"
+        ],
+        "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        "precise": precise,
+        "meaning_of_status": vocabulary.meaning_of_status,
+    }
+
+
+def _plots(found: list[Row]) -> list[Drawn]:
+    subjects = sorted({row.subject for row in found if row.swept})
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in found:
+        groups.setdefault((row.op, row.dtype), []).append(row)
+    drawn = [draw_sweeps(op, dtype, some, subjects) for (op, dtype), some in groups.items()]
+    return [plot for plot in drawn if plot is not None]
+
+
+def _limits(found: list[Row]) -> set[tuple[float, str]]:
+    """(declared limit in ulp, its source) of all sweeps."""
+    bounds = [row.record.get("bound") or {} for row in found]
+    return {(float(one["limit"]), str(one["source"])) for one in bounds if "limit" in one}

@@ -1,0 +1,129 @@
+"""Sweeps drawn along the number line: the largest error and the share of wrong roundings a binade.
+
+The inputs lie on one line from the most negative to the largest, a step a binade, so that every
+input has its place and the subnormals are in the middle.
+"""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from refkernels.reporting import drawing
+from refkernels.reporting.drawing import Drawn, colour_of, finish
+from refkernels.reporting.reading import Record
+from refkernels.reporting.sweeps import Row
+
+_LOGARITHMIC = 8.0  # errors beyond so many ulp need a logarithmic axis
+
+
+def draw_sweeps(op: str, dtype: str, some: list[Row], subjects: list[str]) -> Drawn | None:
+    """The plot of one function and format; None where nothing was swept."""
+    swept = [row for row in some if row.swept]
+    if not swept:
+        return None
+    low, high = _exponents(swept)
+    with mpl.rc_context(drawing.STYLE):
+        figure = Figure(figsize=(9.6, 5.0))
+        errors = figure.add_axes((0.075, 0.53, 0.76, 0.38))
+        shares = figure.add_axes((0.075, 0.11, 0.76, 0.30))
+        ends: list[tuple[float, str]] = []
+        for row in swept:
+            number = subjects.index(row.subject)
+            lines = _line(row, low)
+            if lines:
+                ends.append((max(size for _, size, _ in lines), row.subject))
+            for axes, place in ((errors, 1), (shares, 2)):
+                points = [(point[0], point[place]) for point in lines]
+                axes.step([x for x, _ in points], [y for _, y in points], where="mid",
+                          color=colour_of(number), linewidth=1.3, alpha=0.9)  # fmt: skip
+        _error_axis(errors, [y for y, _ in ends])
+        shares.set_ylim(0, 100)
+        shares.set_ylabel("not correctly\nrounded, %")
+        for axes in (errors, shares):
+            _number_line(axes, swept, low, high)
+        errors.set_title(f"{op} {dtype}: largest error in ulp, binade by binade")
+        shares.set_xlabel("input")
+        _names(figure, swept, subjects)
+        caption = (
+            "Every step is one binade, all its inputs tried: above the largest error found there, "
+            "below the share of inputs whose answer is not the correctly rounded one. The dashed "
+            "line is 0.5 ulp: correct rounding never exceeds it."
+        )
+        if any(row.search for row in swept):
+            caption = (
+                "Every step is one binade: above the largest error that the search found there (a "
+                "lower bound), below the share of the tried inputs that are not correctly rounded."
+            )
+        return finish(figure, f"sweep-{op}-{dtype}", f"{op} {dtype}", caption)
+
+
+def _exponents(swept: list[Row]) -> tuple[int, int]:
+    """Least and largest exponent of all binades, subnormals and specials included."""
+    known = [b["exponent"] for row in swept for b in row.record["binades"]]
+    finite = [exponent for exponent in known if exponent is not None]
+    return min(finite, default=0), max(finite, default=0)
+
+
+def _place(binade: Record, low: int) -> float:
+    """Where a binade lies: 1, 2, ... to the right of zero and to the left of it."""
+    return float(binade["sign"] * (binade["exponent"] - low + 1))
+
+
+def _line(row: Row, low: int) -> list[tuple[float, float, float]]:
+    """(place, largest error, per cent not correctly rounded), from left to right."""
+    points = [
+        (
+            _place(binade, low),
+            float(binade.get("max", math.nan)),
+            100.0 * (1.0 - binade.get("correct", 0) / binade["inputs"]),
+        )
+        for binade in row.record["binades"]
+        if binade["exponent"] is not None
+    ]
+    return sorted(points)
+
+
+def _error_axis(axes: Axes, largest: list[float]) -> None:
+    top = max([value for value in largest if math.isfinite(value)], default=1.0)
+    if top > _LOGARITHMIC:
+        drawing.log_axis(axes, "y", [0.1, top], None, most=6)
+    else:
+        axes.set_ylim(0.0, max(1.0, 1.1 * top))
+    axes.axhline(0.5, color=drawing.MUTED, linewidth=0.8, linestyle=(0, (3, 2)), zorder=0)
+    axes.set_ylabel("max error, ulp")
+
+
+def _number_line(axes: Axes, swept: list[Row], low: int, high: int) -> None:
+    """Ticks at powers of two, on the sides that were swept."""
+    signs = {binade["sign"] for row in swept for binade in row.record["binades"]}
+    length = high - low + 1
+    step = next(s for s in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if length / s <= 6)
+    exponents = [e for e in range(low + 1, high + 1) if e % step == 0] or [low]
+    places: list[float] = [0.0] if signs == {-1, 1} else []
+    labels = ["0"] if places else []
+    for sign in sorted(signs):
+        for exponent in exponents:
+            places.append(sign * (exponent - low + 1.0))
+            power = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+            labels.append(f"{'−' if sign < 0 else ''}2{power}")
+    axes.set_xticks(places, labels)
+    axes.set_xlim(-(length + 1.0) if -1 in signs else 0.0, (length + 1.0) if 1 in signs else 0.0)
+    axes.grid(True, axis="y")
+    if signs == {-1, 1}:
+        axes.axvline(0.0, color=drawing.GRID, linewidth=0.9, zorder=0)
+
+
+def _names(figure: Figure, swept: list[Row], subjects: list[str]) -> None:
+    """The subjects with their largest errors, at the right, the worst one on top."""
+    ordered = sorted(swept, key=lambda row: -(row.ulp.get("max") or 0.0))
+    for line, row in enumerate(ordered):
+        colour = colour_of(subjects.index(row.subject))
+        y = 0.88 - 0.085 * line
+        name = row.subject if len(row.subject) <= 19 else row.subject[:18] + "…"
+        figure.text(0.85, y, name, color=colour, fontsize=9, fontweight="bold")
+        told = f"{row.largest} ulp, {row.wrong} wrong"
+        figure.text(0.85, y - 0.035, told, color=drawing.MUTED, fontsize=8)

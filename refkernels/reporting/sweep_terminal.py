@@ -1,0 +1,62 @@
+"""The sweeps' table in the terminal: at most 100 columns."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from refkernels.reporting.numerals import clipped
+from refkernels.reporting.reading import Record
+from refkernels.reporting.sweeps import Row, headline, rows
+
+_SUBJECT = 16
+
+
+def sweep_table(records: list[Record]) -> RenderableType:
+    """One line a sweep, what is wrong beneath it, and a legend."""
+    found = rows(records)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("op", max_width=10, overflow="fold")
+    table.add_column("framework", max_width=_SUBJECT, overflow="fold")
+    table.add_column("format", no_wrap=True)
+    table.add_column("inputs tried", justify="right", no_wrap=True)
+    table.add_column("max ulp", justify="right", no_wrap=True)
+    table.add_column("at", overflow="fold", min_width=10)
+    table.add_column("not correctly\nrounded", justify="right", no_wrap=True)
+    notes: list[Text] = []
+    for row in found:
+        style = row.verdict.colour if row.swept else "dim"
+        name = Text(clipped(row.subject.partition("+")[0], _SUBJECT), style=style)
+        if not row.swept:
+            status = str(row.record.get("status")).replace("_", " ")
+            table.add_row(Text(row.op), name, row.dtype, Text(status, style="dim"))
+            notes.append(_note(row, str(row.record.get("reason"))))
+            continue
+        table.add_row(
+            Text(row.op), name, row.dtype, f"{row.counts['inputs']:,}", row.largest,
+            str(row.ulp.get("input", {}).get("hex", "")), row.wrong,
+        )  # fmt: skip
+        notes += [_note(row, line) for line in _faults(row)]
+    return Group(Text(headline(found)), Text(), table, *([Text()] if notes else []), *notes)
+
+
+def _faults(row: Row) -> list[str]:
+    lines = []
+    for _, words, number, first in row.faults:
+        at = ""
+        if where := first.get("input", {}):
+            at = f", first at {where['hex']} = {where['decimal']}"
+        got = f" (got {first['got']['decimal']})" if where else ""
+        lines.append(f"{number:,} {words}{at}{got}")
+    if row.record.get("reason"):
+        lines.append(str(row.record["reason"]))
+    return lines
+
+
+def _note(row: Row, text: str) -> Text:
+    style = row.verdict.colour if row.swept else "dim"
+    line = Text(f"{row.verdict.glyph} " if row.swept else "– ", style=style)
+    line.append(f"{row.op} {clipped(row.subject, 22)} {row.dtype}: ", style="bold")
+    line.append(text)
+    return line

@@ -1,0 +1,149 @@
+"""Sweep records in the words of a table: one row a function, framework and format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from refkernels.reporting import vocabulary
+from refkernels.reporting.numerals import figure, share
+from refkernels.reporting.reading import Record
+from refkernels.reporting.vocabulary import Verdict, rank_of_dtype
+
+# What a fault is called, and what it means, in the order of how bad it is.
+FAULTS = {
+    "special_value_mismatches": (
+        "wrong special",
+        "A number, NaN or infinity where the exact answer is another of the three.",
+    ),
+    "stray_nans": ("NaN for a number", "NaN where the exact answer is finite."),
+    "invariants_violated": (
+        "impossible",
+        "A value that mathematics forbids and no rounding gives.",
+    ),
+    "sign_changes": ("wrong sign", "A nonzero answer with the other sign."),
+    "nonzero_at_zero": ("nonzero at zero", "A nonzero answer where the exact one is 0."),
+    "overflows": ("overflow", "An infinity where the exact answer rounds to a finite number."),
+    "flushed_subnormals": ("flushed", "Zero where the rounded answer is a nonzero subnormal."),
+    "signed_zero_mismatches": ("sign of zero", "A zero with the other sign."),
+    "inversions": (
+        "non-monotone",
+        "Steps to the next input in which the answer goes the other way than the exact value.",
+    ),
+    "undecided": ("undecided", "Inputs whose correct rounding could not be certified."),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One sweep: what the table says of it."""
+
+    record: Record
+
+    @property
+    def op(self) -> str:
+        return str(self.record["op"])
+
+    @property
+    def dtype(self) -> str:
+        return str(self.record["dtype"])
+
+    @property
+    def subject(self) -> str:
+        """`torch 2.13.0+cpu`, with the device where it is not a CPU."""
+        device = str(self.record.get("device") or "cpu")
+        name = f"{self.record['framework'].partition('==')[0]} {self.record.get('version') or ''}"
+        return name.strip() + (f" on {device}" if device != "cpu" else "")
+
+    @property
+    def swept(self) -> bool:
+        """Whether there are counts at all."""
+        return bool(self.counts.get("inputs"))
+
+    @property
+    def search(self) -> bool:
+        """Whether only some inputs were tried, so that the largest error is a lower bound."""
+        return self.record.get("method") == "search"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return self.record.get("counts") or {}
+
+    @property
+    def ulp(self) -> dict[str, Any]:
+        return self.record.get("ulp") or {}
+
+    @property
+    def verdict(self) -> Verdict:
+        return vocabulary.verdict(str(self.record.get("verdict") or ""))
+
+    @property
+    def largest(self) -> str:
+        """The largest error in ulp, ">=" before it after a search."""
+        return ("≥ " if self.search and self.ulp else "") + precise(self.ulp.get("max"))
+
+    @property
+    def wrong(self) -> str:
+        """The share that is not correctly rounded."""
+        return share(self.counts["not_correctly_rounded"], self.counts["inputs"])
+
+    @property
+    def faults(self) -> list[tuple[str, str, int, dict[str, Any]]]:
+        """(name, short words, how many, first input) of all that was counted, worst first."""
+        firsts = self.record.get("firsts") or {}
+        violated = self.record.get("invariants") or []
+        found = []
+        for name, (words, _) in FAULTS.items():
+            if number := self.counts.get(name, 0):
+                first = firsts.get(name, {})
+                if name == "invariants_violated" and violated:
+                    first = violated[0]
+                found.append((name, words, number, first))
+        return found
+
+    @cached_property
+    def distances(self) -> list[tuple[str, int]]:
+        """How many answers are how many floats away from the correctly rounded one."""
+        return list((self.record.get("distances") or {}).items())
+
+    @property
+    def rate(self) -> float | None:
+        """Inputs a second of one worker, framework and oracle together."""
+        seconds = (self.record.get("seconds") or {}).get("total")
+        return self.counts["inputs"] / seconds if seconds and self.swept else None
+
+
+def rows(records: list[Record]) -> list[Row]:
+    """The sweeps in the order of a table: by function and format, the smallest error first."""
+    found = [Row(record) for record in records if record.get("kind") == "sweep"]
+    return sorted(
+        found,
+        key=lambda row: (
+            row.op, rank_of_dtype(row.dtype), not row.swept, row.ulp.get("max") or 0.0, row.subject,
+        ),
+    )  # fmt: skip
+
+
+def precise(value: float | None) -> str:
+    """An error in ulp with enough digits to tell 0.5001 from 0.5."""
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if value < 10 else figure(value)
+
+
+def headline(found: list[Row]) -> str:
+    """What was tried, in one or two sentences."""
+    swept = [row for row in found if row.swept]
+    full = sum(row.counts["inputs"] for row in swept if not row.search)
+    searched = sum(row.counts["inputs"] for row in swept if row.search)
+    parts = []
+    if full:
+        parts.append(f"{full:,} inputs tried and judged, every one of the ranges given")
+    if searched:
+        parts.append(f"{searched:,} inputs tried in searches, whose maxima are lower bounds")
+    if not parts:
+        return "Nothing could be swept."
+    exact = [row for row in swept if row.verdict.name == "correctly_rounded"]
+    tail = f" {len(exact)} of {len(swept)} are correctly rounded throughout." if swept else ""
+    return "; ".join(parts) + "." + tail

@@ -1,0 +1,107 @@
+"""`refkernels sweep`: what it takes and what it prints on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Names = list[str]
+
+
+def sweep(
+    op: Annotated[Names, typer.Argument(metavar="OP...", help="sin, cos, exp, ...")],
+    framework: Annotated[
+        Names, typer.Option(help="torch, paddle==2.6.2, numpy, libm, ... Repeatable.")
+    ],
+    dtype: Annotated[
+        Names | None,
+        typer.Option(help="float32 (default), float16, bfloat16; float64 is searched. Repeatable."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda:0, npu:0, ...")] = "cpu",
+    range: Annotated[
+        str | None,
+        typer.Option(help="A:B, ends included: patterns 0x3f800000:0x40000000 or numbers -1:1."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for records, pages and plots.")] = Path(
+        "sweep"
+    ),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped sweep.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that work at a time: one a core.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Dask's scheduler, tcp://HOST:8786, whose workers do it.")
+    ] = None,
+    settings: Annotated[
+        Names | None,
+        typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
+    ] = None,
+    tries: Annotated[int, typer.Option(min=1, help="Inputs of a search (float64).")] = 1 << 21,
+    seed: Annotated[int, typer.Option(min=0, help="Of a search.")] = 0,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that a framework may take for one call.")
+    ] = 120.0,
+) -> None:
+    """Try every input of a format, and judge every answer by a certified oracle.
+
+    Formats of 32 bits and fewer are swept: all their bit patterns, or those of --range. float64 is
+    searched, which gives lower bounds. Ends with status 1 where a framework failed, 2 where the
+    question itself cannot be answered, 130 where it was stopped: add --resume then.
+    """
+    from refkernels import sweeps
+    from refkernels.cli import parse_settings, refuse, show_sweeps
+    from refkernels.frameworks.catalog import FrameworkError
+
+    chosen = parse_settings(settings or [])
+    try:
+        asked = sweeps.plan(
+            op, framework, dtype or ("float32",), range=range, device=device, settings=chosen,
+            tries=tries, seed=seed, timeout=timeout,
+        )  # fmt: skip
+        records = _run(asked, out, resume, workers, scheduler)
+    except (ValueError, FrameworkError, sweeps.JournalError, sweeps.CrewError) as error:
+        refuse(str(error))
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped; what is done is kept: add --resume to go on. ({out})", err=True)
+        raise typer.Exit(130) from None
+    show_sweeps(out)
+    failed = [one for one in records if one.get("status") not in (None, "ok", "unsupported")]
+    if failed:
+        raise typer.Exit(1)
+
+
+def _run(
+    asked: Any, out: Path, resume: bool, workers: int | None, scheduler: str | None
+) -> list[dict[str, Any]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    from refkernels import sweeps
+
+    crew: sweeps.Crew | None = None
+    if scheduler is not None:
+        crew = sweeps.Dask(scheduler)
+    elif workers is not None:
+        crew = sweeps.Processes(workers)
+    columns = (TextColumn("sweeping"), BarColumn(), TextColumn("{task.fields[rate]}"), Remaining())
+    bar = Progress(
+        *columns, TextColumn("{task.description}"), console=Console(stderr=True),
+        speed_estimate_period=60,
+    )  # fmt: skip
+    task = bar.add_task("", total=None, rate="")
+
+    def show(now: sweeps.Progress) -> None:
+        bar.start()  # not before: a question that is refused gets one sentence and no bar
+        bar.update(task, completed=now.done, total=now.total, description=now.unit)
+        speed = bar.tasks[0].speed
+        rate = f"{speed / 1e6:,.0f} M/s" if speed else ""
+        bar.update(task, rate=f"{now.done / 1e6:,.0f} of {now.total / 1e6:,.0f} M  {rate}")
+
+    try:
+        return sweeps.sweep(asked, out, resume=resume, crew=crew, progress=show)
+    finally:
+        if bar.live.is_started:
+            bar.stop()
