@@ -62,6 +62,7 @@ class Framework:
     pins          needs of ranges of versions; the first whose range holds counts
     python        an interpreter's path or an execnet spec, where the search is to be skipped
     on_host       the host's own interpreter always has it (NumPy)
+    in_system     no distribution: it is the machine's own, and every interpreter has it (libm)
     """
 
     name: str
@@ -73,6 +74,7 @@ class Framework:
     pins: tuple[Pin, ...] = ()
     python: str | None = None
     on_host: bool = False
+    in_system: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "adapter", Path(self.adapter))
@@ -113,6 +115,7 @@ class Spec:
 
 BUILTIN = (
     Framework("numpy", REMOTE / "numpy_adapter.py", on_host=True),
+    Framework("libm", REMOTE / "libm_adapter.py", "ctypes", on_host=True, in_system=True),
     Framework(
         "torch",
         REMOTE / "torch_adapter.py",

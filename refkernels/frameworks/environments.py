@@ -225,6 +225,8 @@ def _running(spec: Spec) -> Interpreter | None:
         return None
     if located is None or located.origin is None:
         return None
+    if spec.framework.in_system:
+        return None if spec.version else Interpreter(spec, sys.executable, "running")
     for distribution in spec.framework.distributions:
         try:
             version = importlib.metadata.version(distribution)

@@ -37,6 +37,31 @@ OPS = {
     "sin": ("y", lambda x: ops.sin(x)),
     "cos": ("y", lambda x: ops.cos(x)),
     "tan": ("y", lambda x: ops.tan(x)),
+    "asin": ("y", lambda x: ops.asin(x)),
+    "acos": ("y", lambda x: ops.acos(x)),
+    "atan": ("y", lambda x: ops.atan(x)),
+    "sinpi": ("y", "MindSpore has no sinpi"),
+    "cospi": ("y", "MindSpore has no cospi"),
+    "exp": ("y", lambda x: ops.exp(x)),
+    "exp2": ("y", lambda x: ops.exp2(x)),
+    "expm1": ("y", lambda x: ops.expm1(x)),
+    "log": ("y", lambda x: ops.log(x)),
+    "log2": ("y", lambda x: ops.log2(x)),
+    "log10": ("y", lambda x: ops.log10(x)),
+    "log1p": ("y", lambda x: ops.log1p(x)),
+    "sinh": ("y", lambda x: ops.sinh(x)),
+    "cosh": ("y", lambda x: ops.cosh(x)),
+    "tanh": ("y", lambda x: ops.tanh(x)),
+    "sigmoid": ("y", lambda x: ops.sigmoid(x)),
+    "silu": ("y", lambda x: ops.silu(x)),
+    "softplus": ("y", lambda x: ops.softplus(x)),
+    "erf": ("y", lambda x: ops.erf(x)),
+    "erfc": ("y", lambda x: ops.erfc(x)),
+    "gelu": ("y", lambda x: ops.gelu(x, approximate="none")),
+    "gelu_tanh": ("y", lambda x: ops.gelu(x, approximate="tanh")),
+    "sqrt": ("y", lambda x: ops.sqrt(x)),
+    "rsqrt": ("y", lambda x: ops.rsqrt(x)),
+    "reciprocal": ("y", lambda x: ops.reciprocal(x)),
 }
 
 
@@ -59,6 +84,8 @@ def information():
 
 
 def unsupported(op, direction, dtype, device):
+    if isinstance(OPS[op][1], str):
+        return OPS[op][1]
     if device == "cpu" and dtype == "bfloat16":
         return "MindSpore has no bfloat16 kernels for %s on a CPU" % op
     return None

@@ -36,6 +36,31 @@ OPS = {
     "sin": ("y", lambda x: np.sin(x)),
     "cos": ("y", lambda x: np.cos(x)),
     "tan": ("y", lambda x: np.tan(x)),
+    "asin": ("y", lambda x: np.arcsin(x)),
+    "acos": ("y", lambda x: np.arccos(x)),
+    "atan": ("y", lambda x: np.arctan(x)),
+    "sinpi": ("y", "NumPy has no sinpi"),
+    "cospi": ("y", "NumPy has no cospi"),
+    "exp": ("y", lambda x: np.exp(x)),
+    "exp2": ("y", lambda x: np.exp2(x)),
+    "expm1": ("y", lambda x: np.expm1(x)),
+    "log": ("y", lambda x: np.log(x)),
+    "log2": ("y", lambda x: np.log2(x)),
+    "log10": ("y", lambda x: np.log10(x)),
+    "log1p": ("y", lambda x: np.log1p(x)),
+    "sinh": ("y", lambda x: np.sinh(x)),
+    "cosh": ("y", lambda x: np.cosh(x)),
+    "tanh": ("y", lambda x: np.tanh(x)),
+    "sigmoid": ("y", "NumPy has no sigmoid"),
+    "silu": ("y", "NumPy has no silu"),
+    "softplus": ("y", "NumPy has no softplus"),
+    "erf": ("y", "NumPy has no erf"),
+    "erfc": ("y", "NumPy has no erfc"),
+    "gelu": ("y", "NumPy has no gelu"),
+    "gelu_tanh": ("y", "NumPy has no gelu_tanh"),
+    "sqrt": ("y", lambda x: np.sqrt(x)),
+    "rsqrt": ("y", "NumPy has no rsqrt"),
+    "reciprocal": ("y", lambda x: np.reciprocal(x)),
 }
 
 
@@ -59,6 +84,8 @@ def information():
 
 
 def unsupported(op, direction, dtype, device):
+    if isinstance(OPS[op][1], str):
+        return OPS[op][1]
     if direction == "backward":
         return "NumPy has no automatic differentiation"
     if dtype == "bfloat16":

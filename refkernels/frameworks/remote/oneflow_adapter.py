@@ -47,6 +47,31 @@ OPS = {
     "sin": ("y", lambda x: flow.sin(x)),
     "cos": ("y", lambda x: flow.cos(x)),
     "tan": ("y", lambda x: flow.tan(x)),
+    "asin": ("y", lambda x: flow.asin(x)),
+    "acos": ("y", lambda x: flow.acos(x)),
+    "atan": ("y", lambda x: flow.atan(x)),
+    "sinpi": ("y", "OneFlow has no sinpi"),
+    "cospi": ("y", "OneFlow has no cospi"),
+    "exp": ("y", lambda x: flow.exp(x)),
+    "exp2": ("y", "OneFlow has no exp2"),
+    "expm1": ("y", lambda x: flow.expm1(x)),
+    "log": ("y", lambda x: flow.log(x)),
+    "log2": ("y", lambda x: flow.log2(x)),
+    "log10": ("y", lambda x: flow.log10(x)),
+    "log1p": ("y", lambda x: flow.log1p(x)),
+    "sinh": ("y", lambda x: flow.sinh(x)),
+    "cosh": ("y", lambda x: flow.cosh(x)),
+    "tanh": ("y", lambda x: flow.tanh(x)),
+    "sigmoid": ("y", lambda x: flow.sigmoid(x)),
+    "silu": ("y", lambda x: flow.silu(x)),
+    "softplus": ("y", lambda x: F.softplus(x)),
+    "erf": ("y", lambda x: flow.erf(x)),
+    "erfc": ("y", lambda x: flow.erfc(x)),
+    "gelu": ("y", lambda x: flow.gelu(x)),
+    "gelu_tanh": ("y", lambda x: F.gelu(x, approximate="tanh")),
+    "sqrt": ("y", lambda x: flow.sqrt(x)),
+    "rsqrt": ("y", lambda x: flow.rsqrt(x)),
+    "reciprocal": ("y", lambda x: flow.reciprocal(x)),
 }
 
 
@@ -69,6 +94,8 @@ def information():
 
 
 def unsupported(op, direction, dtype, device):
+    if isinstance(OPS[op][1], str):
+        return OPS[op][1]
     if device == "cpu" and dtype not in CPU_DTYPES:
         return "OneFlow has no %s kernels for %s on a CPU" % (dtype, op)
     return None

@@ -49,6 +49,31 @@ OPS = {
     "sin": ("y", lambda x: paddle.sin(x)),
     "cos": ("y", lambda x: paddle.cos(x)),
     "tan": ("y", lambda x: paddle.tan(x)),
+    "asin": ("y", lambda x: paddle.asin(x)),
+    "acos": ("y", lambda x: paddle.acos(x)),
+    "atan": ("y", lambda x: paddle.atan(x)),
+    "sinpi": ("y", "PaddlePaddle has no sinpi"),
+    "cospi": ("y", "PaddlePaddle has no cospi"),
+    "exp": ("y", lambda x: paddle.exp(x)),
+    "exp2": ("y", "PaddlePaddle has no exp2"),
+    "expm1": ("y", lambda x: paddle.expm1(x)),
+    "log": ("y", lambda x: paddle.log(x)),
+    "log2": ("y", lambda x: paddle.log2(x)),
+    "log10": ("y", lambda x: paddle.log10(x)),
+    "log1p": ("y", lambda x: paddle.log1p(x)),
+    "sinh": ("y", lambda x: paddle.sinh(x)),
+    "cosh": ("y", lambda x: paddle.cosh(x)),
+    "tanh": ("y", lambda x: paddle.tanh(x)),
+    "sigmoid": ("y", lambda x: F.sigmoid(x)),
+    "silu": ("y", lambda x: F.silu(x)),
+    "softplus": ("y", lambda x: F.softplus(x)),
+    "erf": ("y", lambda x: paddle.erf(x)),
+    "erfc": ("y", "PaddlePaddle has no erfc"),
+    "gelu": ("y", lambda x: F.gelu(x)),
+    "gelu_tanh": ("y", lambda x: F.gelu(x, approximate=True)),
+    "sqrt": ("y", lambda x: paddle.sqrt(x)),
+    "rsqrt": ("y", lambda x: paddle.rsqrt(x)),
+    "reciprocal": ("y", lambda x: paddle.reciprocal(x)),
 }
 
 
@@ -73,6 +98,8 @@ def information():
 
 
 def unsupported(op, direction, dtype, device):
+    if isinstance(OPS[op][1], str):
+        return OPS[op][1]
     if device == "cpu" and dtype not in CPU_DTYPES:
         return "PaddlePaddle has no %s kernels for %s on a CPU" % (dtype, op)
     return None

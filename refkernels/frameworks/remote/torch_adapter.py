@@ -57,6 +57,31 @@ OPS = {
     "sin": ("y", lambda x: torch.sin(x)),
     "cos": ("y", lambda x: torch.cos(x)),
     "tan": ("y", lambda x: torch.tan(x)),
+    "asin": ("y", lambda x: torch.asin(x)),
+    "acos": ("y", lambda x: torch.acos(x)),
+    "atan": ("y", lambda x: torch.atan(x)),
+    "sinpi": ("y", "PyTorch has no sinpi"),
+    "cospi": ("y", "PyTorch has no cospi"),
+    "exp": ("y", lambda x: torch.exp(x)),
+    "exp2": ("y", lambda x: torch.exp2(x)),
+    "expm1": ("y", lambda x: torch.expm1(x)),
+    "log": ("y", lambda x: torch.log(x)),
+    "log2": ("y", lambda x: torch.log2(x)),
+    "log10": ("y", lambda x: torch.log10(x)),
+    "log1p": ("y", lambda x: torch.log1p(x)),
+    "sinh": ("y", lambda x: torch.sinh(x)),
+    "cosh": ("y", lambda x: torch.cosh(x)),
+    "tanh": ("y", lambda x: torch.tanh(x)),
+    "sigmoid": ("y", lambda x: torch.sigmoid(x)),
+    "silu": ("y", lambda x: F.silu(x)),
+    "softplus": ("y", lambda x: F.softplus(x)),
+    "erf": ("y", lambda x: torch.erf(x)),
+    "erfc": ("y", lambda x: torch.erfc(x)),
+    "gelu": ("y", lambda x: F.gelu(x)),
+    "gelu_tanh": ("y", lambda x: F.gelu(x, approximate="tanh")),
+    "sqrt": ("y", lambda x: torch.sqrt(x)),
+    "rsqrt": ("y", lambda x: torch.rsqrt(x)),
+    "reciprocal": ("y", lambda x: torch.reciprocal(x)),
 }
 
 
@@ -85,6 +110,8 @@ def information():
 
 
 def unsupported(op, direction, dtype, device):
+    if isinstance(OPS[op][1], str):
+        return OPS[op][1]
     if device.startswith("mps") and dtype == "float64":
         return "PyTorch's mps device has no float64"
     return None

@@ -1,0 +1,149 @@
+"""The machine's C library, element by element: forward only.
+
+Its functions are called through ctypes; where Numba is there (refkernels' own interpreter has it)
+the loop around them is compiled, and otherwise it is Python's, about a hundred times slower.
+"""
+
+import ctypes
+import ctypes.util
+import os
+import platform
+
+import numpy as np
+
+try:
+    import numba
+except ImportError:  # the functions are the same, only the loop is slower
+    numba = None
+
+FLAGS = {}
+TYPES = {"float32": ctypes.c_float, "float64": ctypes.c_double}
+
+
+def load():
+    """The library that the linker gives for -lm; what is already loaded where there is none."""
+    names = ["ucrtbase"] if os.name == "nt" else ["libm.so.6", ctypes.util.find_library("m")]
+    for name in names:
+        try:
+            if name:
+                return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return ctypes.CDLL(None)
+
+
+LIBRARY = load()
+
+
+def each(function, x, y):
+    """y[i] = function(x[i])."""
+    for i in range(x.size):
+        y[i] = function(x[i])
+
+
+if numba is not None:
+    each = numba.njit(nogil=True)(each)
+
+
+def c(name):
+    """{dtype: the C function}, or a sentence where the library lacks it."""
+    functions = {}
+    for dtype, suffix in (("float32", "f"), ("float64", "")):
+        function = getattr(LIBRARY, name + suffix, None)
+        if function is None:
+            return "%s has no function %s%s" % (version(), name, suffix)
+        function.restype = TYPES[dtype]
+        function.argtypes = [TYPES[dtype]]
+        functions[dtype] = function
+    return functions
+
+
+def version():
+    name, number = platform.libc_ver()
+    if name:
+        return "%s %s" % (name, number)
+    if platform.system() == "Darwin":
+        return "libSystem of macOS %s" % platform.mac_ver()[0]
+    return "C library of %s %s" % (platform.system(), platform.release())
+
+
+OPS = {
+    "matmul": ("c", "the C library has no matrix product"),
+    "linear": ("y", "the C library has no matrix product"),
+    "layernorm": ("y", "the C library has no LayerNorm"),
+    "sin": ("y", c("sin")),
+    "cos": ("y", c("cos")),
+    "tan": ("y", c("tan")),
+    "asin": ("y", c("asin")),
+    "acos": ("y", c("acos")),
+    "atan": ("y", c("atan")),
+    "sinpi": ("y", c("sinpi")),
+    "cospi": ("y", c("cospi")),
+    "exp": ("y", c("exp")),
+    "exp2": ("y", c("exp2")),
+    "expm1": ("y", c("expm1")),
+    "log": ("y", c("log")),
+    "log2": ("y", c("log2")),
+    "log10": ("y", c("log10")),
+    "log1p": ("y", c("log1p")),
+    "sinh": ("y", c("sinh")),
+    "cosh": ("y", c("cosh")),
+    "tanh": ("y", c("tanh")),
+    "sigmoid": ("y", "the C library has no sigmoid"),
+    "silu": ("y", "the C library has no SiLU"),
+    "softplus": ("y", "the C library has no softplus"),
+    "erf": ("y", c("erf")),
+    "erfc": ("y", c("erfc")),
+    "gelu": ("y", "the C library has no GELU"),
+    "gelu_tanh": ("y", "the C library has no GELU"),
+    "sqrt": ("y", c("sqrt")),
+    "rsqrt": ("y", c("rsqrt")),
+    "reciprocal": ("y", "the C library has no reciprocal"),
+}
+
+
+def devices():
+    return [("cpu", "")]
+
+
+def information():
+    loop = "compiled by Numba %s" % numba.__version__ if numba is not None else "Python's own"
+    return {"threads": 1, "blas": "none", "library": LIBRARY._name or "the process", "loop": loop}
+
+
+def unsupported(op, direction, dtype, device):
+    if isinstance(OPS[op][1], str):
+        return OPS[op][1]
+    if direction == "backward":
+        return "the C library has no automatic differentiation"
+    if dtype not in TYPES:
+        return "the C library has no %s functions" % dtype
+    return None
+
+
+def tensor(array, dtype, device):
+    return array
+
+
+def array(tensor):
+    return str(tensor.dtype), tensor
+
+
+def forward(op, inputs, params):
+    name, functions = OPS[op]
+    x = np.ascontiguousarray(inputs["x"])
+    y = np.empty(x.size, x.dtype)
+    function = functions[str(x.dtype)]
+    if numba is not None:
+        each(function, x.reshape(-1), y)
+    else:
+        y[:] = [function(value) for value in x.reshape(-1).tolist()]
+    return {name: y.reshape(x.shape)}
+
+
+def backward(op, inputs, cotangent, params):
+    raise NotImplementedError("the C library has no automatic differentiation")
+
+
+def synchronize(device):
+    pass
