@@ -78,7 +78,8 @@ def test_the_names_of_a_record_fit_together(op: Op) -> None:
 def test_case_names_are_unique_and_tell_op_regime_parameters_and_seed(op: Op) -> None:
     cases = op.cases()
     names = [case.name for case in cases]
-    assert len(names) == len(set(names)) > 10
+    assert len(names) == len(set(names)) >= 4
+    assert len({case.regime for case in cases}) >= 4
     for case in cases:
         assert case.op == op.name
         assert case.name.startswith(f"{op.name}/{case.regime}[")
@@ -107,7 +108,7 @@ def test_every_case_builds_the_declared_inputs_in_all_its_dtypes(op: Op) -> None
         assert {a.dtype for a in inputs.values()} == {formats.get(dtype).dtype}, case.name
         assert set(params) <= set(op.params), case.name
         count += 1
-    assert count > 50
+    assert count >= 16  # at least four regimes in four dtypes
 
 
 @each

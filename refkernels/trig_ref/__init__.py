@@ -1,34 +1,42 @@
-"""sin, cos and tan: certified values and gradients for every float, and what a kernel owes them.
+"""sin, cos, tan, asin, acos, atan, sinpi and cospi: certified values and gradients for every float.
 
-    sin(x), cos(x), tan(x) -> Enclosure              backward(name, dy, x) -> Enclosure of dy f'(x)
+    sin(x), ..., cospi(x) -> Enclosure               backward(name, dy, x) -> Enclosure of dy f'(x)
     forward_bound(name, x, format=...)               backward_bound(name, dy, x, format=...)
     forward_condition(name, x)                       backward_condition(name, dy, x)
     forward_plain(name, x, format=...)               backward_plain(name, dy, x, format=...)
 
-How: x is reduced modulo pi/2 with 256 bits of 2/pi (`reduction`), a table and Taylor series in
-double-double give sin and cos to 2^-101 of themselves (`kernels`, with the error budget), multiple
-precision decides what a question still leaves open (`exact`).
+How: for float32 and narrower a branch-free float64 kernel (`float64`, `inverse_float64`, `turns`)
+with a relative error of 2^-49; for float64, and where that leaves a question open, double-doubles:
+x is reduced modulo pi/2 with 256 bits of 2/pi (`reduction`), a table and Taylor series give sin and
+cos (`kernels`) and atan (`inverse`); multiple precision decides the rest (`exact`).
 """
 
 from refkernels.elementwise.ops import Family
 from refkernels.trig_ref.functions import FUNCTIONS, cos, sin, tan
+from refkernels.trig_ref.inverse_functions import FUNCTIONS as _MORE
+from refkernels.trig_ref.inverse_functions import acos, asin, atan, cospi, sinpi
 
 __all__ = [
     "OPS",
+    "acos",
+    "asin",
+    "atan",
     "backward",
     "backward_bound",
     "backward_condition",
     "backward_plain",
     "cases",
     "cos",
+    "cospi",
     "forward_bound",
     "forward_condition",
     "forward_plain",
     "sin",
+    "sinpi",
     "tan",
 ]
 
-_FAMILY = Family("trig_ref", FUNCTIONS)
+_FAMILY = Family("trig_ref", (*FUNCTIONS, *_MORE))
 OPS = _FAMILY.ops
 backward = _FAMILY.backward
 backward_bound = _FAMILY.backward_bound

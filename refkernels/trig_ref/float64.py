@@ -36,7 +36,7 @@ TAN_ERROR = 2.0**-49
 NEAREST = 2.0**-29.9  # quadrants from a float32 to a multiple of pi/2
 
 _ROWS = np.ascontiguousarray(np.hstack([QUADRANTS, np.zeros((256, 1))]))
-_ROUNDER = 1.5 * 2.0**52  # adding it rounds to an integer, whose last bits are the sum's
+ROUNDER = 1.5 * 2.0**52  # adding it rounds to an integer, whose last bits are the sum's
 _S0, _S1, _S2, _S3, _S4, _S5, _S6 = SINE
 _C0, _C1, _C2, _C3, _C4, _C5 = COSINE
 _ONE, _TWO = np.uint64(1), np.uint64(2)
@@ -65,9 +65,9 @@ def turned(code: int, quadrant: Any, s: Any, c: Any) -> Any:
 @njit(inline="always")
 def _value(code: int, x: Any, c1: Any, c2: Any, c3: Any) -> Any:
     first, second = x * c1, x * c2
-    shifted = (first + second) + _ROUNDER
+    shifted = (first + second) + ROUNDER
     quadrant = np.float64(shifted).view(np.uint64)
-    f = ((first - (shifted - _ROUNDER)) + second) + x * c3
+    f = ((first - (shifted - ROUNDER)) + second) + x * c3
     s, c = sine_cosine(f)
     if code == TAN:
         swapped = (quadrant & _ONE) != np.uint64(0)

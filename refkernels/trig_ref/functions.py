@@ -82,18 +82,20 @@ def sin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """The sine of every element, in radians.
 
     x: any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`).
-    Relative radius <= 2^-101; sin(±0) = ±0 exactly; infinities and NaN give NaN.
+    Relative radius <= 2^-101 for float64, 2^-49 for narrower inputs unless the question needs more;
+    sin(±0) = ±0 exactly; infinities and NaN give NaN.
     Raises TypeError for other dtypes and ValueError for an unknown question.
-    Source: Payne and Hanek (1983), doi:10.1145/1057600.1057602, and the budget in kernels.py.
+    Source: Payne and Hanek (1983), doi:10.1145/1057600.1057602, and the budgets in kernels.py and
+    float64.py.
     """
     return oracle.forward(_SIN, x, certify)
 
 
 def cos(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The cosine of every element; as `sin`. Relative radius <= 2^-101; cos(±0) = 1 exactly."""
+    """The cosine of every element; as `sin`. For float64 cos(±0) = 1 exactly."""
     return oracle.forward(_COS, x, certify)
 
 
 def tan(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The tangent of every element; as `sin`. Relative radius <= 2^-100; tan(±0) = ±0 exactly."""
+    """The tangent of every element; as `sin`, with twice its radius. tan(±0) = ±0 exactly."""
     return oracle.forward(_TAN, x, certify)

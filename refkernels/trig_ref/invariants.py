@@ -3,6 +3,7 @@
 The bounds 3 and 1.5 stand for pi and pi/2 with room for the error of any kernel inside its limit.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,7 +47,36 @@ def _smaller_than_dy(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str,
     return normal & (np.abs(_wide(got)) < dy)
 
 
+def _outside(low: float, high: float) -> Violated:
+    """Beyond [low, high], each end rounded outward to the format."""
+
+    def violated(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
+        ends = formats.round_to(np.array([low, high]), formats.of(np.asarray(got)))
+        wide, reached = _wide(got), _wide(ends)
+        with np.errstate(over="ignore"):
+            step = _wide(np.nextafter(ends, np.array([-np.inf, np.inf]).astype(ends.dtype)))
+        bottom = reached[0] if reached[0] <= low else step[0]
+        top = reached[1] if reached[1] >= high else step[1]
+        return (wide < bottom) | (wide > top)
+
+    return violated
+
+
+def _nonzero_at(offset: float) -> Violated:
+    """Not zero at an integer plus the offset."""
+
+    def violated(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
+        x = _wide(inputs["x"])
+        with np.errstate(invalid="ignore"):
+            at = np.isfinite(x) & (np.fmod(np.abs(x), 1.0) == offset)
+        return at & (_wide(got) != 0.0)
+
+    return violated
+
+
 _CONTRACTS = ("slope_at_most_one", "|dx| <= |dy|", "backward", "dx")
+_STRETCHES = ("slope_at_least_one", "|dx| >= |dy|", "backward", "dx")
+_HALF_PI = math.pi / 2  # and math.pi: below pi/2 and pi, by less than half a unit of float64
 INVARIANTS = {
     "sin": (
         Invariant("at_most_one", "|sin x| <= 1", "forward", "y", _above_one),
@@ -68,6 +98,42 @@ INVARIANTS = {
             "y",
             _wrong_sign(1.5),
         ),
-        Invariant("slope_at_least_one", "|dx| >= |dy|", "backward", "dx", _smaller_than_dy),
+        Invariant(*_STRETCHES, _smaller_than_dy),  # type: ignore[arg-type]
+    ),
+    "asin": (
+        Invariant(
+            "range",
+            "|asin x| <= pi/2, rounded outward",
+            "forward",
+            "y",
+            _outside(-_HALF_PI, _HALF_PI),
+        ),
+        Invariant("sign", "asin x has the sign of x", "forward", "y", _wrong_sign(1.0)),
+        Invariant(*_STRETCHES, _smaller_than_dy),  # type: ignore[arg-type]
+    ),
+    "acos": (
+        Invariant(
+            "range", "0 <= acos x <= pi, rounded outward", "forward", "y", _outside(0.0, math.pi)
+        ),
+        Invariant(*_STRETCHES, _smaller_than_dy),  # type: ignore[arg-type]
+    ),
+    "atan": (
+        Invariant(
+            "range",
+            "|atan x| <= pi/2, rounded outward",
+            "forward",
+            "y",
+            _outside(-_HALF_PI, _HALF_PI),
+        ),
+        Invariant("sign", "atan x has the sign of x", "forward", "y", _wrong_sign(math.inf)),
+        Invariant(*_CONTRACTS, _larger_than_dy),  # type: ignore[arg-type]
+    ),
+    "sinpi": (
+        Invariant("at_most_one", "|sinpi x| <= 1", "forward", "y", _above_one),
+        Invariant("zero", "sinpi x = 0 at every integer", "forward", "y", _nonzero_at(0.0)),
+    ),
+    "cospi": (
+        Invariant("at_most_one", "|cospi x| <= 1", "forward", "y", _above_one),
+        Invariant("zero", "cospi x = 0 halfway between integers", "forward", "y", _nonzero_at(0.5)),
     ),
 }

@@ -76,7 +76,7 @@ def _taylor(th: Any, tl: Any) -> Any:
 
 
 @njit
-def _sincos_reduced(rh: Any, rl: Any) -> Any:
+def sincos_reduced(rh: Any, rl: Any) -> Any:
     """sin and cos of |rh + rl| <= pi/4 as double-doubles; sin has the sign of rh."""
     sign = 1.0
     if rh < 0.0:
@@ -106,10 +106,10 @@ def sincos(x: Any) -> Any:
     magnitude = abs(x)
     sign = math.copysign(1.0, x)
     if magnitude <= QUARTER_PI:
-        sh, sl, ch, cl = _sincos_reduced(magnitude, 0.0)
+        sh, sl, ch, cl = sincos_reduced(magnitude, 0.0)
         return sign * sh, sign * sl, ch, cl
     quadrant, rh, rl = reduce_pio2(magnitude)
-    sh, sl, ch, cl = _sincos_reduced(rh, rl)
+    sh, sl, ch, cl = sincos_reduced(rh, rl)
     if quadrant & 1:
         sh, sl, ch, cl = ch, cl, -sh, -sl
     if quadrant & 2:

@@ -9,7 +9,22 @@ from refkernels import trig_ref
 from refkernels.arithmetic.enclosure import Enclosure
 
 PRECISION = 1700  # the largest float64 needs 1024 bits to be reduced, the smallest 2200 to square
-FUNCTIONS = {"sin": trig_ref.sin, "cos": trig_ref.cos, "tan": trig_ref.tan}
+FUNCTIONS = {op.name: op.forward for op in trig_ref.OPS}
+VALUES = {
+    "sinpi": lambda x: x.sin_pi(),
+    "cospi": lambda x: x.cos_pi(),
+    **{name: getattr(flint.arb, name) for name in ("sin", "cos", "tan", "asin", "acos", "atan")},
+}
+SLOPES = {
+    "sin": lambda x: x.cos(),
+    "cos": lambda x: -x.sin(),
+    "tan": lambda x: 1 / x.cos() ** 2,
+    "asin": lambda x: 1 / (1 - x * x).sqrt(),
+    "acos": lambda x: -1 / (1 - x * x).sqrt(),
+    "atan": lambda x: 1 / (1 + x * x),
+    "sinpi": lambda x: x.pi() * x.cos_pi(),
+    "cospi": lambda x: -x.pi() * x.sin_pi(),
+}
 
 
 def exact_ball(value: float, scale: int = 0) -> Any:
@@ -18,13 +33,11 @@ def exact_ball(value: float, scale: int = 0) -> Any:
 
 
 def forward(name: str, x: float) -> Any:
-    return getattr(exact_ball(x), name)()
+    return VALUES[name](exact_ball(x))
 
 
 def backward(name: str, dy: float, x: float) -> Any:
-    ball = exact_ball(x)
-    slope = {"sin": ball.cos, "cos": lambda: -ball.sin(), "tan": lambda: 1 / ball.cos() ** 2}[name]
-    return exact_ball(dy) * slope()
+    return exact_ball(dy) * SLOPES[name](exact_ball(x))
 
 
 def escape(enclosure: Enclosure, i: int, truth: Any) -> float:

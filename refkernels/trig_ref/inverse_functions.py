@@ -1,0 +1,143 @@
+"""asin, acos, atan, sinpi and cospi as `Function` records, and by their names."""
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.question import Certify
+from refkernels.elementwise import oracle
+from refkernels.elementwise.function import Doubles, Function
+from refkernels.trig_ref import exact, inverse, inverse_float64, turns
+from refkernels.trig_ref.invariants import INVARIANTS
+from refkernels.trig_ref.inverse_cases import cases_of
+from refkernels.trig_ref.inverse_plain import plain, plain_slope, plain_turns, plain_turns_slope
+from refkernels.trig_ref.kernels import COS, SIN
+
+
+def _squared_cosine(x: Doubles) -> Doubles:
+    return (1.0 - x) * (1.0 + x)
+
+
+def _condition(of: Any, x: Doubles) -> Doubles:
+    """|x f'(x) / f(x)| with f' = ±(1 - x^2)^(-1/2); asin's is 1 at 0."""
+    ratio = np.abs(x / (np.sqrt(_squared_cosine(x)) * of(x)))
+    return np.where((x == 0.0) & (of is np.arcsin), 1.0, ratio)
+
+
+def _slope_condition(x: Doubles) -> Doubles:
+    """x^2 / (1 - x^2)."""
+    return np.where(np.abs(x) > 1.0, np.nan, x * x / _squared_cosine(x))
+
+
+def _atan_condition(x: Doubles) -> Doubles:
+    """|x / ((1 + x^2) atan x)|."""
+    return np.where(x == 0.0, 1.0, np.abs(1.0 / ((1.0 / x + x) * np.arctan(x))))
+
+
+def _atan_slope_condition(x: Doubles) -> Doubles:
+    """2 x^2 / (1 + x^2)."""
+    return 2.0 / (1.0 + (1.0 / x) ** 2)
+
+
+def _quotient(x: Doubles) -> tuple[Doubles, Doubles]:
+    return tuple(np.asarray(oracle.values(f, x)) for f in (_SINPI, _COSPI))  # type: ignore
+
+
+def _cotangent(x: Doubles) -> Doubles:
+    """|pi x cot(pi x)|, 1 at 0."""
+    s, c = _quotient(x)
+    return np.where(x == 0.0, 1.0, np.abs(math.pi * (x / s) * c))
+
+
+def _tangent(x: Doubles) -> Doubles:
+    """|pi x tan(pi x)|."""
+    s, c = _quotient(x)
+    return np.abs(math.pi * (x / c) * s)
+
+
+def _rounded_square(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
+    """Frameworks form 1 - x^2 from a rounded x^2: u x^2 there is u x^2 / 2 (1 - x^2)^(-3/2)."""
+    return format.u * x * x / 2.0 * _squared_cosine(x) ** -1.5
+
+
+def _inverse(name: str, condition: Any, slope_condition: Any) -> Function:
+    code = inverse.CODES[name]
+    return Function(
+        name=name,
+        values=partial(inverse.fill_values, code),
+        slopes=partial(inverse.fill_slopes, code),
+        exact_value=exact.arb(name),
+        exact_slope=exact.arb(f"{name}'"),
+        condition=condition,
+        slope_condition=slope_condition,
+        plain=partial(plain, code),
+        plain_slope=partial(plain_slope, code),
+        cases=partial(cases_of, name),
+        invariants=INVARIANTS[name],
+        fast=inverse_float64.FAST[name],
+        extra_slope_error=None if name == "atan" else _rounded_square,
+        exact_gradient=exact.atan_gradient if name == "atan" else None,
+    )
+
+
+def _turns(name: str, code: int, condition: Any, slope_condition: Any) -> Function:
+    return Function(
+        name=name,
+        values=partial(turns.fill_values, code),
+        slopes=partial(turns.fill_slopes, code),
+        exact_value=exact.arb(name),
+        exact_slope=exact.arb(f"{name}'"),
+        condition=condition,
+        slope_condition=slope_condition,
+        plain=partial(plain_turns, code),
+        plain_slope=partial(plain_turns_slope, code),
+        cases=partial(cases_of, name),
+        invariants=INVARIANTS[name],
+        fast=turns.FAST[name],
+    )
+
+
+_ASIN = _inverse("asin", partial(_condition, np.arcsin), _slope_condition)
+_ACOS = _inverse("acos", partial(_condition, np.arccos), _slope_condition)
+_ATAN = _inverse("atan", _atan_condition, _atan_slope_condition)
+_SINPI = _turns("sinpi", SIN, _cotangent, _tangent)
+_COSPI = _turns("cospi", COS, _tangent, _cotangent)
+FUNCTIONS = (_ASIN, _ACOS, _ATAN, _SINPI, _COSPI)
+
+
+def asin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """The angle in [-pi/2, pi/2] whose sine is x, element by element; arguments as `trig_ref.sin`.
+
+    Relative radius <= 2^-99 for float64, 2^-49 for narrower inputs unless the question needs more;
+    asin(±0) = ±0 exactly; NaN for |x| > 1. Source: the budgets in inverse.py, inverse_float64.py.
+    """
+    return oracle.forward(_ASIN, x, certify)
+
+
+def acos(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """The angle in [0, pi] whose cosine is x; as `asin`. acos(1) = +0 exactly."""
+    return oracle.forward(_ACOS, x, certify)
+
+
+def atan(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """The angle in [-pi/2, pi/2] whose tangent is x; as `asin`. atan(±inf) encloses ±pi/2."""
+    return oracle.forward(_ATAN, x, certify)
+
+
+def sinpi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """sin(pi x), element by element; arguments as `trig_ref.sin`.
+
+    Relative radius <= 2^-101 for float64, 2^-49 for narrower inputs unless the question needs more.
+    Exact at multiples of 1/2, with sinpi(±n) = ±0; infinities and NaN give NaN.
+    Source: IEEE 754-2019, section 9.2.1, and the budget in turns.py.
+    """
+    return oracle.forward(_SINPI, x, certify)
+
+
+def cospi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """cos(pi x); as `sinpi`. Exact at multiples of 1/2, with cospi(n + 1/2) = +0."""
+    return oracle.forward(_COSPI, x, certify)
