@@ -1,6 +1,19 @@
-"""The certified contraction: scaling, the fast tier, special values, and the exact tier.
+"""The certified contraction: which tier answers what, scaling, and special values.
 
-**Scaling.** The kernel wants magnitudes in [2^-420, 2^481). A row of `left` or a column of
+**Tiers.** Each answers all elements that the one before it left open, by the question asked:
+
+    float64        one product by BLAS and a norm bound (`gemm`), where that can be enough: for
+                   questions about narrower formats, and for none with operands of 32 bits
+    slices         products cut at a fixed place, with a bound made beforehand (`slices`), for all
+                   elements; after float64 only where that leaves many open
+    double_double  Dot2, with a running bound on what it lost (`dot2`), for those still open; and
+                   for all where the problem is small or its magnitudes are extreme
+    exact          integers (`exact`)
+
+What a tier settled is found by a conservative look at all of it (`screening`) and a close look,
+`Question.undecided`, at the few elements that this leaves.
+
+**Scaling.** The kernels want magnitudes in [2^-420, 2^481). A row of `left` or a column of
 `right` that lies inside is taken as it is (every float16, bfloat16 and float32 does). Any other
 is multiplied by the power of two that brings its largest element into [2^479, 2^480), and the
 answer is multiplied back: exact, but for elements more than 2^900 smaller than the largest of
@@ -12,42 +25,111 @@ radius (as terms * 2^-590, to cover that sum's own rounding too).
 **Special values.** In the extended reals a sum is NaN where a term is NaN (a NaN operand, or an
 infinity times zero) or where both infinities appear, and otherwise the infinity that appears.
 Finite products never count as infinite, whatever their size.
-
-**Exact tier.** What the question leaves open goes to integer arithmetic, `exact.py`.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.matmul_ref import exact
+from refkernels.matmul_ref import dot2, exact, gemm, slices, special
 from refkernels.matmul_ref.contraction import Array, Contraction
-from refkernels.matmul_ref.kernel import dot_products
+from refkernels.matmul_ref.lines import Lines
+from refkernels.matmul_ref.screening import Screen, magnitude_bits, open_elements
 
 Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 
 _LARGEST, _SMALLEST = 480, -420  # |x| < 2^480 and |x| >= 2^-420 (exponents as frexp counts them)
 _NARROW_COLUMNS = 8  # the kernel's vectors run along the columns
+_MANY = 4  # where a quarter of the elements is open, all of them at once are cheaper
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Finite float64 operands (P, M, K) and (Q, K, N), and what is known of them."""
+
+    left: Floats
+    right: Floats
+    at: tuple[Array, Array]
+    exact_products: bool
+    in_range: bool  # every number is zero or in [2^-420, 2^480)
+    question: Question
+    screen: Screen
+
+    @property
+    def float64_may_do(self) -> bool:
+        """Whether intervals as wide as float64 sums leave them can answer the question."""
+        if self.question.kind == "enclosure":
+            return self.exact_products
+        return self.question.format.p < 53
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return len(self.at[0]), self.left.shape[1], self.right.shape[2]
+
+    @property
+    def size(self) -> int:
+        batch, rows, columns = self.shape
+        return batch * rows * columns
+
+
+@dataclass
+class _Answer:
+    """The parts of an Enclosure, (batch, M, N), to be improved in place. None: zeros."""
+
+    hi: Floats
+    lo: Floats | None
+    radius: Floats
+    scale: npt.NDArray[np.int64] | None = None
+
+    def enclosure(self, shape: tuple[int, ...]) -> Enclosure:
+        hi, lo, radius, scale = (
+            0 if part is None else part.reshape(shape)
+            for part in (self.hi, self.lo, self.radius, self.scale)
+        )
+        return Enclosure(hi, lo, radius, scale)
+
+    def at(self, flat: Indices) -> Enclosure:
+        """The elements at flat indices."""
+        hi, lo, radius, scale = (
+            0 if part is None else part.reshape(-1)[flat]
+            for part in (self.hi, self.lo, self.radius, self.scale)
+        )
+        return Enclosure(hi, lo, radius, scale)
+
+    def put(self, flat: Indices, better: Enclosure) -> None:
+        if self.lo is None and better.lo.any():
+            self.lo = np.zeros(self.hi.shape)
+        if self.scale is None and better.scale.any():
+            self.scale = np.zeros(self.hi.shape, np.int64)
+        for name in ("hi", "lo", "radius", "scale"):
+            part = getattr(self, name)
+            if part is not None:
+                part.reshape(-1)[flat] = getattr(better, name).reshape(-1)
 
 
 def evaluate(contraction: Contraction, certify: Certify = "enclosure") -> Enclosure:
     """The certified answer of a contraction, in its shape."""
     question = Question.parse(certify)
-    left, right = augmented(contraction)
-    finite_left, finite_right = _finite(left), _finite(right)
-    exact_products = contraction.left.dtype.itemsize < 8 and contraction.right.dtype.itemsize < 8
     at = contraction.left_index, contraction.right_index
-    result = _fast(finite_left, finite_right, at, exact_products)
-    open_elements = np.flatnonzero(question.undecided(result))
-    if open_elements.size:
-        refined = exact.dot_products(finite_left, finite_right, at, open_elements)
-        result = result.replace(open_elements, refined)
-    special, values = _special_values(left, right, at)
-    if special.size:
-        result = result.replace(special, Enclosure(values))
-    return result.reshape(contraction.shape)
+    narrow = contraction.left.dtype.itemsize < 8 and contraction.right.dtype.itemsize < 8
+    left, right = augmented(contraction)
+    finite_left, left_in_range = _finite(left)
+    finite_right, right_in_range = _finite(right)
+    in_range = left_in_range and right_in_range
+    problem = _Problem(
+        finite_left, finite_right, at, narrow, in_range, question, Screen.of(question)
+    )
+    answer = _by_tiers(problem)
+    if finite_left is not left or finite_right is not right:
+        where, values = special.values(left, right, at)
+        answer.put(where, Enclosure(values))
+    return answer.enclosure(contraction.shape)
 
 
 def augmented(contraction: Contraction) -> tuple[Floats, Floats]:
@@ -60,33 +142,82 @@ def augmented(contraction: Contraction) -> tuple[Floats, Floats]:
     return left, right
 
 
-def _finite(operand: Floats) -> Floats:
-    finite = np.isfinite(operand)
-    return operand if finite.all() else np.where(finite, operand, 0.0)
-
-
-def _fast(left: Floats, right: Floats, at: tuple[Array, Array], exact_products: bool) -> Enclosure:
-    """The fast tier for finite operands, (batch, M, N)."""
-    if right.shape[2] < _NARROW_COLUMNS and left.shape[1] > right.shape[2]:
-        mirrored = _fast(
-            np.swapaxes(right, 1, 2), np.swapaxes(left, 1, 2), at[::-1], exact_products
+def _by_tiers(problem: _Problem) -> _Answer:
+    """Tier after tier, until nothing is open."""
+    tier, answer, remaining = _first_tier(problem)
+    told = problem.size
+    if tier != "double_double" and remaining.size:
+        better = _dot2_of(problem, remaining)
+        tiers.answered(tier, told - remaining.size)
+        answer.put(remaining, better)
+        tier, told = "double_double", remaining.size
+        remaining = remaining[problem.question.undecided(better)]
+    tiers.answered(tier, told - remaining.size)
+    tiers.answered("exact", remaining.size)
+    if remaining.size:
+        answer.put(
+            remaining, exact.dot_products(problem.left, problem.right, problem.at, remaining)
         )
-        parts = (mirrored.hi, mirrored.lo, mirrored.radius, mirrored.scale)
-        return Enclosure(*(np.ascontiguousarray(np.swapaxes(part, 1, 2)) for part in parts))
-    row_shift, row_wild = _shifts(left, axis=2)
-    column_shift, column_wild = _shifts(right, axis=1)
-    shape = (len(at[0]), left.shape[1], right.shape[2])
-    high, low, radius = np.empty(shape), np.empty(shape), np.empty(shape)
-    dot_products(
-        _shifted(left, row_shift), _shifted(right, column_shift), *at, exact_products,
-        high, low, radius,
-    )  # fmt: skip
-    if row_wild.any() or column_wild.any():
-        wild = row_wild[at[0]] | column_wild[at[1]]
-        radius += np.where(wild, left.shape[2] * 2.0**-590, 0.0)
-    if row_shift.any() or column_shift.any():
-        return _unscaled(high, low, radius, -(row_shift[at[0]] + column_shift[at[1]]))
-    return Enclosure(high, low, radius)
+    return answer
+
+
+def _first_tier(problem: _Problem) -> tuple[str, _Answer, Indices]:
+    """The tier that answers most, its answer to all, and what that leaves open."""
+    if not problem.in_range or not gemm.suits(problem.shape, problem.left.shape[2]):
+        answer = _dot2(problem)
+        return "double_double", answer, _open(problem, answer)
+    if problem.float64_may_do:
+        operands = problem.left, problem.right, problem.at
+        hi, radius, found = gemm.enclosed(*operands, problem.exact_products, problem.screen)
+        answer = _Answer(hi, None, radius)
+        remaining = found[problem.question.undecided(answer.at(found))]
+        if remaining.size * _MANY <= problem.size:
+            return "float64", answer, remaining
+    left, right = Lines.of(problem.left), Lines.of(np.swapaxes(problem.right, 1, 2))
+    answer = _Answer(*slices.dot_products(left, right, problem.at))
+    return "slices", answer, _open(problem, answer)
+
+
+def _open(problem: _Problem, answer: _Answer) -> Indices:
+    """Flat indices of the elements whose interval is too wide for the question."""
+    screen = problem.screen
+    if answer.scale is None and answer.lo is not None:
+        parts = (part.reshape(-1) for part in (answer.hi, answer.lo, answer.radius))
+        found = open_elements(screen.kind, screen.factor, screen.lowest, screen.highest, *parts)
+    else:
+        found = np.arange(problem.size)
+    return np.asarray(found[problem.question.undecided(answer.at(found))])
+
+
+def _dot2_of(problem: _Problem, flat: Indices) -> Enclosure:
+    """The chosen elements by Dot2; the operands are in range."""
+    b, i, j = np.unravel_index(flat, problem.shape)
+    left, right = Lines.of(problem.left), Lines.of(np.swapaxes(problem.right, 1, 2))
+    chosen = problem.at[0][b], i, problem.at[1][b], j
+    return Enclosure(*dot2.chosen_dot_products(left, right, chosen, problem.exact_products))
+
+
+def _dot2(problem: _Problem) -> _Answer:
+    """All elements by Dot2, scaled where that is needed."""
+    left, right, at = problem.left, problem.right, problem.at
+    mirrored = right.shape[2] < _NARROW_COLUMNS and left.shape[1] > right.shape[2]
+    row_shift = column_shift = None
+    if not problem.in_range:
+        row_shift, row_wild = _shifts(left, axis=2)
+        column_shift, column_wild = _shifts(right, axis=1)
+        left, right = np.ldexp(left, row_shift), np.ldexp(right, column_shift)
+    lines = Lines.of(left), Lines.of(np.swapaxes(right, 1, 2))
+    if mirrored:
+        turned = dot2.dot_products(lines[1], lines[0], at[::-1], problem.exact_products)
+        parts = [np.ascontiguousarray(np.swapaxes(part, 1, 2)) for part in turned]
+    else:
+        parts = list(dot2.dot_products(*lines, at, problem.exact_products))
+    if row_shift is None or column_shift is None:
+        return _Answer(*parts)
+    wild = row_wild[at[0]] | column_wild[at[1]]
+    parts[2] += np.where(wild, left.shape[2] * 2.0**-590, 0.0)
+    high, low, radius = parts
+    return _unscaled(high, low, radius, -(row_shift[at[0]] + column_shift[at[1]]))
 
 
 def _shifts(operand: Floats, axis: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -100,12 +231,7 @@ def _shifts(operand: Floats, axis: int) -> tuple[npt.NDArray[np.int64], npt.NDAr
     return shift, outside & (smallest + shift <= _SMALLEST)
 
 
-def _shifted(operand: Floats, shift: npt.NDArray[np.int64]) -> Floats:
-    # Writable, too: a kernel is compiled anew for a read-only array.
-    return np.require(np.ldexp(operand, shift) if shift.any() else operand, None, ["C", "W"])
-
-
-def _unscaled(high: Floats, low: Floats, radius: Floats, power: npt.NDArray[np.int64]) -> Enclosure:
+def _unscaled(high: Floats, low: Floats, radius: Floats, power: npt.NDArray[np.int64]) -> _Answer:
     """(high + low ± radius) * 2^power, in float64's own range where it fits exactly."""
     power = np.broadcast_to(power, high.shape)
     with np.errstate(over="ignore", under="ignore"):
@@ -116,39 +242,19 @@ def _unscaled(high: Floats, low: Floats, radius: Floats, power: npt.NDArray[np.i
     fits &= (high == 0.0) | (np.abs(parts[0]) <= 2.0**1022)
     pairs = zip(parts, (high, low, radius), strict=True)
     hi, lo, wide = (np.where(fits, inside, scaled) for inside, scaled in pairs)
-    return Enclosure(hi, lo, wide, np.where(fits, 0, power))
+    return _Answer(hi, lo, wide, np.where(fits, 0, power))
 
 
-def _special_values(
-    left: Floats, right: Floats, at: tuple[Array, Array]
-) -> tuple[npt.NDArray[np.intp], Floats]:
-    """Flat indices and values of the answers that are NaN or infinite."""
-    touched = ~np.isfinite(left).all(axis=(0, 1)) | ~np.isfinite(right).all(axis=(0, 2))
-    if not touched.any():
-        return np.empty(0, np.intp), np.empty(0)
-    a, b = left[:, :, touched][at[0]], right[:, touched][at[1]]
-    positive = _both(a > 0, b > 0, a, b) + _both(a < 0, b < 0, a, b)
-    negative = _both(a > 0, b < 0, a, b) + _both(a < 0, b > 0, a, b)
-    undefined = (
-        _count(np.isnan(a), np.ones_like(b, np.bool_))
-        + _count(np.ones_like(a, np.bool_), np.isnan(b))
-        + _count(np.isinf(a), b == 0)
-        + _count(a == 0, np.isinf(b))
-    )
-    nan = (undefined > 0) | ((positive > 0) & (negative > 0))
-    values = np.where(nan, np.nan, np.where(positive > 0, np.inf, -np.inf)).ravel()
-    where = np.flatnonzero(nan | (positive > 0) | (negative > 0))
-    return where, values[where]
+def _finite(operand: Floats) -> tuple[Floats, bool]:
+    """The operand with zeros for NaN and infinities (itself where it has none), and whether every
+    number is zero or in the kernels' range."""
+    flat = operand.ravel(order="K").view(np.uint64)
+    largest, below_smallest = magnitude_bits(flat)
+    if largest >= _bits(np.inf):
+        operand = np.where(np.isfinite(operand), operand, 0.0)
+        largest, below_smallest = magnitude_bits(operand.ravel(order="K").view(np.uint64))
+    return operand, largest < _bits(2.0**_LARGEST) and below_smallest >= _bits(2.0**_SMALLEST) - 1
 
 
-def _both(
-    a_sign: npt.NDArray[np.bool_], b_sign: npt.NDArray[np.bool_], a: Floats, b: Floats
-) -> Floats:
-    """How many terms have these signs and an infinite operand."""
-    infinite_a, infinite_b = np.isinf(a) & a_sign, np.isinf(b) & b_sign
-    return _count(infinite_a, b_sign) + _count(a_sign & ~infinite_a, infinite_b)
-
-
-def _count(a: npt.NDArray[np.bool_], b: npt.NDArray[np.bool_]) -> Floats:
-    counts: Floats = a.astype(np.float64) @ b.astype(np.float64)
-    return counts
+def _bits(value: float) -> int:
+    return int(np.float64(value).view(np.uint64))

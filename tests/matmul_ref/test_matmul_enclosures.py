@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from refkernels import matmul_ref
 from refkernels.arithmetic import formats
-from refkernels.matmul_ref import kernel
+from refkernels.matmul_ref import dot2
 from refkernels.matmul_ref.ill_conditioned import ill_conditioned_dot
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
@@ -273,9 +273,9 @@ def test_a_product_beside_a_float64_midpoint_is_right_and_not_certified():
 def test_the_rounding_where_blocks_are_folded_is_in_the_radius(blocks):
     """Each block is exact by itself: only adding their low parts, or a low part and what the sum of
     the high parts leaves, is rounded."""
-    terms = np.zeros((1, kernel.BLOCK * len(blocks)))
+    terms = np.zeros((1, dot2.BLOCK * len(blocks)))
     for k, block in enumerate(blocks):
-        terms[0, kernel.BLOCK * k : kernel.BLOCK * k + len(block)] = block
+        terms[0, dot2.BLOCK * k : dot2.BLOCK * k + len(block)] = block
     answer = matmul_ref.forward(terms, np.ones((terms.size, 1)))
     exact = sum(Fraction(value) for block in blocks for value in block)
     assert answer.radius[0, 0] > 0.0
@@ -284,8 +284,8 @@ def test_the_rounding_where_blocks_are_folded_is_in_the_radius(blocks):
 
 def test_a_radius_that_underflows_with_its_product_is_rounded_up():
     """(1 + 2^-60 + 2^-130) 2^-970: hi and lo fit float64, the radius of 2^-1100 does not."""
-    terms = np.zeros((1, 2 * kernel.BLOCK + 1))
-    terms[0, :: kernel.BLOCK] = np.ldexp([1.0, 2.0**-60, 2.0**-130], -485)
+    terms = np.zeros((1, 2 * dot2.BLOCK + 1))
+    terms[0, :: dot2.BLOCK] = np.ldexp([1.0, 2.0**-60, 2.0**-130], -485)
     answer = matmul_ref.forward(terms, np.full((terms.size, 1), 2.0**-485))
     assert answer.scale[0, 0] == 0
     assert answer.contains((0, 0), sum(Fraction(2) ** (k - 970) for k in (0, -60, -130)))

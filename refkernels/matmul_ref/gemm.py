@@ -1,0 +1,133 @@
+"""The float64 tier: one product by NumPy's BLAS, and a bound on what it may have lost.
+
+K is cut into C nearly equal chunks of at most DEPTH terms. A chunk's sums come from BLAS, in an
+order that is not known; the chunks are added up one after the other. So a term passes through at
+most n = k + C - 1 roundings, k being the length of a chunk: its product's, k - 1 additions, C - 1
+additions (or n - 1, where float64 holds every product). Whatever the order, with or without FMA,
+
+    |c - z| <= gamma_n sum_l |a_il b_lj| <= gamma_n |a_i| |b_j|,    gamma_n = n u / (1 - n u)
+
+by Cauchy-Schwarz, |a_i| and |b_j| being Euclidean norms: O(n^2) work (Higham 2002, "Accuracy and
+Stability of Numerical Algorithms", section 3.1, doi:10.1137/1.9780898718027). The squared norms are
+float64 sums of K rounded squares: too small by a factor of at least 1 - (K + 1) u. These, gamma's
+denominator and the roundings of the bound itself are covered by the factor
+1 + (n + K + 64) 2^-52, which is ample while n + K < 2^40.
+
+Assumption: 2^-420 <= |a|, |b| < 2^481, or zero, as in `dot2`: nothing under- or overflows,
+squares included. Every float32 and narrower number lies inside.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.jit import njit
+from refkernels.matmul_ref import parallel
+from refkernels.matmul_ref.screening import Screen, append_open
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+ROWS, COLUMNS, DEPTH = 256, 1024, 256  # of the largest tile that BLAS sees
+_SMALLEST_WORK, _NARROWEST = 2**18, 16  # below, the Dot2 kernel is as fast
+
+
+def suits(shape: tuple[int, int, int], terms: int) -> bool:
+    """Whether BLAS pays for (batch, M, N) answers of so many terms, and can be trusted."""
+    _, rows, columns = shape
+    if min(rows, columns) < _NARROWEST or rows * columns * terms < _SMALLEST_WORK:
+        return False
+    return parallel.conventional(ROWS, DEPTH, COLUMNS)
+
+
+def enclosed(
+    left: Floats, right: Floats, at: tuple[Indices, Indices], exact_products: bool, screen: Screen
+) -> tuple[Floats, Floats, Indices]:
+    """hi, radius and the flat indices of what the screen leaves open; finite operands in range."""
+    rows, columns = parallel.run(_norms, [("pik,pik->pi", left), ("qkj,qkj->qj", right)])
+    rows *= _coefficient(left.shape[2], exact_products)
+    shape = (len(at[0]), left.shape[1], right.shape[2])
+    hi, radius = np.empty(shape), np.empty(shape)
+    asked = screen.kind, screen.factor, screen.lowest, screen.highest
+
+    def task(b: int, i: slice, j: slice) -> Indices:
+        p, q = at[0][b], at[1][b]
+        _multiply(left[p, i], right[q, :, j], hi[b, i, j])
+        bounds = b, i.start, i.stop, j.start, j.stop
+        found: Indices = _bound(hi, radius, rows[p], columns[q], *bounds, *asked)
+        return found
+
+    found = parallel.run_products(task, _tiles(shape))
+    return hi, radius, np.sort(np.concatenate(found)) if found else np.empty(0, np.intp)
+
+
+def product(left: Floats, right: Floats, at: tuple[Indices, Indices]) -> Floats:
+    """left @ right alone: each term passes through at most K roundings."""
+    shape = (len(at[0]), left.shape[1], right.shape[2])
+    result = np.empty(shape)
+
+    def task(b: int, i: slice, j: slice) -> None:
+        with np.errstate(all="ignore"):
+            _multiply(left[at[0][b], i], right[at[1][b], :, j], result[b, i, j])
+
+    parallel.run_products(task, _tiles(shape))
+    return result
+
+
+def _norms(subscripts: str, operand: Floats) -> Floats:
+    return np.sqrt(np.einsum(subscripts, operand, operand))
+
+
+def _coefficient(terms: int, exact_products: bool) -> float:
+    chunks = len(_chunks(terms))
+    roundings = -(-terms // chunks) + chunks - 1 - exact_products
+    return roundings * 2.0**-53 * (1.0 + (roundings + terms + 64) * 2.0**-52)
+
+
+def _chunks(terms: int) -> list[slice]:
+    """At least one, so that an empty sum is made, too; each of at most ceil(terms / count)."""
+    count = max(-(-terms // DEPTH), 1)
+    ends = [terms * n // count for n in range(count + 1)]
+    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+
+
+def _tiles(shape: tuple[int, int, int]) -> list[tuple[int, slice, slice]]:
+    """(batch element, rows, columns): a few at least, so that threads have something to share."""
+    batch, rows, columns = shape
+    height = min(ROWS, max(_NARROWEST, -(-rows // 4)))
+    return [
+        (b, slice(i, min(i + height, rows)), slice(j, min(j + COLUMNS, columns)))
+        for b in range(batch)
+        for i in range(0, rows, height)
+        for j in range(0, columns, COLUMNS)
+    ]
+
+
+def _multiply(left: Floats, right: Floats, result: Floats) -> None:
+    first, *others = _chunks(left.shape[1])
+    np.matmul(left[:, first], right[first], out=result)
+    part = np.empty(result.shape) if others else result
+    for chunk in others:
+        np.matmul(left[:, chunk], right[chunk], out=part)
+        result += part
+
+
+@njit(nogil=True)
+def _bound(
+    hi: Any, radius: Any, rows: Any, columns: Any,
+    b: int, i0: int, i1: int, j0: int, j1: int,
+    kind: int, factor: float, lowest: float, highest: float,
+) -> Any:  # fmt: skip
+    """Fill the tile's radii, and find the flat indices of what is not certainly decided."""
+    found = np.empty((i1 - i0) * (j1 - j0), np.intp)
+    zeros = np.zeros(j1 - j0)
+    count = 0
+    for i in range(i0, i1):
+        his, radii, column = hi[b, i, j0:j1], radius[b, i, j0:j1], columns[j0:j1]
+        for j in range(radii.size):
+            radii[j] = rows[i] * column[j]
+        start = (b * hi.shape[1] + i) * hi.shape[2] + j0
+        count = append_open(kind, factor, lowest, highest, his, zeros, radii, start, found, count)
+    return found[:count].copy()
