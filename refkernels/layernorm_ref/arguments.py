@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from refkernels.arithmetic.arrays import as_float_array, to_float64
 
 Rows = npt.NDArray[np.float64]
 NormalizedShape = int | tuple[int, ...] | None
-_CHUNK = 2**18  # elements: a few temporaries of float64 stay in the cache
+_CHUNK = 2**17  # elements: some temporaries of float64 stay in the cache
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,23 @@ class Problem:
         """The same for so many rows."""
         step = max(1, _CHUNK // self.x.shape[1])
         return (slice(at, min(at + step, rows)) for at in range(0, rows, step))
+
+    def parts(self) -> Iterator[tuple[slice, "Problem"]]:
+        """Problems of some rows each, and which rows they are."""
+        for rows in self.chunks():
+            dy = None if self.dy is None else self.dy[rows]
+            shape = (rows.stop - rows.start, self.x.shape[1])
+            yield (
+                rows,
+                replace(
+                    self,
+                    x=self.x[rows],
+                    dy=dy,
+                    shape=shape,
+                    leading=shape[:1],
+                    normalized=shape[1:],
+                ),
+            )
 
 
 def widened(values: npt.NDArray[Any]) -> Rows:

@@ -187,36 +187,30 @@ def forward_bound(
     """
     target = formats.get(format)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
-    if not problem.x.size:
-        return _empty_forward(problem)
+    height = problem.x.shape[0]
+    y, (mean, rstd) = np.zeros(problem.x.shape), np.zeros((2, height, 1))
     with np.errstate(all="ignore"):
-        e = row_errors(problem, target, stored=False)
-        scaled = np.abs(problem.weight * e.xhat)
-        y = np.abs(problem.weight) * e.xhat_error + 4.0 * e.u * (scaled + np.abs(problem.bias))
-        y = y + e.eta * (4.0 + np.abs(problem.weight))
-        exact_y = problem.weight * e.xhat + problem.bias
-        return Forward(
-            _output(y, exact_y, e, target).reshape(problem.shape),
-            _output(e.mean_error, e.mean, e, target).reshape(problem.leading),
-            _output(e.r_error, e.r, e, target).reshape(problem.leading),
-        )
+        for rows, part in problem.parts():
+            e = row_errors(part, target, stored=False)
+            scaled = np.abs(part.weight * e.xhat)
+            error = np.abs(part.weight) * e.xhat_error + 4.0 * e.u * (scaled + np.abs(part.bias))
+            error = error + e.eta * (4.0 + np.abs(part.weight))
+            y[rows] = _output(error, part.weight * e.xhat + part.bias, e.overflows, target)
+            mean[rows] = _output(e.mean_error, e.mean, e.overflows, target)
+            rstd[rows] = _output(e.r_error, e.r, e.overflows, target)
+    return Forward(
+        y.reshape(problem.shape), mean.reshape(problem.leading), rstd.reshape(problem.leading)
+    )
 
 
-def _output(
-    error: Array, value: Array, e: RowErrors, format: Format, overflows: Any = None
-) -> Array:
+def _output(error: Array, value: Array, overflows: Any, format: Format) -> Array:
     """The error after the output's rounding, infinite where the answer may have overflowed."""
-    if format.p < working_format(format).p:
+    work = working_format(format)
+    if format.p < work.p:
         error = error + format.u * (np.abs(value) + error) + format.min_subnormal
-    error = error * (1.0 + 16.0 * e.u) * _INFLATION
-    unbounded = e.overflows if overflows is None else overflows
-    unbounded = unbounded | (np.abs(value) + error >= format.max)
+    error = error * (1.0 + 16.0 * work.u) * _INFLATION
+    unbounded = overflows | (np.abs(value) + error >= format.max)
     return np.where(unbounded | ~np.isfinite(error), np.inf, error)
-
-
-def _empty_forward(problem: Problem) -> Forward:
-    leading = np.zeros(problem.leading)
-    return Forward(np.zeros(problem.shape), leading, leading)
 
 
 def backward_bound(
@@ -235,33 +229,57 @@ def backward_bound(
     """
     target = formats.get(format)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
-    if not problem.x.size:
-        zeros = np.zeros(problem.normalized)
-        return Backward(np.zeros(problem.shape), zeros, zeros)
+    height, n = problem.x.shape
+    exact = backward(problem.cotangent, problem.x, problem.weight, eps=problem.eps)
+    flat_dx = np.asarray(exact.dx)
+    dx, sums = np.zeros((height, n)), _ColumnSums(n)
     with np.errstate(all="ignore"):
-        e = row_errors(problem, target, stored=True)
-        exact = backward(problem.cotangent, problem.x, problem.weight, eps=problem.eps)
-        dx = _dx_error(problem, e)
-        height = problem.x.shape[0]
-        size = np.abs(widened(problem.cotangent))
-        growth = gamma(height + 8.0, e.u)
-        terms = size * e.xhat_error
-        dweight = np.sum(terms, axis=0) + growth * np.sum(size * np.abs(e.xhat) + terms, axis=0)
-        dbias = growth * np.sum(size, axis=0)
-        work = working_format(target)
-        cubed = (1.0 + e.r_above) ** 3 * np.max(
-            size * np.abs(problem.weight), axis=1, keepdims=True
+        for rows, part in problem.parts():
+            e = row_errors(part, target, stored=True)
+            size = np.abs(widened(part.cotangent))
+            sums.add(size, e)
+            cubed = (1.0 + e.r_above) ** 3 * np.max(
+                size * np.abs(part.weight), axis=1, keepdims=True
+            )
+            limit = working_format(target).max
+            large = e.overflows | ~(4.0 * cubed * n * (1.0 + e.largest) < limit)
+            value = flat_dx[rows]
+            dx[rows] = _output(_dx_error(part, e), value, large, target)
+        dweight, dbias = sums.bounds(height, exact, target)
+    return Backward(
+        dx.reshape(problem.shape),
+        dweight.reshape(problem.normalized),
+        dbias.reshape(problem.normalized),
+    )
+
+
+class _ColumnSums:
+    """What the bounds of dweight and dbias need, added up over the rows."""
+
+    def __init__(self, n: int) -> None:
+        self.terms, self.scaled, self.size = np.zeros((3, n))
+        self.overflows = False
+
+    def add(self, size: Array, e: RowErrors) -> None:
+        """The rows of |dy|."""
+        self.terms += np.sum(size * e.xhat_error, axis=0)
+        self.scaled += np.sum(size * np.abs(e.xhat), axis=0)
+        self.size += np.sum(size, axis=0)
+        self.overflows |= bool(e.overflows.any())
+
+    def bounds(self, height: int, exact: Backward, format: Format) -> tuple[Array, Array]:
+        """Of dweight and dbias."""
+        work = working_format(format)
+        growth = gamma(height + 8.0, work.u)
+        dweight = (
+            self.terms + growth * (self.scaled + self.terms) + 4.0 * height * work.min_subnormal
         )
-        large = e.overflows | ~(4.0 * cubed * problem.x.shape[1] * (1.0 + e.largest) < work.max)
-        many = ~(1.1 * np.sum(size, axis=0) < work.max)
-        return Backward(
-            _output(dx, np.asarray(exact.dx), e, target, large).reshape(problem.shape),
-            _output(
-                dweight + 4.0 * height * e.eta,
-                np.asarray(exact.dweight), e, target, e.overflows.any() | many,
-            ).reshape(problem.normalized),
-            _output(dbias, np.asarray(exact.dbias), e, target, many).reshape(problem.normalized),
-        )  # fmt: skip
+        dbias = growth * self.size
+        many = ~(1.1 * self.size < work.max)
+        return (
+            _output(dweight, np.asarray(exact.dweight), self.overflows | many, format),
+            _output(dbias, np.asarray(exact.dbias), many, format),
+        )
 
 
 def _dx_error(problem: Problem, e: RowErrors) -> Array:

@@ -25,10 +25,10 @@ class Draft:
             "scale": np.zeros((1, 1), np.int64),
         }
 
-    def rows(self, chunk: slice) -> Enclosure:
+    def rows(self, at: npt.NDArray[np.intp]) -> Enclosure:
         """Some of the rows, as they are now."""
-        parts = {k: part[chunk] if len(part) > 1 else part for k, part in self._parts.items()}
-        return Enclosure(self._hi[chunk], **parts)
+        parts = {k: part[at] if len(part) > 1 else part for k, part in self._parts.items()}
+        return Enclosure(self._hi[at], **parts)
 
     def put(self, at: Any, found: Enclosure) -> None:
         """Elements at an index of (rows, n) from another tier."""
@@ -53,4 +53,6 @@ class Draft:
 def _own(part: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     if not part.any():  # zeros cost nothing until they are written
         return np.zeros(shape, part.dtype)
-    return np.array(np.broadcast_to(part, shape))
+    whole = np.empty(shape, part.dtype)
+    whole[:] = part
+    return whole

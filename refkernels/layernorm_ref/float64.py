@@ -47,6 +47,7 @@ from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import njit
 from refkernels.layernorm_ref import lanes
 from refkernels.layernorm_ref.lanes import LANES, U
+from refkernels.layernorm_ref.screening import Screen, doubtful
 
 SLACK = 1.01
 SMALLEST = 2.0**-200
@@ -123,11 +124,12 @@ def _write_row(row: Any, weight: Any, bias: Any, found: Any, hi: Any, scratch: A
 
 @njit(nogil=True)
 def normalise_rows(
-    first: int, last: int, x: Any, weight: Any, bias: Any, eps: float, out: Any
+    first: int, last: int, x: Any, weight: Any, bias: Any, eps: float, screen: Screen, out: Any
 ) -> None:
-    """Rows first to last of x (float32). `out`: statistics, y, and for each row y's radius and
-    max|y|. Rows that are undefined or for the next tier get NaN, 0 and 0."""
-    rows, hi, radius, top = out
+    """Rows first to last of x (float32). `out`: statistics, y, and for each row y's radius, max|y|
+    and how many y the question may leave open. Rows that are undefined or for the next tier get
+    NaN and zeros."""
+    rows, hi, radius, top, doubts = out
     widest = lanes.largest(np.abs(weight))
     scratch = np.empty(3 * LANES)
     for i in range(first, last):
@@ -138,6 +140,7 @@ def normalise_rows(
         if found.state == REGULAR:
             spread = found.d_error + found.largest * (found.r_error + 3.1 * U)
             radius[i] = SLACK * (widest * found.r * spread + U * top[i])
+        doubts[i] = doubtful(hi[i], radius[i], screen)
 
 
 @njit
@@ -185,18 +188,20 @@ def differentiate_rows(
     weight: Any,
     eps: float,
     step: int,
+    screen: Screen,
     out: Any,
     sums: Any,
 ) -> None:
     """dx of the rows of one block as `normalise_rows` gives y, and the block's column sums into
     its row of `sums`, zero before: see lanes.add_parameter_gradients."""
-    rows, hi, radius, top = out
+    rows, hi, radius, top, doubts = out
     columns = sums[first // step]
     scratch = np.empty(7 * LANES)
     for i in range(first, last):
         found = rows[i]
         _fill_statistics(x[i], eps, found, scratch)
         radius[i], top[i] = _write_gradient(x[i], dy[i], weight, found, hi[i], scratch)
+        doubts[i] = doubtful(hi[i], radius[i], screen)
         errors = (found.r * found.d_error, found.r_error + 4.2 * U)
         lanes.add_parameter_gradients(x[i], dy[i], found.c, found.delta, found.r, errors, columns)
 

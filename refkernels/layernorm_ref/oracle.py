@@ -50,6 +50,7 @@ from refkernels.layernorm_ref.refinement import (
     joined,
     tame,
 )
+from refkernels.layernorm_ref.screening import screen_of
 
 Values = npt.NDArray[np.float64]
 Records = npt.NDArray[Any]
@@ -98,16 +99,16 @@ def forward(
         return _refined_forward(problem, question)
     height, n = problem.x.shape
     hi, rows = np.empty((height, n)), np.zeros(height, float64.STATISTICS)
-    radius, top = np.zeros((2, height))
-    step = max(1, BLOCK // n)
+    radius, top, doubts = np.zeros((3, height))
+    step, screen = max(1, BLOCK // n), screen_of(question)
     for chunk in _chunks(problem, step):
-        out = rows[chunk], hi[chunk], radius[chunk], top[chunk]
-        arguments = as_float32(problem.x[chunk]), problem.weight, problem.bias, problem.eps, out
-        each_block(float64.normalise_rows, len(hi[chunk]), *arguments, block=step)
+        out = tuple(part[chunk] for part in (rows, hi, radius, top, doubts))
+        arguments = as_float32(problem.x[chunk]), problem.weight, problem.bias, problem.eps
+        each_block(float64.normalise_rows, len(hi[chunk]), *arguments, screen, out, block=step)
     tiers.answered("float64", hi.size + 2 * height)
     unsafe = (rows["state"] == float64.NEXT_TIER) | _poor(radius, top, question)
     y = Draft(hi, radius)
-    _settle(y, "y", problem, question, unsafe)
+    _settle(y, "y", problem, question, unsafe, doubts)
     mean, rstd = _mean(problem, rows, question), _rstd(problem, rows, question)
     return _forward(problem, y, mean, rstd)
 
@@ -137,19 +138,21 @@ def backward(
         return _refined_backward(problem, question)
     height, n = problem.x.shape
     hi, rows = np.empty((height, n)), np.zeros(height, float64.STATISTICS)
-    radius, top = np.zeros((2, height))
+    radius, top, doubts = np.zeros((3, height))
     step, sums = float64.block_rows(height), float64.empty_sums(height, n)
+    screen = screen_of(question)
     for chunk in _chunks(problem, step):
-        out = rows[chunk], hi[chunk], radius[chunk], top[chunk]
+        out = tuple(part[chunk] for part in (rows, hi, radius, top, doubts))
         narrow = as_float32(problem.x[chunk]), as_float32(problem.cotangent[chunk])
-        arguments = *narrow, problem.weight, problem.eps, step, out, sums[chunk.start // step :]
-        each_block(float64.differentiate_rows, len(hi[chunk]), *arguments, block=step)
+        arguments = *narrow, problem.weight, problem.eps, step, screen, out
+        blocks = sums[chunk.start // step :]
+        each_block(float64.differentiate_rows, len(hi[chunk]), *arguments, blocks, block=step)
     parts = np.zeros((2, 3, n))
     float64.column_sums(sums, height, *parts)
     tiers.answered("float64", hi.size + 2 * n)
     unsafe = (rows["state"] == float64.NEXT_TIER) | _poor(radius, top, question)
     dx = Draft(hi, radius)
-    _settle(dx, "dx", problem, question, unsafe)
+    _settle(dx, "dx", problem, question, unsafe, doubts)
     return _backward(problem, dx, *_parameter_gradients(problem, rows, question, parts))
 
 
@@ -216,27 +219,23 @@ def _settled_rows(
     return result.replace(at, getattr(refined, name)(question, np.ones(at.size, np.bool_)))
 
 
-def _settle(draft: Draft, name: str, problem: Problem, question: Question, unsafe: Mask) -> None:
+def _settle(
+    draft: Draft, name: str, problem: Problem, question: Question, unsafe: Mask, doubts: Values
+) -> None:
     """In the draft of a result (rows, n): whole rows that are unsafe, and elsewhere what the
     question leaves open, from the tiers below."""
-    n = problem.x.shape[1]
-    wide = np.flatnonzero(unsafe)
-    found = [(wide[:, None] * n + np.arange(n)).reshape(-1)]
-    for chunk in problem.chunks() if question.kind != "enclosure" else ():
-        marks = question.undecided(draft.rows(chunk))
-        if marks.any():
-            marks[unsafe[chunk]] = False
-            found.append(np.flatnonzero(marks) + chunk.start * n)
-    flat = np.sort(np.concatenate(found))
-    tiers.answered("float64", -flat.size)
-    rows, starts = np.unique(flat // n, return_index=True)
-    ends = np.append(starts[1:], flat.size)
-    for batch in problem.batches(rows.size):
-        wanted = np.zeros((rows[batch].size, n), np.bool_)
-        elements = flat[starts[batch][0] : ends[batch][-1]]
-        wanted[np.searchsorted(rows[batch], elements // n), elements % n] = True
-        answers = getattr(RowsRefined(problem, rows[batch]), name)(question, wanted)
-        draft.put((elements // n, elements % n), answers[wanted])
+    doubtful = np.flatnonzero(unsafe | (doubts > 0.0))
+    for batch in problem.batches(doubtful.size):
+        rows = doubtful[batch]
+        wanted = question.undecided(draft.rows(rows)) | unsafe[rows, None]
+        held = wanted.any(axis=1)
+        rows, wanted = rows[held], wanted[held]
+        if not rows.size:
+            continue
+        at, columns = np.nonzero(wanted)
+        tiers.answered("float64", -at.size)
+        answers = getattr(RowsRefined(problem, rows), name)(question, wanted)
+        draft.put((rows[at], columns), answers[at, columns])
 
 
 def _parameter_gradients(

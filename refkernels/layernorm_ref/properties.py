@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.layernorm_ref.arguments import NormalizedShape, Problem, prepare, widened
+from refkernels.layernorm_ref.arguments import NormalizedShape, prepare, widened
 from refkernels.layernorm_ref.bounds import mean_tail, working_format
 from refkernels.layernorm_ref.oracle import Backward, Forward, backward, forward
 from refkernels.op import Arrays, Invariant
@@ -40,10 +40,8 @@ def _ratio(amount: Array, value: Array) -> Array:
     return np.where((amount == 0.0) & (value == 0.0), 1.0, ratio)
 
 
-def _sensitivity(problem: Problem) -> tuple[Array, Array, Array, Array]:
+def _sensitivity(x: Array, exact: Forward) -> tuple[Array, Array, Array, Array]:
     """xhat, r, rho and p, rows by columns."""
-    exact = forward(problem.x, eps=problem.eps)
-    x = widened(problem.x)
     size = np.abs(x)
     r = np.asarray(exact.rstd)[:, None]
     d = (x - np.asarray(exact.mean)[:, None]) - mean_tail(exact.mean)
@@ -67,21 +65,22 @@ def forward_condition(
 ) -> Forward:
     """Condition numbers of y, mean and rstd (see the module), float64."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
+    height = problem.x.shape[0]
+    y, (mean, rstd) = np.zeros(problem.x.shape), np.zeros((2, height, 1))
     with np.errstate(all="ignore"):
-        xhat, r, _, p = _sensitivity(problem)
-        x = widened(problem.x)
-        g, b = np.abs(problem.weight), np.abs(problem.bias)
-        exact = forward(problem.x, problem.weight, problem.bias, eps=problem.eps)
-        mean = np.asarray(exact.mean)[:, None]
-        spread = np.sqrt(_mean(xhat * xhat))  # sigma r: neither overflows nor underflows, as v may
-        y = _ratio(g * (p + np.abs(xhat)) + b, np.asarray(exact.y))
-        rstd = spread * np.hypot(spread, mean * r)
-        constant = np.all(problem.x == problem.x[:, :1], axis=1, keepdims=True)
-        return Forward(
-            y.reshape(problem.shape),
-            _ratio(_mean(np.abs(x)), mean).reshape(problem.leading),
-            np.where(constant, 0.0, rstd).reshape(problem.leading),
-        )
+        for rows, part in problem.parts():
+            exact = forward(part.x, part.weight, part.bias, eps=part.eps)
+            wide, middle = widened(part.x), np.asarray(exact.mean)[:, None]
+            xhat, r, _, p = _sensitivity(wide, exact)
+            amount = np.abs(part.weight) * (p + np.abs(xhat)) + np.abs(part.bias)
+            y[rows] = _ratio(amount, np.asarray(exact.y))
+            mean[rows] = _ratio(_mean(np.abs(wide)), middle)
+            spread = np.sqrt(_mean(xhat * xhat))  # sigma r: no over- or underflow, as v may
+            constant = np.all(wide == wide[:, :1], axis=1, keepdims=True)
+            rstd[rows] = np.where(constant, 0.0, spread * np.hypot(spread, middle * r))
+    return Forward(
+        y.reshape(problem.shape), mean.reshape(problem.leading), rstd.reshape(problem.leading)
+    )
 
 
 def backward_condition(
@@ -95,23 +94,37 @@ def backward_condition(
 ) -> Backward:
     """Condition numbers of dx, dweight and dbias (see the module), float64."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
+    height, n = problem.x.shape
+    exact = backward(problem.cotangent, problem.x, problem.weight, eps=problem.eps)
+    gradient, dx = np.asarray(exact.dx), np.zeros((height, n))
+    columns, sizes = np.zeros((2, n))
     with np.errstate(all="ignore"):
-        xhat, r, rho, p = _sensitivity(problem)
-        exact = backward(problem.cotangent, problem.x, problem.weight, eps=problem.eps)
-        dy = widened(problem.cotangent)
-        t = dy * problem.weight
-        size, dx = np.abs(t), np.asarray(exact.dx)
-        linear = size + _mean(size) + np.abs(xhat) * _mean(np.abs(t * xhat))
-        through_x = np.abs(xhat) * _mean(size * p) + p * np.abs(_mean(t * xhat))
-        amount = rho * np.abs(dx) + r * (through_x + linear)
-        grad = np.abs(dy)
-        columns = np.sum(grad * (p + np.abs(xhat)), axis=0)
-        dbias = _ratio(np.sum(grad, axis=0), np.asarray(exact.dbias))
-        return Backward(
-            _ratio(amount, dx).reshape(problem.shape),
-            _ratio(columns, np.asarray(exact.dweight)).reshape(problem.normalized),
-            dbias.reshape(problem.normalized),
-        )
+        for rows, part in problem.parts():
+            statistics = forward(part.x, eps=part.eps)
+            xhat, r, rho, p = _sensitivity(widened(part.x), statistics)
+            grad = widened(part.cotangent)
+            amount = _through_dx(xhat, r, p, grad * part.weight)
+            amount = amount + rho * np.abs(gradient[rows])
+            dx[rows] = _ratio(amount, gradient[rows])
+            grad = np.abs(grad)
+            columns += np.sum(grad * (p + np.abs(xhat)), axis=0)
+            sizes += np.sum(grad, axis=0)
+        dweight = _ratio(columns, np.asarray(exact.dweight))
+        dbias = _ratio(sizes, np.asarray(exact.dbias))
+    return Backward(
+        dx.reshape(problem.shape),
+        dweight.reshape(problem.normalized),
+        dbias.reshape(problem.normalized),
+    )
+
+
+def _through_dx(xhat: Array, r: Array, p: Array, t: Array) -> Array:
+    """The numerator for dx without its first term."""
+    size = np.abs(t)
+    linear = size + _mean(size) + np.abs(xhat) * _mean(np.abs(t * xhat))
+    through_x = np.abs(xhat) * _mean(size * p) + p * np.abs(_mean(t * xhat))
+    amount: Array = r * (through_x + linear)
+    return amount
 
 
 def _overflow_possible(x: npt.NDArray[Any], rows: int) -> npt.NDArray[np.bool_]:
