@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _MODULES = ("layernorm_ref", "matmul_ref", "trig_ref", "metrology", "testing", "frameworks")
 _NAMES = {
     "Enclosure": "refkernels.arithmetic.enclosure",
+    "explain": "refkernels.diagnosis.explain",
     "measure": "refkernels.measurement",
     "ulp_distance": "refkernels.metrology",
     "ulp_error": "refkernels.metrology",

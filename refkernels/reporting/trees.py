@@ -142,7 +142,8 @@ def draw_tree(
     for place, leaf in enumerate(order):
         places[leaf] = float(place)
     heights = [0.0] * leaves
-    segments, unrounded = [], []
+    segments: list[list[tuple[float, float]]] = []
+    unrounded: list[list[tuple[float, float]]] = []
     entering = set(fused)
     for children in nodes:
         height = max(heights[child] for child in children) + 1.0

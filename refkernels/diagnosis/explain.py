@@ -1,0 +1,203 @@
+"""explain(): why do these numbers differ from the truth, and from each other?"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_float_array
+from refkernels.diagnosis import comparison, patterns, variants
+from refkernels.diagnosis.explanation import Difference, Explanation
+from refkernels.diagnosis.fit import Fit, fit
+from refkernels.diagnosis.hypothesis import CONFIDENCES, Candidate, Confidence, Variant
+from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.metrology import VERDICTS
+from refkernels.op import DIRECTIONS, Direction
+
+
+def explain(
+    op: str,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    params: Mapping[str, Any] | None = None,
+    direction: Direction = "forward",
+) -> Explanation:
+    """Why a kernel's outputs, or several kernels', are what they are.
+
+    op         "matmul", "linear", "layernorm", "sin", ... (`refkernels.registry`)
+    inputs     arrays by the names of the op's signature; for backward the cotangent too
+    outputs    {"y": array} of one kernel, or {"torch": {"y": array}, "paddle": {"y": array}}
+    params     the op's parameters: {"eps": 1e-5}
+    Raises ValueError for an unknown op or direction, for missing or unknown names and for shapes
+    and dtypes that do not fit; TypeError for what is no float array.
+    """
+    problem = _problem(op, inputs, params or {}, direction, outputs)
+    if not _several(outputs):
+        return explain_kernel(problem, _arrays(problem, outputs))
+    answers = {str(name): _arrays(problem, kernel) for name, kernel in outputs.items()}
+    kernels = {name: explain_kernel(problem, answer) for name, answer in answers.items()}
+    differences = {
+        (a, b): comparison.difference(a, b, answers[a], answers[b], kernels[a], kernels[b])
+        for a, b in itertools.combinations(answers, 2)
+    }
+    return _together(problem, kernels, differences)
+
+
+def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
+    """One kernel against the truth."""
+    fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
+    candidates = sorted(_candidates(problem, outputs, fits), key=lambda c: _rank(c, fits))
+    named = [candidate for candidate in candidates if not candidate.ruled_out]
+    best = named[0] if named else None
+    worst = min(fits.values(), key=_badness)
+    return Explanation(
+        problem.op.name,
+        problem.direction,
+        problem.format.name,
+        worst.verdict,
+        tuple(dict.fromkeys(flag for one in fits.values() for flag in one.record["flags"])),
+        best.cause if best else None,
+        best.confidence if best else None,
+        {"outputs": {name: one.record for name, one in fits.items()}},
+        tuple(candidates),
+    )
+
+
+def _candidates(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candidate]:
+    found = []
+    for name, got in outputs.items():
+        found += patterns.find(problem, name, got)
+    for variant in variants.of(problem, outputs):
+        found += _tried(problem, outputs, fits, variant)
+    return found
+
+
+def _tried(
+    problem: Problem, outputs: Arrays, fits: dict[str, Fit], variant: Variant
+) -> list[Candidate]:
+    """The candidate that a variant makes of each output that it speaks of."""
+    found = []
+    for name, got in outputs.items():
+        result = fit(problem, name, got, variant.answer)
+        if result is None:
+            continue
+        found.append(
+            Candidate(
+                variant.cause,
+                name,
+                _confidence(fits[name], result),
+                result.equal,
+                result.elements,
+                result.over_bound,
+                result.over_plain,
+                dict(variant.details),
+            )
+        )
+    return found
+
+
+def _confidence(truth: Fit, variant: Fit) -> Confidence | None:
+    """A variant is named only where it explains what the truth does not."""
+    if not variant.ordinary or (truth.ordinary and not (variant.exact and not truth.exact)):
+        return None
+    return "proven" if variant.exact else "matched"
+
+
+def _rank(candidate: Candidate, fits: dict[str, Fit]) -> tuple[float, ...]:
+    """Worst output first, then confidence, bits reproduced, and what is left of the error."""
+    confidence = (
+        len(CONFIDENCES)
+        if candidate.confidence is None
+        else CONFIDENCES.index(candidate.confidence)
+    )
+    badness = _badness(fits[candidate.output])
+    left = float("inf") if candidate.over_plain is None else candidate.over_plain
+    return (float(candidate.ruled_out), *badness, confidence, -candidate.share, left)
+
+
+def _badness(one: Fit) -> tuple[float, ...]:
+    return (float(VERDICTS.index(one.verdict)), -one.over_bound, -one.over_plain)
+
+
+def _fit_to_truth(problem: Problem, name: str, got: Array) -> Fit:
+    result = fit(problem, name, got, problem.truth)
+    if result is None:
+        right = problem.truth.reference[name].shape
+        raise ValueError(f"{name} has shape {got.shape}, and {problem.op.name}'s is {right}.")
+    return result
+
+
+def _together(
+    problem: Problem,
+    kernels: dict[str, Explanation],
+    differences: dict[tuple[str, str], Difference],
+) -> Explanation:
+    worst = min(kernels.values(), key=lambda one: VERDICTS.index(one.verdict))
+    return Explanation(
+        problem.op.name,
+        problem.direction,
+        problem.format.name,
+        worst.verdict,
+        tuple(dict.fromkeys(flag for one in kernels.values() for flag in one.flags)),
+        worst.cause,
+        worst.confidence,
+        {},
+        (),
+        kernels,
+        differences,
+    )
+
+
+def _several(outputs: Mapping[str, Any]) -> bool:
+    if not outputs:
+        raise ValueError("outputs is empty: give at least one kernel's answer.")
+    nested = [isinstance(value, Mapping) for value in outputs.values()]
+    if any(nested) and not all(nested):
+        raise ValueError("outputs mixes arrays and kernels: give one kernel's arrays, or kernels.")
+    return all(nested)
+
+
+def _problem(
+    op: str,
+    inputs: Mapping[str, Any],
+    params: Mapping[str, Any],
+    direction: Direction,
+    outputs: Mapping[str, Any],
+) -> Problem:
+    record = registry.get(op)
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction is {direction!r}: it is 'forward' or 'backward'.")
+    takes = record.takes(direction)
+    if unknown := [name for name in inputs if name not in takes]:
+        raise ValueError(f"{op} {direction} takes {', '.join(takes)}, not {unknown[0]!r}.")
+    given = {name: as_float_array(a, name) for name, a in inputs.items() if a is not None}
+    required = [name for name in takes if name not in record.optional]
+    if missing := [name for name in required if name not in given]:
+        raise ValueError(f"{op} {direction} needs {missing[0]!r} among its inputs.")
+    if unknown := [name for name in params if name not in record.params]:
+        known = ", ".join(record.params) or "none"
+        raise ValueError(f"{op} has no parameter {unknown[0]!r}; it has {known}.")
+    kernels = dict(outputs) if _several(outputs) else {"The kernel": outputs}
+    if empty := [name for name, kernel in kernels.items() if not kernel]:
+        raise ValueError(f"{empty[0]} answers nothing: give at least one array.")
+    names = [name for kernel in kernels.values() for name in kernel]
+    if unknown := [name for name in names if name not in record.names(direction)]:
+        said = ", ".join(record.names(direction))
+        raise ValueError(f"{op} {direction} gives {said}, not {unknown[0]!r}.")
+    first = next(array for kernel in kernels.values() for array in kernel.values())
+    format = formats.of(as_float_array(first, names[0]))
+    return Problem(record, direction, given, {**record.params, **params}, format)
+
+
+def _arrays(problem: Problem, outputs: Mapping[str, Any]) -> dict[str, Array]:
+    arrays = {name: as_float_array(array, name) for name, array in outputs.items()}
+    wrong = [name for name, array in arrays.items() if formats.of(array) != problem.format]
+    if wrong:
+        raise ValueError(
+            f"{wrong[0]} is {arrays[wrong[0]].dtype} where the first output is "
+            f"{problem.format.name}: one explanation is about one format."
+        )
+    return arrays

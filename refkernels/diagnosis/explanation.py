@@ -1,0 +1,102 @@
+"""What explain() says: of each kernel against the truth, and of each pair against each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from refkernels.diagnosis.hypothesis import Candidate, Confidence
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two kernels' answers to one question, without the truth: how far apart, and why.
+
+    `outputs`: for each output what `metrology.agreement` says. `cause`: the stable identifier of
+    what tells the two apart, None where it was not found.
+    """
+
+    a: str
+    b: str
+    outputs: dict[str, dict[str, Any]]
+    cause: str | None
+    confidence: Confidence | None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def equal(self) -> bool:
+        """Whether all bits are the same."""
+        return all(one["equal_bits"] == one["elements"] for one in self.outputs.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Strict JSON."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "equal": self.equal,
+            "outputs": self.outputs,
+            "cause": self.cause,
+            "confidence": self.confidence,
+            "details": self.details,
+        }
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The verdict on a kernel's outputs, and what is behind it.
+
+    verdict     worst over the outputs (metrology.VERDICTS); independent of the cause
+    flags       unusual, nonzero_at_zero, ...
+    cause       a stable identifier (diagnosis.causes), None where there is none to name
+    confidence  "proven": the bits are reproduced; "matched": another question explains them as
+                rounding; "consistent": pattern and size fit; None
+    evidence    every number that a report prints
+    candidates  all that was tried, the best first; what was ruled out is among them
+    kernels     each kernel's own Explanation, where several were asked; then verdict, flags, cause
+                and confidence above are those of the worst of them
+    differences each pair of kernels
+    """
+
+    op: str
+    direction: str
+    format: str
+    verdict: str
+    flags: tuple[str, ...]
+    cause: str | None
+    confidence: Confidence | None
+    evidence: dict[str, Any]
+    candidates: tuple[Candidate, ...] = ()
+    kernels: dict[str, Explanation] = field(default_factory=dict)
+    differences: dict[tuple[str, str], Difference] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Strict JSON, of which every view is made."""
+        return {
+            "schema": 1,
+            "kind": "explanation",
+            "op": self.op,
+            "direction": self.direction,
+            "format": self.format,
+            "verdict": self.verdict,
+            "flags": list(self.flags),
+            "cause": self.cause,
+            "confidence": self.confidence,
+            "evidence": self.evidence,
+            "candidates": [_candidate(one) for one in self.candidates],
+            "kernels": {name: one.to_dict() for name, one in self.kernels.items()},
+            "differences": [one.to_dict() for one in self.differences.values()],
+        }
+
+
+def _candidate(one: Candidate) -> dict[str, Any]:
+    return {
+        "cause": one.cause,
+        "output": one.output,
+        "confidence": one.confidence,
+        "equal": one.equal,
+        "elements": one.elements,
+        "over_bound": one.over_bound,
+        "over_plain": one.over_plain,
+        "details": dict(one.details),
+        "model": one.model,
+    }

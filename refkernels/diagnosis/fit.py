@@ -1,0 +1,82 @@
+"""How well what a kernel said fits an answer: the verdict that it would get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.diagnosis.problem import Answer, Problem
+from refkernels.metrology import judge
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One output against an answer: `record` is what `judge` says of it."""
+
+    output: str
+    record: dict[str, Any]
+    elements: int
+    equal: int  # bits equal to the correctly rounded answer
+
+    @property
+    def verdict(self) -> str:
+        return str(self.record["verdict"])
+
+    @property
+    def over_bound(self) -> float:
+        """The largest error / bound."""
+        return as_float(self.record["bound"]["max_ratio"])
+
+    @property
+    def over_plain(self) -> float:
+        """RMS error over that of the plain algorithm."""
+        return as_float(self.record["plain"]["ratio"])
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether this is what rounding makes of the answer: inside the bound in every element,
+        and no further from it than a few times the plain algorithm."""
+        fine = self.verdict in ("rounding", "correctly_rounded")
+        return fine and "unusual" not in self.record["flags"]
+
+    @property
+    def exact(self) -> bool:
+        """Whether every bit is that of the correctly rounded answer."""
+        return self.elements > 0 and self.equal == self.elements
+
+
+def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None:
+    """One output against an answer; None where the answer has none, or one of another shape."""
+    reference = answer.reference.get(output)
+    if reference is None or reference.shape != got.shape:
+        return None
+    record = judge(
+        problem.op,
+        problem.direction,
+        output,
+        got,
+        reference,
+        bound=answer.bound[output],
+        plain=answer.plain.get(output),
+        inputs=problem.inputs,
+        params=problem.params,
+    )
+    return Fit(output, record, got.size, equal_bits(got, reference.round(formats.of(got))[0]))
+
+
+def equal_bits(a: Array, b: Array) -> int:
+    """How many elements have the same bits; any NaN equals any NaN. Same shape and dtype."""
+    bits = formats.of(a).bits_dtype
+    same = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
+    return int(np.count_nonzero(same.reshape(a.shape) | (np.isnan(a) & np.isnan(b))))
+
+
+def as_float(value: Any) -> float:
+    """A number of a record, whose infinities are words; 0 where there is none."""
+    return 0.0 if value is None else float(value)

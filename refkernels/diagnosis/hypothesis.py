@@ -1,0 +1,93 @@
+"""What may be behind an answer: a variant of the question, a model of the algorithm, a pattern.
+
+Each hypothesis is tried whatever the verdict. What it takes to be named, and with what confidence:
+- *proven*: a model, or the correct rounding of a variant, has the kernel's bits in every element of
+  the output, and the honest algorithms do not.
+- *matched*: the answer to a variant of the question explains the output as nothing but rounding
+  (inside its bound, not unusual), which the answer to the question itself does not.
+- *consistent*: the errors have the pattern and the size, and nothing else was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
+
+Confidence = Literal["proven", "matched", "consistent"]
+CONFIDENCES: tuple[Confidence, ...] = ("proven", "matched", "consistent")
+Details = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another question: `cause` is what it would mean that the kernel answered it, `details` are
+    its numbers (the value of eps, the factor). The answer may cover some outputs only."""
+
+    cause: str
+    details: Details
+    answer: Answer
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cause with what speaks for it. `equal` of `elements`: bits reproduced; `over_bound` and
+    `over_plain`: what remains of the error under this hypothesis. `ruled_out`: it does not fit."""
+
+    cause: str
+    output: str
+    confidence: Confidence | None
+    equal: int
+    elements: int
+    over_bound: float | None = None
+    over_plain: float | None = None
+    details: Details = field(default_factory=dict)
+    model: str | None = None
+
+    @property
+    def ruled_out(self) -> bool:
+        return self.confidence is None
+
+    @property
+    def share(self) -> float:
+        """Bits reproduced."""
+        return self.equal / self.elements if self.elements else 0.0
+
+
+Variants = Callable[[Problem, Arrays], Iterable[Variant]]
+Pattern = Callable[[Problem, str, Array], Candidate | None]
+
+
+def moved(
+    problem: Problem,
+    output: str,
+    values: Doubles,
+    spread: Doubles | float,
+    factor: Doubles | float = 1.0,
+) -> Answer:
+    """The answer of one output where the right values were these, known to ± spread: the bound of
+    the truth, times a factor, and the plain algorithm's errors with it. For hypotheses that no
+    oracle answers: float64 is far finer than what they have to tell apart."""
+    truth = problem.truth
+    reference, plain = truth.reference[output], truth.plain[output]
+    with np.errstate(over="ignore", invalid="ignore"):
+        errors = plain.astype(np.float64) - np.asarray(reference)
+        sized = (values + errors * factor).astype(plain.dtype)
+    radius = np.broadcast_to(np.where(np.isfinite(values), spread, 0.0), values.shape)
+    return Answer(
+        {output: Enclosure(values, 0.0, radius)},
+        {output: truth.bound[output] * np.abs(factor)},
+        {output: sized},
+    )
+
+
+def scaled(problem: Problem, output: str, factor: float) -> Answer:
+    """The answer of one output times a number."""
+    values = np.asarray(problem.truth.reference[output]) * factor
+    radius = problem.truth.reference[output].radius * abs(factor)
+    return moved(problem, output, values, radius + np.abs(values) * 2.0**-51, factor)

@@ -1,0 +1,96 @@
+"""What the wrong elements of an output have in common, whatever the op: zeros where something
+should be, one element among many, values that are somebody else's.
+
+Needs no other question, only the truth: an element is wrong where it is beyond its bound, or a NaN
+or infinity where there should be none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis.hypothesis import Candidate
+from refkernels.diagnosis.problem import Array, Problem
+
+_FEW = 0.01  # of all elements: more wrong ones are no accident of single elements
+_SHOWN = 8
+
+
+def find(problem: Problem, output: str, got: Array) -> list[Candidate]:
+    """Every pattern that the wrong elements show."""
+    wrong = wrong_elements(problem, output, got)
+    number = int(np.count_nonzero(wrong))
+    if not number:
+        return []
+    found = [flushed(problem, output, got, wrong)]
+    if number < got.size:
+        found += [unwritten(output, got, wrong), corrupted(output, got, wrong)]
+    return [candidate for candidate in found if candidate is not None]
+
+
+def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
+    """Mask of the elements beyond their bound, and of NaN and infinities out of place."""
+    reference, bound = problem.truth.reference[output], problem.truth.bound[output]
+    exact, wide = np.asarray(reference), to_float64(got)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = (
+            np.abs((wide - reference.hi) - reference.lo)
+            if not reference.scale.any()
+            else (np.abs(wide - exact))
+        )
+        beyond = error - reference.radius > bound
+    special = np.isfinite(exact) & ~np.isfinite(wide) & np.isfinite(bound)
+    lost = ~np.isfinite(exact) & ~((wide == exact) | (np.isnan(wide) & np.isnan(exact)))
+    result: Array = (beyond & np.isfinite(exact) & np.isfinite(wide)) | special | lost
+    return result
+
+
+def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Candidate | None:
+    """Every wrong element is a zero whose right value, or one of whose inputs, is subnormal."""
+    if np.any(to_float64(got)[wrong] != 0.0):
+        return None
+    exact = np.abs(np.asarray(problem.truth.reference[output]))
+    tiny = problem.format.min_normal
+    small = exact < tiny
+    for array in problem.inputs.values():
+        wide = np.abs(to_float64(array))
+        if wide.shape == got.shape:
+            small = small | ((wide > 0) & (wide < tiny))
+    if not small[wrong].all():
+        return None
+    return _candidate("flush_to_zero", output, got, wrong, "matched")
+
+
+def unwritten(output: str, got: Array, wrong: Array) -> Candidate | None:
+    """From the first wrong element to the last all are one value: memory that was never written, or
+    zeros. (An element in between whose right value is next to it is not wrong by itself.)"""
+    places = np.flatnonzero(wrong)
+    values = got.reshape(-1)[places[0] : places[-1] + 1]
+    alike = bool(np.all(values == values[0]) or np.all(np.isnan(values)))
+    if not alike or places.size < 2:
+        return None
+    return _candidate("unwritten_elements", output, got, wrong, "matched", value=str(values[0]))
+
+
+def corrupted(output: str, got: Array, wrong: Array) -> Candidate | None:
+    """A few single elements are wrong, all others right."""
+    number = int(np.count_nonzero(wrong))
+    if number > max(1, int(_FEW * got.size)):
+        return None
+    return _candidate("corrupted_elements", output, got, wrong, "matched")
+
+
+def _candidate(
+    cause: str, output: str, got: Array, wrong: Array, confidence: str, **more: object
+) -> Candidate:
+    places = [list(map(int, place)) for place in np.argwhere(wrong)[:_SHOWN]]
+    number = int(np.count_nonzero(wrong))
+    return Candidate(
+        cause,
+        output,
+        confidence,  # type: ignore[arg-type]
+        got.size - number,
+        got.size,
+        details={"wrong": number, "first": places, **more},
+    )

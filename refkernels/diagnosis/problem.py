@@ -1,0 +1,72 @@
+"""What was asked of a kernel, and what the right answer is, or would be to another question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import registry
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.op import Direction, Op
+
+Array = npt.NDArray[Any]
+Arrays = Mapping[str, Array]
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The certified answer to a question, by output name: its reference, the bound that every
+    stable kernel keeps to, and what the plain sequential algorithm says."""
+
+    reference: dict[str, Enclosure]
+    bound: dict[str, Doubles]
+    plain: dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One op on its inputs (the cotangent among them for backward), in a working format."""
+
+    op: Op
+    direction: Direction
+    inputs: dict[str, Array]
+    params: dict[str, Any]
+    format: Format
+    _answers: dict[Any, Answer] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def truth(self) -> Answer:
+        """The answer to what was asked."""
+        return self.ask()
+
+    @cached_property
+    def condition(self) -> dict[str, Doubles]:
+        """Condition numbers, by output name."""
+        return self.op.condition(self.direction, self.inputs, self.params)
+
+    def ask(
+        self,
+        inputs: Arrays | None = None,
+        params: Mapping[str, Any] | None = None,
+        op: str | None = None,
+    ) -> Answer:
+        """The answer to the question with some inputs and params replaced (an input replaced by
+        None is left out), or of another op."""
+        chosen = self.op if op is None else registry.get(op)
+        arrays = {**self.inputs, **(inputs or {})}
+        arrays = {name: array for name, array in arrays.items() if array is not None}
+        settings = {**self.params, **(params or {})}
+        settings = {name: value for name, value in settings.items() if name in chosen.params}
+        question = ("rounding", self.format)
+        return Answer(
+            chosen.evaluate(self.direction, arrays, settings, question),
+            chosen.bound(self.direction, arrays, settings, self.format),
+            chosen.plain(self.direction, arrays, settings, self.format),
+        )

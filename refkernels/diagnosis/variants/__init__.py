@@ -1,0 +1,29 @@
+"""Other questions that a kernel may have answered, each a cause: see `hypothesis.Variant`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from refkernels.diagnosis.hypothesis import Variant, Variants
+from refkernels.diagnosis.problem import Arrays, Problem
+from refkernels.diagnosis.variants import affine, layernorm, precision, whole
+
+ALL: tuple[Variants, ...] = (
+    whole.scale_factor,
+    whole.permuted,
+    affine.swapped_gradients,
+    affine.wrong_bias,
+    affine.transposed,
+    precision.rounded_inputs,
+    layernorm.other_eps,
+    layernorm.unbiased_variance,
+    layernorm.eps_outside_sqrt,
+    layernorm.constant_statistics,
+    layernorm.wrong_axes,
+)
+
+
+def of(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Every variant of the question, cheapest kinds first."""
+    for variants in ALL:
+        yield from variants(problem, outputs)

@@ -1,0 +1,54 @@
+"""Variants of ops with a weight and a bias: gradients swapped, a bias left out, a transposition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import Answer, Arrays, Problem
+
+
+def swapped_gradients(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """dweight given as dbias and dbias as dweight."""
+    pair = ("dweight", "dbias")
+    if problem.direction == "forward" or not set(pair) & set(outputs):
+        return
+    truth = problem.truth
+    if not set(pair) <= set(truth.reference):
+        return
+    shapes = {truth.reference[name].shape for name in pair}
+    if len(shapes) == 1:
+        yield Variant("swapped_weight_bias_grad", {}, _swapped(truth, *pair))
+
+
+def _swapped(answer: Answer, one: str, other: str) -> Answer:
+    return Answer(
+        {one: answer.reference[other], other: answer.reference[one]},
+        {one: answer.bound[other], other: answer.bound[one]},
+        {one: answer.plain[other], other: answer.plain[one]},
+    )
+
+
+def wrong_bias(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The bias left out, and added twice."""
+    bias = problem.inputs.get("bias")
+    if problem.direction == "backward" or bias is None or not np.any(bias):
+        return
+    yield Variant("missing_bias", {}, problem.ask({"bias": None}))  # type: ignore[dict-item]
+    with np.errstate(over="ignore"):
+        twice = bias + bias
+    if np.isfinite(twice).all():
+        yield Variant("doubled_bias", {}, problem.ask({"bias": twice}))
+
+
+def transposed(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """A square weight (matmul: b) taken the other way round."""
+    name = {"linear": "weight", "matmul": "b"}.get(problem.op.name)
+    weight = problem.inputs.get(name or "")
+    if name is None or weight is None or weight.ndim < 2 or weight.shape[-1] != weight.shape[-2]:
+        return
+    turned = np.ascontiguousarray(np.swapaxes(weight, -1, -2))
+    if not np.array_equal(turned, weight):
+        yield Variant("transposed_weight", {"input": name}, problem.ask({name: turned}))

@@ -1,0 +1,39 @@
+"""Variants with inputs of a narrower format, which hardware makes of float32 behind one's back.
+
+TF32 keeps 11 significant bits and rounds ties away from zero; bfloat16 and float16 to nearest even.
+Products of such inputs are exact in float32 and better, so that what remains is float32's rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import Array, Arrays, Problem
+
+_CAUSES = {"tf32_inputs": "tf32", "bf16_inputs": "bfloat16", "fp16_inputs": "float16"}
+_SUMS = ("matmul", "linear")
+
+
+def rounded_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Factors rounded to TF32, bfloat16 and float16; a bias is added as it is."""
+    if problem.op.name not in _SUMS or problem.format.name != "float32":
+        return
+    factors = {name: array for name, array in problem.inputs.items() if name != "bias"}
+    for cause, format in _CAUSES.items():
+        narrow = {name: rounded(array, format) for name, array in factors.items()}
+        if all(np.array_equal(narrow[name], factors[name]) for name in factors):
+            continue
+        if all(np.isfinite(array).all() for array in narrow.values()):
+            yield Variant(cause, {"format": format}, problem.ask(narrow))
+
+
+def rounded(array: Array, format: str) -> Array:
+    """float32 values rounded to the format, in float32."""
+    if format == "tf32":
+        return formats.round_ties_away(array.astype(np.float64), formats.TF32).astype(array.dtype)
+    with np.errstate(over="ignore"):
+        return array.astype(formats.get(format).storage).astype(array.dtype)

@@ -1,0 +1,234 @@
+"""A kernel that answered another question is told so; one that answered this one is not."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import refkernels
+from refkernels.diagnosis.explanation import Explanation
+
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(7)
+X = RNG.standard_normal((48, 96)).astype(np.float32)
+WEIGHT, BIAS, DY = (RNG.standard_normal(s).astype(np.float32) for s in (96, 96, (48, 96)))
+SQUARE = RNG.standard_normal((96, 96)).astype(np.float32)
+SMALL = np.float32(2.0**-20)  # there float16 has fewer bits than TF32
+AFFINE = {"x": X, "weight": WEIGHT, "bias": BIAS}
+LINEAR = {"x": X, "weight": SQUARE, "bias": BIAS}
+
+
+def statistics(x: Array, eps: float = 1e-5, ddof: int = 0) -> tuple[Array, Array]:
+    """x - mean and rstd, by two passes in float32."""
+    centred = x - x.mean(axis=1, keepdims=True, dtype=np.float32)
+    total = np.sum(centred * centred, axis=1, keepdims=True, dtype=np.float32)
+    variance = total / np.float32(x.shape[1] - ddof)
+    return centred, np.float32(1) / np.sqrt(variance + np.float32(eps))
+
+
+def layernorm(x: Array = X, weight: Array = WEIGHT, bias: Array = BIAS, **options: Any) -> Array:
+    centred, rstd = statistics(x, **options)
+    return centred * rstd * weight + bias
+
+
+def gradients(constant: bool = False) -> dict[str, Array]:
+    centred, rstd = statistics(X)
+    xhat, t = centred * rstd, DY * WEIGHT
+    projection = np.float32(0) if constant else (t * xhat).mean(axis=1, keepdims=True)
+    mean = np.float32(0) if constant else t.mean(axis=1, keepdims=True)
+    dx = rstd * (t - mean - xhat * projection)
+    return {"dx": dx, "dweight": (DY * xhat).sum(axis=0), "dbias": DY.sum(axis=0)}
+
+
+def outside() -> Array:
+    centred, rstd = statistics(X, eps=0.0)
+    return centred / (np.float32(1) / rstd + np.float32(1e-5)) * WEIGHT + BIAS
+
+
+def over_columns() -> Array:
+    return layernorm(np.ascontiguousarray(X.T), np.float32(1), np.float32(0)).T * WEIGHT + BIAS  # type: ignore[arg-type]
+
+
+def narrow(array: Array, dtype: Any) -> Array:
+    return array.astype(dtype).astype(np.float32)
+
+
+def changed(y: Array, where: Any, value: float) -> Array:
+    y = y.copy()
+    y[where] = value
+    return y
+
+
+def linear(x: Array = X, weight: Array = SQUARE, bias: Array = BIAS) -> Array:
+    return x @ weight.T + bias
+
+
+FORWARD: dict[str, tuple[str, dict[str, Array], Callable[[], Array], dict[str, Any]]] = {
+    "eps_differs": ("layernorm", AFFINE, lambda: layernorm(eps=1e-3), {"eps": 1e-3}),
+    "unbiased_variance": ("layernorm", AFFINE, lambda: layernorm(ddof=1), {"divisor": 95}),
+    "eps_outside_sqrt": ("layernorm", AFFINE, outside, {}),
+    "wrong_axes": ("layernorm", AFFINE, over_columns, {"axes": [0]}),
+    "missing_bias": ("layernorm", AFFINE, lambda: layernorm(bias=0 * BIAS), {}),
+    "doubled_bias": ("linear", LINEAR, lambda: linear(bias=2 * BIAS), {}),
+    "transposed_weight": ("linear", LINEAR, lambda: linear(weight=SQUARE.T), {"input": "weight"}),
+    "scale_factor": (
+        "linear",
+        LINEAR,
+        lambda: linear() / np.float32(48),
+        {"factor": "1/48", "named": "x.shape[0]"},
+    ),
+    "sign_error": ("layernorm", AFFINE, lambda: -layernorm(), {"factor": "-1"}),
+    "permuted": ("linear", LINEAR, lambda: linear(X[::-1]), {"rows": 48}),
+    "unwritten_elements": (
+        "layernorm",
+        AFFINE,
+        lambda: changed(layernorm(), slice(40, None), 0.0),
+        {"value": "0.0"},
+    ),
+    "corrupted_elements": (
+        "linear",
+        LINEAR,
+        lambda: changed(linear(), (3, 5), 1e4),
+        {"wrong": 1, "first": [[3, 5]]},
+    ),
+    "bf16_inputs": (
+        "linear",
+        LINEAR,
+        lambda: linear(narrow(X, ml_dtypes.bfloat16), narrow(SQUARE, ml_dtypes.bfloat16)),
+        {},
+    ),
+    "fp16_inputs": (
+        "matmul",
+        {"a": X * SMALL, "b": SQUARE},
+        lambda: narrow(X * SMALL, np.float16) @ narrow(SQUARE, np.float16),
+        {},
+    ),
+}
+
+
+def told(explanation: Explanation, cause: str, details: dict[str, Any]) -> None:
+    assert explanation.cause == cause
+    assert explanation.confidence in ("proven", "matched")
+    first = explanation.candidates[0]
+    assert first.cause == cause
+    assert {name: first.details[name] for name in details} == details
+
+
+@pytest.mark.parametrize("cause", FORWARD)
+def test_the_other_question_is_named(cause: str) -> None:
+    op, inputs, kernel, details = FORWARD[cause]
+    output = "c" if op == "matmul" else "y"
+    explanation = refkernels.explain(op, inputs, {output: kernel()})
+    assert explanation.verdict == "exceeds_bound" or "unusual" in explanation.flags
+    told(explanation, cause, details)
+
+
+@pytest.mark.parametrize("op", ["layernorm", "linear", "matmul"])
+def test_a_right_answer_has_no_cause(op: str) -> None:
+    inputs = {"layernorm": AFFINE, "linear": LINEAR, "matmul": {"a": X, "b": SQUARE}}[op]
+    answer = {"layernorm": layernorm, "linear": linear, "matmul": lambda: X @ SQUARE}[op]()
+    explanation = refkernels.explain(op, inputs, {"c" if op == "matmul" else "y": answer})
+    assert (explanation.verdict, explanation.cause) == ("rounding", None)
+    assert all(candidate.ruled_out for candidate in explanation.candidates)
+    assert len(explanation.candidates) > 1
+
+
+def test_swapped_gradients_are_named_for_both_outputs() -> None:
+    right = gradients()
+    swapped = {"dweight": right["dbias"], "dbias": right["dweight"]}
+    inputs = {"dy": DY, "x": X, "weight": WEIGHT, "bias": BIAS}
+    explanation = refkernels.explain("layernorm", inputs, swapped, direction="backward")
+    told(explanation, "swapped_weight_bias_grad", {})
+    assert {c.output for c in explanation.candidates if not c.ruled_out} == {"dweight", "dbias"}
+    assert refkernels.explain("layernorm", inputs, right, direction="backward").cause is None
+
+
+def test_constant_statistics_are_named() -> None:
+    inputs = {"dy": DY, "x": X, "weight": WEIGHT, "bias": BIAS}
+    outputs = gradients(constant=True)
+    told(
+        refkernels.explain("layernorm", inputs, outputs, direction="backward"),
+        "constant_statistics",
+        {},
+    )
+
+
+def test_eps_rounded_to_float32_is_named() -> None:
+    x = np.array([[1.0, 1.0 + 1e-4], [2.0, 2.0 - 3e-4]])
+    centred = x - x.mean(axis=1, keepdims=True)
+    variance = np.square(centred).mean(axis=1, keepdims=True)
+    y = centred / np.sqrt(variance + float(np.float32(1e-5)))
+    told(
+        refkernels.explain("layernorm", {"x": x}, {"y": y}),
+        "eps_rounded",
+        {"eps": float(np.float32(1e-5))},
+    )
+
+
+def test_flushed_subnormals_are_named() -> None:
+    x = np.array([1e-40, 2e-39, 0.5, -3e-41, 1.0], np.float32)
+    y = np.sin(x)
+    y[np.abs(x) < 1e-38] = 0.0
+    explanation = refkernels.explain("sin", {"x": x}, {"y": y})
+    told(explanation, "flush_to_zero", {"wrong": 3})
+
+
+def test_an_error_that_nothing_explains_stays_unexplained() -> None:
+    y = layernorm() + RNG.normal(0, 1e-3, X.shape).astype(np.float32)
+    explanation = refkernels.explain("layernorm", AFFINE, {"y": y})
+    assert explanation.verdict == "exceeds_bound"
+    assert explanation.cause is None
+    assert explanation.confidence is None
+    assert len([c for c in explanation.candidates if c.ruled_out]) == len(explanation.candidates)
+
+
+def test_several_kernels_are_judged_and_compared() -> None:
+    right = linear()
+    outputs = {"torch": {"y": right}, "paddle": {"y": right}, "mine": {"y": linear(bias=2 * BIAS)}}
+    explanation = refkernels.explain("linear", LINEAR, outputs)
+    assert explanation.cause == "doubled_bias"
+    assert explanation.kernels["torch"].cause is None
+    assert explanation.differences["torch", "paddle"].equal
+    assert explanation.differences["torch", "paddle"].cause is None
+    apart = explanation.differences["torch", "mine"]
+    assert not apart.equal
+    assert apart.cause == "doubled_bias"
+    assert apart.outputs["y"]["max_abs_difference"] > 0.1
+
+
+def test_an_explanation_is_strict_json() -> None:
+    explanation = refkernels.explain(
+        "linear", LINEAR, {"a": {"y": linear()}, "b": {"y": -linear()}}
+    )
+    text = json.dumps(explanation.to_dict(), allow_nan=False)
+    told = json.loads(text)
+    assert told["kernels"]["b"]["cause"] == "sign_error"
+    assert told["differences"][0]["cause"] == "sign_error"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"op": "sine"}, "no op 'sine'"),
+        ({"direction": "up"}, "'forward' or 'backward'"),
+        ({"inputs": {"x": X, "w": WEIGHT}}, "takes x, weight, bias, not 'w'"),
+        ({"inputs": {"weight": WEIGHT}}, "needs 'x'"),
+        ({"params": {"epsilon": 1e-5}}, "no parameter 'epsilon'; it has eps, normalized_shape"),
+        ({"outputs": {}}, "outputs is empty"),
+        ({"outputs": {"a": {}}}, "a answers nothing"),
+        ({"outputs": {"z": X}}, "gives y, mean, rstd, not 'z'"),
+        ({"outputs": {"y": X, "b": {"y": X}}}, "mixes arrays and kernels"),
+        ({"outputs": {"y": X[:3]}}, r"y has shape \(3, 96\)"),
+        ({"outputs": {"a": {"y": X}, "b": {"y": X.astype(float)}}}, "about one format"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_one_sentence(
+    arguments: dict[str, Any], said: str
+) -> None:
+    given = {"op": "layernorm", "inputs": AFFINE, "outputs": {"y": X}, **arguments}
+    with pytest.raises(ValueError, match=said):
+        refkernels.explain(**given)
