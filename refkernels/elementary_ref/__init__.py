@@ -15,8 +15,9 @@ IEEE 754, and slopes at -0 are those of the formulas 1/x, 1/(2 sqrt x), ...: inf
 that -0 gives them. Results beyond 2^±(2^29) are told as that power: every rounding is the same.
 """
 
+from refkernels.elementary_ref import erf_functions, functions
+from refkernels.elementary_ref.erf_functions import erf, erfc, gelu, gelu_tanh
 from refkernels.elementary_ref.functions import (
-    FUNCTIONS,
     cosh,
     exp,
     exp2,
@@ -44,12 +45,16 @@ __all__ = [
     "backward_plain",
     "cases",
     "cosh",
+    "erf",
+    "erfc",
     "exp",
     "exp2",
     "expm1",
     "forward_bound",
     "forward_condition",
     "forward_plain",
+    "gelu",
+    "gelu_tanh",
     "log",
     "log1p",
     "log2",
@@ -64,7 +69,7 @@ __all__ = [
     "tanh",
 ]
 
-_FAMILY = Family("elementary_ref", FUNCTIONS)
+_FAMILY = Family("elementary_ref", functions.FUNCTIONS + erf_functions.FUNCTIONS)
 OPS = _FAMILY.ops
 backward = _FAMILY.backward
 backward_bound = _FAMILY.backward_bound

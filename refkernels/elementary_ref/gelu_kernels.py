@@ -47,7 +47,7 @@ SLOPE_NEAR = 22 * U**2
 SLOPE_MIDDLE = 37 * U**2
 TINY = 2.0**-60
 CERTAIN = 36.0
-TINIEST = 2.0**-930  # above exp(-36^2/2) 36: what gelu and gelu' there differ from x and 1, per x
+TINIEST = 2.0**-929  # above 36 exp(-36^2/2): what gelu(x)/x and gelu' differ from 1 by
 
 
 @njit

@@ -1,0 +1,222 @@
+"""The hunt for an exact value of erf, erfc or a gelu outside its enclosure."""
+
+import itertools
+import math
+
+import erf_truth
+import flint
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refkernels import elementary_ref
+from refkernels.arithmetic import formats, tiers
+from refkernels.elementary_ref import erf_functions, erf_tail
+from refkernels.elementwise import oracle
+
+FUNCTIONS = {function.name: function for function in erf_functions.FUNCTIONS}
+names = st.sampled_from(erf_truth.NAMES)
+each = pytest.mark.parametrize("name", erf_truth.NAMES)
+FLAT = (-0.7517915246935645, -0.7524614220710163)
+EDGES = (0.5, 1.0, 2.0, 4.0, 20.0, 25.0, 32.0, 36.0, 32 * math.sqrt(2), 2.0**-60, 2.0**-54, 37.4)
+arguments = st.one_of(
+    st.floats(-45.0, 45.0),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(-1.0, 1.0).map(lambda x: math.ldexp(x, -50)),
+    st.tuples(st.sampled_from(FLAT), st.floats(-1e-12, 1e-12)).map(sum),
+    st.tuples(st.sampled_from(EDGES), st.sampled_from((-1, 1)), st.integers(-3, 3)).map(
+        lambda edge: edge[1] * stepped(edge[0], edge[2])
+    ),
+)
+
+
+def stepped(x, steps):
+    for _ in range(abs(steps)):
+        x = math.nextafter(x, math.copysign(math.inf, steps))
+    return x
+
+
+@pytest.fixture(autouse=True)
+def _precision():
+    before = flint.ctx.prec
+    flint.ctx.prec = erf_truth.PRECISION
+    yield
+    flint.ctx.prec = before
+
+
+def within(name, x):
+    """The argument, kept to where the oracle tells the value itself and not "as small as that"; and
+    the precision that it needs."""
+    flint.ctx.prec = erf_truth.PRECISION if abs(x) < 2.0**-300 else erf_truth.USUAL
+    farthest = 1000.0
+    return x if abs(x) <= farthest else math.copysign(farthest, x) / 2
+
+
+@settings(max_examples=150)
+@given(names, arguments)
+def test_no_value_escapes(name, x):
+    x = within(name, x)
+    enclosure = oracle.values(FUNCTIONS[name], np.array([x]))
+    assert erf_truth.worst_escape(enclosure, [erf_truth.forward(name, x)]) <= 1.0
+
+
+@settings(max_examples=150)
+@given(names, arguments)
+def test_no_slope_escapes(name, x):
+    x = within(name, x)
+    enclosure = oracle.slopes(FUNCTIONS[name], np.array([x]))
+    assert erf_truth.worst_escape(enclosure, [erf_truth.slope(name, x)]) <= 1.0
+
+
+@given(names, st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_no_float32_value_escapes_the_float64_tier(name, x):
+    x = np.array([within(name, x)], np.float32)
+    enclosure = getattr(elementary_ref, name)(x)
+    assert erf_truth.worst_escape(enclosure, [erf_truth.forward(name, float(x[0]))]) <= 1.0
+
+
+@each
+def test_radii_are_as_narrow_as_promised_and_half_used_at_most(name):
+    generator = np.random.default_rng(1)
+    x = np.concatenate([generator.uniform(-14, 14, 600), generator.uniform(-1, 1, 600) ** 5])
+    x = x[np.abs(x) > 2.0**-50]
+    flint.ctx.prec = erf_truth.PRECISE
+    enclosure = oracle.values(FUNCTIONS[name], x)
+    promised = 2.0**-92 if name == "gelu_tanh" else 2.0**-100
+    assert (enclosure.radius <= promised * np.abs(enclosure.hi)).all()
+    assert 0.05 < erf_truth.worst_escape(enclosure, [erf_truth.forward(name, v) for v in x]) < 0.5
+
+
+@each
+def test_every_row_of_the_table_holds_at_its_ends_and_its_node(name):
+    nodes = [k / 16 for k in range(33)] + [
+        2.0**e * (16 + k) / 8 for e in range(4) for k in range(17)
+    ]
+    edges = [(a + b) / 2 for a, b in itertools.pairwise(nodes)]
+    w = np.array(sorted({stepped(v, d) for v in (*nodes, *edges) for d in (-1, 0, 1) if v > 0}))
+    x = w * math.sqrt(2) if name == "gelu" else w
+    assert x.size > 500
+    flint.ctx.prec = erf_truth.USUAL
+    for sign in (1.0, -1.0):
+        enclosure = oracle.values(FUNCTIONS[name], sign * x)
+        truths = [erf_truth.forward(name, v) for v in sign * x]
+        assert erf_truth.worst_escape(enclosure, truths) <= 1.0
+
+
+@pytest.mark.parametrize(("name", "unit"), [("erfc", 1.0), ("gelu", -1.0), ("gelu_tanh", -0.1)])
+def test_tails_far_below_every_float64_keep_their_relative_error(name, unit):
+    x = unit * np.array([27.3, 38.0, 500, 9e3])
+    flint.ctx.prec = erf_truth.PRECISE
+    enclosure = oracle.values(FUNCTIONS[name], x)
+    truths = [erf_truth.forward(name, v) for v in x]
+    assert erf_truth.worst_escape(enclosure, truths) <= 1.0
+    assert (enclosure.radius <= 2.0**-71 * np.abs(enclosure.hi)).all()
+    assert (enclosure.scale[2:] < -1000).all()
+
+
+@given(names, arguments)
+def test_the_exact_tier_holds_the_truth_and_agrees_with_the_double_double_tier(name, x):
+    x = within(name, x)
+    for kind, tier in ((oracle.values, "exact_value"), (oracle.slopes, "exact_slope")):
+        mid, radius, exponent = getattr(FUNCTIONS[name], tier)(x, 300)
+        assert radius >= 0
+        truth = flint.arb(mid, radius) * flint.arb(2) ** exponent
+        enclosure = kind(FUNCTIONS[name], np.array([x]))
+        if enclosure.radius[0] == 0.0:
+            assert truth.overlaps(erf_truth.ball(enclosure.hi[0]))
+            continue
+        middle, wide = (
+            erf_truth.ball(enclosure.hi[0], enclosure.scale[0])
+            + erf_truth.ball(enclosure.lo[0], enclosure.scale[0]),
+            erf_truth.ball(enclosure.radius[0], enclosure.scale[0]),
+        )
+        assert not (abs(truth - middle) > wide)
+
+
+def test_beyond_the_farthest_argument_tails_stay_there():
+    x = np.array([erf_tail.FARTHEST, 1e10, 1.7e308])
+    for name, sign in (("erfc", 1.0), ("gelu", -1.0), ("gelu_tanh", -1.0)):
+        enclosure = oracle.values(FUNCTIONS[name], sign * x)
+        assert (enclosure.scale < -(2**25)).all()
+        assert (enclosure.hi[1:] == enclosure.hi[1]).all()
+        values, certified = enclosure.round("float64")
+        assert certified.all()
+        assert (values == 0.0).all()
+        assert (np.signbit(values) == (sign < 0)).all()
+        ball = FUNCTIONS[name].exact_value(sign * 1.7e308, 160)
+        assert ball[2] > -(2**40)
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
+def test_every_float32_subnormal_is_decided_without_the_exact_tier(name):
+    bits = np.arange(1, 2**23, 61, dtype=np.uint32)
+    x = np.concatenate([bits, bits | np.uint32(1 << 31)]).view(np.float32)
+    with tiers.counted() as tally:
+        enclosure = getattr(elementary_ref, name)(x, certify=("rounding", "float32"))
+    assert "exact" not in tally
+    assert sum(tally.values()) == x.size
+    values, certified = enclosure.round("float32")
+    assert certified.all()
+    # x/2 + x^2/sqrt(2 pi) lies above x/2: halves of a unit go up
+    units = np.concatenate([(bits + 1) // 2, bits // 2])
+    assert (np.abs(values).view(np.uint32) == units).all()
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
+def test_gradients_of_odd_subnormals_beside_a_half_are_decided(name):
+    dy = np.arange(1, 2001, dtype=np.uint32).view(np.float32)
+    x = np.where(np.arange(dy.size) % 3 == 0, np.float32(-1e-30), dy).astype(np.float32)
+    with tiers.counted() as tally:
+        dx = elementary_ref.backward(name, dy, x, certify=("rounding", "float32"))
+    assert "exact" not in tally
+    values, certified = dx.round("float32")
+    assert certified.all()
+    units = np.arange(1, 2001)
+    assert (values.view(np.uint32) == np.where(x < 0, units // 2, (units + 1) // 2)).all()
+
+
+@each
+def test_fast_values_keep_to_their_bound(name):
+    generator = np.random.default_rng(2)
+    bits = generator.integers(0, 2**32, 100_000, dtype=np.uint32).view(np.float32)
+    x = np.concatenate([bits[~np.isnan(bits)], generator.uniform(-18, 18, 100_000)])
+    ends = np.ldexp(1.0, np.arange(-149, 128))
+    clamps = np.array([1.0, 6.0, 12.0, 12.5, 17.0])
+    edges = np.concatenate([ends, clamps]).astype(np.float32)
+    edges = np.concatenate([edges, *(np.nextafter(edges, np.float32(e)) for e in (0, np.inf))])
+    x = np.concatenate([x.astype(np.float32), edges, -edges, np.float32([0.0, -0.0])])
+    x = np.concatenate([x, np.float32([np.inf, -np.inf, np.nan])])
+    check_fast(FUNCTIONS[name], x)
+
+
+def check_fast(function, x):
+    hi = np.empty(x.size)
+    function.fast.kernel(x, hi)
+    exact = oracle.values(function, x)
+    special = ~np.isfinite(exact.hi) | (exact.hi == 0.0)
+    np.testing.assert_array_equal(hi[special], exact.hi[special])
+    np.testing.assert_array_equal(np.signbit(hi[special]), np.signbit(exact.hi[special]))
+    z = np.ldexp(exact.hi, exact.scale)
+    tiny = (np.abs(z) <= 2.0**-200) & (np.abs(hi) <= 2.0**-200) & ~special
+    assert (np.sign(hi[tiny]) == np.sign(exact.hi[tiny])).all()
+    assert (hi[~special] != 0.0).all()
+    told = ~special & ~tiny
+    assert told.sum() > x.size / 3
+    error = np.abs((hi[told] - exact.hi[told]) - exact.lo[told]) / np.abs(exact.hi[told])
+    assert (exact.scale[told] == 0).all()
+    assert error.max() <= function.fast.error
+
+
+def test_formats_of_every_width_go_through_the_tiers():
+    x = np.random.default_rng(3).standard_normal(257)
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        for name in erf_truth.NAMES:
+            with tiers.counted() as tally:
+                enclosure = getattr(elementary_ref, name)(
+                    formats.round_to(x, dtype), certify=("rounding", dtype)
+                )
+            assert enclosure.round(dtype)[1].all()
+            assert sum(tally.values()) == x.size
+            assert set(tally) <= {"float64", "double_double", "exact"}
+            assert ("float64" in tally) == (dtype != "float64")
