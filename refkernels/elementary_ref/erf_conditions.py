@@ -32,7 +32,8 @@ def _magnitude(x: Doubles) -> Doubles:
 
 
 def _erf(x: Doubles) -> Doubles:
-    rise = np.abs(x) * _SLOPE * np.exp(-x * x)
+    a = _magnitude(x)
+    rise = a * _SLOPE * np.exp(-a * a)
     return np.where(x == 0.0, 1.0, rise / np.abs(erf_plain.erf(x)))
 
 
