@@ -1,0 +1,130 @@
+"""How fast the oracles are, beside their peers, in one run: a table and the times behind it.
+
+    python benchmarks/speed.py [--out benchmarks/results/NAME] [--quick] [--without SECTION]
+
+Takes at most five minutes. Every contestant of a table runs in turn, round by round; figures are
+medians, with the quartiles beside them, and ratios are taken within a round. Slow peers compute
+fewer elements, which are counted. Writes speed.md and speed.json; the exit status is 1 where a bar
+is missed.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import peers
+import sections
+import tables
+from stopwatch import Row
+
+from refkernels.reporting.writing import write_file
+
+RESULTS = Path(__file__).parent / "results"
+LIMIT = 285.0  # seconds; what would begin later is left out, and said to be
+
+Section = tuple[str, Callable[[], Iterator[Row]]]
+
+
+def plan(torch: peers.Torch, quick: bool) -> list[Section]:
+    """(name, how to run it), in order; every size from small to large."""
+    scale = 0.02 if quick else 1.0
+    steps: list[Section] = []
+    sizes = {64: 1.0, 96: 1.0} if quick else {256: 4.0, 512: 6.0, 1024: 20.0, 2048: 30.0}
+    for n, seconds in sizes.items():
+        steps.append((f"matmul {n}", lambda n=n, s=seconds: sections.matmul(n, s * scale)))
+    shapes = [(16, 32), (64, 48)] if quick else [(256, 256), (2048, 768), (8192, 1024)]
+    for shape, seconds in zip(shapes, (2.0, 6.0, 25.0), strict=False):
+        steps.append(
+            (
+                f"layernorm {shape}",
+                lambda h=shape, s=seconds: sections.layernorm(h, torch, s * scale),
+            )
+        )
+    lengths = {1000: 0.3, 5000: 0.3} if quick else {1000: 0.5, 100_000: 1.0, 4_000_000: 6.0}
+    for op in sections.FUNCTIONS:
+        for n, seconds in lengths.items():
+            steps.append(
+                (
+                    f"{op} {n}",
+                    lambda op=op, n=n, s=seconds: sections.elementwise(op, n, torch, s * scale),
+                )
+            )
+    counts = {2000: 0.3} if quick else {100_000: 1.0, 1_000_000: 2.0, 16_000_000: 10.0}
+    for n, seconds in counts.items():
+        steps.append((f"statistics {n}", lambda n=n, s=seconds: sections.statistics(n, s * scale)))
+    steps.append(("startup", lambda: sections.startup(8.0 * scale)))
+    return steps
+
+
+def environment(torch: peers.Torch) -> dict[str, Any]:
+    versions = {"NumPy": np.__version__, "Numba": numba.__version__, "torch": torch.version}
+    for name in ("mpmath", "gmpy2", "flint"):
+        try:
+            versions[name] = str(peers.module(name).__version__)
+        except RuntimeError as error:
+            versions[name] = str(error)
+    cpu = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        cpu = named[0] if named else cpu
+    return {
+        "cpu": cpu, "threads": numba.get_num_threads(), "python": platform.python_version(),
+        "platform": platform.platform(), "versions": versions,
+        "load_at_start": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+    }  # fmt: skip
+
+
+def run(steps: list[Section], limit: float) -> tuple[list[Row], list[str]]:
+    """The rows, and what was left out and why."""
+    rows: list[Row] = []
+    left_out: list[str] = []
+    began = time.perf_counter()
+    for name, step in steps:
+        now = time.perf_counter() - began
+        if now > limit:
+            left_out.append(f"{name}: the time was over")
+            continue
+        print(f"{now:5.0f} s  {name}", file=sys.stderr, flush=True)
+        try:
+            rows.extend(step())
+        except Exception as error:
+            left_out.append(f"{name}: {type(error).__name__}: {error}")
+    return rows, left_out
+
+
+def main() -> int:
+    name = f"cpu-{platform.machine()}-{platform.system()}".lower()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=RESULTS / name)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
+    parser.add_argument("--without", action="append", default=[], help="A section. Repeatable.")
+    arguments = parser.parse_args()
+    began = time.perf_counter()
+    torch = peers.Torch(numba.get_num_threads())
+    try:
+        about = environment(torch)
+        steps = plan(torch, arguments.quick)
+        chosen = [step for step in steps if step[0].split()[0] not in arguments.without]
+        rows, left_out = run(chosen, LIMIT)
+    finally:
+        torch.close()
+    about["seconds"] = round(time.perf_counter() - began, 1)
+    record = {"environment": about, "left_out": left_out, "rows": [row.record() for row in rows]}
+    write_file(arguments.out / "speed.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
+    path = write_file(arguments.out / "speed.md", tables.markdown(rows, about, left_out))
+    print(tables.bars(rows))
+    print(f"\nwritten: {path} ({about['seconds']} s)")
+    return 1 if any(row.met is False for row in rows) or left_out else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
