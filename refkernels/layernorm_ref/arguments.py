@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, to_float64
+from refkernels.arithmetic.blocks import read_only
 
 Rows = npt.NDArray[np.float64]
 NormalizedShape = int | tuple[int, ...] | None
@@ -70,14 +71,14 @@ class Problem:
 
 
 def widened(values: npt.NDArray[Any]) -> Rows:
-    """As float64, C order; a copy only where it must be."""
-    return np.ascontiguousarray(to_float64(values))
+    """As float64, C order, read-only; a copy only where it must be."""
+    return read_only(np.ascontiguousarray(to_float64(values)))
 
 
 def as_float32(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Narrow values as float32, C order; a copy only where it must be."""
+    """Narrow values as float32, C order, read-only; a copy only where it must be."""
     with np.errstate(invalid="ignore"):  # a signalling NaN is data here
-        return np.ascontiguousarray(values, dtype=np.float32)
+        return read_only(np.ascontiguousarray(values, dtype=np.float32))
 
 
 def prepare(
@@ -143,7 +144,7 @@ def _normalized(shape: tuple[int, ...], normalized_shape: NormalizedShape) -> tu
 
 def _affine(value: Any, name: str, normalized: tuple[int, ...], default: float) -> Rows:
     if value is None:
-        return np.full(math.prod(normalized), default)
+        return read_only(np.full(math.prod(normalized), default))
     array = as_float_array(value, name)
     if array.shape != normalized:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The fast tier: LayerNorm in double-double, with a proven radius for every element.
+"""The second tier: LayerNorm in double-double, with a proven radius for every element.
 
 Notation: u = 2^-53; primes mark computed quantities; each bound "e_z" is on |z' - z| (absolute)
 or, where said, relative to z'. Second-order terms, and the rounding of the bounds themselves,
@@ -49,14 +49,14 @@ from refkernels.arithmetic.double_double import (
     dd_sqrt,
 )
 from refkernels.arithmetic.eft import two_prod, two_sum
-from refkernels.arithmetic.jit import njit, prange
+from refkernels.arithmetic.jit import njit
 
 UU = 2.0**-106
 SLACK = 1.01
 SMALLEST = 2.0**-200
 LARGEST = 2.0**200
 REGULAR, CONSTANT, NEEDS_EXACT, NOT_FINITE = 0, 1, 2, 3
-_BLOCK = 64
+COLUMNS = 64  # of parameter gradients, a thread's at a time
 
 STATISTICS = np.dtype(
     [
@@ -149,10 +149,10 @@ def _fill_statistics(row: Any, eps: float, out: Any) -> None:
         out.r_hi, out.r_lo, out.r_error = (math.inf if vh == 0.0 else math.nan), 0.0, 0.0
 
 
-@njit(parallel=True)
-def row_statistics(x: Any, eps: float, out: Any) -> None:
-    """Mean, V = variance + eps and rstd of every row, with their errors, into `out`."""
-    for i in prange(x.shape[0]):
+@njit(nogil=True)
+def row_statistics(first: int, last: int, x: Any, eps: float, out: Any) -> None:
+    """Mean, V = variance + eps and rstd of rows first to last, with their errors, into `out`."""
+    for i in range(first, last):
         _fill_statistics(x[i], eps, out[i])
 
 
@@ -166,10 +166,13 @@ def _scaled_deviation(value: float, row: Any, factor: float) -> Any:
     return ph, pl, SLACK * (from_mean + abs(ph) * (row.r_error + 10.0 * UU))
 
 
-@njit(parallel=True)
-def normalised(x: Any, weight: Any, bias: Any, rows: Any, hi: Any, lo: Any, radius: Any) -> None:
-    """y of every REGULAR or CONSTANT row."""
-    for i in prange(x.shape[0]):
+@njit(nogil=True)
+def normalised(
+    first: int, last: int, x: Any, weight: Any, bias: Any, rows: Any, parts: Any
+) -> None:
+    """y of every REGULAR or CONSTANT row from first to last; parts: hi, lo, radius."""
+    hi, lo, radius = parts
+    for i in range(first, last):
         row = rows[i]
         if row.state > CONSTANT:
             continue
@@ -209,11 +212,14 @@ def _projections(x: Any, dy: Any, weight: Any, row: Any) -> Any:
     return ah, al, a_error, bh, bl, b_error, constant
 
 
-@njit(parallel=True)
-def input_gradient(x: Any, dy: Any, weight: Any, rows: Any, hi: Any, lo: Any, radius: Any) -> None:
-    """dx of every REGULAR or CONSTANT row. A constant t = dy * weight gives 0 exactly, because
-    then a = t, and B = t * sum(d) = 0."""
-    for i in prange(x.shape[0]):
+@njit(nogil=True)
+def input_gradient(
+    first: int, last: int, x: Any, dy: Any, weight: Any, rows: Any, parts: Any
+) -> None:
+    """dx of every REGULAR or CONSTANT row from first to last; parts: hi, lo, radius. A constant
+    t = dy * weight gives 0 exactly, because then a = t, and B = t * sum(d) = 0."""
+    hi, lo, radius = parts
+    for i in range(first, last):
         row = rows[i]
         if row.state > CONSTANT:
             continue
@@ -234,31 +240,30 @@ def input_gradient(x: Any, dy: Any, weight: Any, rows: Any, hi: Any, lo: Any, ra
             hi[i, j], lo[i, j], radius[i, j] = zh, zl, SLACK * error
 
 
-@njit(parallel=True)
-def parameter_gradients(x: Any, dy: Any, rows: Any, weight_out: Any, bias_out: Any) -> None:
-    """dweight and dbias as (3, n): hi, lo, radius. Each column is summed over the rows in order,
-    so nothing depends on the number of threads. NOT_FINITE and NEEDS_EXACT rows are left out of
-    dweight: the caller must not use it then."""
-    height, width = x.shape
-    for block in prange((width + _BLOCK - 1) // _BLOCK):
-        start = block * _BLOCK
-        stop = min(start + _BLOCK, width)
-        total = np.zeros((4, stop - start))
-        for i in range(height):
-            row = rows[i]
-            if row.state == REGULAR:
-                for j in range(start, stop):
-                    ph, pl, error = _scaled_deviation(x[i, j], row, dy[i, j])
-                    k = j - start
-                    total[0, k], total[1, k] = dd_add(total[0, k], total[1, k], ph, pl)
-                    total[2, k] += error
-                    total[3, k] += abs(ph)
-        for j in range(start, stop):
-            k = j - start
-            weight_out[0, j], weight_out[1, j] = total[0, k], total[1, k]
-            weight_out[2, j] = SLACK * (total[2, k] + 3.001 * height * UU * total[3, k])
-            sh, sl, size, exact = compensated_sum(dy[:, j])
-            bias_out[0, j], bias_out[1, j] = sh, sl
-            if not exact:
-                cubed = float(height) ** 3 * UU * 2.0**-53
-                bias_out[2, j] = SLACK * (1.1 * UU * abs(sh) + 2.1 * cubed * size)
+@njit(nogil=True)
+def parameter_gradients(
+    start: int, stop: int, x: Any, dy: Any, rows: Any, weight_out: Any, bias_out: Any
+) -> None:
+    """dweight and dbias in the columns from start to stop as (3, n): hi, lo, radius. Each column is
+    summed over the rows in order, so nothing depends on the number of threads. NOT_FINITE and
+    NEEDS_EXACT rows are left out of dweight: the caller must not use it then."""
+    height = x.shape[0]
+    total = np.zeros((4, stop - start))
+    for i in range(height):
+        row = rows[i]
+        if row.state == REGULAR:
+            for j in range(start, stop):
+                ph, pl, error = _scaled_deviation(x[i, j], row, dy[i, j])
+                k = j - start
+                total[0, k], total[1, k] = dd_add(total[0, k], total[1, k], ph, pl)
+                total[2, k] += error
+                total[3, k] += abs(ph)
+    for j in range(start, stop):
+        k = j - start
+        weight_out[0, j], weight_out[1, j] = total[0, k], total[1, k]
+        weight_out[2, j] = SLACK * (total[2, k] + 3.001 * height * UU * total[3, k])
+        sh, sl, size, exact = compensated_sum(dy[:, j])
+        bias_out[0, j], bias_out[1, j] = sh, sl
+        if not exact:
+            cubed = float(height) ** 3 * UU * 2.0**-53
+            bias_out[2, j] = SLACK * (1.1 * UU * abs(sh) + 2.1 * cubed * size)

@@ -180,7 +180,8 @@ def _poor(radius: Values, top: Values, question: Question) -> Mask:
     more than _POOR ulp, or a subnormal's. The others say themselves how sharp they must be."""
     if question.kind != "enclosure":
         return np.zeros(radius.shape, np.bool_)
-    return radius > _POOR * 2.0**-24 * top
+    limit: Mask = np.greater(radius, _POOR * 2.0**-24 * top)
+    return limit
 
 
 def _mean(problem: Problem, rows: Records, question: Question) -> Enclosure:

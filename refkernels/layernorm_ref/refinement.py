@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import tiers
+from refkernels.arithmetic.blocks import BLOCK, each_block, read_only
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Question
 from refkernels.layernorm_ref import double_double, exact
@@ -68,7 +69,7 @@ class RowsRefined:
         parts = self._blank(self.undefined)
         if is_tame:
             safe = self._only(~unsafe & ~self.undefined)
-            double_double.normalised(self.x, weight, bias, safe, *parts)
+            self._each_row(double_double.normalised, self.x, weight, bias, safe, tuple(parts))
         return _by_row(
             Enclosure(*parts),
             unsafe,
@@ -86,7 +87,7 @@ class RowsRefined:
         unsafe = (self.unsafe | ~is_tame) & ~lost
         parts = self._blank(lost)
         safe = self._only(~unsafe & ~lost)
-        double_double.input_gradient(self.x, dy, weight, safe, *parts)
+        self._each_row(double_double.input_gradient, self.x, dy, weight, safe, tuple(parts))
         return _by_row(
             Enclosure(*parts),
             unsafe,
@@ -96,6 +97,9 @@ class RowsRefined:
                 self._exact(i), columns, dy[i], weight, question
             ),
         )
+
+    def _each_row(self, kernel: Callable[..., None], *arguments: Any) -> None:
+        each_block(kernel, len(self.x), *arguments, block=rows_of_block(self.x))
 
     def _blank(self, lost: Mask) -> Rows:
         """hi, lo, radius of the rows, with NaN where they are lost."""
@@ -148,9 +152,10 @@ class ColumnsRefined:
         x, dy = widened(self.problem.x[:, at]), widened(self.problem.cotangent[:, at])
         finite, is_tame = np.all(np.isfinite(dy), axis=0), np.all(tame(dy), axis=0)
         weight_parts, bias_parts = np.zeros((2, 3, columns.size))
-        double_double.parameter_gradients(
-            x, np.where(is_tame, dy, 0.0), self.statistics, weight_parts, bias_parts
-        )
+        calm = dy if is_tame.all() else read_only(np.where(is_tame, dy, 0.0))
+        arguments = x, calm, self.statistics, weight_parts, bias_parts
+        block = double_double.COLUMNS
+        each_block(double_double.parameter_gradients, columns.size, *arguments, block=block)
         if weights:
             return self._dweight(question, weight_parts, columns, dy, finite, is_tame)
         result = _settled(
@@ -194,8 +199,13 @@ class ColumnsRefined:
 def statistics(x: Rows, eps: float) -> Statistics:
     """One `double_double.STATISTICS` record a row."""
     rows = np.zeros(x.shape[0], double_double.STATISTICS)
-    double_double.row_statistics(x, eps, rows)
+    each_block(double_double.row_statistics, len(x), x, eps, rows, block=rows_of_block(x))
     return rows
+
+
+def rows_of_block(x: Rows) -> int:
+    """How many rows a thread takes at a time."""
+    return max(1, BLOCK // (4 * x.shape[1]))
 
 
 def undefined(rows: Statistics) -> Mask:
