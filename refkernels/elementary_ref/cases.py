@@ -62,7 +62,8 @@ def _hard_places(name: str, format: Format, generator: np.random.Generator) -> D
     _, exponent = np.frexp(nearest)
     ulp = np.ldexp(1.0, np.maximum(exponent - 1, format.emin) - format.p + 1)
     steps = np.rint(np.exp(generator.uniform(0.0, math.log(16.0), 800)) - 1.0)
-    return _signed(name, nearest + generator.choice([-1.0, 1.0], 800) * steps * ulp)
+    with np.errstate(over="ignore"):  # beside the largest float64
+        return _signed(name, nearest + generator.choice([-1.0, 1.0], 800) * steps * ulp)
 
 
 def _centers(name: str, format: Format) -> list[float]:

@@ -103,8 +103,11 @@ Extra = Callable[[Doubles, Doubles, Doubles, Format], Doubles]
 
 
 def _from_y(slope_by_y: Callable[[Doubles], Doubles]) -> Extra:
+    """|df'/dy| ulp(y); nothing where y is not finite, anything where it overflows the format."""
+
     def extra(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
-        return np.abs(slope_by_y(y)) * ulp_y
+        found = np.where(np.isfinite(ulp_y), np.abs(slope_by_y(y)) * ulp_y, 0.0)
+        return np.where(np.isfinite(x) & (np.abs(y) > format.max), np.inf, found)
 
     return extra
 
@@ -113,8 +116,12 @@ def _silu_extra(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubl
     """s (1 + x (1 - s)) from a rounded s: |1 + x (1 - 2 s)| of its error, where ulp(s) <= 2 u s;
     and, where the bracket cancels, two roundings of terms of its size."""
     s, rest = _sigmoid(x), _sigmoid(-x)
-    rounded = 2.0 * np.abs(1.0 + x * (rest - s)) + 1.0 + np.abs(x) * rest
-    return format.u * s * np.where(np.isfinite(x), rounded, 0.0)
+    near = np.clip(x, -1e4, 1e4)
+    return format.u * s * (2.0 * np.abs(1.0 + near * (rest - s)) + 1.0 + np.abs(near) * rest)
+
+
+def _sqrt_extra(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
+    return np.where((y > 0.0) & np.isfinite(y), (ulp_y / y) * (0.5 / y), 0.0)
 
 
 EXTRA: dict[str, Extra] = {
@@ -123,7 +130,7 @@ EXTRA: dict[str, Extra] = {
     "tanh": _from_y(lambda y: 2.0 * y),  # 1 - y^2
     "sigmoid": _from_y(lambda y: 1.0 - 2.0 * y),  # y (1 - y)
     "silu": _silu_extra,
-    "sqrt": _from_y(lambda y: 0.5 / (y * y)),  # 1 / (2 y)
+    "sqrt": _sqrt_extra,  # 1 / (2 y)
     "rsqrt": _from_y(lambda y: 1.5 * y * y),  # -y^3 / 2
     "reciprocal": _from_y(lambda y: 2.0 * y),  # -y^2
 }

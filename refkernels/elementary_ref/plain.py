@@ -47,7 +47,7 @@ def _expm1_reduced(r: Array) -> Array:
 
 
 def _scaled(p: Array, n: Array) -> Array:
-    """p 2^n, in two steps: 2^n alone may overflow where the product does not."""
+    """p 2^n, rounded once."""
     whole = np.where(np.isnan(n), 0, n).astype(np.int32)
     return np.asarray(np.ldexp(p, whole))
 
@@ -57,16 +57,20 @@ def exp(x: Array) -> Array:
     return _scaled(1 + p, n)
 
 
-def exp2(x: Array) -> Array:
+def _exp2(x: Array, factor: float) -> Array:
     kind = x.dtype.type
     edge = 2 * _SETTINGS[kind][4]
     x = np.clip(x, -edge, edge)
     n = np.rint(x)
-    return _scaled(1 + _expm1_reduced((x - n) * kind(math.log(2))), n)
+    return _scaled(kind(factor) * (1 + _expm1_reduced((x - n) * kind(math.log(2)))), n)
+
+
+def exp2(x: Array) -> Array:
+    return _exp2(x, 1.0)
 
 
 def exp2_slope(x: Array) -> Array:
-    return exp2(x) * x.dtype.type(math.log(2))
+    return _exp2(x, math.log(2))
 
 
 def expm1(x: Array) -> Array:

@@ -36,7 +36,9 @@ def forward_bound(
     Raises as `oracle.forward` does.
     """
     x = as_float_array(x, "x")
-    return limit * _ulp_of_values(function, x, oracle.forward(function, x), formats.get(format))
+    ulp = _ulp_of_values(function, x, oracle.forward(function, x), formats.get(format))
+    with np.errstate(over="ignore"):
+        return limit * ulp
 
 
 def backward_bound(
@@ -61,7 +63,8 @@ def backward_bound(
             slope_error = slope_error + function.extra_slope_error(
                 to_float64(x), np.asarray(y), ulp_y, target
             )
-        bound = limit * np.abs(wide) * slope_error + target.u * dx
+        error = np.where(wide == 0.0, 0.0, limit * np.abs(wide) * slope_error)
+        bound = error + target.u * dx
         bound = np.where(np.abs(steep) > target.max, np.inf, bound)
     underflow = max(target.min_subnormal / 2, 2.0**-1074)
     return np.where(np.isnan(dx), np.nan, bound + underflow)
