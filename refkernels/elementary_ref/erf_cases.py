@@ -93,7 +93,7 @@ def _much_larger_than_dy(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[
     dy = np.abs(_wide(inputs["dy"]))
     normal = dy >= formats.of(np.asarray(inputs["dy"])).min_normal
     size = np.abs(_wide(got))
-    return normal & (size > _STEEPEST * dy) & (size < math.inf)
+    return normal & (size / _STEEPEST > dy) & (size < math.inf)
 
 
 def _forward(name: str, statement: str, violated: Callable[..., Mask]) -> Invariant:

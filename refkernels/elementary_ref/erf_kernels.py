@@ -7,10 +7,11 @@ erfc, |x| < TINY: 1 - 2x/sqrt(pi), next term x^3: below 2^-120 of the one before
 2x/sqrt(pi) (1 - x^2/3): 2^-121.5, the product 2 U^2, the constant 1 -> SERIES again.
 Slopes: ±2/sqrt(pi) exp(-x^2): exp 5, constant 1, product 5 -> SLOPE 12 U^2, FAR_ERROR beyond FAR;
 |x| < TINY: the constant itself, x^2 < 2^-120.
-Fast. erf, |x| < 1: FAST_ERF_ERROR 2^-49.04, all roundings. Else 1 - exp(-x^2) erfcx(x): the tail's
-2^-51 + 2^-47.89 + 2^-53, of at most 0.157 beside erf >= 0.842, and one rounding -> 2^-49.9; at 6,
-where arguments stay, 1 - erf is 2^-55.4. erfc: tail FAST_ERROR 2^-46.4; for x < 0 2 - tail with
-one rounding -> 2^-46.3; at 12 erfc is 2^-212, below what a Fast must tell.
+Fast. erf, |x| < 1: FAST_ERF_ERROR 2^-49.04, all roundings; x^2 stays at 2^-100 below that. Else
+1 - exp(-x^2) erfcx(x): the tail's 2^-51 + 2^-47.89 + 2^-53, of at most 0.157 beside erf >= 0.842,
+and one rounding -> 2^-49.9; at 6, where arguments stay, 1 - erf is 2^-55.4. erfc: tail FAST_ERROR
+2^-46.4; for x < 0 2 - tail with one rounding -> 2^-46.3; at 12 erfc is 2^-212, below what a Fast
+must tell.
 """
 
 import math
@@ -30,7 +31,13 @@ from refkernels.elementary_ref.erf_tables import (
     TWO_OVER_SQRT_PI_HIGH,
     TWO_OVER_SQRT_PI_LOW,
 )
-from refkernels.elementary_ref.erf_tail import erfc_tail, fast_tail, one_minus, saturated
+from refkernels.elementary_ref.erf_tail import (
+    FARTHEST,
+    erfc_tail,
+    fast_tail,
+    one_minus,
+    saturated,
+)
 from refkernels.elementary_ref.exponential import FAR, FAR_ERROR, exp_dd, exp_fast
 from refkernels.elementary_ref.results import exactly, place, tiny_sum
 
@@ -42,6 +49,7 @@ TINY = 2.0**-60
 CERTAIN = 25.0
 TINIEST = 2.0**-906  # above erfc(25)
 
+_LEAST = 2.0**-100  # of x^2: its powers are no subnormals, which cost much time
 _SERIES = np.array(ERF_SERIES)
 _PAIRS = ERF_SERIES_PAIRS
 _S0, _S1, _S2, _S3, _S4, _S5, _S6, _S7, _S8, _S9, _S10, _S11 = FAST_ERF
@@ -135,8 +143,10 @@ def erf_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
 @njit(nogil=True)
 def erfc_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
     """erfc(x) in (hi + lo ± radius) 2^scale for every float64 x."""
+    far = _erfc(FARTHEST)
     for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _erfc(x[i])
+        beyond = FARTHEST <= x[i] < math.inf
+        hi[i], lo[i], radius[i], scale[i] = far if beyond else _erfc(x[i])
 
 
 @njit(nogil=True)
@@ -170,6 +180,7 @@ def erf_fast(x: Any, hi: Any) -> None:
         lower = fma(f, fma(q, fma(u, _P7, _P6), fma(u, _P5, _P4)), _p03(u, q))
         p = fma(f * f, even, lower)
         upper = 1.0 - p * r * exp_fast(-s)
+        s = s if s > _LEAST else _LEAST
         t = s * s
         e = t * t
         g = fma(t, fma(s, _S3, _S2), fma(s, _S1, _S0))

@@ -32,6 +32,7 @@ from refkernels.elementary_ref.erf_tables import (
     SQRT_HALF_LOW,
 )
 from refkernels.elementary_ref.erf_tail import (
+    FARTHEST,
     LIMIT,
     erfcx_dd,
     fast_tail,
@@ -109,8 +110,10 @@ def _slope(x: Any) -> Any:
 @njit(nogil=True)
 def gelu_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
     """gelu(x) in (hi + lo ± radius) 2^scale for every float64 x; -0 at -infinity."""
+    far = _gelu(-FARTHEST)
     for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _gelu(x[i])
+        beyond = -math.inf < x[i] <= -FARTHEST
+        hi[i], lo[i], radius[i], scale[i] = far if beyond else _gelu(x[i])
 
 
 @njit(nogil=True)

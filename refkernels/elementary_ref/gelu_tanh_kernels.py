@@ -125,8 +125,10 @@ def _slope(x: Any) -> Any:
 @njit(nogil=True)
 def gelu_tanh_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
     """gelu_tanh(x) in (hi + lo ± radius) 2^scale for every float64 x; -0 at -infinity."""
+    far = _gelu_tanh(-FARTHEST)
     for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _gelu_tanh(x[i])
+        beyond = -math.inf < x[i] <= -FARTHEST
+        hi[i], lo[i], radius[i], scale[i] = far if beyond else _gelu_tanh(x[i])
 
 
 @njit(nogil=True)
