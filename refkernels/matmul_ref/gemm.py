@@ -107,10 +107,10 @@ def _tiles(shape: tuple[int, int, int]) -> list[tuple[int, slice, slice]]:
 
 def _multiply(left: Floats, right: Floats, result: Floats) -> None:
     first, *others = _chunks(left.shape[1])
-    np.matmul(left[:, first], right[first], out=result)
+    parallel.product(left[:, first], right[first], out=result)
     part = np.empty(result.shape) if others else result
     for chunk in others:
-        np.matmul(left[:, chunk], right[chunk], out=part)
+        parallel.product(left[:, chunk], right[chunk], out=part)
         result += part
 
 

@@ -38,6 +38,9 @@ def run_products(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]])
         return run(task, arguments)
 
 
+product = np.matmul
+
+
 @functools.cache
 def _controller() -> Any:
     return threadpoolctl.ThreadpoolController()
@@ -56,6 +59,6 @@ def conventional(rows: int, terms: int, columns: int) -> bool:
     right[: terms // 2, : columns // 2] = 2.0**60 / 7.0
     fine = 1.0 + 2.0**-40
     right[:, -1] = fine
-    (product,) = run_products(np.matmul, [(left, right)])
-    quarter = product[rows // 2 :, columns // 2 :]
+    (result,) = run_products(product, [(left, right)])
+    quarter = result[rows // 2 :, columns // 2 :]
     return bool((quarter[:, :-1] == terms).all() and (quarter[:, -1] == terms * fine).all())
