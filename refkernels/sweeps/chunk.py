@@ -29,6 +29,9 @@ _EVALUATED = 1 << 16  # elements that the oracle is asked for at a time
 _ONE_ORACLE = threading.Lock()  # a process sweeps on one thread, whatever its executor does
 
 
+Last = tuple[float, float]  # the answer to the last pattern of a call, and the fast tier's hi
+
+
 class ChunkFailed(Exception):
     """The framework gave no answer; (status, reason)."""
 
@@ -57,9 +60,14 @@ def run_chunk(question: Question, start: int, stop: int) -> Json:
     begin = time.perf_counter()
     with seats.taken(question) as session, seats.quiet():
         tally = Tally(format)
+        last = None
         try:
             for span in patterns.split([Span(start, stop)], question.call):
-                _sweep_call(session, question, op, span, tally)
+                answers = _ask(session, question, span, tally)
+                if last is None:
+                    tally.borders[start] = {"after": int(answers.view(format.bits_dtype)[0])}
+                last = judge_call(op, span, answers, tally, last)
+            tally.borders[stop] = {"before": int(answers.view(format.bits_dtype)[-1])}
         except ChunkFailed as failure:
             status, reason = failure.args
             return {"status": status, "reason": reason, "version": None, "tally": None}
@@ -94,52 +102,53 @@ def _why_not(session: Session, question: Question) -> str | None:
     return reason
 
 
-def _sweep_call(session: Session, question: Question, op: Op, span: Span, tally: Tally) -> None:
+def _ask(session: Session, question: Question, span: Span, tally: Tally) -> npt.NDArray[Any]:
     reply = session.sweep(
-        op.name, question.dtype, span.start, len(span), question.device, question.timeout
+        question.op, question.dtype, span.start, len(span), question.device, question.timeout
     )
     if not reply.ok:
         raise ChunkFailed(reply.status, reply.reason)
     tally.seconds["framework"] = tally.seconds.get("framework", 0.0) + reply.seconds
-    judge_call(op, span, reply.outputs[""], tally)
+    return reply.outputs[""]
 
 
-def judge_call(op: Op, span: Span, got: npt.NDArray[Any], tally: Tally) -> None:
-    """Judge consecutive answers of the op's forward and add them to the tally."""
-    bits = got.view(tally.format.bits_dtype)
-    sides = (span.start, "after", int(bits[0])), (span.stop, "before", int(bits[-1]))
-    border_before = dict(tally.borders.get(span.start, {}))
-    for border, side, answer in sides:
-        tally.borders.setdefault(border, {})[side] = answer
+def judge_call(
+    op: Op, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None = None
+) -> Last:
+    """Judge answers to consecutive patterns and add them to the tally.
+
+    `last` is what this function gave for the patterns just before: the step between is judged too.
+    """
     if op.fast is not None and tally.format is formats.BINARY32:
-        _judge_fast(op, op.fast, span, got, tally)
-    else:
-        _judge_carefully(op, span, got, tally)
-    if border_before:  # inside a chunk the step between two calls is settled at once
-        settle_border(op, span.start, tally)
+        return _judge_fast(op, op.fast, span, got, tally, last)
+    return _judge_carefully(op, span, got, tally, last)
 
 
-def settle_border(op: Op, border: int, tally: Tally) -> None:
-    """Judge the step between two runs of patterns that meet at `border`, and forget it."""
-    sides = tally.borders.get(border, {})
-    sign = 1 << (patterns.width(tally.format) - 1)
-    if len(sides) < 2:
+def settle_borders(op: Op, tally: Tally) -> None:
+    """Judge the steps between chunks that meet, and forget their ends."""
+    sign = 1 << (patterns.width(tally.format) - 1)  # from the last NaN to -0 is no step
+    known = [(b, s) for b, s in sorted(tally.borders.items()) if len(s) == 2 and b != sign]
+    tally.borders.clear()
+    if not known:
         return
-    del tally.borders[border]
-    if border == sign:  # from the last NaN to -0 is no step
-        return
-    pair = np.array([border - 1, border])
-    got = patterns.values_of(np.array([sides["before"], sides["after"]]), tally.format)
-    _settle_steps(op, pair[:1], pair[1:], got[:1], got[1:], tally)
+    after = np.array([border for border, _ in known], np.int64)
+    sides = [
+        patterns.values_of(np.array([answers[side] for _, answers in known]), tally.format)
+        for side in ("before", "after")
+    ]
+    _settle_steps(op, after, sides[0], sides[1], tally)
 
 
-def _judge_fast(op: Op, fast: Fast, span: Span, got: npt.NDArray[Any], tally: Tally) -> None:
+def _judge_fast(
+    op: Op, fast: Fast, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None
+) -> Last:
     """float32 through the float64 tier; only what that cannot settle goes to the later tiers."""
     bits, size = got.view(np.int32), len(span)
     room = seats.room(size, BLOCK)
     widening = plain.widened(fast.error)
     room.filled[:] = 0
-    room.previous[:] = np.nan
+    room.previous[:] = last if last is not None else np.nan
+    before = room.previous[0]
     for block in patterns.split([span], BLOCK):
         offset, length = block.start - span.start, len(block)
         np.add(room.ramp[:length], np.uint32(block.start), out=room.x[:length])
@@ -157,8 +166,9 @@ def _judge_fast(op: Op, fast: Fast, span: Span, got: npt.NDArray[Any], tally: Ta
                   room.listed_hi[:others], tally)  # fmt: skip
     tally.add_tiers({"float64": size})
     places = room.steps[:steps].astype(np.int64)
-    _settle_steps(op, span.start + places - 1, span.start + places, got[places - 1], got[places],
-                  tally)  # fmt: skip
+    earlier = np.where(places > 0, judging.widest(got[places - 1]), before)
+    _settle_steps(op, span.start + places, earlier, got[places], tally)
+    return float(room.previous[0]), float(room.previous[1])
 
 
 def _judge_listed(
@@ -194,7 +204,9 @@ def _judge_exactly(
     return exact
 
 
-def _judge_carefully(op: Op, span: Span, got: npt.NDArray[Any], tally: Tally) -> None:
+def _judge_carefully(
+    op: Op, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None
+) -> Last:
     """Any format, every element by the oracle's certified rounding."""
     for start in range(span.start, span.stop, _EVALUATED):
         where = np.arange(start, min(start + _EVALUATED, span.stop), dtype=np.int64)
@@ -204,9 +216,11 @@ def _judge_carefully(op: Op, span: Span, got: npt.NDArray[Any], tally: Tally) ->
         against = inverted(wide[:-1], wide[1:], exact[:-1], exact[1:])
         sign = 1 << (patterns.width(tally.format) - 1)
         _count_inversions(where[1:], answers[1:], against & (where[1:] != sign), tally)
-        if start > span.start:
-            before = got[start - span.start - 1 :][:1]
-            _settle_steps(op, where[:1] - 1, where[:1], before, answers[:1], tally)
+        if last is not None and start != sign:
+            _settle_steps(op, where[:1], np.array([last[0]]), answers[:1], tally)
+        last = float(wide[-1]), 0.0
+    assert last is not None
+    return last
 
 
 def judge_any(op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally) -> Any:
@@ -262,16 +276,16 @@ def _check_invariants(
 
 def _settle_steps(
     op: Op,
-    before: npt.NDArray[np.int64],
     after: npt.NDArray[np.int64],
     got_before: npt.NDArray[Any],
     got_after: npt.NDArray[Any],
     tally: Tally,
 ) -> None:
-    """Steps between neighbours whose order the fast tier cannot tell."""
+    """Steps to the patterns `after` whose order the fast tier cannot tell."""
     for first in range(0, after.size, _EVALUATED):
         part = slice(first, first + _EVALUATED)
-        one, other = (evaluate(op, which[part], tally, "enclosure") for which in (before, after))
+        one = evaluate(op, after[part] - 1, tally, "enclosure")
+        other = evaluate(op, after[part], tally, "enclosure")
         wide = judging.widest(got_before[part]), judging.widest(got_after[part])
         _count_inversions(after[part], got_after[part], inverted(*wide, one, other), tally)
 

@@ -85,10 +85,11 @@ def _values_between(text: str, ends: Sequence[str], format: Format) -> tuple[Spa
         raise RangeError(f"--range {text!r} is empty: the first number must not exceed the last.")
     spans = []
     if high >= 0.0:
-        spans.append(Span(pattern_of(max(low, 0.0), format), pattern_of(abs(high), format) + 1))
+        nearest, farthest = abs(max(low, 0.0)), abs(high)
+        spans.append(Span(pattern_of(nearest, format), pattern_of(farthest, format) + 1))
     if low <= 0.0:
         sign = 1 << (width(format) - 1)
-        nearest, farthest = max(-high, 0.0), abs(low)
+        nearest, farthest = abs(max(-high, 0.0)), abs(low)
         spans.append(
             Span(sign + pattern_of(nearest, format), sign + pattern_of(farthest, format) + 1)
         )

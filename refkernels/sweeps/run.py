@@ -14,7 +14,7 @@ from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.gateway import split_settings
 from refkernels.op import DTYPES, Op
 from refkernels.sweeps import patterns, records
-from refkernels.sweeps.chunk import Question, describe, run_chunk, settle_border
+from refkernels.sweeps.chunk import Question, describe, run_chunk, settle_borders
 from refkernels.sweeps.crew import Crew, Job, Processes
 from refkernels.sweeps.journal import Journal, Json
 from refkernels.sweeps.patterns import Span
@@ -234,10 +234,7 @@ def _merged(unit: Unit, description: Json, journal: Journal, failures: Mapping[s
             tally.merge(Tally.from_json(journal.done[job.key]["tally"]))
         else:
             told.append({"chunk": job.key, **failures.get(job.key, untried)})
-    op = registry.get(unit.question.op)
-    for border in sorted(tally.borders):
-        settle_border(op, border, tally)
-    tally.borders.clear()
+    settle_borders(registry.get(unit.question.op), tally)
     return records.record(unit.question, description, tally, unit.spans, told, unit.method)
 
 
