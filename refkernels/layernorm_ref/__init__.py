@@ -1,6 +1,7 @@
 """LayerNorm: y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias, with its gradients, certified.
 
-`forward` and `backward` give Enclosures (`oracle`; `fast` is double-double, `exact` is integers).
+`forward` and `backward` give Enclosures (`oracle`). Three tiers answer, each what the one before
+leaves open: `float64` (on the sums of `lanes`), `double_double` and `exact`, which is integers.
 `forward_bound` and `backward_bound` say what any stable algorithm may be off by (`bounds` holds
 the proof), `forward_condition` and `backward_condition` how ill-conditioned the inputs are, and
 `naive`, `two_pass`, `welford`, `chunked_welford`, `pairwise`, `layernorm` and
