@@ -84,7 +84,9 @@ def judge_elements(
         flags, error, uncertainty, _, _, distance = compare(
             got[i], hi[i], lo[i], radius[i], scale[i], p, emin, emax
         )
-        if not final and (flags & flag.UNDECIDED or uncertainty > _SHARP):
+        size = abs(error)
+        near = min(abs(size - 0.5), abs(size - 1.0)) <= 2.0 * uncertainty  # of being faithful
+        if not final and (flags & flag.UNDECIDED or uncertainty > _SHARP or near):
             doubtful[number] = i
             number += 1
             continue
@@ -97,7 +99,6 @@ def judge_elements(
                     note_first(firsts, column + 1, patterns[i], got_bits[i])
         if flags & flag.COMPARED:
             distances[_distance_bin(distance)] += 1
-            size = abs(error)
             tie = size == worst[binade, 0] and patterns[i] < worst_bits[binade, 0]
             if size > worst[binade, 0] or tie or worst_bits[binade, 0] < 0:
                 worst[binade, 0] = size

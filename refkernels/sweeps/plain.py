@@ -3,8 +3,8 @@
 `judge_block` compares answers g with hi of the fast tier, |hi - z| <= error |z|. An element is
 *plain* where nothing more need be said of it: both ends of the interval round to one float r and
   g = r, bit for bit (also infinities and zeros), or g and r are both NaN: correctly rounded; or
-  g is r's neighbour, both finite, neither a power of two, one sign, |g - hi| < 1 ulp: g is
-  faithful (away from powers of two all spacings around z are one ulp) and 1 apart.
+  g is r's neighbour, both finite, neither a power of two, one sign, |g - z| certainly < 1 ulp: g
+  is faithful (away from powers of two all spacings around z are one ulp) and 1 apart.
 Plain elements are counted by a branch-free loop that LLVM vectorises; the others are listed, for
 `judging.judge_elements`.
 
@@ -38,7 +38,6 @@ SPAN = 1024
 """Elements of one branch-free loop; only those with something to list are looked at again."""
 _INFINITY, _MAGNITUDE, _FRACTION = np.int32(0x7F800000), np.int32(0x7FFFFFFF), np.int32(0x7FFFFF)
 _EXPONENT = np.int64(0x7FF << 52)
-_ONE = np.int64(1023 << 52)
 _SUBNORMAL = np.int64((1023 - 126) << 52)
 _INVERSE, _TO_ULP = np.int64(2046 << 52), np.int64(23 << 52)  # of a power of two; from it to ulp
 
@@ -66,8 +65,9 @@ def fast_uncertainty(widening: float) -> float:
 
 
 @njit(inline="always")
-def _classify(h: Any, g: Any, bits: Any, below: Any, above: Any) -> Any:
+def _classify(h: Any, g: Any, bits: Any, ends: Any) -> Any:
     """(correctly rounded, a plain neighbour, both finite, bits of |g - h| / ulp(h))."""
+    below, above, faithful = ends
     low, high = _bits32(np.float32(h * below)), _bits32(np.float32(h * above))
     got, rounded = bits & _MAGNITUDE, low & _MAGNITUDE
     decided = low == high
@@ -77,16 +77,18 @@ def _classify(h: Any, g: Any, bits: Any, below: Any, above: Any) -> Any:
     inverse = float_of(_INVERSE - (max(bits_of(h) & _EXPONENT, _SUBNORMAL) - _TO_ULP))
     error = bits_of((np.float64(g) - h) * inverse) & np.int64(0x7FFFFFFFFFFFFFFF)
     beside = decided & finite & ((bits ^ low) >= 0) & ((step == 1) | (step == -1))
-    neighbour = beside & (error < _ONE) & ((got & _FRACTION) != 0) & ((rounded & _FRACTION) != 0)
+    neighbour = (
+        beside & (error < faithful) & ((got & _FRACTION) != 0) & ((rounded & _FRACTION) != 0)
+    )
     return right, neighbour, finite, error
 
 
 @njit(nogil=True)
-def _count(got: Any, bits: Any, hi: Any, below: Any, above: Any) -> Any:
+def _count(got: Any, bits: Any, hi: Any, ends: Any) -> Any:
     """(not plain, correct, compared, bits of the largest error) of the plain elements of a span."""
     others, correct, compared, largest = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for i in range(hi.size):
-        right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], below, above)
+        right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], ends)
         plain = right | neighbour
         with_error = plain & finite
         others += not plain
@@ -131,12 +133,13 @@ def judge_block(
     tier cannot tell goes to `steps`; `filled` counts both lists.
     """
     counts, distances, worst, worst_bits, firsts = table
-    below, above = 1.0 - widening, 1.0 + widening
+    faithful = bits_of(1.0 - 2.0 * fast_uncertainty(widening))
+    ends = 1.0 - widening, 1.0 + widening, faithful
     row = counts[binade]
     for start in range(0, hi.size, SPAN):
         end = min(start + SPAN, hi.size)
         some, some_bits, some_hi = got[start:end], bits[start:end], hi[start:end]
-        others, correct, compared, largest = _count(some, some_bits, some_hi, below, above)
+        others, correct, compared, largest = _count(some, some_bits, some_hi, ends)
         row[INPUTS] += end - start - others
         row[CORRECT] += correct
         row[COMPARED] += compared
@@ -146,10 +149,10 @@ def judge_block(
         distances[0] += compared - neighbours
         distances[1] += neighbours
         if compared and float_of(largest) > worst[binade, 0]:
-            _keep_worst(some, some_bits, some_hi, below, above, largest, binade, first + start,
+            _keep_worst(some, some_bits, some_hi, ends, largest, binade, first + start,
                         worst, worst_bits)  # fmt: skip
         if others:
-            _list(some, some_bits, some_hi, below, above, offset + start, listed, listed_hi, filled)
+            _list(some, some_bits, some_hi, ends, offset + start, listed, listed_hi, filled)
         # Correctly rounded answers are in the order of the exact values.
         if correct < end - start and _count_inversions(
             some[1:], some[:-1], some_hi[1:], some_hi[:-1]
@@ -169,8 +172,7 @@ def _keep_worst(
     got: Any,
     bits: Any,
     hi: Any,
-    below: Any,
-    above: Any,
+    ends: Any,
     largest: Any,
     binade: int,
     first: int,
@@ -179,12 +181,12 @@ def _keep_worst(
 ) -> None:
     """The first element whose error is the largest of its span."""
     for i in range(hi.size):
-        right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], below, above)
+        right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], ends)
         if (right | neighbour) & finite & (error == largest):
             size = float_of(largest)
             worst[binade, 0] = size
             worst[binade, 1] = size if np.float64(got[i]) > hi[i] else -size
-            worst[binade, 2] = fast_uncertainty(above - 1.0)
+            worst[binade, 2] = fast_uncertainty(ends[1] - 1.0)
             worst_bits[binade, 0] = first + i
             worst_bits[binade, 1] = np.int64(bits[i]) & 0xFFFFFFFF
             return
@@ -195,8 +197,7 @@ def _list(
     got: Any,
     bits: Any,
     hi: Any,
-    below: Any,
-    above: Any,
+    ends: Any,
     offset: int,
     listed: Any,
     listed_hi: Any,
@@ -204,7 +205,7 @@ def _list(
 ) -> None:
     number = filled[0]
     for i in range(hi.size):
-        right, neighbour, _, _ = _classify(hi[i], got[i], bits[i], below, above)
+        right, neighbour, _, _ = _classify(hi[i], got[i], bits[i], ends)
         listed[number] = offset + i  # overwritten by the next one where it is plain
         listed_hi[number] = hi[i]
         number += not (right | neighbour)

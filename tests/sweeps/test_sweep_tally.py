@@ -1,0 +1,54 @@
+"""Tallies: merging is associative and commutative, JSON loses nothing, integers stay exact."""
+
+import json
+import random as shuffling
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sweep_helpers import figures, judged, rounded
+
+from refkernels import registry
+from refkernels.sweeps.journal import to_json
+from refkernels.sweeps.patterns import Span
+from refkernels.sweeps.tally import Tally
+
+SPAN = Span(0x3EFFF000, 0x3F001000)
+
+
+def wrong_answers() -> np.ndarray:
+    got = rounded(registry.get("cos"), SPAN)
+    random = np.random.default_rng(5)
+    places = random.integers(0, len(SPAN), 300)
+    got.view(np.uint32)[places] += random.integers(1, 60, 300).astype(np.uint32)
+    got[1000], got[1001] = np.nan, np.float32(2)
+    return got
+
+
+GOT = wrong_answers()
+WHOLE = judged(registry.get("cos"), SPAN, GOT)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(SPAN.start + 1, SPAN.stop - 1), max_size=6, unique=True), st.randoms())
+def test_the_same_tally_however_the_work_is_cut(cuts: list[int], random: shuffling.Random) -> None:
+    order = list(range(len(cuts) + 1))
+    random.shuffle(order)
+    tally = judged(registry.get("cos"), SPAN, GOT, tuple(cuts), order)
+    assert figures(tally) == figures(WHOLE)
+    assert not tally.borders
+
+
+def test_json_reads_back_to_the_same_tally() -> None:
+    text = to_json(WHOLE.to_json())
+    again = Tally.from_json(json.loads(text))
+    assert to_json(again.to_json()) == text
+    for one, other in zip(again.table, WHOLE.table, strict=True):
+        assert (one == other).all()
+
+
+def test_counts_beyond_2_53_stay_exact() -> None:
+    tally = Tally(WHOLE.format)
+    tally.counts[7, 0] = 2**53 + 1
+    again = Tally.from_json(json.loads(to_json(tally.to_json())))
+    assert again.inputs == 2**53 + 1
