@@ -130,7 +130,7 @@ def inputs_of(op: str, n: int) -> Array:
 
 def elementwise(op: str, n: int, torch: peers.Torch, seconds: float) -> Iterator[Row]:
     """One function's throughput with its certificate, beside torch's float64 cos and the others."""
-    x, size = inputs_of(op, n), f"{n:.0e}".replace("e+0", "e")
+    x, size = inputs_of(op, n), f"{n:,}".replace(",", " ")
     base = "torch float64 cos"
     waves = op in ("sin", "cos") and n >= 1_000_000
     known = registry.get(op)
@@ -194,7 +194,7 @@ def statistics(n: int, seconds: float) -> Iterator[Row]:
         errors = np.abs(got - hi) / np.spacing(np.abs(hi.astype(np.float32)))
         errors.max(), errors.mean(), np.percentile(errors, (50, 99, 99.9))
 
-    size, large = f"{n:.0e}".replace("e+0", "e"), n >= 10_000_000
+    size, large = f"{n:,}".replace(",", " "), n >= 10_000_000
     rows = {
         "ULP statistics": lambda: _none(summarise(got, exact)),
         "ULP statistics and bound": lambda: _none(summarise(got, exact, bound)),

@@ -26,6 +26,10 @@ def markdown(rows: Sequence[Row], about: Mapping[str, Any], left_out: Sequence[s
         "brackets. Ratios are per element, within a round.",
         "## Bars",
         bars(rows),
+        "## Growth with size",
+        "Time per element over the base's; of elementwise functions, throughput over the base's; "
+        "of statistics, 10^6 elements a second.",
+        growth(rows),
     ]
     for section, title in TITLES.items():
         chosen = [row for row in rows if row.section == section]
@@ -51,6 +55,18 @@ def bars(rows: Sequence[Row]) -> str:
             f"| {row.section}: {row.work} | {row.size} | {sense} {row.bar:g} {row.unit}{beside} "
             f"| {figure} | {met} |"
         )
+    return "\n".join(lines)
+
+
+def growth(rows: Sequence[Row]) -> str:
+    """One line for each work of ours that was timed in several sizes, small to large."""
+    lines = ["| work | base | sizes: figures |", "|---|---|---|"]
+    ours = [row for row in rows if row.who == "refkernels" and row.figure is not None]
+    for section, work in dict.fromkeys((row.section, row.work) for row in ours):
+        of_it = [row for row in ours if (row.section, row.work) == (section, work)]
+        if len(of_it) > 1:
+            figures = "; ".join(f"{row.size}: {_short(row.figure or 0.0)}" for row in of_it)
+            lines.append(f"| {section}: {work} | {of_it[0].base or ''} | {figures} |")
     return "\n".join(lines)
 
 

@@ -79,7 +79,7 @@ class Errors:
         for k in np.flatnonzero(self.totals[:OPEN_BIN]):
             edge = lower_edge(int(k))
             octaves[edge] = octaves.get(edge, 0) + int(self.totals[k])
-        for size in self.members([OPEN_BIN])[OPEN_BIN]:
+        for size in self.members([OPEN_BIN])[OPEN_BIN] if self.totals[OPEN_BIN] else ():
             edge = math.ldexp(1.0, math.frexp(size)[1] - 1) if math.isfinite(size) else math.inf
             octaves[edge] = octaves.get(edge, 0) + 1
         return sorted(octaves.items())
