@@ -56,14 +56,15 @@ def backward_bound(
     slope_error = _ulp(slope, target)[0]
     with np.errstate(all="ignore"):
         steep = np.asarray(slope)
-        dx = np.abs(wide * steep)
+        zero = (wide == 0.0) & np.isfinite(slope.hi)  # also where the slope is beyond float64
+        dx = np.where(zero, 0.0, np.abs(wide * steep))
         if function.extra_slope_error is not None:
             y = oracle.forward(function, x)
             ulp_y = _ulp_of_values(function, x, y, target)
             slope_error = slope_error + function.extra_slope_error(
                 to_float64(x), np.asarray(y), ulp_y, target
             )
-        error = np.where(wide == 0.0, 0.0, limit * np.abs(wide) * slope_error)
+        error = np.where(zero, 0.0, limit * np.abs(wide) * slope_error)
         bound = error + target.u * dx
         bound = np.where(np.abs(steep) > target.max, np.inf, bound)
     underflow = max(target.min_subnormal / 2, 2.0**-1074)

@@ -86,7 +86,7 @@ def test_gradients_at_special_points_are_ieee_products(name):
 
 
 @each
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_the_plain_algorithm_keeps_to_the_declared_limit(name, dtype):
     """On every case, forward and backward: an honest kernel is never blamed."""
     op = OPS[name]
@@ -99,6 +99,7 @@ def test_the_plain_algorithm_keeps_to_the_declared_limit(name, dtype):
             (bound,) = op.bound(direction, given, params, formats.get(dtype)).values()
             (exact,) = op.evaluate(direction, given, params).values()
             value = exact.round("float64")[0]
+            assert (bound[np.isfinite(exact.hi)] >= 0).all(), (case.name, direction)
             told = np.isfinite(plain) & np.isfinite(value)
             error = np.abs(plain[told].astype(np.float64) - value[told])
             assert (error <= bound[told] * (1 + 1e-9)).all(), (case.name, direction)
@@ -106,7 +107,7 @@ def test_the_plain_algorithm_keeps_to_the_declared_limit(name, dtype):
             limit = formats.get(dtype).max * (1 - 2.0**-20)
             assert (~np.isfinite(bound[beyond]) | (np.abs(value[beyond]) >= limit)).all(), case.name
             checked += told.sum()
-    assert checked > 2000
+    assert checked > 1500
 
 
 @each
