@@ -17,7 +17,7 @@ ALLOWED = {
     "registry": OP,
     "arithmetic": set(),
     "metrology": {"arithmetic", *OP},
-    "diagnosis": {"arithmetic", "metrology", "registry", *OP},
+    "diagnosis": {"arithmetic", "metrology", "registry", "layernorm_ref", *OP},
     "elementwise": {"arithmetic", "metrology", *OP},
     "frameworks": set(),
     "sweeps": {"arithmetic", "metrology", "frameworks", "registry", *OP},

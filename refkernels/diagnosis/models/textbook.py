@@ -1,0 +1,209 @@
+"""LayerNorm as textbooks and ports write it, right and wrong: one recipe for each way.
+
+A recipe is the honest algorithm (two passes, (x - mean) rstd weight + bias, sums in order, every
+operation rounded to the working precision) with one thing changed. Backward:
+    t = dy weight,  dx = rstd ((t - mean(t)) - xhat (k mean(t xhat))),
+    dweight = sum dy xhat,  dbias = sum dy
+k = 1 but where the variance is unbiased, n / (n - 1), or eps stands outside the root,
+(deviation + eps) / deviation: the true derivative of what forward computes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.diagnosis.models.model import Array, Direction, Task, read
+from refkernels.layernorm_ref.algorithms import moments
+
+Rounding = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What differs from the honest algorithm.
+
+    variance     of `layernorm_ref.algorithms`: "naive", "naive_clamped", "two_pass", "welford", ...
+    form         "centred" (x - mean) rstd, "folded" x rstd + (-rstd mean), "divided"
+                 (x - mean) / sqrt(var + eps), "rsqrt": rstd rounded once from float64
+    ddof         1 for the unbiased variance
+    outside      eps is added to the deviation, outside the root
+    eps          what eps is rounded to, None: the working precision
+    statistics   what mean and variance are computed in
+    stored       what mean and rstd are rounded to before they are used
+    working      what everything is computed in
+    sums         "flush": every result that is subnormal becomes 0; "narrow": every partial sum is
+                 rounded to the 16-bit format
+    constant     backward takes mean and rstd for constants; there is no such forward
+    only         the formats that the recipe is about, all where empty
+    """
+
+    variance: str = "two_pass"
+    form: Literal["centred", "folded", "divided", "rsqrt"] = "centred"
+    ddof: int = 0
+    outside: bool = False
+    eps: Format | None = None
+    statistics: Format | None = None
+    stored: Format | None = None
+    working: Format | None = None
+    sums: Literal["plain", "flush", "narrow"] = "plain"
+    constant: bool = False
+    only: tuple[Format, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Statistics:
+    mean: Array  # (rows, 1), as are the others
+    rstd: Array
+    root: Array  # what x - mean is divided by
+    factor: Array  # k of the module's docstring
+
+
+def _flush(values: Array) -> Array:
+    subnormal = (np.abs(values) < np.finfo(values.dtype).tiny) & (values != 0)
+    return np.where(subnormal, np.copysign(0, values), values) if subnormal.any() else values
+
+
+def _unchanged(values: Array) -> Array:
+    return values
+
+
+def _rounding(recipe: Recipe, task: Task) -> tuple[Rounding, Rounding]:
+    """What happens to a result, and to a partial sum, beyond the rounding to their dtype."""
+    if recipe.sums == "flush":
+        return _flush, _flush
+    return _unchanged, task.stored if recipe.sums == "narrow" else _unchanged
+
+
+def _sum(values: Array, axis: int, recipe: Recipe, rounded: Rounding) -> Array:
+    """In order, kept as length 1."""
+    terms = rounded(values)
+    if recipe.sums != "narrow":
+        partial = np.add.accumulate(terms, axis=axis, dtype=terms.dtype)
+        if rounded(partial) is partial:  # no partial sum is changed
+            return partial[:, -1:] if axis == 1 else partial[-1:]
+    columns = np.moveaxis(terms, axis, 0)
+    total = columns[0]
+    for column in columns[1:]:
+        total = rounded(total + column)
+    return np.expand_dims(total, axis)
+
+
+def _moments(task: Task, recipe: Recipe) -> tuple[Array, Array]:
+    """Mean and variance of the rows, (rows, 1), in the precision that they are computed in."""
+    result, partial = _rounding(recipe, task)
+    target = recipe.statistics
+    x = task.x if target is None else task.x.astype(target.storage)
+    n = x.shape[1]
+    if recipe.variance != "two_pass":
+        mean, var = moments(x, recipe.variance)
+        return mean[:, None], var[:, None]
+    x = result(x)
+    mean = result(_sum(x, 1, recipe, partial) / x.dtype.type(n))
+    deviation = result(x - mean)
+    squares = _sum(result(deviation * deviation), 1, recipe, partial)
+    return mean, result(squares / x.dtype.type(n - recipe.ddof))
+
+
+def _statistics(task: Task, recipe: Recipe) -> _Statistics:
+    mean, var = (values.astype(task.kind) for values in _moments(task, recipe))
+    eps = np.asarray(task.eps).astype(recipe.eps.storage if recipe.eps else task.kind)
+    eps = eps.astype(task.kind)
+    factor = np.ones_like(var)
+    n = task.x.shape[1]
+    if recipe.ddof:
+        factor = factor * task.kind(n) / task.kind(n - recipe.ddof)
+    if recipe.outside:
+        deviation = np.sqrt(var)
+        root = deviation + eps
+        factor = factor * root / deviation
+    else:
+        root = np.sqrt(var + eps)
+    rstd = task.kind(1) / root
+    if recipe.form == "rsqrt":
+        rstd = (1.0 / np.sqrt((var + eps).astype(np.float64))).astype(task.kind)
+    if recipe.stored is not None:
+        mean, rstd = (v.astype(recipe.stored.storage).astype(task.kind) for v in (mean, rstd))
+    return _Statistics(mean, rstd, root, factor)
+
+
+def _normalised(task: Task, recipe: Recipe, s: _Statistics) -> Array:
+    result = _rounding(recipe, task)[0]
+    if recipe.form == "folded":
+        return task.x * s.rstd + (-s.rstd * s.mean)
+    if recipe.form == "divided":
+        return (task.x - s.mean) / s.root
+    return result(result(result(task.x) - s.mean) * s.rstd)
+
+
+def _forward(task: Task, recipe: Recipe) -> dict[str, Array]:
+    result = _rounding(recipe, task)[0]
+    s = _statistics(task, recipe)
+    scaled = result(_normalised(task, recipe, s) * task.scale)
+    return task.answer(y=result(scaled + task.shift), mean=s.mean, rstd=s.rstd)
+
+
+def _backward(task: Task, recipe: Recipe) -> dict[str, Array]:
+    result, partial = _rounding(recipe, task)
+    s = _statistics(task, recipe)
+    xhat = _normalised(task, recipe, s)
+    dy = result(task.cotangent)
+    dweight = _sum(result(dy * xhat), 0, recipe, partial)
+    dbias = _sum(dy, 0, recipe, partial)
+    t = result(dy * task.scale)
+    if recipe.constant:
+        return task.gradients(t * s.rstd, dweight, dbias)
+    n = task.kind(task.x.shape[1])
+    of_t = result(_sum(t, 1, recipe, partial) / n)
+    of_product = result(_sum(result(t * xhat), 1, recipe, partial) / n)
+    inner = result(result(t - of_t) - result(xhat * (of_product * s.factor)))
+    return task.gradients(result(s.rstd * inner), dweight, dbias)
+
+
+def _recast(task: Task, working: Format) -> Task:
+    """The task in another working precision; the format of its answers stays."""
+
+    def cast(values: Array | None) -> Array | None:
+        return None if values is None else values.astype(working.storage)
+
+    return replace(
+        task,
+        x=task.x.astype(working.storage),
+        dy=cast(task.dy),
+        weight=cast(task.weight),
+        bias=cast(task.bias),
+    )
+
+
+def run(
+    recipe: Recipe,
+    inputs: Mapping[str, Any],
+    params: Mapping[str, Any],
+    direction: Direction,
+    format: Format | str,
+) -> dict[str, Array]:
+    """What a kernel written after this recipe answers; none where the recipe does not apply."""
+    task = read(inputs, params, format)
+    if recipe.only and task.format not in recipe.only:
+        return {}
+    if recipe.constant and direction == "forward":
+        return {}
+    with np.errstate(all="ignore"):
+        if recipe.working is not None:
+            task = _recast(task, recipe.working)
+        return (_forward if direction == "forward" else _backward)(task, recipe)
+
+
+def runner(**changes: Any) -> Callable[..., dict[str, Array]]:
+    """`run` of the recipe with these changes."""
+    return functools.partial(run, Recipe(**changes))
+
+
+NARROW = (formats.BINARY16, formats.BFLOAT16)
+DOUBLE = (formats.BINARY64,)
