@@ -100,7 +100,7 @@ def create(name: str | Spec, progress: Progress = lambda line: None) -> Interpre
     Idempotent, and safe against another process that does the same.  Raises `CreationFailed`.
     """
     spec = catalog.get(name)
-    if spec.framework.on_host and not spec.version:
+    if spec.framework.in_system or (spec.framework.on_host and not spec.version):
         return find(spec)
     version = spec.version or spec.framework.version
     environment = _folder(spec.name, version)
@@ -226,7 +226,8 @@ def _running(spec: Spec) -> Interpreter | None:
     if located is None or located.origin is None:
         return None
     if spec.framework.in_system:
-        return None if spec.version else Interpreter(spec, sys.executable, "running")
+        # There is one, whatever version was asked for: its session compares them.
+        return Interpreter(spec, sys.executable, "running")
     for distribution in spec.framework.distributions:
         try:
             version = importlib.metadata.version(distribution)

@@ -12,6 +12,7 @@ import pytest
 from refkernels.frameworks import catalog, creation, environments
 from refkernels.frameworks.catalog import Framework, FrameworkError, Pin, Spec
 from refkernels.frameworks.environments import NotInstalled
+from refkernels.frameworks.gateway import Session
 
 ADAPTER = Path("adapter.py")
 ABSENT = Framework("absent", ADAPTER, version="1.0", pins=(Pin("", ">=3.10"),))
@@ -212,3 +213,13 @@ def test_the_required_frameworks_are_read_from_the_environment(
     assert environments.required() == {"torch", "paddle"}
     monkeypatch.delenv("REFKERNELS_REQUIRE")
     assert environments.required() == frozenset()
+
+
+def test_the_c_library_is_the_running_interpreters_whatever_version_is_asked_for() -> None:
+    for name in ("libm", "libm==0.1"):
+        found = environments.find(name)
+        assert (found.python, found.source) == (sys.executable, "running")
+        assert environments.create(name) == found
+    with Session("libm==0.1") as session:
+        assert session.status != "ok"
+        assert "0.1" in str(session.reason)

@@ -51,7 +51,7 @@ def c(name):
     for dtype, suffix in (("float32", "f"), ("float64", "")):
         function = getattr(LIBRARY, name + suffix, None)
         if function is None:
-            return "%s has no function %s%s" % (version(), name, suffix)
+            return "the C library (%s) has no function %s%s" % (version(), name, suffix)
         function.restype = TYPES[dtype]
         function.argtypes = [TYPES[dtype]]
         functions[dtype] = function
@@ -59,12 +59,13 @@ def c(name):
 
 
 def version():
+    """The library's number, or the system's where it has none of its own, and its name."""
     name, number = platform.libc_ver()
     if name:
-        return "%s %s" % (name, number)
+        return "%s+%s" % (number, name)
     if platform.system() == "Darwin":
-        return "libSystem of macOS %s" % platform.mac_ver()[0]
-    return "C library of %s %s" % (platform.system(), platform.release())
+        return "%s+libsystem" % platform.mac_ver()[0]
+    return "%s+%s" % (platform.release().split("-")[0], platform.system().lower())
 
 
 OPS = {
