@@ -115,8 +115,8 @@ def _refined(balls: Callable[[int], list[Ball]], question: Question) -> Enclosur
 
 
 def _integer(value: float) -> tuple[int, int]:
-    (mantissa,), exponent = to_integers(np.array([value]))
-    return mantissa, exponent
+    mantissa, exponent = math.frexp(value)
+    return int(math.ldexp(mantissa, 53)), exponent - 53
 
 
 def mean(row: Row) -> Enclosure:
@@ -275,8 +275,5 @@ def _rational_sum(
 
 def bias_gradient(dy: Values) -> Enclosure:
     """The sum of each column of finite values: exact."""
-    balls = []
-    for column in dy.T:
-        m, e = to_integers(column)
-        balls.append((sum(m), 0, e))
-    return enclose(balls)
+    columns = ([_integer(value) for value in column] for column in dy.T.tolist())
+    return enclose([add_balls([(m, 0, e) for m, e in column]) for column in columns])
