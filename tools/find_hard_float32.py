@@ -57,10 +57,10 @@ def main():
     rows = []
     for code, name in enumerate(("sin", "cos", "tan")):
         x = candidates(code)
-        order = np.argsort(distance(getattr(trig_ref, name)(x)))[:KEPT]
+        order = np.argsort(distance(getattr(trig_ref, name)(x.astype(np.float64))))[:KEPT]
         shown = "\n".join(f'        "{float(v).hex()}",' for v in x[order])
         rows.append(f'    "{name}": (\n{shown}\n    ),')
-        print(name, x.size, np.log2(distance(getattr(trig_ref, name)(x[order]))))
+        print(name, x.size, np.log2(distance(getattr(trig_ref, name)(x[order].astype(np.float64)))))
     TARGET.write_text(HEADER + "HARD_FLOAT32 = {\n" + "\n".join(rows) + "\n}\n")
 
 

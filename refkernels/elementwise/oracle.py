@@ -22,6 +22,12 @@ from refkernels.op import Fast
 
 _CHUNK = 1 << 22  # elements whose decisions are held in memory at a time
 _HUGE, _TINY = 2.0**200, 2.0**-200  # beyond them a Fast promises the sign only
+# By format, where float32 numbers tell: whether to ask, and the last bits of a midpoint.
+_NO_TIES = (False, np.uint32(0), np.uint32(1))
+_TIES = {
+    "float32": (True, np.uint32(0), np.uint32(1)),
+    "bfloat16": (True, np.uint32(0xFFFF), np.uint32(0x8000)),
+}
 _NO_LOW, _NO_SCALE = np.zeros(()), np.zeros((), np.int64)
 Indices = npt.NDArray[np.intp]
 Columns = tuple[Array, Array, Array, Array]  # hi, lo, radius, scale
@@ -41,8 +47,7 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
         rest = _undecided(columns, question)
         tiers.answered("double_double", flat.size - rest.size)
     else:
-        columns, beyond = _float64(function.fast, flat)
-        rest = np.union1d(beyond, _undecided(columns, question))
+        columns, rest = _float64(function.fast, flat, question)
         tiers.answered("float64", flat.size - rest.size)
         if rest.size:
             sharper = _double_double(function.values, flat[rest])
@@ -109,37 +114,55 @@ def _shaped(kernel: Filler, x: Array) -> Enclosure:
     return Enclosure(*_double_double(kernel, np.ascontiguousarray(x).reshape(-1))).reshape(x.shape)
 
 
-def _float64(fast: Fast, x: Array) -> tuple[Columns, Indices]:
-    """The first tier for all of x (flat), and the elements that it cannot enclose."""
+def _float64(fast: Fast, x: Array, question: Question) -> tuple[Columns, Indices]:
+    """The first tier for all of x (flat), and the elements that it leaves open."""
     hi, radius = np.empty(x.size), np.empty(x.size)
-    beyond: list[Indices] = []
+    ties = _TIES.get(question.format.name) if question.kind == "rounding" else None
+    found: list[Indices] = []
 
     def block(start: int, stop: int) -> None:
         with np.errstate(invalid="ignore"):  # a signalling NaN is data here
             part = x[start:stop].astype(np.float32, copy=False)
         fast.kernel(part, hi[start:stop])
-        if _radii(hi[start:stop], fast.error, radius[start:stop]):
-            beyond.append(start + np.flatnonzero(np.isinf(radius[start:stop])))
+        open_ = np.empty(stop - start, np.bool_)
+        if _judge(hi[start:stop], fast.error, ties or _NO_TIES, radius[start:stop], open_):
+            found.append(start + np.flatnonzero(open_))
 
     spread(x.size, block)
-    found = np.sort(np.concatenate(beyond)) if beyond else np.empty(0, np.intp)
-    return (hi, _NO_LOW, radius, _NO_SCALE), found
+    columns = hi, _NO_LOW, radius, _NO_SCALE
+    rest = np.sort(np.concatenate(found)) if found else np.empty(0, np.intp)
+    if ties is None:
+        rest = np.union1d(rest, _undecided(columns, question))
+    return columns, rest
 
 
 @njit(nogil=True)
-def _radii(hi: Any, error: float, radius: Any) -> bool:
-    """radius = error |hi|, 0 where hi is special; infinite, and True, where hi is beyond the range
-    in which a Fast promises a relative error. |hi - z| <= error |z| gives error / (1 - error)."""
+def _judge(hi: Any, error: float, ties: Any, radius: Any, open_: Any) -> bool:
+    """Radii, which elements are left open, and whether there are any.
+
+    |hi - z| <= error |z| gives |hi - z| <= error / (1 - error) |hi|. Specials have radius 0. Left
+    open, with an infinite radius, is what is beyond the range in which a Fast promises a relative
+    error; and where ties = (asked, mask, tie) asks for a rounding, an element whose interval may
+    hold a rounding boundary: its ends, moved outward by more than they are in error, are different
+    float32, or both are one float32 that is itself a midpoint of the narrower format, told by its
+    last bits.
+    """
+    asked, mask, tie = ties
     factor = error * (1.0 + 2.0 * error)
-    outside = np.int64(0)
+    outward = factor + 2.0**-52
+    left = np.int64(0)
     for i in range(hi.size):
         size = abs(hi[i])
-        wide = size * factor
         special = (size == 0.0) | (size == np.inf) | (size != size)
-        out = (not special) & ((size >= _HUGE) | (size <= _TINY))
-        outside += np.int64(out)
-        radius[i] = 0.0 if special else (np.inf if out else wide)
-    return bool(outside > 0)
+        beyond = (not special) & ((size >= _HUGE) | (size <= _TINY))
+        lower = np.float32(size - size * outward)
+        upper = np.float32(size + size * outward)
+        near = (lower != upper) | ((np.float32(lower).view(np.uint32) & mask) == tie)
+        unfit = beyond | ((not special) & asked & near)
+        left += np.int64(unfit)
+        open_[i] = unfit
+        radius[i] = 0.0 if special else (np.inf if beyond else size * factor)
+    return bool(left > 0)
 
 
 def _double_double(kernel: Filler, x: Array) -> Columns:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from refkernels import trig_ref
-from refkernels.arithmetic import tiers
+from refkernels.arithmetic import formats, tiers
+from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.jit import njit
 from refkernels.elementwise import blocks, bounds, oracle
 from refkernels.elementwise.ops import Family
@@ -167,3 +168,20 @@ def test_a_family_names_what_it_knows():
     assert [op.name for op in family.ops] == ["sin", "atan"]
     with pytest.raises(ValueError, match="some_ref knows sin and atan, not 'cos'"):
         family.forward("cos", np.ones(1))
+
+
+@pytest.mark.parametrize("format", ["float32", "bfloat16"])
+def test_what_the_first_tier_decides_is_certified_and_midpoints_are_left_open(format):
+    """Values k units of 2^-51 beside midpoints, powers of two and zero's neighbours."""
+    target = formats.get(format)
+    rng = np.random.default_rng(6)
+    exponents = np.repeat(np.arange(target.emin - target.p - 1, target.emax + 1), 20)
+    odd = 2.0 * rng.integers(2 ** (target.p - 1), 2**target.p, exponents.size) + 1
+    middle = np.concatenate([np.ldexp(odd, exponents - target.p), np.exp2(exponents)])
+    hi = middle * (1 + rng.integers(-6, 7, middle.size) * 2.0**-51)
+    error, radius, open_ = 2.0**-50, np.empty(hi.size), np.empty(hi.size, np.bool_)
+    assert oracle._judge(hi, error, oracle._TIES[format], radius, open_)
+    assert (radius >= error * np.abs(hi)).all()
+    _, certified = Enclosure(hi, 0.0, radius).round(format)
+    assert certified[~open_].all()
+    assert 0.1 < certified.mean() < 0.9
