@@ -185,19 +185,21 @@ def _chosen(
 ) -> None:  # fmt: skip
     terms = left.shape[1] if left_across else left.shape[2]
     a, b = np.zeros(BLOCK * WIDTH), np.zeros(BLOCK * WIDTH)
-    state = np.empty(3 * WIDTH)
-    inflation = _inflation(terms)
-    for start in range(first, last, WIDTH):
-        width = min(WIDTH, last - start)
-        state[:] = 0.0
-        for k0 in range(0, terms, BLOCK):
-            n = min(BLOCK, terms - k0)
+    state = np.zeros(3 * (last - first + WIDTH))
+    for k0 in range(0, terms, BLOCK):  # outside, so that a block of all lines stays in the cache
+        n = min(BLOCK, terms - k0)
+        error = _block_error(n, products_exact)
+        for start in range(first, last, WIDTH):
+            width = min(WIDTH, last - start)
             pack_chosen(left, left_across, p[start:], i[start:], width, k0, n, a)
             pack_chosen(right, right_across, q[start:], j[start:], width, k0, n, b)
-            lanes.dot2_pairs(a, 0, 0, b, 0, n, state, 0, _block_error(n, products_exact))
-        for x in range(width):
-            high[start + x], low[start + x] = two_sum(state[x], state[WIDTH + x])
-            radius[start + x] = state[2 * WIDTH + x] * inflation
+            lanes.dot2_pairs(a, 0, 0, b, 0, n, state, 3 * (start - first), error)
+    inflation = _inflation(terms)
+    for start in range(first, last, WIDTH):
+        place = 3 * (start - first)
+        for x in range(min(WIDTH, last - start)):
+            high[start + x], low[start + x] = two_sum(state[place + x], state[place + WIDTH + x])
+            radius[start + x] = state[place + 2 * WIDTH + x] * inflation
 
 
 @njit

@@ -36,7 +36,7 @@ from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.matmul_ref import dot2, exact, gemm, slices, special
+from refkernels.matmul_ref import dot2, exact, gemm, parallel, slices, special
 from refkernels.matmul_ref.contraction import Array, Contraction
 from refkernels.matmul_ref.lines import Lines
 from refkernels.matmul_ref.screening import Screen, magnitude_bits, open_elements
@@ -46,6 +46,7 @@ Indices = npt.NDArray[np.intp]
 
 _LARGEST, _SMALLEST = 480, -420  # |x| < 2^480 and |x| >= 2^-420 (exponents as frexp counts them)
 _NARROW_COLUMNS = 8  # the kernel's vectors run along the columns
+_LARGE = 2**18  # operands together, for a pass over them to be worth a second thread
 _MANY = 4  # where a quarter of the elements is open, all of them at once are cheaper
 
 
@@ -119,8 +120,9 @@ def evaluate(contraction: Contraction, certify: Certify = "enclosure") -> Enclos
     at = contraction.left_index, contraction.right_index
     narrow = contraction.left.dtype.itemsize < 8 and contraction.right.dtype.itemsize < 8
     left, right = augmented(contraction)
-    finite_left, left_in_range = _finite(left)
-    finite_right, right_in_range = _finite(right)
+    (finite_left, left_in_range), (finite_right, right_in_range) = parallel.run(
+        _finite, [(left, narrow), (right, narrow)], left.size + right.size > _LARGE
+    )
     in_range = left_in_range and right_in_range
     problem = _Problem(
         finite_left, finite_right, at, narrow, in_range, question, Screen.of(question)
@@ -134,7 +136,8 @@ def evaluate(contraction: Contraction, certify: Certify = "enclosure") -> Enclos
 
 def augmented(contraction: Contraction) -> tuple[Floats, Floats]:
     """left and right in float64, exactly; an addend becomes a last row, times a column of ones."""
-    left, right = to_float64(contraction.left), to_float64(contraction.right)
+    large = contraction.left.size + contraction.right.size > _LARGE
+    left, right = parallel.run(to_float64, [(contraction.left,), (contraction.right,)], large)
     if contraction.addend is not None:
         row = to_float64(contraction.addend)[None, None, :]
         left = np.concatenate([left, np.ones((*left.shape[:2], 1))], axis=2)
@@ -245,15 +248,22 @@ def _unscaled(high: Floats, low: Floats, radius: Floats, power: npt.NDArray[np.i
     return _Answer(hi, lo, wide, np.where(fits, 0, power))
 
 
-def _finite(operand: Floats) -> tuple[Floats, bool]:
+def _finite(operand: Floats, narrow: bool) -> tuple[Floats, bool]:
     """The operand with zeros for NaN and infinities (itself where it has none), and whether every
-    number is zero or in the kernels' range."""
-    flat = operand.ravel(order="K").view(np.uint64)
-    largest, below_smallest = magnitude_bits(flat)
+    number is zero or in the kernels' range, as those of 32 bits are."""
+    flat = operand.ravel(order="K")
+    if narrow and np.isfinite(np.vdot(flat, flat)):  # where the numbers are, the squares are
+        return operand, True
+    largest, below_smallest = _magnitudes(operand)
     if largest >= _bits(np.inf):
         operand = np.where(np.isfinite(operand), operand, 0.0)
-        largest, below_smallest = magnitude_bits(operand.ravel(order="K").view(np.uint64))
+        largest, below_smallest = _magnitudes(operand)
     return operand, largest < _bits(2.0**_LARGEST) and below_smallest >= _bits(2.0**_SMALLEST) - 1
+
+
+def _magnitudes(operand: Floats) -> tuple[int, int]:
+    largest, below_smallest = magnitude_bits(operand.ravel(order="K").view(np.uint64))
+    return int(largest), int(below_smallest)
 
 
 def _bits(value: float) -> int:

@@ -22,10 +22,13 @@ import threadpoolctl
 _BLAS_THREADS = threading.RLock()  # the number of a BLAS's threads belongs to the whole process
 
 
-def run(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """task(*arguments) for each, on Numba's number of threads; the results, in order."""
+def run(
+    task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], pays: bool = True
+) -> list[Any]:
+    """task(*arguments) for each, on Numba's number of threads (on this one, where that does not
+    pay); the results, in order."""
     listed = list(arguments)
-    threads = min(numba.get_num_threads(), len(listed))
+    threads = min(numba.get_num_threads(), len(listed)) if pays else 1
     if threads <= 1:
         return [task(*each) for each in listed]
     with ThreadPoolExecutor(threads) as pool:
