@@ -38,10 +38,10 @@ def draw_sweeps(op: str, dtype: str, some: list[Row], subjects: list[str]) -> Dr
                 ends.append((max(size for _, size, _ in lines), row.subject))
             for axes, place in ((errors, 1), (shares, 2)):
                 points = [(point[0], point[place]) for point in lines]
-                axes.step([x for x, _ in points], [y for _, y in points], where="mid",
-                          color=colour_of(number), linewidth=1.3, alpha=0.9)  # fmt: skip
+                _steps(axes, points, colour_of(number))
         _error_axis(errors, [y for y, _ in ends])
-        shares.set_ylim(0, 100)
+        most = max([per_cent for row in swept for _, _, per_cent in _line(row, low)], default=0.0)
+        shares.set_ylim(0, next(top for top in (1, 2, 5, 10, 20, 50, 100) if top >= most))
         shares.set_ylabel("not correctly\nrounded, %")
         for axes in (errors, shares):
             _number_line(axes, swept, low, high)
@@ -59,6 +59,19 @@ def draw_sweeps(op: str, dtype: str, some: list[Row], subjects: list[str]) -> Dr
                 "lower bound), below the share of the tried inputs that are not correctly rounded."
             )
         return finish(figure, f"sweep-{op}-{dtype}", f"{op} {dtype}", caption)
+
+
+def _steps(axes: Axes, points: list[tuple[float, float]], colour: str) -> None:
+    """A step a binade wide for each point; binades that were not swept are gaps."""
+    x: list[float] = []
+    y: list[float] = []
+    for place, value in points:
+        if x and place - 0.5 > x[-1]:
+            x.append(x[-1])
+            y.append(math.nan)
+        x += [place - 0.5, place + 0.5]
+        y += [value, value]
+    axes.plot(x, y, color=colour, linewidth=1.3, alpha=0.9, solid_joinstyle="miter")
 
 
 def _exponents(swept: list[Row]) -> tuple[int, int]:

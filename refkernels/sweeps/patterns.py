@@ -5,7 +5,6 @@ positive floats first: 0x00000000 is +0, 0x7f800000 +inf, 0x80000000 -0 in float
 that shares sign and exponent field: pattern >> (p - 1).
 """
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -147,6 +146,9 @@ def count(spans: Sequence[Span]) -> int:
     return sum(len(span) for span in spans)
 
 
-def printed(value: float) -> str:
-    """The shortest decimal that reads back as this float64, "nan" and "inf" in words."""
-    return repr(value) if math.isfinite(value) else ("nan" if math.isnan(value) else f"{value}")
+def printed(pattern: int, format: Format) -> str:
+    """The shortest decimal that reads back as this float; "nan" and "inf" in words."""
+    with np.errstate(invalid="ignore"):
+        value = values_of([pattern], format)[0]
+    # A bfloat16 is a float32, whose shortest decimal is longer than it need be, but exact.
+    return str(np.float32(value) if format.name == "bfloat16" else value)

@@ -121,7 +121,7 @@ def _worst(question: Question, tally: Tally) -> Json:
         "error": float(tally.worst[binade, 1]),
         "uncertainty": float(tally.worst[:, 2].max()),
         **_pair(pattern, got, tally.format),
-        "exact": patterns.printed(float(np.asarray(exact)[0])),
+        "exact": str(float(np.asarray(exact)[0])),
     }
 
 
@@ -129,7 +129,7 @@ def _pair(pattern: int, got: int, format: Format) -> Json:
     return {
         side: {
             "hex": patterns.hexadecimal(bits, format),
-            "decimal": patterns.printed(patterns.value_of(bits, format)),
+            "decimal": patterns.printed(bits, format),
         }
         for side, bits in (("input", pattern), ("got", got))
     }

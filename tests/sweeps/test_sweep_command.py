@@ -1,0 +1,76 @@
+"""`refkernels sweep`: what it says and how it ends."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import planted_faults
+import pytest
+from typer.testing import CliRunner
+
+from refkernels import cli
+from refkernels.frameworks import catalog
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("fakes")
+    made = [planted_faults.framework(fault, folder) for fault in ("one_ulp_off", "exception")]
+    for framework in made:
+        catalog.register(framework, replace_existing=True)
+    yield
+    for framework in made:
+        catalog.unregister(framework.name)
+
+
+def refkernels_says(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(cli.app, ["sweep", *[str(argument) for argument in arguments]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sine", "--framework", "numpy"], "There is no op 'sine': choose one of"),
+        (["matmul", "--framework", "numpy"], "matmul is no function of one number"),
+        (["sin", "--framework", "nunpy"], "no framework is named 'nunpy'"),
+        (["sin", "--framework", "numpy", "--dtype", "float8"], "There is no dtype 'float8'"),
+        (["sin", "--framework", "numpy", "--range", "1"], "--range '1' is not A:B"),
+        (["sin", "--framework", "numpy", "--set", "colour=red"], "no adapter has a flag named"),
+        (["sin", "--framework", "numpy", "--set", "FOO"], "--set 'FOO' is not NAME=VALUE"),
+    ],
+)
+def test_a_question_without_an_answer_is_one_sentence(
+    tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    result = refkernels_says(*arguments, "--out", tmp_path / "out")
+    assert result.exit_code == 2, result.output
+    (sentence,) = result.stderr.splitlines()
+    assert sentence.startswith(f"refkernels: {said}")
+    assert not (tmp_path / "out").exists()
+
+
+def test_several_ops_frameworks_and_formats_in_one_call(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ("sin", "cos", "--framework", "fake_one_ulp_off", "--framework", "fake_exception",
+                 "--dtype", "float16", "--out", out, "--workers", "2")  # fmt: skip
+    result = refkernels_says(*arguments)
+    assert result.exit_code == 1, result.output
+    assert "65,536" in result.stdout
+    assert "planted: the first line" in " ".join(result.stdout.split())
+    records = [json.loads(line) for line in (out / "sweeps.jsonl").read_text().splitlines()]
+    found = {(r["op"], r["framework"]): r for r in records if r["kind"] == "sweep"}
+    assert len(found) == 4
+    assert found["cos", "fake_one_ulp_off"]["counts"]["inputs"] == 65536
+    assert found["sin", "fake_exception"]["status"] == "incomplete"
+    assert found["cos", "fake_exception"]["status"] == "ok"
+    page = (out / "sweep.html").read_bytes()
+    again = CliRunner().invoke(cli.app, ["report", str(out)])
+    assert again.exit_code == 0
+    assert (out / "sweep.html").read_bytes() == page
+    refused = refkernels_says(*arguments)
+    assert refused.exit_code == 2
+    assert "already holds a sweep: add --resume" in refused.stderr
+    resumed = refkernels_says(*arguments, "--resume")
+    assert resumed.exit_code == 1
+    assert (out / "sweep.html").read_bytes() == page
