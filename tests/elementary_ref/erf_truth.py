@@ -14,6 +14,7 @@ NAMES = ("erf", "erfc", "gelu", "gelu_tanh")
 PRECISION = 2600  # the square of the smallest float64 beside 1 needs 2150 bits
 USUAL = 1300  # beside 1, what is left of a tail at 36 needs 1000 bits
 PRECISE = 500  # between the two
+FEW_BITS = 130
 MPFR_BITS = 200  # gelu of the smallest float32 needs 150 beside x/2
 
 
@@ -76,9 +77,9 @@ def worst_escape(enclosure: Enclosure, truths: list[Any]) -> float:
     return worst
 
 
-def mpfr(name: str, value: float) -> Any:
-    """f(x) to MPFR_BITS bits."""
-    with gmpy2.context(precision=MPFR_BITS):
+def mpfr(name: str, value: float, bits: int) -> Any:
+    """f(x) to so many bits."""
+    with gmpy2.context(precision=bits):
         x = gmpy2.mpfr(value)
         if name == "erf":
             return gmpy2.erf(x)
@@ -95,7 +96,8 @@ def mpfr_rounded(name: str, x: np.ndarray, format: str) -> np.ndarray:
     """f(x) rounded by MPFR to the format, subnormals and overflow as IEEE 754 has them."""
     target = formats.get(format)
     emin, emax = target.emin - target.p + 2, target.emax + 1
-    exact = [mpfr(name, value) for value in x.astype(np.float64).tolist()]
+    bits = FEW_BITS if format == "float16" or name in ("erf", "erfc") else MPFR_BITS
+    exact = [mpfr(name, value, bits) for value in x.astype(np.float64).tolist()]
     zero = gmpy2.mpfr(0)
     with gmpy2.context(precision=target.p, emin=emin, emax=emax, subnormalize=True):
         return np.array([float(z + math.copysign(zero, z)) for z in exact])
