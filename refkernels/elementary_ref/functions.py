@@ -2,7 +2,8 @@
 
 All take x of any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`), and
 raise TypeError for other dtypes and ValueError for an unknown question. The radius told is that of
-the double-double tier; the float64 tier, for inputs of 32 bits and fewer, has 2^-49 or less.
+the double-double tier (2^-72 where a result is beyond 2^±2000); the float64 tier, for inputs of 32
+bits and fewer, has 2^-49 or less.
 """
 
 from collections.abc import Callable
