@@ -134,17 +134,18 @@ def _round_clear(hi: Any, p: int, values: Any) -> None:
 def _settle(
     hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, emax: int, marks: Any
 ) -> None:
+    least, most = 2.0 ** max(emin + 1, _LEAST), 2.0**emax
     for i in range(hi.size):
         if marks[i]:
             marks[i] = radius[i] != 0.0 and (
-                _is_hopeless(hi[i], lo[i], radius[i], scale[i], p, emin, emax)
+                _is_hopeless(hi[i], lo[i], radius[i], scale[i], p, least, most)
                 or is_undecided(hi[i], lo[i], radius[i], scale[i], p, emin, emax)
             )
 
 
 @njit
 def _is_hopeless(
-    hi: float, lo: float, radius: float, scale: int, p: int, emin: int, emax: int
+    hi: float, lo: float, radius: float, scale: int, p: int, least: float, most: float
 ) -> bool:
     """Whether hi ± (radius - |lo|), taken inwards, certainly holds a midpoint; False in doubt.
 
@@ -152,13 +153,13 @@ def _is_hopeless(
     a first tier may leave many of them.
     """
     h, inner = abs(hi), (radius - abs(lo)) * _ROOM
-    if scale != 0 or not (inner > 0.0 and h < 2.0**emax):
+    if scale != 0 or not (inner > 0.0 and h < most):
         return False
     low, high = h - inner, h + inner
-    if not (low > 2.0 ** max(emin + 1, _LEAST) and high < 2.0**emax):
+    if not (low > least and high < most):
         return False
-    if p == 53:
-        return bool(low < h - 2.0 * (h - np.nextafter(h, 0.0)) and high > np.nextafter(h, math.inf))
+    if p == 53:  # beyond the next float but one on the far side, and below h on the near one
+        return bool(inner > float_of(bits_of(h) & EXPONENT) * 2.0**-51)
     half = np.int64(1) << (52 - p)
     below, above = bits_of(low) + (half + OUTWARD), bits_of(high) + (half - OUTWARD - 1)
     return bool((below >> (53 - p)) < (above >> (53 - p)))
@@ -223,7 +224,7 @@ def undecided_widths(
     """undecided[first:last] = the elements whose radius is more than limit ulp."""
     p, emin, _ = format
     steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
-    scratch = np.empty(SPAN)
+    scratch, least = np.empty(SPAN), 2.0 ** max(emin + 1, _LEAST)
     for i in range(first, last, SPAN):
         n = min(SPAN, last - i)
         j, k, m = i * steps[0], i * steps[1], i * steps[2]
@@ -235,19 +236,28 @@ def undecided_widths(
         for e in range(n if doubtful else 0):
             if found[e] < 0.0:
                 a, b, r, s = parts[0][e], parts[1][e], parts[2][e], parts[3][e]
-                undecided[i + e] = not _uncertainty_or_more(a, b, r, s, p, emin, limit) <= limit
+                undecided[i + e] = (
+                    not _uncertainty_or_more(a, b, r, s, p, emin, limit, least) <= limit
+                )
 
 
 @njit
 def _uncertainty_or_more(
-    hi: float, lo: float, radius: float, scale: int, p: int, emin: int, limit: float
+    hi: float,
+    lo: float,
+    radius: float,
+    scale: int,
+    p: int,
+    emin: int,
+    limit: float,
+    least: float,
 ) -> float:
     """The uncertainty; radius / ulp(hi), which is no more than it, where that exceeds the limit."""
     h = abs(hi)
-    if scale == 0 and 2.0 ** max(emin + 1, _LEAST) < h < 2.0**1023:
-        least = radius * float_of((np.int64(2046 + p - 1) << 52) - (bits_of(h) & EXPONENT))
-        if least > limit:
-            return least
+    if scale == 0 and least < h < 2.0**1023:
+        at_least = radius * float_of((np.int64(2046 + p - 1) << 52) - (bits_of(h) & EXPONENT))
+        if at_least > limit:
+            return at_least
     return uncertainty_of(hi, lo, radius, scale, p, emin)
 
 
