@@ -94,9 +94,9 @@ def _chunks(terms: int) -> list[slice]:
 
 
 def _tiles(shape: tuple[int, int, int]) -> list[tuple[int, slice, slice]]:
-    """(batch element, rows, columns): a few at least, so that threads have something to share."""
+    """(batch element, rows, columns): two at least, so that threads have something to share."""
     batch, rows, columns = shape
-    height = min(ROWS, max(_NARROWEST, -(-rows // 4)))
+    height = min(ROWS, max(_NARROWEST, -(-rows // 2)))
     return [
         (b, slice(i, min(i + height, rows)), slice(j, min(j + COLUMNS, columns)))
         for b in range(batch)
