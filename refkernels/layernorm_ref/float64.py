@@ -74,10 +74,10 @@ STATISTICS = np.dtype(
 
 
 @njit
-def _fill_statistics(row: Any, eps: float, out: Any, scratch: Any) -> None:
+def _fill_statistics(row: Any, eps: float, out: Any, scratch: Any, d: Any) -> None:
     n = row.size
     c, delta = lanes.row_mean(row, scratch)
-    squares, top = lanes.deviation_squares(row, c, scratch)
+    squares, top = lanes.deviation_squares(row, c, delta, scratch, d)
     q = squares / n
     kappa = lanes.kappa(lanes.additions(n))
     spread = math.sqrt(q)
@@ -110,16 +110,16 @@ def _fill_statistics(row: Any, eps: float, out: Any, scratch: Any) -> None:
 
 
 @njit
-def _write_row(row: Any, weight: Any, bias: Any, found: Any, hi: Any, scratch: Any) -> float:
-    """y of a row into hi; max|y|."""
+def _write_row(d: Any, weight: Any, bias: Any, found: Any, hi: Any, scratch: Any) -> float:
+    """y of a row of deviations into hi; max|y|."""
     if found.state == CONSTANT and found.r < math.inf:
-        for j in range(row.size):
+        for j in range(d.size):
             hi[j] = bias[j] + 0.0  # no negative zero
         return lanes.largest(np.abs(bias))
     if found.state != REGULAR:
         hi[:] = math.nan
         return 0.0
-    return lanes.write_normalised(row, weight, bias, found.c, found.delta, found.r, hi, scratch)
+    return lanes.write_normalised(d, weight, bias, found.r, hi, scratch)
 
 
 @njit(nogil=True)
@@ -131,11 +131,11 @@ def normalise_rows(
     NaN and zeros."""
     rows, hi, radius, top, doubts = out
     widest = lanes.largest(np.abs(weight))
-    scratch = np.empty(3 * LANES)
+    scratch, d = np.empty(3 * LANES), np.empty(x.shape[1])
     for i in range(first, last):
         found = rows[i]
-        _fill_statistics(x[i], eps, found, scratch)
-        top[i] = _write_row(x[i], weight, bias, found, hi[i], scratch)
+        _fill_statistics(x[i], eps, found, scratch, d)
+        top[i] = _write_row(d, weight, bias, found, hi[i], scratch)
         radius[i] = 0.0
         if found.state == REGULAR:
             spread = found.d_error + found.largest * (found.r_error + 3.1 * U)
@@ -144,15 +144,13 @@ def normalise_rows(
 
 
 @njit
-def _write_gradient(row: Any, dy: Any, weight: Any, found: Any, hi: Any, scratch: Any) -> Any:
-    """dx of a row into hi; its radius and max|dx|."""
-    n = row.size
+def _write_gradient(d: Any, dy: Any, weight: Any, found: Any, hi: Any, scratch: Any) -> Any:
+    """dx of a row of deviations into hi; its radius and max|dx|."""
+    n = d.size
     if found.state > CONSTANT or not found.r < math.inf:
         hi[:] = math.nan
         return 0.0, 0.0
-    one, along, squares, tmax, varies = lanes.projection_sums(
-        row, dy, weight, found.c, found.delta, scratch
-    )
+    one, along, squares, tmax, varies = lanes.projection_sums(d, dy, weight, scratch)
     if not math.isfinite(squares):
         hi[:] = math.nan
         return 0.0, 0.0
@@ -166,8 +164,8 @@ def _write_gradient(row: Any, dy: Any, weight: Any, found: Any, hi: Any, scratch
     b_error = f * tau + 2.05 * U * abs(b)
     b_error += (4.1 * U + kappa) * tau * (found.spread + abs(found.delta))
     beta_error = b_error / found.v + abs(beta) * (found.v_error + 1.05 * U)
-    parts = (found.c, found.delta, a, beta, found.r)
-    top = lanes.write_gradient(row, dy, weight, parts, hi, scratch)
+    parts = (a, beta, found.r)
+    top = lanes.write_gradient(d, dy, weight, parts, hi, scratch)
     error = a_error + U * (2.0 * tmax + abs(a)) + (f + 2.05 * U * found.largest) * abs(beta)
     error += (found.largest + f) * beta_error
     return SLACK * SLACK * (found.r * error + top * (found.r_error + 2.1 * U)), top
@@ -196,14 +194,14 @@ def differentiate_rows(
     its row of `sums`, zero before: see lanes.add_parameter_gradients."""
     rows, hi, radius, top, doubts = out
     columns = sums[first // step]
-    scratch = np.empty(7 * LANES)
+    scratch, d = np.empty(7 * LANES), np.empty(x.shape[1])
     for i in range(first, last):
         found = rows[i]
-        _fill_statistics(x[i], eps, found, scratch)
-        radius[i], top[i] = _write_gradient(x[i], dy[i], weight, found, hi[i], scratch)
+        _fill_statistics(x[i], eps, found, scratch, d)
+        radius[i], top[i] = _write_gradient(d, dy[i], weight, found, hi[i], scratch)
         doubts[i] = doubtful(hi[i], radius[i], screen)
         errors = (found.r * found.d_error, found.r_error + 4.2 * U)
-        lanes.add_parameter_gradients(x[i], dy[i], found.c, found.delta, found.r, errors, columns)
+        lanes.add_parameter_gradients(d, dy[i], found.r, errors, columns)
 
 
 def empty_sums(height: int, n: int) -> npt.NDArray[np.float64]:

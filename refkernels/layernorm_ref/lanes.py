@@ -82,14 +82,16 @@ def row_mean(row: Any, scratch: Any) -> Any:
 
 
 @njit
-def deviation_squares(row: Any, c: float, scratch: Any) -> Any:
-    """The compensated sum of fl(d0^2), d0 = fl(x - c), as its high part, and max|d0|."""
+def deviation_squares(row: Any, c: float, delta: float, scratch: Any, deviations: Any) -> Any:
+    """The compensated sum of fl(d0^2), d0 = fl(x - c), as its high part, and max|d0|; d = fl(d0 -
+    delta) into `deviations`."""
     lane = scratch[: 3 * LANES]
     lane[:] = 0.0
     for start in range(0, row.size, LANES):
-        piece = row[start : start + LANES]
+        piece, kept = row[start : start + LANES], deviations[start : start + LANES]
         for k in range(piece.size):
             d = np.float64(piece[k]) - c
+            kept[k] = d - delta
             s, e = two_sum(lane[k], d * d)
             lane[k] = s
             lane[LANES + k] += e
@@ -101,8 +103,8 @@ def deviation_squares(row: Any, c: float, scratch: Any) -> Any:
 
 
 @njit
-def projection_sums(row: Any, dy: Any, weight: Any, c: float, delta: float, scratch: Any) -> Any:
-    """With t = fl(dy g), d = fl(fl(x - c) - delta): compensated sums of t and of fl(t d), each as
+def projection_sums(row: Any, dy: Any, weight: Any, scratch: Any) -> Any:
+    """With t = fl(dy g), and a row of deviations d: compensated sums of t and of fl(t d), each as
     its high part, the plain sum of t^2, max|t|, and max|t - t_0| (0 only where t is constant)."""
     lane = scratch[: 7 * LANES]
     lane[:] = 0.0
@@ -112,7 +114,7 @@ def projection_sums(row: Any, dy: Any, weight: Any, c: float, delta: float, scra
         factor = weight[start : start + LANES]
         for k in range(piece.size):
             t = np.float64(grad[k]) * factor[k]
-            d = (np.float64(piece[k]) - c) - delta
+            d = piece[k]
             s, e = two_sum(lane[k], t)
             lane[k] = s
             lane[LANES + k] += e
@@ -137,17 +139,15 @@ def projection_sums(row: Any, dy: Any, weight: Any, c: float, delta: float, scra
 
 
 @njit
-def write_normalised(
-    row: Any, weight: Any, bias: Any, c: float, delta: float, r: float, hi: Any, scratch: Any
-) -> float:
-    """hi = fma(fl(d r), g, b) with d = fl(fl(x - c) - delta); max|hi|."""
+def write_normalised(row: Any, weight: Any, bias: Any, r: float, hi: Any, scratch: Any) -> float:
+    """hi = fma(fl(d r), g, b) for a row of deviations d; max|hi|."""
     lane = scratch[:LANES]
     lane[:] = 0.0
     for start in range(0, row.size, LANES):
         piece, out = row[start : start + LANES], hi[start : start + LANES]
         factor, offset = weight[start : start + LANES], bias[start : start + LANES]
         for k in range(piece.size):
-            d = (np.float64(piece[k]) - c) - delta
+            d = piece[k]
             y = fma(d * r, factor[k], offset[k])
             out[k] = y
             size = abs(y)
@@ -161,19 +161,19 @@ def write_gradient(
     row: Any,
     dy: Any,
     weight: Any,
-    parts: tuple[float, float, float, float, float],
+    parts: tuple[float, float, float],
     hi: Any,
     scratch: Any,
 ) -> float:
     """hi = fl(fma(-d, beta, fl(t - a)) r) with t and d as above; max|hi|."""
-    c, delta, a, beta, r = parts
+    a, beta, r = parts
     lane = scratch[:LANES]
     lane[:] = 0.0
     for start in range(0, row.size, LANES):
         piece, grad = row[start : start + LANES], dy[start : start + LANES]
         factor, out = weight[start : start + LANES], hi[start : start + LANES]
         for k in range(piece.size):
-            d = (np.float64(piece[k]) - c) - delta
+            d = piece[k]
             t = np.float64(grad[k]) * factor[k]
             dx = fma(-d, beta, t - a) * r
             out[k] = dx
@@ -185,7 +185,7 @@ def write_gradient(
 
 @njit
 def add_parameter_gradients(
-    row: Any, dy: Any, c: float, delta: float, r: float, errors: tuple[float, float], columns: Any
+    row: Any, dy: Any, r: float, errors: tuple[float, float], columns: Any
 ) -> None:
     """Column sums of dy and of p = fl(fl(d r) dy), compensated, of |dy|, and of the error
     |dy| A + |p| B of p. `columns`: for each LANES columns the lanes s, c of p, s, c of dy, the sum
@@ -196,7 +196,7 @@ def add_parameter_gradients(
         lane = columns[6 * start : 6 * (start + LANES)]
         for k in range(piece.size):
             y = np.float64(grad[k])
-            p = (((np.float64(piece[k]) - c) - delta) * r) * y
+            p = (piece[k] * r) * y
             s, e = two_sum(lane[k], p)
             lane[k] = s
             lane[LANES + k] += e
