@@ -47,6 +47,7 @@ CHUNK = 1 << 20
 
 
 def _inner(x: Any) -> Any:
+    x = x if x > -1024 else flint.arb(-1024)  # far below every format either way
     return (2 / flint.arb.pi()).sqrt() * (x + flint.arb(44715) / 1000000 * x**3)
 
 
@@ -89,6 +90,7 @@ def _by_arb(function: Callable[[Any], Any], x: float) -> Any:
 def _number(end: Any) -> Any:
     """An exact Arb number, rounded once to the current context."""
     mantissa, exponent = (int(part) for part in end.man_exp())
+    exponent = max(exponent, -(1 << 39))  # MPFR's have 62 bits; both are far below every format
     with gmpy2.context(gmpy2.get_context(), precision=5000, subnormalize=False) as wide:
         wide.emax, wide.emin = 1 << 40, -(1 << 40)
         exact = (
