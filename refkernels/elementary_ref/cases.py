@@ -26,7 +26,7 @@ def cases_of(name: str) -> list[Case]:
         make(name, "binades", {"n": 1000}, partial(_binades, name)),
         make(name, "hard_places", {"n": 800}, partial(_hard_places, name)),
         make(name, "subnormals", {"n": 256}, partial(_subnormals, name)),
-        make(name, "specials", {}, specials),
+        make(name, "specials", {}, _specials),
         make(name, "invariance", {"n": _MODERATE}, partial(_moderate, name)),
     ]
 
@@ -45,6 +45,14 @@ def _binades(name: str, format: Format, generator: np.random.Generator) -> Doubl
         return _signed(name, binades(format.emin, format.emax, 1000, format, generator))
     edge = math.ceil(math.log2(math.log(2.0) * (2.0 - format.emin + format.p)))
     return binades(-20, edge, 1000, format, generator)
+
+
+def _specials(format: Format, generator: np.random.Generator) -> tuple[Doubles, Doubles]:
+    """Without infinite dy at the largest x: the slope there is e^-max, which no format tells from
+    a zero, so that infinity and NaN are both honest answers."""
+    x, dy = specials(format, generator)
+    told = ~(np.isinf(dy) & (np.abs(x) == format.max))
+    return x[told], dy[told]
 
 
 def _subnormals(name: str, format: Format, generator: np.random.Generator) -> Doubles:
