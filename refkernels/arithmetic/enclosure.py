@@ -88,7 +88,7 @@ class Enclosure:
         """A copy whose elements at the flat (C order) indices are other's, in order."""
         parts = []
         for name in self.__slots__:
-            part = np.array(getattr(self, name))
+            part = np.array(getattr(self, name), order="C")  # reshape must not copy
             part.reshape(-1)[flat_indices] = getattr(other, name).reshape(-1)
             parts.append(part)
         return Enclosure(*parts)

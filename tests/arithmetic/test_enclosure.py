@@ -210,3 +210,10 @@ def test_beside_a_narrower_midpoint_lo_decides(format: str, power: int) -> None:
     assert certified.all()
     for index, point in enumerate(points):
         assert one.contains(index, point)
+
+
+def test_replace_takes_effect_whatever_the_memory_order() -> None:
+    turned = Enclosure(np.arange(6.0).reshape(2, 3).T, radius=np.ones((2, 3)).T)
+    replaced = turned.replace(np.array([1, 4]), Enclosure(np.array([90.0, 91.0]), radius=0.5))
+    assert replaced.hi.tolist() == [[0.0, 90.0], [1.0, 4.0], [91.0, 5.0]]
+    assert replaced.radius.tolist() == [[1.0, 0.5], [1.0, 1.0], [0.5, 1.0]]
