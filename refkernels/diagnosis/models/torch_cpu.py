@@ -1,7 +1,8 @@
 """PyTorch's LayerNorm on a CPU (read at 2.x; reproduced at 2.13).
 
     rstd = 1 / sqrt(var + eps), mean and var as in `torch_moments`
-    float32, float64   y = fma((x - mean) rstd, weight, bias)
+    float32, float64   y = fma((x - mean) rstd, weight, bias), or fma(x - mean, rstd, bias) where
+                       there is no weight
     16-bit             y = fma(fma(x, rstd, -rstd mean), weight, bias) in float32, rounded once;
                        mean and rstd are stored in the 16-bit format, and backward reads them there
 Backward, a = rstd, per row:
@@ -45,16 +46,20 @@ class Build:
 
 @njit
 def _normalise(
-    x: Any, mean: Any, rstd: Any, weight: Any, bias: Any, folded: bool, fused: bool, y: Any
-) -> None:
+    x: Any, mean: Any, rstd: Any, weight: Any, scaled: bool, bias: Any, folded: bool, fused: bool,
+    y: Any,
+) -> None:  # fmt: skip
     for i in range(x.shape[0]):
         shift = -rstd[i] * mean[i]
         for j in range(x.shape[1]):
             if folded:
                 xhat = multiply_add(x[i, j], rstd[i], shift, fused)
-            else:
+                y[i, j] = multiply_add(xhat, weight[j], bias[j], fused)
+            elif scaled:
                 xhat = (x[i, j] - mean[i]) * rstd[i]
-            y[i, j] = multiply_add(xhat, weight[j], bias[j], fused)
+                y[i, j] = multiply_add(xhat, weight[j], bias[j], fused)
+            else:  # the compiler leaves out the product with 1 and fuses the one before it
+                y[i, j] = multiply_add(x[i, j] - mean[i], rstd[i], bias[j], fused)
 
 
 @njit
@@ -141,7 +146,8 @@ def _statistics(task: Task, build: Build) -> tuple[Array, Array]:
 def _forward(task: Task, build: Build) -> dict[str, Array]:
     mean, rstd = _statistics(task, build)
     y = np.empty_like(task.x)
-    _normalise(task.x, mean, rstd, task.scale, task.shift, task.narrow, build.fused, y)
+    scaled = task.weight is not None
+    _normalise(task.x, mean, rstd, task.scale, scaled, task.shift, task.narrow, build.fused, y)
     return task.answer(y=y, mean=mean, rstd=rstd)
 
 

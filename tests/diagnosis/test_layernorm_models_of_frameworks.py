@@ -1,0 +1,162 @@
+"""The models against the installed frameworks: every bit of every row, at row lengths 1 to 4096 and
+means of 0 to a million deviations.
+
+A framework that is not installed is a skip that says why, or with REFKERNELS_REQUIRE a failure.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from refkernels.arithmetic import formats
+from refkernels.diagnosis.models import Model, mindspore_cpu, oneflow_cpu, paddle_cpu, torch_cpu
+from refkernels.frameworks import catalog, environments
+from refkernels.frameworks.gateway import Session
+
+Arrays = dict[str, npt.NDArray[Any]]
+SessionFor = Callable[[str], Session]
+# Of one framework: on this processor, in this format, one of them is right.
+MODELS: dict[str, tuple[Model, ...]] = {
+    "torch": torch_cpu.MODELS,
+    "paddle": paddle_cpu.MODELS,
+    "mindspore": mindspore_cpu.MODELS,
+    "oneflow": (oneflow_cpu.MODEL,),
+}
+PAIRS = [
+    ("torch", "float32"),
+    ("torch", "float64"),
+    ("torch", "float16"),
+    ("torch", "bfloat16"),
+    ("paddle", "float32"),
+    ("paddle", "float64"),
+    ("mindspore", "float32"),
+    ("mindspore", "float64"),
+    ("mindspore", "float16"),
+    ("oneflow", "float32"),
+    ("oneflow", "float64"),
+]
+LENGTHS = (1, 2, 3, 5, 7, 8, 9, 13, 16, 17, 31, 64, 100, 127, 129, 768, 1000, 1024, 3001, 4096)
+RATIOS = (0.0, 1.0, 10.0, 1e2, 1e3, 1e4, 1e6)  # mean / deviation
+ROWS = 32  # for each length and ratio
+
+
+@pytest.fixture(scope="module")
+def session_for() -> Iterator[SessionFor]:
+    sessions: dict[str, Session] = {}
+
+    def get(name: str) -> Session:
+        session = sessions.setdefault(name, Session(name, timeout=120.0))
+        if not session.start():
+            reason = f"{name}: {session.status}: {session.reason}"
+            if name in environments.required():
+                pytest.fail(f"REFKERNELS_REQUIRE lists {reason}", pytrace=False)
+            pytest.skip(reason)
+        wanted = catalog.get(name).framework.version
+        if wanted and str(session.info["version"]).split("+")[0] != wanted:
+            pytest.skip(f"the models are of {name} {wanted}")
+        return session
+
+    yield get
+    for session in sessions.values():
+        session.close()
+
+
+def inputs_of(n: int, dtype: str, shape: tuple[int, ...] = ()) -> Arrays:
+    """x has the ratios' rows one after the other; float16 leaves out what it cannot hold."""
+    rng = np.random.default_rng(n)
+    storage = formats.get(dtype).storage
+    ratios = [ratio for ratio in RATIOS if ratio < formats.get(dtype).max / 2]
+    means = np.repeat(ratios, ROWS)[:, None] if not shape else np.full(shape, 10.0)
+    x = rng.standard_normal(shape or (means.shape[0], n)) + means
+    last = x.shape[1:]
+    drawn = {
+        "x": x,
+        "weight": rng.standard_normal(last),
+        "bias": rng.standard_normal(last),
+        "dy": rng.standard_normal(x.shape),
+    }
+    return {name: values.astype(storage) for name, values in drawn.items()}
+
+
+def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """NaNs are all alike."""
+    assert (a.dtype, a.shape) == (b.dtype, b.shape)
+    unsigned = f"u{a.itemsize}"
+    return (a.view(unsigned) == b.view(unsigned)) | (np.isnan(a) & np.isnan(b))
+
+
+def differences(
+    session: Session, models: tuple[Model, ...], inputs: Arrays, dtype: str, **params: Any
+) -> dict[str, dict[str, int]]:
+    """Differing elements of each output, in both directions, model by model; checked too that the
+    models that apply speak of every output."""
+    threads = session.info["environment"].get("threads") or 1
+    found: dict[str, dict[str, int]] = {}
+    for direction in ("forward", "backward"):
+        taken = {k: v for k, v in inputs.items() if direction == "backward" or k != "dy"}
+        reply = session.run("layernorm", direction, taken, params)
+        assert reply.ok, reply.reason
+        for model in models:
+            answers = model.run(taken, {**params, "threads": threads}, direction, dtype)
+            if answers:
+                assert set(reply.outputs) <= set(answers)
+                counts = found.setdefault(model.name, {})
+                for name, got in reply.outputs.items():
+                    counts[name] = int((~same_bits(got, answers[name].reshape(got.shape))).sum())
+    return found
+
+
+@pytest.mark.parametrize(("name", "dtype"), PAIRS)
+def test_every_bit_of_a_framework_s_layernorm_is_reproduced(
+    name: str, dtype: str, session_for: SessionFor
+) -> None:
+    """y, mean, rstd, dx, dweight and dbias, by one and the same model at all lengths and means."""
+    session = session_for(name)
+    rows = 0
+    total: dict[str, dict[str, int]] = {}
+    for n in LENGTHS:
+        inputs = inputs_of(n, dtype)
+        for model, counts in differences(session, MODELS[name], inputs, dtype, eps=1e-5).items():
+            into = total.setdefault(model, {})
+            for output, count in counts.items():
+                into[output] = into.get(output, 0) + count
+        rows += inputs["x"].shape[0]
+    assert rows == (3840 if dtype == "float16" else 4480)
+    best = min(total.values(), key=lambda counts: sum(counts.values()))
+    assert {"y", "dx", "dweight", "dbias"} <= set(best)
+    assert not any(best.values()), total
+
+
+@pytest.mark.parametrize("affine", [("weight",), ("bias",), ()], ids=lambda kept: "-".join(kept))
+@pytest.mark.parametrize("name", MODELS)
+def test_absent_affine_parameters_another_eps_and_more_axes_are_reproduced_too(
+    name: str, affine: tuple[str, ...], session_for: SessionFor
+) -> None:
+    session = session_for(name)
+    for shape, normalized in (((5, 3, 41), (41,)), ((6, 3, 7), (3, 7)), ((1, 300), (300,))):
+        inputs = inputs_of(0, "float32", shape)
+        first = inputs["x"].ndim - len(normalized)
+        drop = (0,) * (first - 1)  # of the axes that the affine parameters lack
+        kept = {k: inputs[k] for k in ("x", "dy")} | {k: inputs[k][drop] for k in affine}
+        found = differences(
+            session, MODELS[name], kept, "float32", eps=1e-4, normalized_shape=normalized
+        )
+        best = min(found.values(), key=lambda counts: sum(counts.values()))
+        assert not any(best.values()), (shape, found)
+
+
+def test_torch_without_vector_instructions_and_on_one_thread_is_reproduced() -> None:
+    """One thread adds the rows of dweight and dbias in one go, several in one go each."""
+    settings = {"ATEN_CPU_CAPABILITY": "default", "num_threads": "1"}
+    with Session("torch", settings=settings) as session:
+        if session.status != "ok":
+            pytest.skip(f"torch: {session.status}: {session.reason}")
+        assert session.info["environment"]["threads"] == 1
+        (model,) = (m for m in torch_cpu.MODELS if "no vector" in m.name)
+        for n in (5, 9, 100, 768):
+            inputs = inputs_of(n, "float32")
+            (counts,) = differences(session, (model,), inputs, "float32", eps=1e-5).values()
+            assert not any(counts.values()), (n, counts)
