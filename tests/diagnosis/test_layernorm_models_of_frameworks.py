@@ -148,6 +148,44 @@ def test_absent_affine_parameters_another_eps_and_more_axes_are_reproduced_too(
         assert not any(best.values()), (shape, found)
 
 
+def special_rows(kind: str, n: int, dtype: str) -> Arrays:
+    inputs = inputs_of(n, dtype, (33, n))
+    x = inputs["x"] - inputs["x"].dtype.type(10)
+    tiny, huge = np.finfo(x.dtype).tiny, np.finfo(x.dtype).max
+    if kind == "infinite":
+        x[::2, n // 2] = np.inf
+    elif kind == "nan":
+        x[::3, n // 3] = np.nan
+    elif kind == "overflowing":
+        x *= huge / 8
+    elif kind == "subnormal":
+        x *= tiny / 16
+    elif kind == "constant":
+        x[:] = x[:, :1]
+    elif kind == "zero":
+        x[:] = 0
+    else:  # E[x^2] - mean^2 is negative in every other row
+        x = 1000 + x * x.dtype.type(1e-5)
+    return {**inputs, "x": x}
+
+
+KINDS = ("infinite", "nan", "overflowing", "subnormal", "constant", "zero", "nearly constant")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", MODELS)
+def test_rows_of_special_values_are_reproduced_down_to_the_sign_of_zero(
+    name: str, dtype: str, session_for: SessionFor
+) -> None:
+    session = session_for(name)
+    for kind in KINDS:
+        for n in (7, 101):
+            inputs = special_rows(kind, n, dtype)
+            found = differences(session, MODELS[name], inputs, dtype, eps=1e-3)
+            best = min(found.values(), key=lambda counts: sum(counts.values()))
+            assert not any(best.values()), (kind, n, found)
+
+
 def test_torch_without_vector_instructions_and_on_one_thread_is_reproduced() -> None:
     """One thread adds the rows of dweight and dbias in one go, several in one go each."""
     settings = {"ATEN_CPU_CAPABILITY": "default", "num_threads": "1"}

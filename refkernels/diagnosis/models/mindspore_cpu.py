@@ -1,7 +1,7 @@
 """MindSpore's LayerNorm on a CPU (read at 2.x; reproduced at 2.10).
 
-Forward: E[x^2] - mean^2 in one pass of float64 sums, not clamped; both statistics are stored in
-float32, whatever the input's dtype.
+Forward: max(E[x^2] - mean^2, 0) in one pass of float64 sums; both statistics are stored in float32,
+whatever the input's dtype.
     y = (x - mean) / sqrt(var + eps) weight + bias     in the input's dtype, every step rounded to
         it (float16 too), from the float64 mean and the float32 root of float32(var) + float32(eps)
 Backward, in float32 whatever the input's dtype, sums in order, r = (var + eps)^(-1/2):
@@ -10,6 +10,8 @@ Backward, in float32 whatever the input's dtype, sums in order, r = (var + eps)^
     dweight += dy r (x - mean),  dbias += dy                     row after row
 The powers are the C library's powf, which rounds wrongly for about one argument in 2000: the models
 take this machine's.
+
+The clamp at 0 is not in the older sources; it was found by comparing bits.
 
 Source: mindspore/ops/kernel/cpu/native/layer_norm_cpu_kernel.cc, layer_norm_grad_cpu_kernel.cc (in
 older versions mindspore/ccsrc/plugin/device/cpu/kernel/).
@@ -39,6 +41,8 @@ def _moments(x: Any, mean: Any, var: Any) -> None:
             squares += value * value
         mean[i] = total / x.shape[1]
         var[i] = squares / x.shape[1] - mean[i] * mean[i]
+        if var[i] < 0.0:  # a NaN stays one
+            var[i] = 0.0
 
 
 @njit
@@ -125,7 +129,7 @@ MODELS = (
     Model(
         "mindspore CPU",
         None,
-        "MindSpore on a CPU: E[x^2] - mean^2 summed in float64 and stored in float32, then "
+        "MindSpore on a CPU: max(E[x^2] - mean^2, 0) summed in float64 and stored in float32, then "
         "(x - mean) / sqrt(var + eps) in the input's dtype.",
         functools.partial(run, False),
     ),

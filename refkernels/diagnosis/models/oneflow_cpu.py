@@ -3,7 +3,7 @@
     mean = (sum x) fl(1 / n);  var: Welford in float64, rounded once
     y = (x - mean) (1 / sqrt(var + eps)), then times weight, plus bias; every op rounds
 Backward is the chain rule over these ops, d = dy weight, r = 1 / sqrt(v), v = var + eps:
-    dx = (d r + -(sum d r) fl(1 / n)) + dvar (fl(2 / n) (x - mean)),
+    dx = (d r + (sum -d r) fl(1 / n)) + dvar (fl(2 / n) (x - mean)),
     dvar = (sum d (x - mean)) (-1 / (2 sqrt(v v v))), from sqrt on in double, rounded once
     dweight = sum dy y0,  dbias = sum dy,  y0 the normalised x
 A sum over an axis of length n for m results shrinks the axis step by step to k = ceil(n / s),
@@ -74,7 +74,7 @@ def _backward(task: Task, centred: Array, raised: Array) -> dict[str, Array]:
     dweight, dbias = _sum(dy * (centred * rstd), 0), _sum(dy, 0)
     d = dy if task.weight is None else dy * task.weight
     direct = d * rstd
-    by_mean = -_sum(direct, 1) * task.kind(1.0 / n)
+    by_mean = _sum(-direct, 1) * task.kind(1.0 / n)
     cubed = (raised * raised * raised).astype(np.float64)
     slope = -1.0 / (2.0 * np.sqrt(cubed))
     dvar = (_sum(d * centred, 1).astype(np.float64) * slope).astype(task.kind)
