@@ -1,0 +1,29 @@
+"""Learning-rate schedules: the cosine decay, certified at every step.
+
+    cosine_decay(step, min_lr=, max_lr=, decay_steps=) -> Enclosure
+    formula, clipped, through_sine     the schedule as frameworks write it, in the working precision
+    formula_bound(...)                 how far the formula may be off, from its cosine's error
+    examine(lr, step, ...)             ULP errors, and whether min_lr <= lr <= max_lr, lr falls
+
+A schedule is a function of a whole number of steps and has no gradient: it is no op that an adapter
+runs, and the registry finds none here.
+"""
+
+from refkernels.op import Op
+from refkernels.schedule_ref.examination import Examination, examine
+from refkernels.schedule_ref.formulas import clipped, formula, formula_bound, through_sine
+from refkernels.schedule_ref.oracle import amplification, cosine_decay
+
+__all__ = [
+    "OPS",
+    "Examination",
+    "amplification",
+    "clipped",
+    "cosine_decay",
+    "examine",
+    "formula",
+    "formula_bound",
+    "through_sine",
+]
+
+OPS: tuple[Op, ...] = ()

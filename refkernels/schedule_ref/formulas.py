@@ -1,0 +1,116 @@
+"""The cosine decay as frameworks write it, in the working precision, with a cosine of one's choice.
+
+    x = fl(pi fl(t / T)),   lr = fl(min_lr + fl(delta fl(1 + cos x))),   delta = (max_lr - min_lr)/2
+
+`cosine` and `sine` are the kernels under test: NumPy's, a framework's, or a device's recorded
+values. That is what makes the point: an operator may be right by its own specification and the
+schedule above it wrong, because 1 + cos cancels at the end and multiplies the operator's relative
+error by |cos| / (1 + cos), without limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.schedule_ref.oracle import checked_steps
+
+Array = npt.NDArray[Any]
+Kernel = Callable[[Array], Array]
+
+
+def formula(
+    step: npt.ArrayLike,
+    *,
+    min_lr: float,
+    max_lr: float,
+    decay_steps: int,
+    format: Format | str = "float32",
+    cosine: Kernel = np.cos,
+) -> Array:
+    """min_lr + delta (1 + cos(pi t / T)), every operation rounded to float32 or float64."""
+    part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
+    result: Array = low + delta * (kind(1) + cosine(kind(np.pi) * part))
+    return result
+
+
+def clipped(
+    step: npt.ArrayLike,
+    *,
+    min_lr: float,
+    max_lr: float,
+    decay_steps: int,
+    format: Format | str = "float32",
+    cosine: Kernel = np.cos,
+) -> Array:
+    """min_lr + delta max(1 + cos(pi t / T), 0): the rate cannot fall below min_lr, but is min_lr
+    wherever the cosine's error is larger than what it should have left over."""
+    part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
+    left = np.maximum(kind(1) + cosine(kind(np.pi) * part), kind(0))
+    result: Array = low + delta * left
+    return result
+
+
+def through_sine(
+    step: npt.ArrayLike,
+    *,
+    min_lr: float,
+    max_lr: float,
+    decay_steps: int,
+    format: Format | str = "float32",
+    sine: Kernel = np.sin,
+) -> Array:
+    """min_lr + delta (1 + sin(pi (t / T + 1/2))): another operator, and the same cancellation."""
+    part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
+    result: Array = low + delta * (kind(1) + sine(kind(np.pi) * (part + kind(0.5))))
+    return result
+
+
+def formula_bound(
+    step: npt.ArrayLike,
+    *,
+    min_lr: float,
+    max_lr: float,
+    decay_steps: int,
+    format: Format | str = "float32",
+    cosine_error: float,
+) -> npt.NDArray[np.float64]:
+    """A bound of |formula - lr|, where the cosine's absolute error is at most `cosine_error`.
+
+    With a = pi t / T: fl(t / T), fl(pi) and their product move a by at most 3.01 u a, the cosine by
+    3.01 u a (|sin a| + 3.01 u a). Call all of this plus cosine_error e. 1 + cos, delta (exact in
+    binary64, rounded twice at most), the product and the sum add at most u, 2 u, u and u of their
+    results, and second order is taken up by 1.01:
+        |error| <= delta e (1 + 5 u) + 1.01 u (4 delta (1 + cos a) + |min_lr| + lr)
+    The first term does not fall with lr: at the end it is all there is.
+    """
+    target = formats.get(format)
+    steps = checked_steps(step, min_lr, max_lr, decay_steps)
+    part = np.minimum(steps, decay_steps) / decay_steps
+    angle, u, delta = np.pi * part, target.u, 0.5 * (max_lr - min_lr)
+    moved = 3.01 * u * angle
+    e = moved * (np.sin(angle) + moved + 2.0**-50) + cosine_error
+    left = 2.0 * np.sin(0.5 * np.pi * (1.0 - part)) ** 2
+    lr = min_lr + delta * left
+    result: npt.NDArray[np.float64] = delta * e * (1 + 5 * u) + 1.01 * u * (
+        4 * delta * left + abs(min_lr) + np.abs(lr)
+    )
+    return result
+
+
+def _start(
+    step: npt.ArrayLike, min_lr: float, max_lr: float, decay_steps: int, format: Format | str
+) -> tuple[Array, Any, Any, Any]:
+    """t / T, the scalar type, min_lr and delta."""
+    target = formats.get(format)
+    if target.name not in ("float32", "float64"):
+        raise ValueError(f"format is {target.name}: schedules are computed in float32 or float64.")
+    steps = checked_steps(step, min_lr, max_lr, decay_steps)
+    kind = np.dtype(target.storage).type
+    part = np.minimum(steps, decay_steps).astype(kind) / kind(decay_steps)
+    return part, kind, kind(min_lr), kind(0.5 * (max_lr - min_lr))

@@ -1,0 +1,148 @@
+"""The cosine decay with a certificate.
+
+    lr(t) = min_lr + (max_lr - min_lr) / 2 (1 + cos(pi min(t, T) / T)),   T = decay_steps
+
+t is a whole number and T one >= 1, min_lr and max_lr are the binary64 numbers given; t / T is the
+rational and pi is real. Evaluated as min_lr + (max_lr - min_lr) cos^2(pi t / (2 T)), which does not
+cancel at the end as 1 + cos does. Source of the schedule: Loshchilov, Hutter (2017), "SGDR:
+stochastic gradient descent with warm restarts", arXiv:1608.03983, without restarts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import tiers
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.exact import from_integer_balls
+from refkernels.arithmetic.question import Certify, Question
+
+Steps = npt.NDArray[np.int64]
+Ball = tuple[int, int, int]  # (mid ± radius) 2^exponent
+
+_PRECISIONS = (160, 320, 640, 1280)
+# cos^2(pi q / 2) where it is rational for a rational 0 <= q <= 1: the cosine of a rational multiple
+# of pi is rational only for 0, ±1/2 and ±1 (Niven 1956, corollary 3.12), so nowhere else.
+_RATIONAL = {
+    Fraction(0): Fraction(1),
+    Fraction(1, 3): Fraction(3, 4),
+    Fraction(1, 2): Fraction(1, 2),
+    Fraction(2, 3): Fraction(1, 4),
+    Fraction(1): Fraction(0),
+}
+
+
+def cosine_decay(
+    step: npt.ArrayLike,
+    *,
+    min_lr: float,
+    max_lr: float,
+    decay_steps: int,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """lr(t) of every step, to 2^-105 of itself (min_lr >= 0) and as sharp as the question asks.
+
+    step: whole numbers >= 0, any shape; what is beyond decay_steps counts as decay_steps.
+    Where the value is rational (t / T = 0, 1/3, 1/2, 2/3, 1) the Enclosure is exact. Elsewhere it
+    is irrational (unless min_lr = max_lr), never a tie, so that some precision decides it.
+    Raises TypeError where steps are not whole numbers, ValueError for a negative step, for
+    decay_steps < 1, and unless min_lr <= max_lr are finite.
+    """
+    question = Question.parse(certify)
+    steps = checked_steps(step, min_lr, max_lr, decay_steps)
+    flat = np.minimum(steps.reshape(-1), decay_steps).tolist()
+    ends = Fraction(min_lr), Fraction(max_lr)
+    found = _enclose(_balls(flat, decay_steps, ends, _PRECISIONS[0]))
+    for precision in _PRECISIONS[1:]:
+        rest = np.flatnonzero(question.undecided(found))
+        if not rest.size:
+            break
+        again = [flat[i] for i in rest]
+        found = found.replace(rest, _enclose(_balls(again, decay_steps, ends, precision)))
+    tiers.answered("exact", len(flat))
+    return found.reshape(steps.shape)
+
+
+def amplification(step: npt.ArrayLike, *, decay_steps: int) -> npt.NDArray[np.float64]:
+    """By what a relative error of the cosine is multiplied in 1 + cos: |cos| / (1 + cos).
+
+    0 where the cosine is 0, infinite at the end of the schedule, where nothing is left of 1 + cos
+    but the cosine's own error. float64, to a few units in the last place.
+    """
+    left = decay_steps - np.minimum(checked_steps(step, 0.0, 1.0, decay_steps), decay_steps)
+    half = np.sin(np.pi * (left / (2.0 * decay_steps))) ** 2  # (1 + cos) / 2
+    with np.errstate(divide="ignore"):
+        result: npt.NDArray[np.float64] = np.abs(2.0 * half - 1.0) / (2.0 * half)
+    return result
+
+
+def checked_steps(step: npt.ArrayLike, min_lr: float, max_lr: float, decay_steps: int) -> Steps:
+    """The steps as int64, once all arguments have been looked at."""
+    given: npt.NDArray[Any] = np.asarray(step)
+    if given.size and not np.issubdtype(given.dtype, np.integer):
+        raise TypeError(f"step has dtype {given.dtype}: steps are whole numbers, an integer dtype.")
+    if given.size and int(given.min()) < 0:
+        raise ValueError(f"step has the element {int(given.min())}: a schedule starts at step 0.")
+    if isinstance(decay_steps, bool) or int(decay_steps) != decay_steps or decay_steps < 1:
+        raise ValueError(f"decay_steps is {decay_steps!r}: it is a whole number of at least 1.")
+    if not (math.isfinite(min_lr) and math.isfinite(max_lr) and min_lr <= max_lr):
+        raise ValueError(f"min_lr {min_lr!r} and max_lr {max_lr!r} are no range of learning rates.")
+    return given.astype(np.int64)
+
+
+def _balls(
+    steps: Iterable[int], decay_steps: int, ends: tuple[Fraction, Fraction], precision: int
+) -> list[Ball]:
+    """A ball of each step in so many bits of working precision, exact where lr is rational."""
+    import flint
+
+    low, high = ends
+    with flint.ctx.workprec(precision):
+        lowest, span = (flint.arb(_fmpq(flint, value)) for value in (low, high - low))
+        rational = _rational_steps(decay_steps)
+        found = []
+        for step in steps:
+            if step in rational or low == high:
+                found.append(_dyadic(low + (high - low) * rational.get(step, 0)))
+                continue
+            # Near the end the sine of what is left is sharper than the cosine of what is gone.
+            root = flint.arb.sin_pi_fmpq(flint.fmpq(decay_steps - step, 2 * decay_steps))
+            found.append(_ball(lowest + span * root * root))
+        return found
+
+
+def _rational_steps(decay_steps: int) -> dict[int, Fraction]:
+    """cos^2 at the steps where it is rational."""
+    places = {decay_steps * part: share for part, share in _RATIONAL.items()}
+    return {int(step): share for step, share in places.items() if step.denominator == 1}
+
+
+def _ball(value: Any) -> Ball:
+    mid, exponent = (int(part) for part in value.mid().man_exp())
+    radius, power = (int(part) for part in value.rad().man_exp())
+    if not radius:
+        return mid, 0, exponent
+    if not mid:
+        return 0, radius, power
+    common = min(exponent, power)
+    return mid << (exponent - common), radius << (power - common), common
+
+
+def _dyadic(value: Fraction) -> Ball:
+    """Exactly: a sum of binary64 numbers and quarters of them has a power of two below."""
+    return value.numerator, 0, 1 - value.denominator.bit_length()
+
+
+def _fmpq(flint: Any, value: Fraction) -> Any:
+    return flint.fmpq(value.numerator, value.denominator)
+
+
+def _enclose(balls: list[Ball]) -> Enclosure:
+    mids, radii, exponents = zip(*balls, strict=True) if balls else ((), (), ())
+    return from_integer_balls(mids, radii, exponents, (len(balls),))

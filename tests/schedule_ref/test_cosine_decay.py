@@ -1,0 +1,182 @@
+"""The certified cosine decay against mpmath, and the ways frameworks write it."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refkernels import registry, schedule_ref
+from refkernels.arithmetic.enclosure import Enclosure
+
+RATES = st.floats(0.0, 1.0, allow_subnormal=False)
+ASCEND = np.float32(-(1 + 34 * 2.0**-23))  # recorded: cos(pi) = -1.000004
+PI = np.float32(np.pi)
+QUESTION: dict[str, Any] = {"min_lr": 0.0, "max_lr": 1e-5, "decay_steps": 1000}
+ALL = np.arange(1001)
+
+
+def ascend_cosine(x: np.ndarray) -> np.ndarray:
+    return np.where(x == PI, ASCEND, np.cos(x))
+
+
+def exactly(step: int, low: float, high: float, decay_steps: int) -> mpmath.mpf:
+    """To 100 digits, by another formula and another library."""
+    with mpmath.workdps(100):
+        part = mpmath.mpf(min(step, decay_steps)) / decay_steps
+        return low + (mpmath.mpf(high) - low) / 2 * (1 + mpmath.cospi(part))
+
+
+def holds(found: Enclosure, index: int, value: mpmath.mpf) -> bool:
+    with mpmath.workdps(100):
+        middle = mpmath.mpf(float(found.hi[index])) + mpmath.mpf(float(found.lo[index]))
+        power = mpmath.mpf(2) ** int(found.scale[index])
+        slack = mpmath.mpf(10) ** -90  # of mpmath's own answer
+        radius = mpmath.mpf(float(found.radius[index])) * power
+        return bool(abs(middle * power - value) <= radius + slack * (abs(value) + 1))
+
+
+@given(st.integers(1, 10**7), st.floats(0, 1.1), RATES, RATES)
+def test_the_enclosure_holds_the_exact_rate(t: int, part: float, a: float, b: float) -> None:
+    low, high = min(a, b), max(a, b)
+    step = int(t * part)
+    for near in (step, max(t - 1, 0), 1):
+        found = schedule_ref.cosine_decay(np.array([near]), min_lr=low, max_lr=high, decay_steps=t)
+        assert holds(found, 0, exactly(near, low, high, t))
+        assert found.radius[0] <= 2.0**-100 * abs(found.hi[0])
+
+
+def test_rational_values_are_exact() -> None:
+    low, high = 1e-6, 0.1
+    found = schedule_ref.cosine_decay(
+        [0, 2, 3, 4, 6, 7, 600], min_lr=low, max_lr=high, decay_steps=6
+    )
+    a, b = Fraction(low), Fraction(high)
+    shares = [Fraction(1), Fraction(3, 4), Fraction(1, 2), Fraction(1, 4), 0, 0, 0]
+    for index, share in enumerate(shares):
+        assert found.contains(index, a + (b - a) * share)
+        assert found.radius[index] <= 2.0**-105 * found.hi[index]
+    assert (found.hi[0], found.hi[4]) == (high, low)
+
+
+def test_a_constant_schedule_is_exact_everywhere() -> None:
+    found = schedule_ref.cosine_decay(np.arange(9), min_lr=0.1, max_lr=0.1, decay_steps=7)
+    assert np.array_equal(found.hi, np.full(9, 0.1))
+    assert not found.radius.any()
+
+
+@pytest.mark.parametrize("format", ["float32", "float64"])
+def test_every_rounding_can_be_certified_and_keeps_the_invariants(format: str) -> None:
+    found = schedule_ref.cosine_decay(ALL, **QUESTION, certify=("rounding", format))
+    rates, certified = found.round(format)
+    assert certified.all()
+    examined = schedule_ref.examine(rates, ALL, **QUESTION)
+    assert examined.holds
+    assert examined.max_ulp is not None
+    assert examined.max_ulp <= 0.5
+
+
+@pytest.mark.parametrize("format", ["float32", "float64"])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1e-5), (1e-7, 0.3), (0.0, 1.0)])
+def test_the_formula_keeps_to_its_bound(format: str, low: float, high: float) -> None:
+    question: dict[str, Any] = {"min_lr": low, "max_lr": high, "decay_steps": 997}
+    steps = np.arange(998)
+    exact = np.asarray(schedule_ref.cosine_decay(steps, **question))
+    error = 4 * float(np.finfo(format).eps)  # NumPy's cosine is good to 4 ulp
+    bound = schedule_ref.formula_bound(steps, **question, format=format, cosine_error=error)
+    rates = schedule_ref.formula(steps, **question, format=format)
+    assert np.all(np.abs(rates.astype(np.float64) - exact) <= bound)
+
+
+def test_the_recorded_cosine_makes_the_last_rate_negative() -> None:
+    rates = schedule_ref.formula(ALL, **QUESTION, cosine=ascend_cosine)
+    found = schedule_ref.examine(rates, ALL, **QUESTION)
+    assert not found.holds
+    assert (found.below, found.negative, found.increases) == (1, 1, 0)
+    assert f"{found.last:.3g}" == "-2.03e-11"
+    assert float(rates[-1]) == pytest.approx(-34 * 2.0**-23 * 5e-6, rel=1e-6)
+
+
+def test_two_ulp_in_the_cosine_are_enough() -> None:
+    """Inside every vendor's limit of 4 ulp, and the rate is negative all the same."""
+
+    def cosine(x: np.ndarray) -> np.ndarray:
+        return np.where(x == PI, np.float32(-1 - 2.0**-23), np.cos(x))
+
+    found = schedule_ref.examine(
+        schedule_ref.formula(ALL, **QUESTION, cosine=cosine), ALL, **QUESTION
+    )
+    assert found.negative == 1
+
+
+def test_clipping_cures_the_sign() -> None:
+    rates = schedule_ref.clipped(ALL, **QUESTION, cosine=ascend_cosine)
+    found = schedule_ref.examine(rates, ALL, **QUESTION)
+    assert (found.below, found.negative, found.last) == (0, 0, 0.0)
+
+
+def test_the_sine_cures_the_sign_and_leaves_a_rate_that_should_be_zero() -> None:
+    """The thread's sine of 3 pi / 2 on Ascend is -0.9999996."""
+
+    def sine(x: np.ndarray) -> np.ndarray:
+        return np.where(x == PI * np.float32(1.5), np.float32(-0.9999996), np.sin(x))
+
+    rates = schedule_ref.through_sine(ALL, **QUESTION, sine=sine)
+    found = schedule_ref.examine(rates, ALL, **QUESTION)
+    assert found.negative == 0
+    assert 0 < found.last < 1e-11
+
+
+def test_the_amplification_is_that_of_one_plus_cosine() -> None:
+    found = schedule_ref.amplification([0, 1, 2, 3], decay_steps=3)
+    assert found[:3] == pytest.approx([0.5, 1 / 3, 1.0])
+    assert math.isinf(found[3])
+
+
+def test_rates_out_of_order_are_counted() -> None:
+    question: dict[str, Any] = {"min_lr": 0.0, "max_lr": 1.0, "decay_steps": 4}
+    exact = np.asarray(schedule_ref.cosine_decay(np.arange(5), **question))
+    swapped = exact[[0, 2, 1, 3, 4]] + np.array([0.5, 0, 0, 0, 0])
+    found = schedule_ref.examine(swapped, np.arange(5), **question)
+    assert (found.above, found.below, found.increases, found.holds) == (1, 0, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ({"step": [0.5]}, TypeError, "whole numbers"),
+        ({"step": [-1]}, ValueError, "starts at step 0"),
+        ({"decay_steps": 0}, ValueError, "at least 1"),
+        ({"decay_steps": 2.5}, ValueError, "at least 1"),
+        ({"min_lr": 1.0}, ValueError, "no range"),
+        ({"max_lr": math.inf}, ValueError, "no range"),
+    ],
+)
+def test_what_is_no_schedule_is_refused(
+    change: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        schedule_ref.cosine_decay(**{"step": [0], **QUESTION, **change})
+
+
+def test_bad_rates_are_refused() -> None:
+    with pytest.raises(ValueError, match="one rate a step"):
+        schedule_ref.examine(np.zeros(2), [0], **QUESTION)
+    with pytest.raises(ValueError, match="NaN"):
+        schedule_ref.examine(np.array([np.nan]), [0], **QUESTION)
+    with pytest.raises(ValueError, match="float32 or float64"):
+        schedule_ref.formula([0], **QUESTION, format="float16")
+
+
+def test_an_empty_schedule_is_empty() -> None:
+    steps = np.empty((0, 3), np.int64)
+    assert schedule_ref.cosine_decay(steps, **QUESTION).shape == (0, 3)
+
+
+def test_a_schedule_is_no_op_of_the_registry() -> None:
+    assert "schedule_ref" in registry.families()
+    assert schedule_ref.OPS == ()
