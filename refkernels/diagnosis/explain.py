@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
-from refkernels.diagnosis import comparison, patterns, variants
+from refkernels.diagnosis import comparison, excerpt, patterns, variants
 from refkernels.diagnosis.explanation import Difference, Explanation
 from refkernels.diagnosis.fit import Fit, fit
 from refkernels.diagnosis.hypothesis import CONFIDENCES, Candidate, Confidence, Variant
@@ -36,14 +37,17 @@ def explain(
     """
     problem = _problem(op, inputs, params or {}, direction, outputs)
     if not _several(outputs):
-        return explain_kernel(problem, _arrays(problem, outputs))
+        alone = {"kernel": _arrays(problem, outputs)}
+        explanation = explain_kernel(problem, alone["kernel"])
+        return _with_question(problem, alone, {"kernel": explanation}, explanation)
     answers = {str(name): _arrays(problem, kernel) for name, kernel in outputs.items()}
     kernels = {name: explain_kernel(problem, answer) for name, answer in answers.items()}
     differences = {
         (a, b): comparison.difference(a, b, answers[a], answers[b], kernels[a], kernels[b])
         for a, b in itertools.combinations(answers, 2)
     }
-    return _together(problem, kernels, differences)
+    together = _together(problem, kernels, differences)
+    return _with_question(problem, answers, kernels, together)
 
 
 def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
@@ -123,11 +127,24 @@ def _badness(one: Fit) -> tuple[float, ...]:
 
 
 def _fit_to_truth(problem: Problem, name: str, got: Array) -> Fit:
-    result = fit(problem, name, got, problem.truth)
+    result = fit(problem, name, got, problem.truth, problem.condition.get(name))
     if result is None:
         right = problem.truth.reference[name].shape
         raise ValueError(f"{name} has shape {got.shape}, and {problem.op.name}'s is {right}.")
     return result
+
+
+def _with_question(
+    problem: Problem,
+    answers: Mapping[str, Arrays],
+    kernels: Mapping[str, Explanation],
+    explanation: Explanation,
+) -> Explanation:
+    """With what was asked among the evidence, as far as it fits in a script."""
+    worst = {name: one.evidence["outputs"] for name, one in kernels.items()}
+    places = excerpt.worst_places(problem, answers, worst)
+    asked = excerpt.question(problem, answers, places)
+    return replace(explanation, evidence={**explanation.evidence, "question": asked})
 
 
 def _together(

@@ -51,7 +51,13 @@ class Fit:
         return self.elements > 0 and self.equal == self.elements
 
 
-def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None:
+def fit(
+    problem: Problem,
+    output: str,
+    got: Array,
+    answer: Answer,
+    condition: npt.NDArray[np.float64] | None = None,
+) -> Fit | None:
     """One output against an answer; None where the answer has none, or one of another shape."""
     reference = answer.reference.get(output)
     if reference is None or reference.shape != got.shape:
@@ -63,6 +69,7 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
         got,
         reference,
         bound=answer.bound[output],
+        condition=condition,
         plain=answer.plain.get(output),
         inputs=problem.inputs,
         params=problem.params,

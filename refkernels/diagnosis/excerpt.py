@@ -1,0 +1,161 @@
+"""The part of a problem that a script can carry: small inputs whole, of the others the values that
+the elements to be shown depend on.
+
+What is left out is zero in the script, in arrays of the same shapes: kernels choose their order of
+summation by shape, so an element whose terms are all there keeps its bits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.metrology.worst import exact_text, number, relevant_inputs, text
+
+WHOLE = 512  # elements of an input that is written out whole
+MOST = 4096  # elements of an input that is cut: a script has to be read and pasted
+PLACES = 3
+_ROWS = ("y", "dx", "mean", "rstd")  # outputs of layernorm that depend on their own row alone
+
+Place = tuple[str, tuple[int, ...]]
+Index = tuple[Any, ...]
+
+
+def question(problem: Problem, answers: Mapping[str, Arrays], places: Iterable[Place]) -> Any:
+    """The question as strict JSON: params, shapes, inputs as hex, the elements with their exact
+    values and what each kernel said.
+
+    Of each input: dtype, shape and `parts`, each an index (":" for a whole axis) and the bytes of
+    its elements, little endian, as hex. `inputs` is None where even the excerpt is too large.
+    """
+    names = _order(problem)
+    whole = all(problem.inputs[name].size <= WHOLE for name in names)
+    chosen = list(dict.fromkeys(places))[: PLACES if whole else 1]
+    inputs = {name: _input(problem, name, chosen) for name in names}
+    small = all(one is not None for one in inputs.values())
+    return {
+        "op": problem.op.name,
+        "direction": problem.direction,
+        "format": problem.format.name,
+        "params": {name: _plain(value) for name, value in problem.params.items()},
+        "shapes": {name: list(problem.inputs[name].shape) for name in inputs},
+        "whole": whole,
+        "inputs": inputs if small else None,
+        "elements": [_element(problem, answers, place) for place in chosen],
+    }
+
+
+def worst_places(
+    problem: Problem, answers: Mapping[str, Arrays], worst: Mapping[str, Mapping[str, Any]]
+) -> list[Place]:
+    """The elements worth showing, the first the most: what lies beyond its bound, then where two
+    kernels are furthest apart, then each kernel's worst (`worst`: judge's records by kernel and
+    output)."""
+    found: list[tuple[float, Place]] = []
+    for records in worst.values():
+        told = [(name, one["worst"]) for name, one in records.items() if one["worst"]]
+        if told:
+            name, element = max(told, key=lambda pair: _size(pair[1]["error_over_bound"]))
+            found.append((_size(element["error_over_bound"]), (name, tuple(element["index"]))))
+    for a, b in itertools.combinations(answers.values(), 2):
+        output = next((name for name in a if name in b and a[name].size), None)
+        if output is not None and a[output].tobytes() != b[output].tobytes():
+            found.append((1.0, (output, _furthest(a[output], b[output]))))
+            break
+    return [place for _, place in sorted(found, key=lambda pair: -pair[0])]
+
+
+def _size(value: Any) -> float:
+    size = math.inf if value is None else float(value)
+    return math.inf if math.isnan(size) else size
+
+
+def _furthest(a: Array, b: Array) -> tuple[int, ...]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = np.abs(to_float64(a) - to_float64(b))
+    apart = np.where(np.isnan(apart), 0.0, apart)
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(apart)), a.shape))
+
+
+def _order(problem: Problem) -> list[str]:
+    return [name for name in problem.op.takes(problem.direction) if name in problem.inputs]
+
+
+def _input(problem: Problem, name: str, places: Iterable[Place]) -> dict[str, Any] | None:
+    array = problem.inputs[name]
+    wanted: list[Index] = [(":",) * array.ndim]
+    if array.size > WHOLE:
+        wanted = list(dict.fromkeys(_index(problem, name, place) for place in places))
+    chosen = [array[_slices(index)] for index in wanted]
+    if sum(values.size for values in chosen) > MOST:
+        return None
+    return {
+        "dtype": formats.of(array).name,
+        "shape": list(array.shape),
+        "parts": [
+            {"index": list(index), "hex": _hex(values)}
+            for index, values in zip(wanted, chosen, strict=True)
+        ],
+    }
+
+
+def _index(problem: Problem, name: str, place: Place) -> Index:
+    """Which elements of an input an output's element depends on."""
+    output, index = place
+    array = problem.inputs[name]
+    whole: Index = (":",) * array.ndim
+    if problem.op.name == "layernorm":
+        rows = array.ndim - len(_normalized(problem))
+        row_wise = output in _ROWS and name in ("x", "dy")
+        return (*index[:rows], *whole[rows:]) if row_wise else whole
+    shape = problem.truth.reference[output].shape
+    told = relevant_inputs(problem.op.name, output, index, shape, {**problem.inputs}).get(name)
+    if told is None:
+        return (0,) * array.ndim
+    return tuple(told["index"])
+
+
+def _normalized(problem: Problem) -> tuple[int, ...]:
+    given = problem.params.get("normalized_shape")
+    if given is None:
+        return problem.inputs["x"].shape[-1:]
+    return (int(given),) if isinstance(given, int) else tuple(given)
+
+
+def _slices(index: Index) -> tuple[Any, ...]:
+    return tuple(slice(None) if one == ":" else one for one in index)
+
+
+def _hex(values: Array) -> str:
+    bits = np.ascontiguousarray(values).view(formats.of(values).bits_dtype)
+    return bits.astype(bits.dtype.newbyteorder("<")).tobytes().hex()
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, tuple | list):
+        return [int(one) for one in value]
+    return number(value)
+
+
+def _element(problem: Problem, answers: Mapping[str, Arrays], place: Place) -> dict[str, Any]:
+    output, index = place
+    reference = problem.truth.reference[output]
+    return {
+        "output": output,
+        "index": list(index),
+        "exact": exact_text(reference, index),
+        "got": {
+            name: text(arrays[output][index])
+            for name, arrays in answers.items()
+            if output in arrays
+        },
+    }
