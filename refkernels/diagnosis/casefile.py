@@ -1,0 +1,245 @@
+"""Case files: a question and what kernels answered, in one .npz without pickle.
+
+input.x, input.weight, ...      the inputs by the names of the op's signature
+output.torch.y, ...             what each kernel answered
+meta                            JSON as UTF-8 bytes: schema, op, direction, params, dtypes (of every
+                                array: bfloat16 is stored as its uint16 bits), environment (by
+                                kernel), reported (what a thread said), source (where)
+
+A file is untrusted: it is checked before any array is read, and what is wrong is one sentence.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_float_array
+from refkernels.op import DIRECTIONS, DTYPES, Direction
+
+SCHEMA = 1
+MOST_BYTES = 2 * 2**30  # of all arrays: more is no case that anybody meant to send
+_META_BYTES = 2**24
+Array = npt.NDArray[Any]
+
+
+class CaseFileError(ValueError):
+    """What is wrong with a case file, in one sentence that names it."""
+
+
+@dataclass(frozen=True)
+class CaseFile:
+    """What `explain` takes, and where it comes from. `outputs`: by kernel, then by name."""
+
+    op: str
+    direction: Direction
+    inputs: dict[str, Array]
+    outputs: dict[str, dict[str, Array]]
+    params: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, dict[str, Any]] = field(default_factory=dict)
+    reported: Any = None
+    source: str | None = None
+
+
+def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
+    """Write a case aside, then rename it. Raises CaseFileError for names with a dot, TypeError for
+    what is no float array, OSError where the file cannot be written."""
+    arrays = {f"input.{name}": as_float_array(a, name) for name, a in case.inputs.items()}
+    for kernel, outputs in case.outputs.items():
+        for name, array in outputs.items():
+            arrays[f"output.{kernel}.{name}"] = as_float_array(array, name)
+    if wrong := [kernel for kernel in case.outputs if not kernel or "/" in kernel]:
+        raise CaseFileError(f"A kernel cannot be called {wrong[0]!r}: use a name without '/'.")
+    meta = {
+        "schema": SCHEMA,
+        "kind": "case",
+        "op": case.op,
+        "direction": case.direction,
+        "params": case.params,
+        "dtypes": {key: formats.of(array).name for key, array in arrays.items()},
+        "environment": case.environment,
+        "reported": case.reported,
+        "source": case.source,
+    }
+    told = json.dumps(meta, ensure_ascii=False, allow_nan=False).encode()
+    stored = {key: _stored(array) for key, array in arrays.items()}
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with aside.open("wb") as file:
+            everything: dict[str, Any] = {"meta": np.frombuffer(told, np.uint8), **stored}
+            np.savez_compressed(file, **everything)
+        os.replace(aside, target)
+    finally:
+        aside.unlink(missing_ok=True)
+    return target
+
+
+def load(path: str | os.PathLike[str]) -> CaseFile:
+    """Read a case. Raises CaseFileError, one sentence, for whatever is wrong with the file."""
+    source = Path(path)
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return _Reader(source.name, archive).case()
+    except FileNotFoundError:
+        raise CaseFileError(f"There is no file {source}.") from None
+    except IsADirectoryError:
+        raise CaseFileError(f"{source} is a folder, not a case file.") from None
+    except PermissionError:
+        raise CaseFileError(f"{source} may not be read.") from None
+    except zipfile.BadZipFile:
+        raise CaseFileError(
+            f"{source.name} is no .npz file, or a truncated one: save the case again."
+        ) from None
+    except (zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        raise CaseFileError(f"{source.name} is damaged ({error}): save the case again.") from None
+
+
+def _stored(array: Array) -> Array:
+    """The array as NumPy alone can read it: bfloat16 as its bits."""
+    format = formats.of(array)
+    plain = np.ascontiguousarray(array).reshape(array.shape)
+    return plain.view(format.bits_dtype) if format.name == "bfloat16" else plain
+
+
+class _Reader:
+    """One open archive: what is in it, checked as it is read."""
+
+    def __init__(self, name: str, archive: zipfile.ZipFile) -> None:
+        self.name, self.archive = name, archive
+
+    def wrong(self, sentence: str) -> CaseFileError:
+        return CaseFileError(f"{self.name}: {sentence}")
+
+    def case(self) -> CaseFile:
+        meta = self.meta()
+        arrays = {key: self.array(key, meta["dtypes"]) for key in self.keys() if key != "meta"}
+        inputs = {key[6:]: array for key, array in arrays.items() if key.startswith("input.")}
+        outputs: dict[str, dict[str, Array]] = {}
+        for key, array in arrays.items():
+            if key.startswith("output."):
+                kernel, dot, name = key[7:].rpartition(".")
+                if not (kernel and dot and name):
+                    raise self.wrong(f"{key} is not output.KERNEL.NAME.")
+                outputs.setdefault(kernel, {})[name] = array
+            elif not key.startswith("input."):
+                raise self.wrong(f"{key} is neither input.NAME nor output.KERNEL.NAME.")
+        if not inputs:
+            raise self.wrong("it has no inputs (arrays input.NAME).")
+        if not outputs:
+            raise self.wrong("it has no outputs (arrays output.KERNEL.NAME).")
+        told = {name: meta.get(name) for name in ("reported", "source")}
+        return CaseFile(
+            meta["op"], meta["direction"], inputs, outputs, meta["params"], meta["environment"],
+            **told,
+        )  # fmt: skip
+
+    def keys(self) -> list[str]:
+        names = self.archive.namelist()
+        if foreign := [name for name in names if not name.endswith(".npy")]:
+            raise self.wrong(f"it holds {foreign[0]!r}, which is no array: not a case file.")
+        if len(set(names)) < len(names):
+            raise self.wrong("it holds an array twice.")
+        size = sum(info.file_size for info in self.archive.infolist())
+        if size > MOST_BYTES:
+            raise self.wrong(f"it would unpack to {size:,} bytes, more than {MOST_BYTES:,}.")
+        return [name[:-4] for name in names]
+
+    def meta(self) -> dict[str, Any]:
+        if "meta" not in self.keys():
+            raise self.wrong(
+                "it has no 'meta', so it is not a case file: `refkernels explain OP --input ... "
+                "--output ... --save CASE.npz` writes one."
+            )
+        raw = self.read("meta", _META_BYTES)
+        if raw.dtype != np.uint8 or raw.ndim != 1:
+            raise self.wrong("its 'meta' is not JSON as bytes.")
+        try:
+            meta = json.loads(raw.tobytes().decode())
+        except (UnicodeDecodeError, ValueError, RecursionError) as error:
+            raise self.wrong(f"its 'meta' is no JSON ({error}).") from None
+        if not isinstance(meta, dict) or meta.get("kind") != "case":
+            raise self.wrong("its 'meta' is not that of a case.")
+        if meta.get("schema") != SCHEMA:
+            raise self.wrong(
+                f"it has schema {meta.get('schema')!r} where this version reads {SCHEMA}: use the "
+                "version of refkernels that wrote it, or a newer one."
+            )
+        return self.checked(meta)
+
+    def checked(self, meta: dict[str, Any]) -> dict[str, Any]:
+        try:
+            registry.get(str(meta.get("op")))
+        except ValueError as error:
+            raise self.wrong(str(error)) from None
+        if meta.get("direction") not in DIRECTIONS:
+            raise self.wrong(f"its direction is {meta.get('direction')!r}.")
+        for name in ("params", "dtypes", "environment"):
+            if not isinstance(meta.setdefault(name, {}), dict):
+                raise self.wrong(f"its {name} are no JSON object.")
+        if not all(isinstance(one, dict) for one in meta["environment"].values()):
+            raise self.wrong("its environment is not one JSON object for each kernel.")
+        if not isinstance(meta.get("source"), str | None):
+            raise self.wrong("its source is no text.")
+        return meta
+
+    def array(self, key: str, dtypes: Mapping[str, Any]) -> Array:
+        stored = self.read(key, MOST_BYTES)
+        name = dtypes.get(key)
+        if name not in DTYPES:
+            raise self.wrong(f"{key} is said to be {name!r}: it is one of {', '.join(DTYPES)}.")
+        format = formats.get(name)
+        right = format.bits_dtype if name == "bfloat16" else format.storage
+        if stored.dtype != right:
+            raise self.wrong(f"{key} is stored as {stored.dtype} where {name} is {right}.")
+        return stored.view(format.storage)
+
+    def read(self, key: str, most: int) -> Array:
+        """One array, its header looked at before its data: shape, dtype and size as promised."""
+        with self.archive.open(f"{key}.npy") as file:
+            shape, dtype, order = self.header(key, file)
+            size = math.prod(shape) * dtype.itemsize
+            if size > most:
+                raise self.wrong(f"{key} says to be {size:,} bytes, more than {most:,}.")
+            content = file.read(size + 1)
+        if len(content) != size:
+            more = "more" if len(content) > size else "fewer"
+            raise self.wrong(f"{key} holds {more} bytes than its shape {shape} needs.")
+        return np.frombuffer(bytearray(content), dtype).reshape(shape, order=order)
+
+    def header(
+        self, key: str, file: Any
+    ) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F"]]:
+        start = io.BytesIO(file.read(8))
+        try:
+            version = np.lib.format.read_magic(start)
+            reader = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }[version]
+            shape, fortran, dtype = reader(file)
+        except (ValueError, KeyError, EOFError, SyntaxError, TypeError) as error:
+            raise self.wrong(f"{key} is no array that NumPy reads ({error}).") from None
+        if dtype.hasobject:
+            raise self.wrong(
+                f"{key} holds Python objects (pickle), which are never read: save numbers instead."
+            )
+        if dtype.fields is not None or dtype.kind not in "fu":
+            raise self.wrong(f"{key} has dtype {dtype}: a case holds floats (bfloat16 as uint16).")
+        if any(n < 0 for n in shape):
+            raise self.wrong(f"{key} has the impossible shape {shape}.")
+        return shape, dtype, "F" if fortran else "C"

@@ -1,0 +1,216 @@
+"""A case file gives back what was saved, and says in one sentence what is wrong with any other."""
+
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refkernels.diagnosis import casefile
+from refkernels.diagnosis.casefile import CaseFile, CaseFileError, load, save
+
+X = np.random.default_rng(3).standard_normal((3, 7)).astype(np.float32)
+CASE = CaseFile(
+    "layernorm",
+    "forward",
+    {"x": X},
+    {"torch": {"y": X, "mean": X[:, 0]}, "paddle==3.3.1": {"y": X[::-1]}},
+    {"eps": 1e-5, "normalized_shape": [7]},
+    {"torch": {"version": "2.13.0", "device": "cpu"}},
+    {"torch": "-0.8428"},
+    "https://example.org/thread",
+)
+
+
+def npz(path: Path, **arrays: Any) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def meta(**changes: Any) -> Any:
+    told: dict[str, Any] = {
+        "schema": 1,
+        "kind": "case",
+        "op": "sin",
+        "direction": "forward",
+        "dtypes": {"input.x": "float32", "output.a.y": "float32"},
+        **changes,
+    }
+    return np.frombuffer(json.dumps(told).encode(), np.uint8)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
+def test_every_bit_comes_back(tmp_path: Path, kind: Any) -> None:
+    values = np.array([[0.0, -0.0, np.nan], [np.inf, 1e-7, -2.5]]).astype(kind)
+    case = CaseFile("sin", "forward", {"x": values}, {"mine": {"y": values[::-1]}})
+    back = load(save(tmp_path / "case.npz", case))
+    assert back.inputs["x"].dtype == values.dtype
+    assert back.inputs["x"].tobytes() == values.tobytes()
+    assert back.outputs["mine"]["y"].tobytes() == values[::-1].tobytes()
+
+
+def test_names_params_and_meta_come_back(tmp_path: Path) -> None:
+    back = load(save(tmp_path / "deep" / "case.npz", CASE))
+    assert set(back.outputs) == {"torch", "paddle==3.3.1"}
+    assert set(back.outputs["torch"]) == {"y", "mean"}
+    for name in ("op", "direction", "params", "environment", "reported", "source"):
+        assert getattr(back, name) == getattr(CASE, name)
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["case.npz"]
+
+
+def test_no_pickle_is_needed_to_read_it(tmp_path: Path) -> None:
+    with np.load(save(tmp_path / "case.npz", CASE), allow_pickle=False) as archive:
+        assert json.loads(archive["meta"].tobytes())["op"] == "layernorm"
+        assert archive["output.torch.y"].dtype == np.float32
+
+
+class Opened:
+    """What a pickle would do to whoever loads it."""
+
+    def __reduce__(self) -> Any:
+        return os.abort, ()
+
+
+GOOD = {"input.x": X, "output.a.y": X}
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "pickled": (
+        {"meta": meta(), "input.x": np.array([Opened()], object), "output.a.y": X},
+        r"input\.x holds Python objects \(pickle\), which are never read",
+    ),
+    "foreign": ({"arr_0": X}, "no 'meta', so it is not a case file"),
+    "no json": ({"meta": np.frombuffer(b"{,", np.uint8), **GOOD}, "'meta' is no JSON"),
+    "no utf-8": ({"meta": np.frombuffer(b"\xff\xfe", np.uint8), **GOOD}, "'meta' is no JSON"),
+    "meta of floats": ({"meta": X, **GOOD}, "'meta' is not JSON as bytes"),
+    "list": ({"meta": np.frombuffer(b"[]", np.uint8), **GOOD}, "'meta' is not that of a case"),
+    "newer": ({"meta": meta(schema=2), **GOOD}, "schema 2 where this version reads 1"),
+    "unknown op": ({"meta": meta(op="sine"), **GOOD}, "no op 'sine': choose one of"),
+    "no direction": ({"meta": meta(direction="up"), **GOOD}, "its direction is 'up'"),
+    "params": ({"meta": meta(params=[1]), **GOOD}, "its params are no JSON object"),
+    "environment": ({"meta": meta(environment={"a": 1}), **GOOD}, "one JSON object for each"),
+    "source": ({"meta": meta(source=1), **GOOD}, "its source is no text"),
+    "no inputs": ({"meta": meta(), "output.a.y": X}, "it has no inputs"),
+    "no outputs": ({"meta": meta(), "input.x": X}, "it has no outputs"),
+    "stray": (
+        {"meta": meta(dtypes=dict.fromkeys((*GOOD, "z"), "float32")), "z": X, **GOOD},
+        "z is neither input.NAME nor output.KERNEL.NAME",
+    ),
+    "nameless": (
+        {"meta": meta(dtypes={"input.x": "float32", "output.y": "float32"}), "input.x": X,
+         "output.y": X},
+        r"output\.y is not output\.KERNEL\.NAME",
+    ),
+    "wrong dtype": ({"meta": meta(), "input.x": X.astype(int), "output.a.y": X}, "dtype int64"),
+    "complex": ({"meta": meta(), "input.x": X + 1j, "output.a.y": X}, "dtype complex64"),
+    "text": ({"meta": meta(), "input.x": np.array(["1"]), "output.a.y": X}, "has dtype <U1"),
+    "record": (
+        {"meta": meta(), "input.x": np.zeros(2, [("a", "f4")]), "output.a.y": X},
+        "a case holds floats",
+    ),
+    "other dtype": (
+        {"meta": meta(), "input.x": X.astype(np.float64), "output.a.y": X},
+        r"input\.x is stored as float64 where float32 is float32",
+    ),
+    "unnamed dtype": ({"meta": meta(dtypes={}), **GOOD}, "is said to be None: it is one of"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_what_is_wrong_with_a_file_is_one_sentence(tmp_path: Path, kind: str) -> None:
+    arrays, said = BAD[kind]
+    path = npz(tmp_path / "case.npz", **arrays)
+    with pytest.raises(CaseFileError, match=said) as error:
+        load(path)
+    assert "\n" not in str(error.value)
+    assert "case.npz" in str(error.value)
+
+
+def test_files_that_are_no_archives_are_one_sentence(tmp_path: Path) -> None:
+    for content in (b"", b"PK", b"hello", np.float32(1).tobytes() * 500):
+        (tmp_path / "case.npz").write_bytes(content)
+        with pytest.raises(CaseFileError, match=r"case\.npz is no \.npz file, or a truncated one"):
+            load(tmp_path / "case.npz")
+    with pytest.raises(CaseFileError, match="There is no file"):
+        load(tmp_path / "missing.npz")
+    with pytest.raises(CaseFileError, match="is a folder"):
+        load(tmp_path)
+    with zipfile.ZipFile(tmp_path / "zip.npz", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    with pytest.raises(CaseFileError, match=r"holds 'readme\.txt', which is no array"):
+        load(tmp_path / "zip.npz")
+
+
+def npy(shape: str, content: bytes = b"") -> bytes:
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + content
+
+
+@pytest.mark.parametrize(
+    ("member", "said"),
+    [
+        (npy("(2,)", b"1234"), "fewer bytes than its shape"),
+        (npy("(1,)", b"12345678"), "more bytes than its shape"),
+        (npy("(10**12,)"), "is no array that NumPy reads"),
+        (npy("(1000000000000,)"), "more than"),
+        (npy("(-1,)"), "impossible shape"),
+        (npy("('a',)"), "is no array that NumPy reads"),
+        (b"\x93NUMPY\x09\x00", "is no array that NumPy reads"),
+        (b"", "is no array that NumPy reads"),
+        (b"hello" * 9, "is no array that NumPy reads"),
+    ],
+)
+def test_headers_that_lie_are_one_sentence(tmp_path: Path, member: bytes, said: str) -> None:
+    path = npz(tmp_path / "case.npz", meta=meta(), **{"output.a.y": X})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("input.x.npy", member)
+    with pytest.raises(CaseFileError, match=said):
+        load(path)
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save(tmp_path / "case.npz", CASE)
+    monkeypatch.setattr(casefile, "MOST_BYTES", 200)
+    with pytest.raises(CaseFileError, match="it would unpack to"):
+        load(path)
+
+
+BYTES = io.BytesIO()
+np.savez_compressed(BYTES, **{"meta": meta(), **GOOD})
+
+
+@given(st.data())
+def test_a_damaged_file_is_refused_or_read_but_never_anything_else(data: st.DataObject) -> None:
+    content = bytearray(BYTES.getvalue())
+    cut = data.draw(st.integers(0, len(content)))
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= data.draw(st.integers(0, 255))
+    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"refkernels-damaged-{os.getpid()}.npz"
+    path.write_bytes(content[:cut] if data.draw(st.booleans()) else content)
+    said = ""
+    try:
+        assert load(path).op == "sin"
+    except CaseFileError as error:
+        said = str(error)
+    finally:
+        path.unlink()
+    assert "\n" not in said
+
+
+def test_what_cannot_be_saved_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="int64"):
+        save(tmp_path / "case.npz", CaseFile("sin", "forward", {"x": np.arange(3)}, {}))
+    with pytest.raises(CaseFileError, match="without '/'"):
+        save(tmp_path / "case.npz", CaseFile("sin", "forward", {"x": X}, {"a/b": {"y": X}}))
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        save(tmp_path / "taken", CASE)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
