@@ -1,8 +1,9 @@
 """Does an answer depend on what it should not: the run, the position, the batch, the threads?
 
 `run_to_run` and `threads` compare whole answers over all of an op's cases. `position` moves the
-rows of one case (rotated by one, and reversed), `batch` asks for 64 of them alone; a row is what
-the op computes by itself: a row of `a`, a row of LayerNorm, an element of sin. All comparisons are
+rows of one case (rotated by one, and reversed), `batch` asks for some of them apart: 64 rows one by
+one, or, of an elementwise op, pieces shorter than a vector; a row is what the op computes by
+itself: a row of `a`, a row of LayerNorm, an element of sin. All comparisons are
 of bits; any NaN equals any NaN.
 """
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from refkernels.frameworks.gateway import Session
 from refkernels.measurement.plan import Unit
-from refkernels.measurement.seats import Seat
+from refkernels.measurement.seats import Seat, close_all
 from refkernels.measurement.unit import SCHEMA, Record
 from refkernels.metrology import agreement
 from refkernels.op import Case
@@ -26,6 +27,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 REGIME = "invariance"
 REFUSALS = ("error", "unsupported")  # of one case (an eps, say); what ends the process is a fault
 _ALONE = 64  # rows that are asked for one at a time, spread over the case's rows
+_PIECES = 6 * (1, 3, 7, 15)  # elements: they end up in the loops that vectors of 8 or 16 leave over
 _LARGEST_CASE = 1_000_000  # elements of input; what is larger is left out, to stay quick
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -75,8 +77,7 @@ class ThreadedSeats:
         return list(self._sessions.values())
 
     def close(self) -> None:
-        for session in self._sessions.values():
-            session.close()
+        close_all(self._sessions.values())
         self._sessions.clear()
 
     def _seat(self, seat: Seat, threads: int) -> Seat:
@@ -185,12 +186,20 @@ def _batch(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparison:
     case, inputs, params = _rows_question(questions)
     whole = _rows_of(unit, _ask(unit, seat, inputs, params))
     found = Comparison()
-    n = len(inputs[unit.op.row_inputs[0]])
-    for i in np.unique(np.linspace(0, n - 1, _ALONE).astype(np.intp)):
-        single = _take(unit, inputs, np.array([i]))
-        answer = _rows_of(unit, _ask(unit, seat, single, params))
-        found.add(case.name, {name: whole[name][i : i + 1] for name in whole}, answer)
+    for rows in _apart(unit, len(inputs[unit.op.row_inputs[0]])):
+        piece = _take(unit, inputs, rows)
+        answer = _rows_of(unit, _ask(unit, seat, piece, params))
+        found.add(case.name, {name: whole[name][rows] for name in whole}, answer)
     return found
+
+
+def _apart(unit: Unit, n: int) -> list[npt.NDArray[np.intp]]:
+    """Which of n rows are asked for apart from the others, and together with which."""
+    if not unit.op.elementwise:
+        return [np.array([i]) for i in np.unique(np.linspace(0, n - 1, _ALONE).astype(np.intp))]
+    lengths = [min(length, n) for length in _PIECES]
+    starts = [k * (n - length) // (len(lengths) - 1) for k, length in enumerate(lengths)]
+    return [start + np.arange(length) for start, length in zip(starts, lengths, strict=True)]
 
 
 def _rows_question(questions: Sequence[Question]) -> Question:

@@ -14,7 +14,7 @@ from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import Session, split_settings
 from refkernels.measurement.invariance import ThreadedSeats, measure_invariance
 from refkernels.measurement.plan import Plan, Unit
-from refkernels.measurement.seats import Seat, abandon, open_sessions, take_seats
+from refkernels.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
 from refkernels.measurement.store import Store, StoreError
 from refkernels.measurement.unit import Record, measure_unit
 
@@ -79,7 +79,7 @@ def measure(
         _keep_environments(store, environments)
         _measure_units(plan, seats, store, timeout, progress)
     finally:
-        _close(sessions)
+        close_all(sessions.values())
     path = store.finish(keys)
     return _outcome(store.records(), path)
 
@@ -166,8 +166,3 @@ def _outcome(records: list[Record], path: Path) -> Outcome:
     faults = sum(record.get("status") in FAULTS for record in records)
     missing = {r["framework"] for r in records if r.get("status") == "not_installed"}
     return Outcome(records, path, faults, tuple(sorted(missing)))
-
-
-def _close(sessions: Mapping[str, Session]) -> None:
-    for session in sessions.values():
-        session.close()

@@ -61,6 +61,13 @@ def open_sessions(
     return sessions
 
 
+def close_all(sessions: Iterable[Session]) -> None:
+    """Close the sessions, all of them at once: each waits for its interpreter to end."""
+    closing = list(sessions)
+    with ThreadPoolExecutor(max(1, len(closing))) as pool:
+        list(pool.map(Session.close, closing))
+
+
 def abandon(sessions: Iterable[Session]) -> None:
     """End the sessions at once: who stops a run does not wait for an op that hangs."""
     for session in sessions:

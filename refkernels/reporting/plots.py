@@ -14,22 +14,25 @@ from matplotlib.figure import Figure
 from refkernels.reporting import drawing
 from refkernels.reporting.drawing import Drawn, colour_of, finish, marker_of
 from refkernels.reporting.numerals import count, joined
-from refkernels.reporting.scores import Block
+from refkernels.reporting.scores import Block, Score, falling
 from refkernels.reporting.series import GrowthPlot, Line, Spread, safe_name
 
+MOST_ROWS = 60  # of the plot of error / bound: more are no picture any more
 Numbers = dict[str, int]  # subject -> its number, which gives colour and marker
 
 
 def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
     """Error / bound of every op, pass and format: one row each, one marker per subject."""
-    rows = [
+    every = [
         (f"{block.title} {row.dtype}", row.scores)
         for block in blocks
         for row in block.rows
         if any(_drawable(one.bound) for one in row.scores.values())
     ]
-    if not rows:
+    if not every:
         return None
+    rows = _largest_bounds(every)
+    left_out = f" The {len(rows)} rows with the largest of {len(every)}." * (rows != every)
     numbers = {subject: i for i, subject in enumerate(subjects)}
     with mpl.rc_context(drawing.STYLE):
         height = 1.15 + 0.25 * len(rows)
@@ -57,8 +60,18 @@ def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
             "error-over-bound",
             "Largest error / bound",
             "Left of 1: rounding, the error is within what any stable algorithm in this precision "
-            "may make on the same inputs. Right of 1: beyond rounding. Zeros are not drawn.",
+            "may make on the same inputs. Right of 1: beyond rounding. Zeros are not drawn."
+            + left_out,
         )
+
+
+def _largest_bounds(
+    rows: list[tuple[str, dict[str, Score]]],
+) -> list[tuple[str, dict[str, Score]]]:
+    """At most MOST_ROWS rows, those with the largest error / bound, in their own order."""
+    sizes = [max(falling(one.bound) for one in scores.values()) for _, scores in rows]
+    kept = set(sorted(range(len(rows)), key=lambda i: -sizes[i])[:MOST_ROWS])
+    return [row for i, row in enumerate(rows) if i in kept]
 
 
 def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:

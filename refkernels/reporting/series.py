@@ -31,6 +31,7 @@ PLOTS = (
     Growth("range", "high", "|x|, upper end of the range"),
 )
 FEWEST_POINTS = 3
+MANY_CASES = 10  # an op with fewer has nothing to show in a plot of its own
 MOST_PLOTS = 12
 LEAST_GROWTH = 100.0  # a regime that PLOTS does not name is drawn where errors grow this much
 
@@ -154,11 +155,22 @@ class Spread:
     max: float | None
 
 
-def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
-    """op -> (pass, format) -> spread per subject, over all cases and outputs; two formats."""
-    groups: dict[tuple[str, str, str, str], list[Measurement]] = defaultdict(list)
+def closely_looked_at(study: Study) -> set[str]:
+    """The ops with many cases, whose plots have something to show; all ops where none has many."""
+    cases: dict[str, set[str]] = defaultdict(set)
     for one in study.measurements:
-        groups[one.op, one.direction, one.dtype, one.subject].append(one)
+        cases[one.op].add(one.case)
+    return {op for op, names in cases.items() if len(names) >= MANY_CASES} or set(cases)
+
+
+def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
+    """op -> (pass, format) -> spread per subject, over all cases and outputs; two formats of each
+    op with many cases."""
+    groups: dict[tuple[str, str, str, str], list[Measurement]] = defaultdict(list)
+    chosen = closely_looked_at(study)
+    for one in study.measurements:
+        if one.op in chosen:
+            groups[one.op, one.direction, one.dtype, one.subject].append(one)
     found: dict[str, dict[tuple[str, str], list[Spread]]] = defaultdict(lambda: defaultdict(list))
     formats = {op: _chosen_formats({key[2] for key in groups if key[0] == op}) for op, *_ in groups}
     for key in sorted(

@@ -245,7 +245,7 @@ def test_no_record_can_put_markup_into_the_pages(tmp_path):
         [],
         [synthetic.environment("torch")],
         [synthetic.failure("sin", "forward", None, "jax", "float32", "not_installed", "no jax")],
-        [{"schema": 1, "kind": "sweep", "what": "of tomorrow"}],
+        [{"schema": 1, "kind": "a later kind", "what": "of tomorrow"}],
     ],
     ids=["nothing", "environment only", "nothing ran", "unknown kind"],
 )
