@@ -1,4 +1,4 @@
-"""The command line: measure | sweep | report | env. What it prints, `reporting` formats."""
+"""The command line: measure | sweep | gallery | report | env. What it prints, `reporting` formats."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refkernels import sweep_command
+from refkernels import gallery_command, sweep_command
 
 app = typer.Typer(
     name="refkernels",
@@ -92,6 +92,7 @@ def measure(
 
 
 app.command()(sweep_command.sweep)
+app.command()(gallery_command.gallery)
 
 
 @app.command()

@@ -26,7 +26,9 @@ ALLOWED = {
     "testing": {"arithmetic", "metrology", "registry", *OP},
     "testing_plugin": {"testing"},
     "sweep_command": {"cli", "sweeps", "frameworks"},
-    "cli": {"sweep_command", "measurement", "sweeps", "frameworks", "reporting"},
+    "gallery": {"diagnosis", "registry", "schedule_ref", "frameworks", *OP},
+    "gallery_command": {"cli", "gallery", "reporting"},
+    "cli": {"sweep_command", "gallery_command", "measurement", "sweeps", "frameworks", "reporting"},
 }
 
 

@@ -1,0 +1,11 @@
+"""The gallery: discrepancies that people reported, as data, with the explanation that `explain`
+gives of each.
+
+    names() -> ("acos-at-one", ...)      load(name) -> Entry      Entry.explain() -> Explanation
+
+An entry is a JSON file in `entries/`, its larger arrays in an .npz of the same name.
+"""
+
+from refkernels.gallery.entry import Entry, EntryError, load, names
+
+__all__ = ["Entry", "EntryError", "load", "names"]

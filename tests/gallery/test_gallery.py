@@ -1,0 +1,167 @@
+"""Every entry of the gallery: what the tool says of it is what the entry expects, the numbers print
+as the thread shows them, and the figures that the texts give are computed again."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from refkernels import cli, gallery
+from refkernels.gallery import consequences
+from refkernels.gallery.entry import Entry, EntryError, parse
+
+each = pytest.mark.parametrize("name", gallery.names())
+
+
+def answer(entry: Entry, kernel: str) -> np.ndarray:
+    (array,) = entry.outputs[kernel].values()
+    return array
+
+
+def gap(entry: Entry) -> np.ndarray:
+    one, other = (answer(entry, kernel).astype(np.float64) for kernel in entry.outputs)
+    return np.abs(one - other)
+
+
+def refkernels_says(*arguments: str) -> Any:
+    return CliRunner().invoke(cli.app, ["gallery", *arguments])
+
+
+def test_the_seeds_and_the_threads_are_there() -> None:
+    sources = {gallery.load(name).source for name in gallery.names()}
+    threads = ("Paddle/issues/35123", "oneflow/pull/6149", "Paddle/issues/54208")
+    threads += ("onnxruntime/issues/28463", "pytorch/issues/51102", "jax/issues/23159")
+    threads += ("pytorch/issues/176371", "Paddle/issues/34763", "Paddle/issues/71702")
+    threads += ("Paddle/pull/78265", "昇腾上的Cosine误差")
+    for thread in threads:
+        assert any(thread in source for source in sources), thread
+
+
+@each
+def test_the_tool_says_what_the_entry_expects(name: str) -> None:
+    entry = gallery.load(name)
+    found = entry.explain()
+    said: dict[str, Any] = {
+        kernel: {"verdict": one.verdict, "cause": one.cause}
+        for kernel, one in found.kernels.items()
+    }
+    said |= {f"{a} | {b}": {"cause": one.cause} for (a, b), one in found.differences.items()}
+    assert said == entry.expected
+
+
+@each
+def test_the_numbers_print_as_the_thread_shows_them(name: str) -> None:
+    entry = gallery.load(name)
+    for kernel, outputs in entry.printed.items():
+        for output, text in outputs.items():
+            values = entry.outputs[kernel][output].reshape(-1)
+            shown = text.split()
+            assert len(shown) == values.size
+            for value, digits in zip(values, shown, strict=True):
+                assert printed(value, digits) == float(digits) or np.isnan(value)
+                assert np.isnan(value) == (digits == "nan")
+
+
+def printed(value: np.floating[Any], digits: str) -> float:
+    """The float32 in as many significant digits as the thread shows."""
+    mantissa = digits.lstrip("-").split("e")[0].replace(".", "").lstrip("0")
+    return float(f"{float(value):.{max(len(mantissa), 1) - 1}e}")
+
+
+@each
+def test_every_entry_says_where_it_is_from_and_argues_a_disagreement(name: str) -> None:
+    entry = gallery.load(name)
+    for text in (entry.title, entry.source, entry.reported, entry.provenance, entry.thread):
+        assert text
+    json.dumps(entry.to_dict(), allow_nan=False)
+
+
+def test_the_einsum_has_the_three_figures_of_its_thread() -> None:
+    entry = gallery.load("einsum-bf16")
+    x = np.arange(40).reshape(4, 1, 10)
+    y = np.arange(320).reshape(8, 10, 4)
+    right = np.einsum("btd,adr->brta", x, y)  # whole numbers: exact
+    rows = entry.outputs["jax on TPU"]["c"].reshape(4, 1, 8, 4)
+    got = rows.transpose(0, 3, 1, 2).astype(np.float64)
+    error = np.abs(got - right)
+    assert np.count_nonzero(error) == 16
+    assert error.max() == 345
+    assert f"{(error / right).max():.8f}" == "0.00333382"
+
+
+def test_the_batched_product_has_the_difference_of_its_thread() -> None:
+    assert gap(gallery.load("matmul-one-ulp")).max() == 2.384185791015625e-07
+
+
+def test_linear_has_the_differences_of_its_thread() -> None:
+    assert f"{gap(gallery.load('linear-with-bias')).max():.8f}" == "0.00012207"
+    assert gap(gallery.load("linear-without-bias")).max() == 0.0
+
+
+def test_tf32_linear_has_the_difference_of_its_thread() -> None:
+    entry = gallery.load("linear-tf32")
+    x, weight = (entry.inputs[key].astype(np.float64) for key in ("x", "weight"))
+    error = np.abs(answer(entry, "RTX 3090") - x @ weight.T)
+    assert f"{error.max():.4f}" == "0.0012"
+
+
+@pytest.mark.parametrize(("name", "share"), [("sine", "10.0 %"), ("cosine", "31.1 %")])
+def test_two_libraries_differ_as_told(name: str, share: str) -> None:
+    entry = gallery.load(f"{name}-two-libraries")
+    apart = gap(entry)
+    assert f"{np.mean(apart > 0):.1%}".replace("%", " %") == share
+    assert share in entry.provenance
+    assert f"{apart.max():.3g}" == "5.96e-08"
+
+
+def test_the_large_mean_s_row_has_the_thread_s_right_answer() -> None:
+    entry = gallery.load("layernorm-large-mean")
+    x = entry.inputs["x"].astype(np.float64)
+    right = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+    assert right[0] == pytest.approx([0.1249, 0.4133, -1.6235, 1.0852], abs=2e-4)
+
+
+def test_the_consequences_are_the_thread_s() -> None:
+    found = consequences.cosine_decay()
+    last = {name: one["last"] for name, one in found["schedules"].items()}
+    recorded, slightly = "cos(pi) = -1.000004, as recorded", "cos(pi) = -1 - 2^-23, 2 ulp off"
+    assert f"{last[recorded]:.3g}" == "-2.03e-11"
+    assert last[slightly] < 0
+    assert [one["negative"] for one in found["schedules"].values()] == [0, 1, 1, 0, 0]
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_command_lists_all_and_tells_one() -> None:
+    listed = refkernels_says()
+    assert listed.exit_code == 0
+    assert all(name in listed.stdout for name in gallery.names())
+    one = refkernels_says("cosine-at-pi")
+    assert one.exit_code == 0
+    assert one.stdout.startswith("# cos(pi) = -1.000004")
+    assert "| cos(pi) = -1.000004, as recorded | -2.03e-11 | 1 | 0 | **violated** |" in one.stdout
+    told = json.loads(refkernels_says("matmul-tf32", "--json").stdout)
+    assert told["explanation"]["kernels"]["paddle on GPU"]["cause"] == "tf32_inputs"
+
+
+def test_the_command_refuses_what_it_does_not_know() -> None:
+    unknown = refkernels_says("nothing")
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    assert "no entry 'nothing': choose one of acos-at-one" in unknown.stderr
+    assert refkernels_says("acos-at-one", "--lang", "fr").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"inputs": {}, "outputs": {}},
+        {"inputs": {"x": {"values": [1]}}, "outputs": {}},
+        {"inputs": {"x": "npz"}, "outputs": {}},
+        {"inputs": {"case": "sin/nothing[seed=0]"}, "outputs": {}},
+    ],
+)
+def test_a_file_that_is_no_entry_is_refused(told: dict[str, Any]) -> None:
+    with pytest.raises(EntryError, match=r"is no entry|no case"):
+        parse("nameless", told)
