@@ -1,4 +1,7 @@
-"""The command line: measure | sweep | gallery | report | env. What it prints, `reporting` formats."""
+"""The command line: measure | sweep | gallery | report | env.
+
+What it prints, `reporting` formats.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
