@@ -1,0 +1,62 @@
+"""What the frameworks' own cosine schedules say at every step, run in their interpreters."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.frameworks import catalog, environments
+
+FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
+_SOURCE = Path(environments.__file__).parent / "remote" / "schedulers.py"
+
+
+class SchedulersError(RuntimeError):
+    """The framework could not be asked; the message says why."""
+
+
+def rates(
+    framework: str, *, min_lr: float, max_lr: float, decay_steps: int, timeout: float = 120.0
+) -> dict[str, npt.NDArray[Any]]:
+    """The rates of steps 0 to decay_steps by the name of the scheduler, and those of the "formula"
+    min_lr + (max_lr - min_lr) / 2 (1 + cos(pi t / T)) in the framework's own float32 ops.
+
+    Schedulers that are stepped in Python give float64, those made of ops float32.
+    Raises SchedulersError where the framework is not one of the four, not installed, or fails.
+    """
+    if framework not in FRAMEWORKS:
+        known = ", ".join(FRAMEWORKS)
+        raise SchedulersError(f"{framework!r} has no schedulers known here: choose from {known}.")
+    try:
+        python = environments.find(catalog.get(framework))
+    except catalog.FrameworkError as error:
+        raise SchedulersError(str(error)) from error
+    if not python.local:
+        raise SchedulersError(f"{framework} is on another machine: schedules are asked here only.")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rates.npz"
+        question = [framework, repr(min_lr), repr(max_lr), str(decay_steps), str(file)]
+        _run([python.python, str(_SOURCE), *question], framework, timeout)
+        with np.load(file, allow_pickle=False) as held:
+            return dict(held)
+
+
+def _run(command: list[str], framework: str, timeout: float) -> None:
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+    try:
+        ran = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise SchedulersError(f"{framework} gave no schedule within {timeout:g} s.") from None
+    except OSError as error:
+        raise SchedulersError(f"{framework}: {command[0]} does not run: {error}.") from error
+    if ran.returncode:
+        last = ran.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise SchedulersError(f"{framework} ended with status {ran.returncode}: {last[0]}")
