@@ -10,6 +10,11 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "refkernels"
 OP = {"op"}
 ORACLE_NEEDS = {"arithmetic", "metrology", "elementwise", *OP}
+DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "registry", "layernorm_ref", *OP}
+DIAGNOSIS_NEEDS |= {
+    "reporting",
+    "frameworks",
+}  # an explanation writes itself, adapters' source in it
 ALLOWED = {
     "__init__": set(),
     "__main__": {"cli"},
@@ -17,7 +22,7 @@ ALLOWED = {
     "registry": OP,
     "arithmetic": set(),
     "metrology": {"arithmetic", *OP},
-    "diagnosis": {"arithmetic", "metrology", "registry", "layernorm_ref", *OP},
+    "diagnosis": DIAGNOSIS_NEEDS,
     "elementwise": {"arithmetic", "metrology", *OP},
     "frameworks": set(),
     "sweeps": {"arithmetic", "metrology", "frameworks", "registry", *OP},

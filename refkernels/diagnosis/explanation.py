@@ -69,6 +69,21 @@ class Explanation:
     kernels: dict[str, Explanation] = field(default_factory=dict)
     differences: dict[tuple[str, str], Difference] = field(default_factory=dict)
 
+    @property
+    def summary(self) -> str:
+        """The answer in one sentence."""
+        from refkernels.reporting import answers
+
+        return answers.summary(self.to_dict())
+
+    def to_markdown(self, lang: str = "en") -> str:
+        """The answer to paste into a thread ("en" or "zh"), with a script for each framework."""
+        from refkernels.frameworks import catalog
+        from refkernels.reporting import answers
+
+        sources = {one.name: one.adapter.read_text("utf-8") for one in catalog.frameworks()}
+        return answers.markdown(self.to_dict(), lang, sources)
+
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON, of which every view is made."""
         return {

@@ -25,9 +25,11 @@ def _cause(en: str, zh: str, todo_en: str, todo_zh: str) -> Cause:
 
 _NO_BUG = (
     "Nothing is wrong: compare with a tolerance derived from the inputs "
-    "(refkernels.testing.assert_kernel), not with equal bits.",
-    "没有错误：请用由输入推出的容差（refkernels.testing.assert_kernel）比较，而不要逐位比较。",
+    "(`refkernels.testing.assert_kernel`), not with equal bits or a fixed number of ULP.",
+    "没有错误：请用由输入推出的容差（`refkernels.testing.assert_kernel`）比较，而不要逐位比较，"
+    "也不要用固定的 ULP 数。",
 )
+NO_BUG = dict(zip(LANGUAGES, _NO_BUG, strict=True))
 _REPORT = ("Report it as a bug, with the script below.", "请附上下面的脚本，作为缺陷上报。")
 
 CAUSES: dict[str, Cause] = {
@@ -71,12 +73,43 @@ CAUSES: dict[str, Cause] = {
         "要求以 float32 累加"
         "（torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False）。",
     ),
+    "bf16_accumulation": _cause(
+        "accumulates in bfloat16",
+        "以 bfloat16 累加",
+        "Ask for float32 accumulation "
+        "(torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False).",
+        "要求以 float32 累加"
+        "（torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False）。",
+    ),
+    "float32_cast": _cause(
+        "computes in float32 although its input is float64",
+        "输入为 float64，却以 float32 计算",
+        *_REPORT,
+    ),
+    "wrong_dtype": _cause(
+        "gives the right result rounded to a narrower format ({format})",
+        "结果是正确的，但被舍入为更窄的格式（{format}）",
+        "Look for a cast, an autocast region, or a buffer of that format on the way.",
+        "请检查途中是否有类型转换、autocast 区域或该格式的缓冲区。",
+    ),
     "naive_variance": _cause(
         "computes the variance as E[x²] - E[x]² in its working precision, which cancels",
         "在工作精度下以 E[x²] - E[x]² 计算方差，发生相消",
         "Compute the variance by two passes or by Welford's recurrence; until then, subtract a "
         "rough mean from the input first.",
         "改用两遍法或 Welford 递推计算方差；在此之前，可先从输入中减去一个近似均值。",
+    ),
+    "folded_normalisation": _cause(
+        "folds the normalisation into x·rstd - mean·rstd, which cancels where the mean is large",
+        "把归一化折叠为 x·rstd - mean·rstd，均值较大时发生相消",
+        "Compute (x - mean)·rstd; until then, subtract a rough mean from the input first.",
+        "应当计算 (x - mean)·rstd；在此之前，可先从输入中减去一个近似均值。",
+    ),
+    "low_precision_statistics": _cause(
+        "rounds mean and rstd to the 16-bit format of its input before it uses them",
+        "在使用之前把均值和 rstd 舍入为输入的 16 位格式",
+        "Keep the statistics in float32.",
+        "请以 float32 保存统计量。",
     ),
     "float32_statistics": _cause(
         "keeps mean and variance in float32 although its input is float64",

@@ -1,0 +1,184 @@
+"""What an answer says of each kernel, read from an explanation as `to_dict` gives it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from refkernels.reporting.answer_words import WORDS
+from refkernels.reporting.causes import CAUSES
+from refkernels.reporting.numerals import figure, ratio
+
+Record = Mapping[str, Any]
+_ORDER = (
+    "special_value_mismatch",
+    "invariant_violated",
+    "exceeds_bound",
+    "rounding",
+    "correctly_rounded",
+)
+_FINE = ("rounding", "correctly_rounded")
+
+
+def number(value: Any) -> float | None:
+    """A figure of a record, whose infinities and NaN are words."""
+    return None if value is None else float(value)
+
+
+def show(value: Any) -> str:
+    """A figure as it is printed."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return figure(number(value))
+
+
+def show_ratio(value: Any) -> str:
+    """A figure that is compared with 1."""
+    return ratio(number(value))
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """One kernel of an explanation. `name` is "" where it is alone and has none."""
+
+    name: str
+    record: Record
+
+    @cached_property
+    def output(self) -> str:
+        """The output that decides: the worst verdict, then the largest error / bound."""
+        return min(self.outputs, key=lambda name: self._badness(self.outputs[name]))
+
+    @property
+    def outputs(self) -> Mapping[str, Record]:
+        found: Mapping[str, Record] = self.record["evidence"]["outputs"]
+        return found
+
+    @property
+    def measured(self) -> Record:
+        """What judge says of that output."""
+        return self.outputs[self.output]
+
+    @property
+    def verdict(self) -> str:
+        return str(self.record["verdict"])
+
+    @property
+    def unusual(self) -> bool:
+        return "unusual" in self.record["flags"] and self.verdict in _FINE
+
+    @property
+    def fine(self) -> bool:
+        """Nothing but rounding, and no more of it than is usual."""
+        return self.verdict in _FINE and not self.unusual
+
+    @property
+    def cause(self) -> str | None:
+        return self.record["cause"]
+
+    @property
+    def tried(self) -> int:
+        return len({(one["cause"], one["model"]) for one in self.candidates})
+
+    @property
+    def candidates(self) -> list[Record]:
+        return list(self.record["candidates"])
+
+    @cached_property
+    def best(self) -> Record | None:
+        """The candidate that is named."""
+        named = [one for one in self.candidates if one["confidence"] is not None]
+        return next((one for one in named if one["cause"] == self.cause), None)
+
+    @cached_property
+    def rivals(self) -> list[Record]:
+        """Other causes that fit as well as the one named: one candidate of each."""
+        best = self.best
+        if best is None:
+            return []
+        found: dict[str, Record] = {}
+        for one in self.candidates:
+            alike = all(one[key] == best[key] for key in ("output", "confidence", "equal"))
+            if alike and one["cause"] != best["cause"]:
+                found.setdefault(one["cause"], one)
+        return list(found.values())
+
+    @cached_property
+    def model(self) -> Record | None:
+        """The model with the most bits of the deciding output, if it has them all."""
+        models = [one for one in self.candidates if one["model"] and one["elements"]]
+        whole = [one for one in models if one["equal"] == one["elements"]]
+        mine = [one for one in whole if one["output"] == self.output]
+        return next(iter(mine or whole), None)
+
+    @property
+    def ruled_out(self) -> list[Record]:
+        return [one for one in self.candidates if one["confidence"] is None]
+
+    @property
+    def bound(self) -> Any:
+        return self.measured["bound"]["max_ratio"]
+
+    @property
+    def plain(self) -> Any:
+        return self.measured["plain"]["ratio"]
+
+    @property
+    def ulp(self) -> Any:
+        return (self.measured["ulp"] or {}).get("max")
+
+    @property
+    def condition(self) -> float | None:
+        """The condition number at the worst element, None where it is not known or infinite."""
+        value = number(self.measured["condition"]["at_worst"])
+        return value if value is not None and math.isfinite(value) else None
+
+    @property
+    def place(self) -> str | None:
+        worst = self.measured["worst"]
+        return None if worst is None else place_of(self.output, worst["index"])
+
+    @staticmethod
+    def _badness(one: Record) -> tuple[float, float]:
+        size = number(one["bound"]["max_ratio"]) or 0.0
+        return (_ORDER.index(one["verdict"]), -(math.inf if math.isnan(size) else size))
+
+
+def kernels_of(answer: Record) -> list[Kernel]:
+    """Every kernel of an explanation."""
+    if answer["kernels"]:
+        return [Kernel(name, one) for name, one in answer["kernels"].items()]
+    return [Kernel("", answer)]
+
+
+def place_of(output: str, index: list[int]) -> str:
+    """y[6, 215], and y alone where it has no axes."""
+    return f"{output}[{', '.join(map(str, index))}]" if index else output
+
+
+def says(candidate: Record, lang: str) -> str:
+    """What the cause means, with the candidate's numbers."""
+    cause, model = candidate["cause"], candidate.get("model")
+    if model and cause == "summation_order":
+        return WORDS[lang]["order"].format(model=model)
+    if cause not in CAUSES:
+        return WORDS[lang]["run"].format(model=model or cause)
+    return _filled(CAUSES[cause].says[lang], candidate["details"])
+
+
+def advice(cause: str, lang: str) -> str:
+    """What to do about it."""
+    known = CAUSES.get(cause)
+    return known.todo[lang] if known else WORDS[lang]["todo:unexplained"]
+
+
+def _filled(text: str, details: Mapping[str, Any]) -> str:
+    """The text with its numbers; brackets whose numbers are not there are left out."""
+    try:
+        return text.format(**details)
+    except KeyError:
+        return re.sub(r"\s*(\([^()]*\{[^()]*\)|（[^（）]*\{[^（）]*）|= \{[^}]*\})", "", text)

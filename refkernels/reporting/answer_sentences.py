@@ -1,0 +1,146 @@
+"""The answer in one sentence, in two languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from refkernels.reporting.answer_facts import (
+    Kernel,
+    Record,
+    kernels_of,
+    number,
+    says,
+    show,
+    show_ratio,
+)
+from refkernels.reporting.answer_words import WORDS
+from refkernels.reporting.causes import LANGUAGES
+
+_ASTONISHING = 4.0  # ulp, the declared limit of elementwise ops: fewer need no condition number
+
+
+def summary(answer: Record, lang: str = "en") -> str:
+    """The answer in one sentence."""
+    words = words_of(lang)
+    kernels = kernels_of(answer)
+    end = "." if lang == "en" else "。"
+    if len(kernels) == 1:
+        return _alone(kernels[0], words, lang) + end
+    parts = []
+    widest = _widest(answer)
+    if widest is not None:
+        parts.append(_difference(widest, answer, words, lang))
+    bad = [one for one in kernels if not one.fine]
+    told = {widest["cause"]} if widest is not None else set()
+    parts += [_one(one, words) + _blamed(one, words, lang, told) for one in bad]
+    if not bad:
+        bound = max((one.bound for one in kernels), key=lambda b: number(b) or 0.0)
+        parts.append(words["all_fine"].format(bound=show_ratio(bound)))
+    return ("; " if lang == "en" else "；").join(parts) + end
+
+
+def words_of(lang: str) -> Mapping[str, str]:
+    """The sentences of a language. Raises ValueError for a language that is not there."""
+    if lang not in LANGUAGES:
+        raise ValueError(f"There is no language {lang!r}: choose one of {', '.join(LANGUAGES)}.")
+    return WORDS[lang]
+
+
+def verdict_text(one: Kernel, words: Mapping[str, str]) -> str:
+    """The verdict on one kernel, as a part of a sentence."""
+    key = "unusual" if one.unusual else one.verdict
+    measured = one.measured
+    text = words[key].format(
+        output=one.output,
+        format=one.record["format"],
+        bound=show_ratio(one.bound),
+        plain=show(one.plain),
+        number=show(measured["counts"]["special_value_mismatches"]),
+        invariants=", ".join(measured["invariants_violated"]),
+    )
+    # Where cancellation makes the ULP figure large, it means nothing without the condition.
+    if key == "rounding" and one.condition is not None and (number(one.ulp) or 0) > _ASTONISHING:
+        text += words["amplified"].format(ulp=show(one.ulp), condition=show(one.condition))
+    return text
+
+
+def _alone(one: Kernel, words: Mapping[str, str], lang: str) -> str:
+    if one.name:
+        return _one(one, words) + _blamed(one, words, lang, set())
+    key = "exact" if one.verdict == "correctly_rounded" else "alone"
+    return words[key].format(verdict=verdict_text(one, words)) + _blamed(one, words, lang, set())
+
+
+def _one(one: Kernel, words: Mapping[str, str]) -> str:
+    key = "one_exact" if one.verdict == "correctly_rounded" else "one"
+    return words[key].format(kernel=one.name, verdict=verdict_text(one, words))
+
+
+def _blamed(one: Kernel, words: Mapping[str, str], lang: str, told: set[Any]) -> str:
+    """What follows the verdict: the cause, or that there is none where one is needed."""
+    best = one.best
+    if best is None:
+        return "" if one.fine else words["and_unexplained"].format(tried=show(one.tried))
+    if one.cause in told:
+        return ""
+    text = says(best, lang)
+    for rival in one.rivals:
+        text += words["or"].format(says=says(rival, lang))
+    key = "and_maybe" if best["confidence"] == "consistent" else "and_cause"
+    key += "_of" if one.name else ""
+    return words[key].format(kernel=one.name, says=text, confidence=words[best["confidence"]])
+
+
+def _widest(answer: Record) -> Record | None:
+    """The pair of kernels that is furthest apart; None where all have the same bits."""
+    apart = [one for one in answer["differences"] if not one["equal"]]
+    if not apart:
+        return next(iter(answer["differences"]), None)
+    explained = [one for one in apart if one["cause"]]
+    return max(explained or apart, key=lambda one: _apart(one)[1])
+
+
+def _apart(difference: Record) -> tuple[str, float]:
+    """(output, largest difference) where a pair differs the most."""
+    sizes = {
+        name: number(one["max_abs_difference"]) or 0.0
+        for name, one in difference["outputs"].items()
+    }
+    output = max(sizes, key=lambda name: sizes[name])
+    return output, sizes[output]
+
+
+def _difference(one: Record, answer: Record, words: Mapping[str, str], lang: str) -> str:
+    if one["equal"]:
+        return words["equal"].format(a=one["a"], b=one["b"])
+    output, _ = _apart(one)
+    figures = one["outputs"][output]
+    text = words["differ"].format(
+        a=one["a"],
+        b=one["b"],
+        output=output,
+        equal=show(figures["equal_bits"]),
+        elements=show(figures["elements"]),
+        apart=show(figures["max_abs_difference"]),
+    )
+    return text + _because(one, answer, words, lang)
+
+
+def _because(one: Record, answer: Record, words: Mapping[str, str], lang: str) -> str:
+    if one["cause"] is None:
+        return ""
+    confidence = words[one["confidence"]] if one["confidence"] else ""
+    holders = [
+        kernel
+        for kernel in kernels_of(answer)
+        if kernel.name in (one["a"], one["b"]) and kernel.cause == one["cause"]
+    ]
+    if len(holders) == 1 and holders[0].best is not None:
+        return words["because"].format(
+            kernel=holders[0].name, says=says(holders[0].best, lang), confidence=confidence
+        )
+    told = {"cause": one["cause"], "details": one["details"]}
+    return words["because_both"].format(
+        cause=one["cause"], says=says(told, lang), confidence=confidence
+    )

@@ -1,0 +1,285 @@
+"""The answer to paste: why these numbers differ, in a sentence and in Markdown, in two languages.
+
+Everything is made of an explanation as `Explanation.to_dict` gives it: every number is there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from refkernels.reporting.answer_facts import (
+    Kernel,
+    Record,
+    advice,
+    kernels_of,
+    number,
+    place_of,
+    says,
+    show,
+    show_ratio,
+)
+from refkernels.reporting.answer_sentences import summary, words_of
+from refkernels.reporting.causes import NO_BUG
+from refkernels.reporting.numerals import clipped
+from refkernels.reporting.pages import environment_lines
+from refkernels.reporting.scripts import script
+
+_RULED_OUT = 12  # rows for each kernel
+
+
+def markdown(answer: Record, lang: str = "en", sources: Mapping[str, str] | None = None) -> str:
+    """The answer to paste into a thread: a minute to read, details folded.
+
+    `sources`: the adapters' texts by framework, of which the scripts are made.
+    """
+    words = words_of(lang)
+    kernels = kernels_of(answer)
+    parts = [f"**{_text(summary(answer, lang))}**", _table(kernels, words)]
+    if answer["differences"]:
+        parts.append(_pairs(answer, words, lang))
+    parts += _paragraphs(kernels, words, lang)
+    parts += _told(answer, words)
+    parts.append(_folded(words["elements"], _elements(answer, words)))
+    ruled_out = _ruled_out(kernels, words)
+    if ruled_out:
+        parts.append(_folded(words["ruled_out"], ruled_out))
+    parts += _scripts(answer, kernels, words, sources or {})
+    environment = _environment(answer)
+    if environment:
+        parts.append(_folded(words["environment"], environment))
+    version = answer["evidence"].get("refkernels")
+    if version:
+        parts.append(words["footer"].format(version=version))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(kernels: list[Kernel], words: Mapping[str, str]) -> str:
+    rows = []
+    for one in kernels:
+        model = one.model
+        bits = "–"
+        if model is not None:
+            share = words["of"].format(equal=show(model["equal"]), elements=show(model["elements"]))
+            bits = f"{_text(model['model'])}: {share}"
+        verdict = words["verdict:" + ("unusual" if one.unusual else one.verdict)]
+        name = one.name or words["The kernel"]
+        rows.append(
+            [_text(name), verdict, show(one.ulp), show_ratio(one.bound), show(one.plain), bits]
+        )
+    return _grid(words["columns"], rows, "ll---l")
+
+
+def _pairs(answer: Record, words: Mapping[str, str], lang: str) -> str:
+    rows = []
+    for one in answer["differences"]:
+        for output, figures in one["outputs"].items():
+            equal = words["of"].format(
+                equal=show(figures["equal_bits"]), elements=show(figures["elements"])
+            )
+            why = words["same"] if one["equal"] else _text(_why(one, words))
+            pair = f"{_text(one['a'])} – {_text(one['b'])}, {output}"
+            far = show(figures["max_abs_difference"])
+            rows.append([pair, equal, far, show(figures["max_ulp_distance"]), why])
+    return _grid(words["pairs"], rows, "l---l")
+
+
+def _why(one: Record, words: Mapping[str, str]) -> str:
+    if one["cause"] is None:
+        return words["unknown"]
+    confidence = f", {words[one['confidence']]}" if one["confidence"] else ""
+    return f"{one['cause']}{confidence}"
+
+
+def _paragraphs(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> list[str]:
+    """Cause, evidence and advice of each kernel; what is said of several is said once."""
+    found: dict[str, list[str]] = {}
+    todo: dict[str, None] = {}
+    for one in kernels:
+        for line in _cause(one, words, lang):
+            found.setdefault(line, []).append(one.name)
+        bad = one.best is None and not one.fine
+        harmless = one.best is None and one.fine
+        if harmless and one.verdict == "correctly_rounded":
+            continue
+        told = NO_BUG[lang] if harmless else advice(str(one.cause), lang)
+        todo[words["todo:unexplained"] if bad else told] = None
+    lines = []
+    for line, names in found.items():
+        who = ", ".join(_text(name) for name in names if name)
+        lines.append(f"- {who}{': ' if lang == 'en' else '：'}{line}" if who else f"- {line}")
+    parts = ["\n".join(lines)]
+    if todo:
+        advised = " ".join(todo) if lang == "en" else "".join(todo)
+        parts.append(f"**{words['todo']}**{': ' if lang == 'en' else '：'}{advised}")
+    return parts
+
+
+def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
+    lines = []
+    best = one.best
+    colon = ": " if lang == "en" else "："
+    if best is None:
+        if one.verdict == "correctly_rounded":
+            return [f"**{words['no_cause']}**{colon}{words['flawless']}"]
+        if one.fine:
+            lines.append(f"**{words['no_cause']}**{colon}{words['ordinary']}")
+        else:
+            lines.append(f"**{words['unexplained']}**{colon}{_nearest(one, words)}")
+    else:
+        text = f"**{_text(says(best, lang))}**{colon}{_evidence(one, best, words)}"
+        for rival in one.rivals:
+            text += (" " if lang == "en" else "") + words["also"].format(
+                says=_text(says(rival, lang)), cause=rival["cause"]
+            )
+        lines.append(text)
+    if one.ulp is not None and one.place is not None:
+        key = "element" if one.condition is not None else "element_bare"
+        condition = show(one.condition) if one.condition is not None else ""
+        told = words[key].format(ulp=show(one.ulp), place=f"`{one.place}`", condition=condition)
+        lines[0] += (" " if lang == "en" else "") + told
+    return lines
+
+
+def _evidence(one: Kernel, best: Record, words: Mapping[str, str]) -> str:
+    confidence = best["confidence"]
+    if confidence == "matched" and best["over_bound"] is None:
+        wrong = show(best["details"].get("wrong"))
+        return words["evidence:pattern"].format(
+            cause=best["cause"], wrong=wrong, output=best["output"]
+        )
+    truth = one.outputs[best["output"]]
+    model = words["that_model"]
+    if best["model"] and best["cause"] != "summation_order":  # which is told by its model
+        model = words["model"].format(model=_text(best["model"]))
+    return words[f"evidence:{confidence}"].format(
+        cause=best["cause"],
+        model=model,
+        output=best["output"],
+        equal=show(best["equal"]),
+        elements=show(best["elements"]),
+        bound=show_ratio(best["over_bound"]),
+        plain=show(best["over_plain"]),
+        truth_bound=show_ratio(truth["bound"]["max_ratio"]),
+        truth_plain=show(truth["plain"]["ratio"]),
+    )
+
+
+def _nearest(one: Kernel, words: Mapping[str, str]) -> str:
+    left = [c for c in one.ruled_out if c["over_bound"] is not None]
+    if not left:
+        return words["tried_bare"].format(tried=show(one.tried))
+    best = min(left, key=lambda c: (_left(c["over_plain"]), _left(c["over_bound"])))
+    return words["tried"].format(
+        tried=show(one.tried),
+        cause=best["cause"],
+        bound=show_ratio(best["over_bound"]),
+        plain=show(best["over_plain"]),
+    )
+
+
+def _told(answer: Record, words: Mapping[str, str]) -> list[str]:
+    """What a thread reported, and where."""
+    lines = []
+    evidence = answer["evidence"]
+    if evidence.get("reported") is not None:
+        reported = evidence["reported"]
+        if isinstance(reported, Mapping):
+            reported = ", ".join(f"{name} {value}" for name, value in reported.items())
+        lines.append(words["reported"].format(reported=_text(str(reported))))
+    if evidence.get("source"):
+        lines.append(words["source"].format(source=evidence["source"]))
+    return ["  \n".join(lines)] if lines else []
+
+
+def _elements(answer: Record, words: Mapping[str, str]) -> str:
+    rows = []
+    for one in answer["evidence"]["question"]["elements"]:
+        place = f"`{place_of(one['output'], one['index'])}`"
+        exact = one["exact"]
+        rows.append([place, words["exact_value"], exact["decimal"], f"`{exact['hex']}`"])
+        for name, got in one["got"].items():
+            who = _text(name) if answer["kernels"] else words["The kernel"]
+            rows.append(["", who, got["decimal"], f"`{got['hex']}`"])
+    return _grid(words["elements_columns"], rows, "llll")
+
+
+def _ruled_out(kernels: list[Kernel], words: Mapping[str, str]) -> str:
+    rows = []
+    more = False
+    for one in kernels:
+        ruled_out = sorted(one.ruled_out, key=lambda c: _left(c["over_plain"]))
+        more = more or len(ruled_out) > _RULED_OUT
+        for candidate in ruled_out[:_RULED_OUT]:
+            name = f"`{candidate['cause']}`"
+            if candidate["model"]:
+                name += f" ({_text(candidate['model'])})"
+            if one.name:
+                name = f"{_text(one.name)}: {name}"
+            equal = words["of"].format(
+                equal=show(candidate["equal"]), elements=show(candidate["elements"])
+            )
+            left = [show_ratio(candidate["over_bound"]), show(candidate["over_plain"])]
+            rows.append([name, candidate["output"], *left, equal])
+    table = _grid(words["ruled_out_columns"], rows, "ll---") if rows else ""
+    return f"{table}\n\n{words['more']}" if more else table
+
+
+def _left(value: Any) -> float:
+    left = number(value)
+    return math.inf if left is None or math.isnan(left) else left
+
+
+def _scripts(
+    answer: Record, kernels: list[Kernel], words: Mapping[str, str], sources: Mapping[str, str]
+) -> list[str]:
+    question = answer["evidence"]["question"]
+    environments = answer["evidence"].get("environment") or {}
+    found: dict[str, str] = {}
+    for one in kernels:
+        told = environments.get(one.name) or {}
+        framework = str(told.get("framework") or one.name.partition("==")[0])
+        text = script(question, framework, sources[framework], told) if framework in sources else ""
+        if text:
+            found[framework] = text
+    parts = []
+    for framework, text in found.items():
+        note = ""
+        if question["inputs"] is None:
+            note = words["script_large"]
+        elif not question["whole"]:
+            place = question["elements"][0]
+            where = place_of(place["output"], place["index"])
+            note = words["script_cut"].format(place=f"`{where}`")
+        body = "\n\n".join(part for part in (note, f"```python\n{text}```") if part)
+        title = words["script_numpy" if framework == "numpy" else "script"]
+        parts.append(_folded(title.format(framework=_text(framework)), body))
+    return parts
+
+
+def _environment(answer: Record) -> str:
+    lines = []
+    for name, record in (answer["evidence"].get("environment") or {}).items():
+        told = ", ".join(f"{key} {clipped(value, 200)}" for key, value in environment_lines(record))
+        lines.append(f"- {_text(name)}: {_text(told)}")
+    return "\n".join(lines)
+
+
+def _folded(title: str, body: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _grid(columns: str, rows: list[list[str]], sides: str) -> str:
+    """A Markdown table; `sides`: l for a column of words, - for one of numbers."""
+    marks = {"l": "---", "-": "--:"}
+    lines = [f"| {columns} |", f"|{'|'.join(marks[side] for side in sides)}|"]
+    return "\n".join([*lines, *[f"| {' | '.join(row)} |" for row in rows]])
+
+
+def _text(text: str) -> str:
+    """Text in which Markdown and HTML see nothing."""
+    line = clipped(text, 400)
+    for mark in "\\`*_[]|#~":
+        line = line.replace(mark, "\\" + mark)
+    return line.replace("<", "&lt;").replace(">", "&gt;")

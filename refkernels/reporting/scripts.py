@@ -1,0 +1,276 @@
+"""Scripts to paste: what was asked, in one framework, without refkernels.
+
+A script needs that framework and NumPy. It holds the inputs as the hex of their bytes, the op as
+the adapter writes it, and prints each element's value, in hex too, beside the exact one and what
+was said before. Inputs that are cut have zeros elsewhere: the shape, which chooses the order of
+summation, stays.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_WIDTH = 96
+_STORAGE = {"float16": "<f2", "bfloat16": "<u2", "float32": "<f4", "float64": "<f8"}
+_SHOWN = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "float64": "float64"}
+
+
+@dataclass(frozen=True)
+class _Plumbing:
+    """How a framework takes arrays, gives them back, and differentiates. `{a}` is a NumPy array,
+    `{leaves}` the inputs, `{y}` the output."""
+
+    tensor: str
+    bfloat16: str
+    host: str
+    leaf: str = ""
+    gradients: str = ""
+    start: str = ""
+
+
+_PLUMBING = {
+    "numpy": _Plumbing("{a}", "", "np.asarray(tensor)"),
+    "torch": _Plumbing(
+        "torch.from_numpy({a}).to({device})",
+        "torch.from_numpy({a}).bfloat16().to({device})",
+        "tensor.detach().cpu().double().numpy()",
+        "leaf.requires_grad_()",
+        "torch.autograd.grad({y}, ({leaves},), {dy})",
+    ),
+    "paddle": _Plumbing(
+        "paddle.to_tensor({a})",
+        'paddle.to_tensor({a}).astype("bfloat16")',
+        'np.asarray(tensor.astype("float64").numpy())',
+        "leaf.stop_gradient = False",
+        "paddle.grad({y}, [{leaves}], {dy})",
+        "paddle.set_device({device})",
+    ),
+    "oneflow": _Plumbing(
+        "flow.from_numpy({a}).to({device})",
+        "flow.from_numpy({a}).to(device={device}, dtype=flow.bfloat16)",
+        'tensor.detach().to("cpu").to(flow.float64).numpy()',
+        "leaf.requires_grad_()",
+        "flow.autograd.grad({y}, [{leaves}], {dy})",
+    ),
+    "mindspore": _Plumbing(
+        "ms.Tensor({a})",
+        "ms.Tensor({a}).astype(ms.bfloat16)",
+        "tensor.asnumpy()",
+        "",
+        "ops.GradOperation(get_all=True, sens_param=True)({function})({leaves}, {dy})",
+    ),
+}
+_BASE = {
+    "torch": "import torch",
+    "paddle": "import paddle",
+    "oneflow": "import oneflow as flow",
+    "mindspore": "import mindspore as ms",
+}
+
+
+def script(
+    question: Mapping[str, Any],
+    framework: str,
+    source: str,
+    environment: Mapping[str, Any] | None = None,
+) -> str | None:
+    """The script that asks a framework the question, None where it cannot be asked so.
+
+    `question`: explain's evidence["question"]; `source`: the text of the framework's adapter;
+    `environment`: its record, of which settings and device are used.
+    """
+    plumbing, told = _PLUMBING.get(framework), environment or {}
+    op = _operation(source, question["op"])
+    backward = question["direction"] == "backward"
+    narrow = question["format"] == "bfloat16"
+    if plumbing is None or op is None or (backward and not plumbing.gradients):
+        return None
+    if narrow and not plumbing.bfloat16:
+        return None
+    device = str(told.get("device") or "cpu")
+    takes = [name for name in question["shapes"] if not (backward and name == _cotangent(question))]
+    body = [
+        *_arrays(question),
+        *([plumbing.start.format(device=repr(device))] if plumbing.start else []),
+        *[f"{name} = {_tensor(plumbing, name, narrow, device)}" for name in question["shapes"]],
+        *_call(question, plumbing, op, takes),
+        *_printed(question),
+    ]
+    code = [op.text, "", "", *_helpers(question, plumbing.host)]
+    text = "\n".join([*code, *body])
+    head = [
+        f"# {question['op']} {question['direction']} in {question['format']}: what does "
+        f"{framework} give?",
+        f"# It needs {'NumPy' if framework == 'numpy' else framework + ' and NumPy'} only.",
+        *_settings(told),
+        *_imports(source, framework, text),
+    ]
+    return "\n".join([*head, "", "", text, ""])
+
+
+@dataclass(frozen=True)
+class _Operation:
+    """An op as an adapter has it: the text of a function, its main output, what it returns."""
+
+    name: str
+    text: str
+    main: str
+    several: bool
+
+
+def _operation(source: str, op: str) -> _Operation | None:
+    module = ast.parse(source)
+    functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+    for node in module.body:
+        if not isinstance(node, ast.Assign) or [ast.unparse(t) for t in node.targets] != ["OPS"]:
+            continue
+        assert isinstance(node.value, ast.Dict)
+        for key, value in zip(node.value.keys, node.value.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == op and isinstance(value, ast.Tuple):
+                return _function(op, value, functions, source)
+    return None
+
+
+def _function(
+    op: str, entry: ast.Tuple, functions: Mapping[str, ast.FunctionDef], source: str
+) -> _Operation | None:
+    main, what = ast.literal_eval(entry.elts[0]), entry.elts[1]
+    if isinstance(what, ast.Lambda):
+        text = f"def {op}({ast.unparse(what.args)}):\n    return {ast.unparse(what.body)}"
+        return _Operation(op, text, main, False)
+    if not isinstance(what, ast.Name) or what.id not in functions:
+        return None
+    node = functions[what.id]
+    returned = [one.value for one in ast.walk(node) if isinstance(one, ast.Return)]
+    several = any(isinstance(value, ast.Dict) for value in returned)
+    return _Operation(what.id, ast.get_source_segment(source, node) or "", main, several)
+
+
+def _imports(source: str, framework: str, text: str) -> list[str]:
+    """The adapter's imports that the script uses."""
+    lines = {"import numpy as np", _BASE.get(framework, "import numpy as np")}
+    used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import | ast.ImportFrom) and any(
+            (alias.asname or alias.name.split(".")[0]) in used for alias in node.names
+        ):
+            lines.add(ast.unparse(node))
+    return sorted(lines, key=lambda line: (line.startswith("from"), line))
+
+
+def _settings(environment: Mapping[str, Any]) -> list[str]:
+    settings = environment.get("settings") or {}
+    variables = {key: value for key, value in settings.items() if key != key.lower()}
+    flags = {key: value for key, value in settings.items() if key == key.lower()}
+    lines = [f"# Measured with the flag {key} = {value}." for key, value in flags.items()]
+    if variables:
+        lines.append("import os")
+        lines += [f"os.environ[{key!r}] = {str(value)!r}" for key, value in variables.items()]
+    return lines
+
+
+def _helpers(question: Mapping[str, Any], host: str) -> list[str]:
+    lines = []
+    if question["inputs"] is not None:
+        lines += [
+            "def array(dtype, shape, *parts):",
+            '    """Zeros but for the parts: (index, bytes as hex)."""',
+            "    values = np.zeros(shape, dtype)",
+            "    for index, text in parts:",
+            "        part = np.frombuffer(bytes.fromhex(text), dtype)",
+            "        values[index] = part.reshape(values[index].shape)",
+            "    return values",
+            "",
+            "",
+        ]
+    if question["format"] == "bfloat16":
+        lines += [
+            "def widened(bits):",
+            '    """bfloat16 bits as float32 values, exactly."""',
+            '    return (bits.astype("<u4") << 16).view("<f4")',
+            "",
+            "",
+        ]
+    return [*lines, "def host(tensor):", f"    return {host}", "", ""]
+
+
+def _arrays(question: Mapping[str, Any]) -> list[str]:
+    inputs = question["inputs"]
+    if inputs is None:
+        lines = ['case = np.load("case.npz")  # refkernels explain ... --save case.npz']
+        return [*lines, *[f'{name} = case["input.{name}"]' for name in question["shapes"]]]
+    lines = []
+    for name, one in inputs.items():
+        shape = tuple(one["shape"])
+        lines.append(f"{name} = array(")
+        lines.append(f'    "{_STORAGE[one["dtype"]]}", {shape},')
+        for part in one["parts"]:
+            lines += _part(part)
+        lines.append(")")
+    return lines
+
+
+def _part(part: Mapping[str, Any]) -> list[str]:
+    index = ", ".join(map(str, part["index"]))
+    place = f"np.s_[{index}]" if index else "()"
+    rows = textwrap.wrap(part["hex"], _WIDTH)
+    if len(rows) == 1:
+        return [f'    ({place}, "{rows[0]}"),']
+    return [f'    ({place}, """', *rows, '    """),']
+
+
+def _tensor(plumbing: _Plumbing, name: str, narrow: bool, device: str) -> str:
+    if narrow:
+        return plumbing.bfloat16.format(a=f"widened({name})", device=repr(device))
+    return plumbing.tensor.format(a=name, device=repr(device))
+
+
+def _call(
+    question: Mapping[str, Any], plumbing: _Plumbing, op: _Operation, takes: Sequence[str]
+) -> list[str]:
+    params = [f"{key}={_param(value)}" for key, value in question["params"].items()]
+    arguments = ", ".join([*[f"{name}={name}" for name in takes], *params])
+    call = f"{op.name}({arguments})" + (f'["{op.main}"]' if op.several else "")
+    if question["direction"] == "forward":
+        whole = f"{op.name}({arguments})"
+        return [f"outputs = {whole}" if op.several else f'outputs = {{"{op.main}": {whole}}}']
+    leaves = ", ".join(takes)
+    lines = []
+    if plumbing.leaf:
+        lines += [f"for leaf in ({leaves},):", f"    {plumbing.leaf}"]
+        lines.append(f"{op.main} = {call}")
+    gradients = plumbing.gradients.format(
+        y=op.main, leaves=leaves, dy=f"d{op.main}", function=f"lambda {leaves}: {call}"
+    )
+    names = ", ".join(f'"d{name}"' for name in takes)
+    return [*lines, f"gradients = {gradients}", f"outputs = dict(zip(({names},), gradients))"]
+
+
+def _param(value: Any) -> str:
+    return repr(tuple(value) if isinstance(value, list) else value)
+
+
+def _cotangent(question: Mapping[str, Any]) -> str:
+    """The gradient that came in: the first of backward's inputs."""
+    return str(next(iter(question["shapes"])))
+
+
+def _printed(question: Mapping[str, Any]) -> list[str]:
+    lines = ["for output, index, exact, said in ["]
+    for one in question["elements"]:
+        index = tuple(one["index"])
+        said = {name: got["decimal"] for name, got in one["got"].items()}
+        lines.append(f'    ("{one["output"]}", {index}, "{one["exact"]["decimal"]}", {said}),')
+    shown = _SHOWN[question["format"]]
+    return [
+        *lines,
+        "]:",
+        "    if output in outputs:",
+        "        got = float(host(outputs[output])[index])",
+        "        place = output + str(list(index))",
+        f'        print(place, np.{shown}(got), got.hex(), "exact:", exact, "said before:", said)',
+    ]
