@@ -2,19 +2,81 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from refkernels.diagnosis.explanation import Difference, Explanation
+from refkernels.diagnosis.hypothesis import ORDER, Candidate, Confidence
 from refkernels.diagnosis.problem import Arrays
 from refkernels.metrology import agreement
+
+Told = tuple[str | None, Confidence | None, dict[str, Any]]
 
 
 def difference(
     a: str, b: str, first: Arrays, second: Arrays, one: Explanation, other: Explanation
 ) -> Difference:
-    """How far apart two kernels are, and what tells them apart: a cause that one has and the other
-    has not."""
+    """How far apart two kernels are, and what tells them apart.
+
+    A cause that one has and the other has not; where both have none but their order, the orders
+    that each is proven to have: where the bias enters, if that alone differs. `details["models"]`
+    says by output which model each kernel is.
+    """
     shared = [name for name in first if name in second]
     outputs = {name: agreement(first[name], second[name]) for name in shared}
-    causes = [(one.cause, one.confidence), (other.cause, other.confidence)]
-    told = [pair for pair in causes if pair[0] is not None and causes.count(pair) == 1]
-    cause, confidence = told[0] if told else (None, None)
-    return Difference(a, b, outputs, cause, confidence)
+    apart = [name for name in shared if outputs[name]["equal_bits"] < outputs[name]["elements"]]
+    models = {name: (_proven(one, name), _proven(other, name)) for name in shared}
+    said = {
+        name: {a: mine.model, b: theirs.model}
+        for name, (mine, theirs) in models.items()
+        if mine is not None and theirs is not None
+    }
+    details: dict[str, Any] = {"models": said} if said else {}
+    cause, confidence, more = _cause(one, other, [models[name] for name in apart])
+    if not apart:
+        cause, confidence, more = None, None, {}
+    return Difference(a, b, outputs, cause, confidence, {**details, **more})
+
+
+def _cause(
+    one: Explanation,
+    other: Explanation,
+    models: list[tuple[Candidate | None, Candidate | None]],
+) -> Told:
+    """What is more than an order first."""
+    causes = [(each.cause, each.confidence, each) for each in (one, other)]
+    faults = [told for told in causes if told[0] not in (None, ORDER, "bias_first")]
+    if faults and len({told[0] for told in causes}) > 1:
+        cause, confidence, explanation = faults[0]
+        return cause, confidence, dict(_first(explanation).details)
+    for mine, theirs in models:
+        if mine is not None and theirs is not None and mine.model != theirs.model:
+            return _orders(mine, theirs)
+    return None, None, {}
+
+
+def _orders(one: Candidate, other: Candidate) -> Told:
+    """Two proven models of one output."""
+    harmless = (ORDER, "bias_first")
+    if one.cause not in harmless or other.cause not in harmless:
+        cause = other.cause if one.cause in harmless else one.cause
+        return cause, "proven", {}
+    order, another = one.details.get("order"), other.details.get("order")
+    if order is not None and order == another and "bias_first" in (one.cause, other.cause):
+        return "bias_first", "proven", {"order": order}
+    return ORDER, "proven", {}
+
+
+def _proven(explanation: Explanation, output: str) -> Candidate | None:
+    """The first model that has all bits of an output."""
+    return next(
+        (
+            one
+            for one in explanation.candidates
+            if one.output == output and one.confidence == "proven" and one.model
+        ),
+        None,
+    )
+
+
+def _first(explanation: Explanation) -> Candidate:
+    return next(one for one in explanation.candidates if one.cause == explanation.cause)

@@ -10,10 +10,10 @@ from typing import Any
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
-from refkernels.diagnosis import comparison, excerpt, patterns, variants
+from refkernels.diagnosis import algorithms, comparison, excerpt, patterns, sums, variants
 from refkernels.diagnosis.explanation import Difference, Explanation
 from refkernels.diagnosis.fit import Fit, fit
-from refkernels.diagnosis.hypothesis import CONFIDENCES, Candidate, Confidence, Variant
+from refkernels.diagnosis.hypothesis import CONFIDENCES, ORDER, Candidate, Confidence, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import VERDICTS
 from refkernels.op import DIRECTIONS, Direction
@@ -54,8 +54,7 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     """One kernel against the truth."""
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
     candidates = sorted(_candidates(problem, outputs, fits), key=lambda c: _rank(c, fits))
-    named = [candidate for candidate in candidates if not candidate.ruled_out]
-    best = named[0] if named else None
+    best = _named(candidates, fits)
     worst = min(fits.values(), key=_badness)
     return Explanation(
         problem.op.name,
@@ -76,7 +75,20 @@ def _candidates(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list
         found += patterns.find(problem, name, got)
     for variant in variants.of(problem, outputs):
         found += _tried(problem, outputs, fits, variant)
-    return found
+    models = sums.find(problem, outputs, fits) + algorithms.find(problem, outputs, fits)
+    return _merged(found, models)
+
+
+def _merged(found: list[Candidate], models: list[Candidate]) -> list[Candidate]:
+    """Variants and models together: a model has the numbers of its cause's variant, and one that is
+    ruled out is not said twice."""
+    numbers = {one.cause: one.details for one in found}
+    said = {(one.cause, one.output) for one in found}
+    return found + [
+        replace(one, details={**numbers.get(one.cause, {}), **one.details})
+        for one in models
+        if not (one.ruled_out and (one.cause, one.output) in said)
+    ]
 
 
 def _tried(
@@ -110,16 +122,36 @@ def _confidence(truth: Fit, variant: Fit) -> Confidence | None:
     return "proven" if variant.exact else "matched"
 
 
+def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:
+    """The best candidate, None where only another output's order of summation was found: that says
+    nothing of the output that is wrong."""
+    best = next((candidate for candidate in candidates if not candidate.ruled_out), None)
+    if best is None or best.cause != ORDER or not fits[best.output].ordinary:
+        return best
+    return best if all(one.ordinary for one in fits.values()) else None
+
+
 def _rank(candidate: Candidate, fits: dict[str, Fit]) -> tuple[float, ...]:
-    """Worst output first, then confidence, bits reproduced, and what is left of the error."""
+    """Wrong outputs first, the worst of them the first; more than an order of summation before
+    that; then confidence, bits reproduced, and what is left of the error."""
+    one = fits[candidate.output]
     confidence = (
         len(CONFIDENCES)
         if candidate.confidence is None
         else CONFIDENCES.index(candidate.confidence)
     )
-    badness = _badness(fits[candidate.output])
     left = float("inf") if candidate.over_plain is None else candidate.over_plain
-    return (float(candidate.ruled_out), *badness, confidence, -candidate.share, left)
+    wrong = () if one.ordinary else _badness(one)
+    harmless = float(candidate.cause == ORDER)
+    return (
+        float(candidate.ruled_out),
+        float(one.ordinary),
+        *(wrong or (0.0,) * len(_badness(one))),
+        harmless,
+        confidence,
+        -candidate.share,
+        left,
+    )
 
 
 def _badness(one: Fit) -> tuple[float, ...]:

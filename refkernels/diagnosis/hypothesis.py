@@ -21,6 +21,7 @@ from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 
 Confidence = Literal["proven", "matched", "consistent"]
 CONFIDENCES: tuple[Confidence, ...] = ("proven", "matched", "consistent")
+ORDER = "summation_order"  # the one cause that any correct kernel may have
 Details = Mapping[str, Any]
 
 

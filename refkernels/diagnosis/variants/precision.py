@@ -14,7 +14,7 @@ from refkernels.arithmetic import formats
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 
-_CAUSES = {"tf32_inputs": "tf32", "bf16_inputs": "bfloat16", "fp16_inputs": "float16"}
+CAUSES = {"tf32_inputs": "tf32", "bf16_inputs": "bfloat16", "fp16_inputs": "float16"}
 _SUMS = ("matmul", "linear")
 
 
@@ -23,7 +23,7 @@ def rounded_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if problem.op.name not in _SUMS or problem.format.name != "float32":
         return
     factors = {name: array for name, array in problem.inputs.items() if name != "bias"}
-    for cause, format in _CAUSES.items():
+    for cause, format in CAUSES.items():
         narrow = {name: rounded(array, format) for name, array in factors.items()}
         if all(np.array_equal(narrow[name], factors[name]) for name in factors):
             continue

@@ -1,0 +1,106 @@
+"""LayerNorm's models run on the question, and their bits compared with the kernel's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from refkernels.diagnosis import evidence
+from refkernels.diagnosis.fit import Fit, fit
+from refkernels.diagnosis.hypothesis import Candidate
+from refkernels.diagnosis.models import MODELS, Model
+from refkernels.diagnosis.models.catalogue import NUMERICAL
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
+
+_THREADS = (1, 2, 4)  # some gradients' sums are cut by thread
+_ROWS = ("y", "dx")
+LIKE = 4.0  # errors are alike where neither is more than this times the other: judge's criterion
+
+
+def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candidate]:
+    """For each output every model that has its bits or its errors; of the others the nearest.
+
+    A model with nothing to blame is an order of summation. One with a cause is named only where no
+    such model has all bits, and where enough rows tell it from them or something is wrong.
+    """
+    if problem.op.name != "layernorm":
+        return []
+    wanted = [name for name in outputs if not fits[name].exact]
+    found: list[Candidate] = []
+    honest: dict[str, list[Array]] = {name: [] for name in wanted}
+    open_ = set(wanted)
+    for model, threads, answer in _answers(problem, wanted):
+        for name in [name for name in answer if name in open_]:
+            got, said = outputs[name], answer[name]
+            if said.shape != got.shape or said.dtype != got.dtype:
+                continue
+            enough = model.cause is None or _tells(said, honest[name], name)
+            details = {"statement": model.statement}
+            if name in ("dweight", "dbias") and threads > 1:
+                details["threads"] = threads  # type: ignore[assignment]
+            cause = model.cause or "summation_order"
+            one = evidence.reproduced(cause, fits[name], got, said, model.name, details, enough)
+            if model.cause is None:
+                honest[name].append(said)
+            if one.ruled_out and model in NUMERICAL and not fits[name].ordinary:
+                one = _alike(problem, fits[name], got, said, one)
+            found.append(one)
+            if one.confidence == "proven" and model.cause is None:
+                open_.discard(name)
+    return _told(found)
+
+
+def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, dict[str, Array]]]:
+    """Every model's answer; other numbers of threads only where the gradients depend on them."""
+    sums = {"dweight", "dbias"} & set(wanted)
+    for model in MODELS:
+        seen: list[dict[str, Array]] = []
+        for threads in _THREADS if sums and model.name.startswith("torch") else (1,):
+            params = {**problem.params, "threads": threads}
+            answer = model.run(problem.inputs, params, problem.direction, problem.format)
+            if threads > 1:
+                answer = {name: answer[name] for name in answer if name in sums}
+            if answer and answer not in seen:
+                yield model, threads, answer
+
+
+def _tells(said: Array, honest: list[Array], name: str) -> bool:
+    rows = name in _ROWS
+    return all(evidence.telling(said, one, rows) >= evidence.TELLING for one in honest)
+
+
+def _alike(problem: Problem, truth: Fit, got: Array, said: Array, one: Candidate) -> Candidate:
+    """Consistent: the errors are as large as the model's, within judge's factor either way."""
+    answer = problem.truth
+    name = truth.output
+    result = fit(
+        problem,
+        name,
+        got,
+        Answer({name: answer.reference[name]}, {name: answer.bound[name]}, {name: said}),
+    )
+    assert result is not None
+    ratio = result.over_plain
+    if not 1.0 / LIKE <= ratio <= LIKE:
+        return one
+    return Candidate(
+        one.cause,
+        name,
+        "consistent",
+        one.equal,
+        one.elements,
+        result.over_bound,
+        abs(math.log(ratio)),
+        one.details,
+        one.model,
+    )
+
+
+def _told(found: list[Candidate]) -> list[Candidate]:
+    """All that are named, and of those ruled out, for each output and cause, the nearest one."""
+    kept: dict[tuple[str, str], Candidate] = {}
+    for one in found:
+        key = (one.output, one.cause)
+        if one.ruled_out and (key not in kept or one.share > kept[key].share):
+            kept[key] = one
+    return [one for one in found if not one.ruled_out] + list(kept.values())

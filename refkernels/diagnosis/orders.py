@@ -1,0 +1,173 @@
+"""The orders in which kernels add products and a bias, to be replayed and compared bit by bit.
+
+A bias is leaf K of the tree, a product with 1: added last, as most do; to the first block's sum,
+as a BLAS does whose C holds the bias (beta = 1); or what the accumulator starts at.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from refkernels.diagnosis.summation import SummationTree, known
+
+Place = Literal["", "last", "first", "start"]
+_BLOCKS = (384, 256, 320, 192, 128, 512, 64, 32, 1024)  # of K, as BLAS libraries cut it
+_UNROLL = (4, 8, 16, 32)  # a block that OpenBLAS halves ends at a multiple of the kernel's unroll
+_LANES = (8, 16, 4, 32, 2, 64)
+_SAID = {
+    "": "",
+    "last": ", the bias added last",
+    "first": ", the bias added to the first block",
+    "start": ", starting at the bias",
+}
+MOST_TERMS = 2**12  # beyond it only the few orders that are common are built: trees take memory
+
+
+@dataclass(frozen=True)
+class Order:
+    """One order: `bias` is where the bias enters, "" where there is none."""
+
+    products: str  # the name of the order without the bias
+    tree: SummationTree
+    bias: Place
+
+    @property
+    def name(self) -> str:
+        return self.products + _SAID[self.bias]
+
+    @property
+    def bias_last(self) -> Order:
+        """The same products, the bias added last."""
+        found = _order(self.products, self.tree.leaves - 1, "last")
+        assert found is not None
+        return found
+
+
+def candidates(terms: int, bias: bool) -> Iterator[Order]:
+    """Every order that is tried for sums of so many terms, the likeliest first.
+
+    Those that add the bias last come before all others, so that another place for it is found only
+    where its bits differ.
+    """
+    places: tuple[Place, ...] = ("last", "first", "start") if bias else ("",)
+    for place in places:
+        for name in _names(terms):
+            if place in ("first", "start") and not name.startswith(("in sequence", "blocks")):
+                continue
+            order = _order(name, terms, place)
+            if order is not None:
+                yield order
+
+
+@functools.lru_cache(maxsize=1024)
+def _order(name: str, terms: int, place: Place) -> Order | None:
+    bare = name.removesuffix(", FMA")
+    tree, first = _tree(bare, terms, fma="FMA" in name)
+    if place == "last":
+        tree = _inserted(tree, tree.root)
+    elif place == "first":
+        if first >= terms:  # one block: that is last
+            return None
+        tree = _inserted(tree, _chain_end(tree, first))
+    elif place == "start":
+        tree = _inserted(tree, 0)
+        if "FMA" in name:
+            tree = tree.with_fused([0, *(leaf for leaf in tree.fused if leaf >= 0)])
+    return Order(name, tree, place)
+
+
+def _names(terms: int) -> Iterator[str]:
+    """Orders of products by name; a name says all that `_tree` needs."""
+    few = terms > MOST_TERMS
+    blocks = [size for size in _BLOCKS[: 2 if few else None] if size < terms]
+    names = ["in sequence", *(f"blocks of {size} in sequence" for size in blocks)]
+    seen = {tuple(block_sizes(terms, size)) for size in blocks}
+    for size, unroll in itertools.product(() if few else blocks, _UNROLL):
+        sizes = tuple(block_sizes(terms, size, unroll))
+        if sizes not in seen:
+            seen.add(sizes)
+            names.append(
+                f"blocks of {size} in sequence, the last two halved to multiples of {unroll}"
+            )
+    for name in names:
+        yield f"{name}, FMA"
+        yield name
+    for lanes in _LANES[: 2 if few else None]:
+        for how in known.COMBINATIONS.values() if lanes < terms else ():
+            yield f"{lanes} lanes, combined {how}, FMA"
+            yield f"{lanes} lanes, combined {how}"
+    yield "pairwise"
+    yield "NumPy's pairwise sum"
+    yield "in sequence from the last to the first"
+
+
+def _tree(name: str, terms: int, fma: bool) -> tuple[SummationTree, int]:
+    """The tree of a name, and how many terms its first block has."""
+    if name == "pairwise":
+        return known.pairwise(terms), terms
+    if name.startswith("NumPy"):
+        return known.numpy_pairwise(terms), terms
+    if name.endswith("to the first"):
+        return known.reversed_order(terms), terms
+    words = name.split()
+    if words[0] == "blocks":
+        halved = int(words[-1]) if "halved" in words else 0
+        sizes = block_sizes(terms, int(words[2]), halved)
+        return known.blocks(terms, sizes, fma=fma), sizes[0]
+    if words[1] == "lanes,":
+        combine = {said: key for key, said in known.COMBINATIONS.items()}[
+            name.partition("combined ")[2]
+        ]
+        return known.lanes(terms, int(words[0]), combine=combine, fma=fma), terms
+    return known.sequential(terms, fma=fma), terms
+
+
+def block_sizes(terms: int, size: int, unroll: int = 0) -> list[int]:
+    """Blocks of one size, the last what is left; with an unroll as OpenBLAS cuts K: what is left
+    above one block and below two is halved, the first half rounded up to a multiple of it."""
+    sizes = []
+    left = terms
+    while left:
+        step = min(size, left)
+        if unroll and size < left < 2 * size:
+            step = -(-(left // 2) // unroll) * unroll
+        sizes.append(step)
+        left -= step
+    return sizes
+
+
+def _inserted(tree: SummationTree, at: int) -> SummationTree:
+    """The tree with one more leaf, the last, added to what the node `at` holds."""
+    n = tree.leaves
+    place = list(range(n))
+    nodes: list[tuple[int, ...]] = []
+
+    def add(*children: int) -> int:
+        nodes.append(children)
+        return n + len(nodes)
+
+    if at < n:
+        place[at] = add(at, n)
+    for k, children in enumerate(tree.nodes):
+        place.append(add(*(place[child] for child in children)))
+        if n + k == at:
+            place[-1] = add(place[-1], n)
+    return SummationTree.of(n + 1, nodes, [leaf for leaf in tree.fused if leaf >= 0])
+
+
+def _chain_end(tree: SummationTree, count: int) -> int:
+    """The node that holds the sum of the first `count` leaves."""
+    if count == 1:
+        return 0
+    sizes = tree.sizes()
+    node = 0
+    for k, children in enumerate(tree.nodes):
+        if node in children:
+            node = tree.leaves + k
+            if sizes[node] >= count:
+                return node
+    return tree.root
