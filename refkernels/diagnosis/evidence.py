@@ -29,9 +29,9 @@ def same(a: Array, b: Array) -> Array:
 
 def telling(model: Array, other: Array, rows: bool = False) -> int:
     """How many elements (rows) tell two models apart: elements of a row may share one rounding."""
-    apart = ~same(model, other)
-    if rows and apart.ndim > 1:
     apart: Array = np.atleast_1d(~same(model, other))
+    if rows and apart.ndim > 1:
+        apart = apart.reshape(-1, apart.shape[-1]).any(axis=1)
     return int(np.count_nonzero(apart))
 
 
