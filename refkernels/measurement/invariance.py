@@ -27,7 +27,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 REGIME = "invariance"
 REFUSALS = ("error", "unsupported")  # of one case (an eps, say); what ends the process is a fault
 _ALONE = 64  # rows that are asked for one at a time, spread over the case's rows
-_PIECES = 6 * (1, 3, 7, 15)  # elements: they end up in the loops that vectors of 8 or 16 leave over
+_PIECES = 4 * (1, 3, 7, 15)  # elements: they end up in the loops that vectors of 8 or 16 leave over
 _LARGEST_CASE = 1_000_000  # elements of input; what is larger is left out, to stay quick
 
 Outputs = dict[str, npt.NDArray[Any]]

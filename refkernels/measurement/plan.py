@@ -8,6 +8,7 @@ from refkernels import registry
 from refkernels.op import DIRECTIONS, DTYPES, Case, Direction, Op
 
 INVARIANCE_DTYPES = ("float32", "float64")
+MANY_CASES = 10  # an op with fewer is looked at more briefly: its invariance forward only
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,12 @@ def select(
                 if direction in case.directions
             ]
         if invariance and not cases:
+            directions = DIRECTIONS if len(op.cases()) >= MANY_CASES else DIRECTIONS[:1]
             units += [
                 Unit(op, None, dtype, direction)
                 for dtype in wanted
                 if dtype in INVARIANCE_DTYPES
-                for direction in DIRECTIONS
+                for direction in directions
             ]
     if lost := [pattern for pattern in cases if pattern not in used]:
         of_these = f" of {', '.join(op.name for op in chosen)}" if ops else ""
