@@ -15,6 +15,7 @@ DIAGNOSIS_NEEDS |= {
     "reporting",
     "frameworks",
 }  # an explanation writes itself, adapters' source in it
+COMMANDS = {"sweep_command", "gallery_command", "reveal_command", "explain_command"}
 ALLOWED = {
     "__init__": set(),
     "__main__": {"cli"},
@@ -33,7 +34,9 @@ ALLOWED = {
     "sweep_command": {"cli", "sweeps", "frameworks"},
     "gallery": {"diagnosis", "registry", "schedule_ref", "frameworks", *OP},
     "gallery_command": {"cli", "gallery", "reporting"},
-    "cli": {"sweep_command", "gallery_command", "measurement", "sweeps", "frameworks", "reporting"},
+    "reveal_command": {"cli", "arithmetic", "diagnosis", "frameworks", "reporting", *OP},
+    "explain_command": {"cli", "diagnosis", "frameworks", "reporting"},
+    "cli": {*COMMANDS, "measurement", "sweeps", "frameworks", "reporting"},
 }
 
 

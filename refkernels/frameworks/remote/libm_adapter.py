@@ -72,6 +72,7 @@ OPS = {
     "matmul": ("c", "the C library has no matrix product"),
     "linear": ("y", "the C library has no matrix product"),
     "layernorm": ("y", "the C library has no LayerNorm"),
+    "sum": ("y", "the C library has no sum"),
     "sin": ("y", c("sin")),
     "cos": ("y", c("cos")),
     "tan": ("y", c("tan")),

@@ -34,6 +34,7 @@ OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
     "layernorm": ("y", layernorm),
+    "sum": ("y", lambda x: ops.sum(x, -1)),
     "sin": ("y", lambda x: ops.sin(x)),
     "cos": ("y", lambda x: ops.cos(x)),
     "tan": ("y", lambda x: ops.tan(x)),

@@ -1,0 +1,76 @@
+"""A revealed order of summation: its tree in lines or drawn, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from refkernels.reporting.drawing import Drawn
+from refkernels.reporting.numerals import count, figure
+from refkernels.reporting.trees import draw_tree, tree_lines
+
+Record = Mapping[str, Any]
+
+
+def order_lines(order: Record) -> list[str]:
+    """Title, tree, and what is known of it."""
+    names = {order["leaves"] - 1: "bias"} if order["bias"] else {}
+    tree = tree_lines(order["leaves"], order["nodes"], order["fused"], names)
+    return [title(order), "", *tree, "", *facts(order)]
+
+
+def title(order: Record) -> str:
+    """torch 2.13.0 on cpu: matmul of (32, 64) by (64, 32), float32, element (0, 0)."""
+    who = " ".join(filter(None, (order["framework"].partition("==")[0], order["version"])))
+    m, k, n = order["m"], order["k"], order["n"]
+    what = {
+        "sum": f"sum over the last axis of ({m}, {k})",
+        "layernorm": f"layernorm's mean over the last axis of ({m}, {k})",
+        "matmul": f"matmul of ({m}, {k}) by ({k}, {n})",
+        "linear": f"linear of ({m}, {k}) with a weight of ({n}, {k})",
+    }[order["op"]]
+    what += " and a bias" if order["bias"] else ""
+    place = f"element ({order['row']}, {order['column']})"
+    if order["op"] in ("sum", "layernorm"):
+        place = f"element {order['row']}"
+    return f"{who} on {order['device']}: {what}, {order['dtype']}, {place}"
+
+
+def facts(order: Record) -> list[str]:
+    """The name, the depth, the bound that it gives, and how far the tree was proven."""
+    lines = [f"order      {order['name'] or 'has no name here'}"]
+    products = order["op"] in ("matmul", "linear")
+    if products and order["dtype"] in ("float32", "float64"):
+        fused = len(order["fused"])
+        lines.append(f"FMA        {_fused(fused, order)}")
+    depth = f"{count(order['depth'], 'addition')} at most between a value and the sum"
+    lines.append(f"depth      {depth}")
+    if order["bound"] is not None:
+        terms = "sum |a_i b_i|" if products else "sum |x_i|"
+        lines.append(
+            f"bound      |error| <= gamma({order['roundings']}) {terms} = "
+            f"{figure(order['bound'])} {terms}"
+        )
+    lines.append(f"proof      {_proof(order['replay'])}")
+    lines.append(f"questions  {order['questions']:,}")
+    return lines
+
+
+def draw_order(order: Record) -> Drawn:
+    """The tree as a drawing."""
+    return draw_tree(order["leaves"], order["nodes"], "order", title(order), order["fused"])
+
+
+def _fused(fused: int, order: Record) -> str:
+    if not fused:
+        return "no product enters its addition unrounded"
+    return f"{fused:,} of {order['k']:,} products enter their addition unrounded"
+
+
+def _proof(replay: Mapping[str, Any]) -> str:
+    if not replay["outputs"]:
+        return "none: a replay runs in float32 and float64, additions of two values"
+    share = f"{replay['equal']:,} of {count(replay['outputs'], 'output')} of random data"
+    if replay["equal"] == replay["outputs"]:
+        return f"replayed in {replay['accumulator']}, it gives {share} bit for bit"
+    return f"replayed in {replay['accumulator']}, it gives {share}: other elements add otherwise"

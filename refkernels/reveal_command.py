@@ -1,0 +1,162 @@
+"""`refkernels reveal`: the order in which a framework adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+_LEAVES = 2**14  # a sum in sequence of so many values takes as many questions
+
+
+def reveal(
+    op: Annotated[str, typer.Argument(help="sum, matmul, linear or layernorm (its mean).")],
+    framework: Annotated[str, typer.Option(help="torch, paddle==2.6.2, numpy, ...")],
+    k: Annotated[int, typer.Option(min=1, max=_LEAVES, help="How many terms a sum has.")] = 64,
+    m: Annotated[int, typer.Option(min=1, help="Rows of the output.")] = 32,
+    n: Annotated[int, typer.Option(min=1, help="Columns of the output, where it has some.")] = 32,
+    row: Annotated[int, typer.Option(min=0, help="The element that is watched.")] = 0,
+    column: Annotated[int, typer.Option(min=0)] = 0,
+    bias: Annotated[bool, typer.Option("--bias", help="linear with a bias.")] = False,
+    dtype: Annotated[str, typer.Option(help="float32, float64, float16 or bfloat16.")] = "float32",
+    device: Annotated[str, typer.Option(help="cpu, cuda:0, npu:0, ...")] = "cpu",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw the tree into this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that a framework may take for one answer.")
+    ] = 120.0,
+) -> None:
+    """Reveal the tree of additions behind one output element, and check it on random data.
+
+    Ends with status 1 where the framework fails, 2 where the question cannot be answered: where
+    the sum has no fixed order, or is exact or compensated.
+    """
+    import json
+
+    from refkernels.cli import parse_settings, refuse
+    from refkernels.diagnosis.summation import RevealError
+    from refkernels.frameworks import catalog
+    from refkernels.frameworks.gateway import Session
+
+    if op in ("sum", "layernorm"):
+        n, column = 1, 0
+    try:
+        session = Session(framework, parse_settings(settings or []), timeout)
+        with session:
+            found = _revealed(session, op, device, dtype, k=k, m=m, n=n, row=row, column=column,
+                              bias=bias)  # fmt: skip
+    except (ValueError, RevealError, catalog.FrameworkError) as error:
+        refuse(str(error))
+    except _FrameworkFault as fault:
+        typer.echo(f"refkernels: {fault}", err=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    if svg is not None:
+        _draw(found, svg, refuse)
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        _print(found, svg)
+
+
+class _FrameworkFault(Exception):
+    """What the framework, not the question, has failed on."""
+
+
+def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> dict[str, Any]:
+    """The tree of an element and what is known of it, as strict JSON."""
+    from refkernels.arithmetic import formats
+    from refkernels.diagnosis.summation.boxes import OpBox
+    from refkernels.diagnosis.summation.orders import reveal_order
+    from refkernels.op import DTYPES
+
+    if dtype not in DTYPES:
+        raise ValueError(f"There is no dtype {dtype!r}: choose from {', '.join(DTYPES)}.")
+
+    def run(inputs: dict[str, Any]) -> dict[str, Any]:
+        reply = session.run(op, "forward", inputs, {}, device)
+        if not reply.ok:
+            raise _FrameworkFault(reply.reason)
+        return dict(reply.outputs)
+
+    box = OpBox(run, op, dtype=dtype, **asked)
+    with _progress(f"revealing {op} of {session.spec}") as progress:
+        order = reveal_order(box, progress)
+    tree = order.tree
+    # What is no product is not rounded before it is added.
+    roundings = tree.roundings() if op in ("matmul", "linear") else tree.depth
+    replayed = formats.get(order.accumulator) if order.outputs else None
+    return {
+        "schema": 1,
+        "kind": "summation_tree",
+        "op": op,
+        "framework": str(session.spec),
+        "version": session.info.get("version"),
+        "device": device,
+        "dtype": dtype,
+        **asked,
+        "leaves": tree.leaves,
+        "nodes": [list(children) for children in tree.nodes],
+        "fused": [leaf for leaf in tree.fused if leaf >= 0],
+        "name": order.name,
+        "questions": order.questions,
+        "depth": tree.depth,
+        "roundings": roundings,
+        "bound": roundings * replayed.u / (1.0 - roundings * replayed.u) if replayed else None,
+        "replay": {
+            "equal": order.equal,
+            "outputs": order.outputs,
+            "accumulator": order.accumulator,
+        },
+        "environment": session.info.get("environment"),
+    }
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Any]:
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=None)
+
+    def show(questions: int) -> None:
+        bar.start()  # not before: a question that is refused gets one sentence and no bar
+        bar.update(task, description=f"{what}: {questions:,} questions")
+
+    try:
+        yield show
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def _print(found: dict[str, Any], svg: Path | None) -> None:
+    from rich.console import Console
+
+    from refkernels.reporting.orders import order_lines
+
+    console = Console(highlight=False)
+    for line in order_lines(found):
+        console.print(line, markup=False, soft_wrap=True)
+    if svg is not None:
+        console.print(f"Drawn: {svg}", markup=False, soft_wrap=True)
+
+
+def _draw(found: dict[str, Any], path: Path, refuse: Any) -> None:
+    from refkernels.reporting.orders import draw_order
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(draw_order(found).svg, encoding="utf-8")
+    except OSError as error:
+        refuse(f"{path} cannot be written ({error.strerror}): choose another --svg.")
