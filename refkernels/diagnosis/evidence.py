@@ -24,14 +24,15 @@ def bits(array: Array) -> Array:
 
 def same(a: Array, b: Array) -> Array:
     """Mask of the elements with the same bits."""
-    return np.asarray(np.equal(bits(a), bits(b)))
+    found: Array = np.asarray(np.equal(bits(a), bits(b)))
+    return found
 
 
 def telling(model: Array, other: Array, rows: bool = False) -> int:
     """How many elements (rows) tell two models apart: elements of a row may share one rounding."""
-    apart: Array = np.atleast_1d(~same(model, other))
+    apart: Array = np.asarray(np.logical_not(same(model, other)))
     if rows and apart.ndim > 1:
-        apart = apart.reshape(-1, apart.shape[-1]).any(axis=1)
+        apart = np.asarray(apart.reshape(-1, apart.shape[-1]).any(axis=1))
     return int(np.count_nonzero(apart))
 
 

@@ -10,13 +10,22 @@ from typing import Any
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
-from refkernels.diagnosis import algorithms, comparison, excerpt, patterns, sums, variants
+from refkernels.diagnosis import (
+    accumulators,
+    algorithms,
+    comparison,
+    excerpt,
+    functions,
+    patterns,
+    sums,
+    variants,
+)
 from refkernels.diagnosis.explanation import Difference, Explanation
 from refkernels.diagnosis.fit import Fit, fit
 from refkernels.diagnosis.hypothesis import CONFIDENCES, ORDER, Candidate, Confidence, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import VERDICTS
-from refkernels.op import DIRECTIONS, Direction
+from refkernels.op import DIRECTIONS, Direction, Op
 
 
 def explain(
@@ -75,7 +84,11 @@ def _candidates(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list
         found += patterns.find(problem, name, got)
     for variant in variants.of(problem, outputs):
         found += _tried(problem, outputs, fits, variant)
-    models = sums.find(problem, outputs, fits) + algorithms.find(problem, outputs, fits)
+    for variant in functions.reductions(problem, outputs):
+        found += _tried(problem, outputs, fits, variant)
+    models: list[Candidate] = []
+    for room in (sums, accumulators, algorithms, functions):
+        models += room.find(problem, outputs, fits)
     return _merged(found, models)
 
 
@@ -209,6 +222,25 @@ def _several(outputs: Mapping[str, Any]) -> bool:
     return all(nested)
 
 
+def check_question(
+    op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], direction: str
+) -> Op:
+    """The op asked for. Raises ValueError, one sentence, where the question is not one."""
+    record = registry.get(op)
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction is {direction!r}: it is 'forward' or 'backward'.")
+    takes = record.takes(direction)
+    if unknown := [name for name in inputs if name not in takes]:
+        raise ValueError(f"{op} {direction} takes {', '.join(takes)}, not {unknown[0]!r}.")
+    required = [name for name in takes if name not in record.optional]
+    if missing := [name for name in required if inputs.get(name) is None]:
+        raise ValueError(f"{op} {direction} needs {missing[0]!r} among its inputs.")
+    if unknown := [name for name in params if name not in record.params]:
+        known = ", ".join(record.params) or "none"
+        raise ValueError(f"{op} has no parameter {unknown[0]!r}; it has {known}.")
+    return record
+
+
 def _problem(
     op: str,
     inputs: Mapping[str, Any],
@@ -216,19 +248,8 @@ def _problem(
     direction: Direction,
     outputs: Mapping[str, Any],
 ) -> Problem:
-    record = registry.get(op)
-    if direction not in DIRECTIONS:
-        raise ValueError(f"direction is {direction!r}: it is 'forward' or 'backward'.")
-    takes = record.takes(direction)
-    if unknown := [name for name in inputs if name not in takes]:
-        raise ValueError(f"{op} {direction} takes {', '.join(takes)}, not {unknown[0]!r}.")
+    record = check_question(op, inputs, params, direction)
     given = {name: as_float_array(a, name) for name, a in inputs.items() if a is not None}
-    required = [name for name in takes if name not in record.optional]
-    if missing := [name for name in required if name not in given]:
-        raise ValueError(f"{op} {direction} needs {missing[0]!r} among its inputs.")
-    if unknown := [name for name in params if name not in record.params]:
-        known = ", ".join(record.params) or "none"
-        raise ValueError(f"{op} has no parameter {unknown[0]!r}; it has {known}.")
     kernels = dict(outputs) if _several(outputs) else {"The kernel": outputs}
     if empty := [name for name, kernel in kernels.items() if not kernel]:
         raise ValueError(f"{empty[0]} answers nothing: give at least one array.")

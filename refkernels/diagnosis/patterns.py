@@ -13,7 +13,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.hypothesis import Candidate
 from refkernels.diagnosis.problem import Array, Problem
 
-_FEW = 0.01  # of all elements: more wrong ones are no accident of single elements
+FEW = 0.01  # of all elements: more wrong ones are no accident of single elements
 _SHOWN = 8
 
 
@@ -76,7 +76,7 @@ def unwritten(output: str, got: Array, wrong: Array) -> Candidate | None:
 def corrupted(output: str, got: Array, wrong: Array) -> Candidate | None:
     """A few single elements are wrong, all others right."""
     number = int(np.count_nonzero(wrong))
-    if number > max(1, int(_FEW * got.size)):
+    if number > max(1, int(FEW * got.size)):
         return None
     return _candidate("corrupted_elements", output, got, wrong, "matched")
 

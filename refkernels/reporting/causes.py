@@ -227,6 +227,12 @@ CAUSES: dict[str, Cause] = {
         "Use erfc(-x / √2) there.",
         "此处应使用 erfc(-x / √2)。",
     ),
+    "tanh_cancellation": _cause(
+        "computes 1 + tanh(z) for negative z, which cancels",
+        "对负的 z 计算 1 + tanh(z)，发生相消",
+        "Use the sigmoid of 2 z instead of (1 + tanh(z)) / 2.",
+        "请用 2z 的 sigmoid 代替 (1 + tanh(z)) / 2。",
+    ),
     "tanh_gelu": _cause(
         "uses the tanh approximation of GELU instead of erf",
         "使用 GELU 的 tanh 近似，而不是 erf",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from refkernels.diagnosis.hypothesis import Variant, Variants
 from refkernels.diagnosis.problem import Arrays, Problem
-from refkernels.diagnosis.variants import affine, layernorm, precision, whole
+from refkernels.diagnosis.variants import affine, elementwise, layernorm, precision, whole
 
 ALL: tuple[Variants, ...] = (
     whole.scale_factor,
@@ -15,6 +15,9 @@ ALL: tuple[Variants, ...] = (
     affine.wrong_bias,
     affine.transposed,
     precision.rounded_inputs,
+    precision.wrong_dtype,
+    elementwise.other_gelu,
+    elementwise.narrow_argument,
     layernorm.other_eps,
     layernorm.unbiased_variance,
     layernorm.eps_outside_sqrt,

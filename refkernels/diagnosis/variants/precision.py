@@ -12,7 +12,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.diagnosis.hypothesis import Variant
-from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 
 CAUSES = {"tf32_inputs": "tf32", "bf16_inputs": "bfloat16", "fp16_inputs": "float16"}
 _SUMS = ("matmul", "linear")
@@ -29,6 +29,34 @@ def rounded_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             continue
         if all(np.isfinite(array).all() for array in narrow.values()):
             yield Variant(cause, {"format": format}, problem.ask(narrow))
+
+
+def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The right answer, computed in a narrower format or rounded to it: every element is one of
+    that format's numbers, as the right ones are not."""
+    for name, got in outputs.items():
+        for format in (formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
+            if format.p >= problem.format.p or not all_in(got, format):
+                continue
+            right = problem.truth.reference[name].round(problem.format)[0]
+            if all_in(right, format):
+                continue
+            arrays, settings = problem.inputs, problem.params
+            bound = problem.op.bound(problem.direction, arrays, settings, format)[name]
+            plain = problem.op.plain(problem.direction, arrays, settings, format)[name]
+            answer = Answer(
+                {name: problem.truth.reference[name]},
+                {name: bound},
+                {name: plain.astype(got.dtype)},
+            )
+            yield Variant("wrong_dtype", {"format": format.name}, answer)
+
+
+def all_in(array: Array, format: formats.Format) -> bool:
+    """Whether every element is a number of a narrower format."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrow = array.astype(format.storage).astype(array.dtype)
+    return bool(np.array_equal(narrow, array, equal_nan=True))
 
 
 def rounded(array: Array, format: str) -> Array:

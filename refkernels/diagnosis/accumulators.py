@@ -1,0 +1,164 @@
+"""Sums of products whose accumulator is float16 or bfloat16.
+
+acc = fl16(acc + a b), the product rounded to the format first (two instructions) or not (an FMA, or
+a wider adder); or acc = fl16(acc + s) with s the sum of a block of products, as matrix units do
+that add a block at once. Bits prove it; without them it is consistent where the errors are as large
+as this accumulator makes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.diagnosis import evidence, products
+from refkernels.diagnosis.algorithms import LIKE
+from refkernels.diagnosis.fit import Fit, fit
+from refkernels.diagnosis.hypothesis import Candidate
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
+from refkernels.diagnosis.products import Product
+from refkernels.diagnosis.variants import precision
+
+_CAUSES = {"float16": "fp16_accumulation", "bfloat16": "bf16_accumulation"}
+_BLOCKS = (1, 4, 8, 16, 32)  # products that are added at once
+_SAMPLE = 16  # rows and columns at each end of the sample
+
+
+@dataclass(frozen=True)
+class _Accumulator:
+    """`narrow`: factors are rounded to the format too; `rounds`: so is each product."""
+
+    format: str
+    block: int = 1
+    narrow: bool = False
+    rounds: bool = False
+
+    @property
+    def name(self) -> str:
+        steps = "in sequence" if self.block == 1 else f"blocks of {self.block} in sequence"
+        inputs = f", {self.format} inputs" if self.narrow else ""
+        products_ = ", products rounded" if self.rounds else ""
+        return f"{steps} in {self.format}{inputs}{products_}"
+
+    def run(self, product: Product, format: str) -> Array:
+        """(M, N) in the output's format. float64 holds a product of 11 bits or of 24 exactly, and
+        its rounding of a sum of two such is far below the accumulator's."""
+        storage = formats.get(self.format).storage
+        kept = storage if self.narrow else product.a.dtype
+        with np.errstate(over="ignore", invalid="ignore"):
+            a = product.a.astype(kept).astype(np.float64)
+            b = product.b.astype(kept).astype(np.float64)
+            total = np.zeros((len(a), b.shape[1]), storage)
+            for k in range(0, product.terms, self.block):
+                step = a[:, k : k + self.block] @ b[k : k + self.block]
+                if self.rounds:
+                    step = step.astype(storage).astype(np.float64)
+                total = (total.astype(np.float64) + step).astype(storage)
+            if product.bias is not None:
+                total = (total.astype(np.float64) + product.bias.astype(np.float64)).astype(storage)
+            return total.astype(formats.get(format).storage)
+
+
+def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candidate]:
+    """For each output that is not ordinary, the accumulator that has its bits, or its errors."""
+    found = []
+    for name, got in outputs.items():
+        product = products.of(problem, name)
+        fine = fits[name].ordinary or problem.format.name == "float64"
+        if product is None or fine or not np.isfinite(got).any():
+            continue
+        for format in _CAUSES:
+            if product.bias is None and not precision.all_in(got, formats.get(format)):
+                continue
+            candidate = _of(problem, product, got, fits[name], format)
+            if candidate is not None:
+                found.append(candidate)
+    return found
+
+
+def _of(
+    problem: Problem, product: Product, got: Array, truth: Fit, format: str
+) -> Candidate | None:
+    told = problem.format.name
+    matrix = got.reshape(len(product.a), product.b.shape[1])
+    part, said = _sample(product, matrix)
+    nearest: tuple[float, _Accumulator] | None = None
+    for accumulator in _accumulators(format, told):
+        model = accumulator.run(part, told)
+        if evidence.same(model, said).all():
+            whole = accumulator.run(product, told).reshape(got.shape)
+            candidate = evidence.reproduced(_CAUSES[format], truth, got, whole, accumulator.name)
+            if not candidate.ruled_out:
+                return candidate
+        off = _unlike(problem, product, said, model, truth.output)
+        if nearest is None or off < nearest[0]:
+            nearest = (off, accumulator)
+    assert nearest is not None
+    off, accumulator = nearest
+    if off > math.log(LIKE):
+        return Candidate(_CAUSES[format], truth.output, None, 0, got.size, model=accumulator.name)
+    return _consistent(problem, got, truth, accumulator.run(product, told), accumulator)
+
+
+def _accumulators(format: str, told: str) -> Iterator[_Accumulator]:
+    for narrow in (False, True) if told != format else (False,):
+        for block in _BLOCKS:
+            yield _Accumulator(format, block, narrow)
+            if block == 1:
+                yield _Accumulator(format, block, narrow, rounds=True)
+
+
+def _sample(product: Product, got: Array) -> tuple[Product, Array]:
+    rows = np.unique(np.linspace(0, len(product.a) - 1, _SAMPLE).astype(int))
+    columns = np.unique(np.linspace(0, product.b.shape[1] - 1, _SAMPLE).astype(int))
+    part = replace(
+        product,
+        a=product.a[rows],
+        b=product.b[:, columns],
+        bias=None if product.bias is None else product.bias[columns],
+    )
+    return part, np.ascontiguousarray(got[np.ix_(rows, columns)])
+
+
+def _unlike(problem: Problem, product: Product, said: Array, model: Array, output: str) -> float:
+    """|log| of the ratio of the RMS errors, of the sample."""
+    exact = np.asarray(problem.truth.reference[output]).reshape(len(product.a), product.b.shape[1])
+    right = _sample(product, exact)[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        errors = [np.sqrt(np.mean(np.square(v.astype(np.float64) - right))) for v in (said, model)]
+    if not all(np.isfinite(errors)) or not all(errors):
+        return math.inf
+    return abs(math.log(errors[0] / errors[1]))
+
+
+def _consistent(
+    problem: Problem, got: Array, truth: Fit, model: Array, accumulator: _Accumulator
+) -> Candidate:
+    answer, name = problem.truth, truth.output
+    result = fit(
+        problem,
+        name,
+        got,
+        Answer(
+            {name: answer.reference[name]},
+            {name: answer.bound[name]},
+            {name: model.reshape(got.shape)},
+        ),
+    )
+    assert result is not None
+    equal = int(np.count_nonzero(evidence.same(got, model.reshape(got.shape))))
+    return Candidate(
+        _CAUSES[accumulator.format],
+        name,
+        "consistent",
+        equal,
+        got.size,
+        result.over_bound,
+        result.over_plain,
+        {},
+        accumulator.name,
+    )
