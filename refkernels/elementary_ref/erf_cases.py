@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
+from refkernels.elementary_ref.cases import FORWARD
 from refkernels.elementary_ref.invariants import falling, other_sign, outside
 from refkernels.elementwise.cases import binades, make, specials, subnormals
 from refkernels.elementwise.function import Doubles
@@ -33,7 +34,7 @@ def cases_of(name: str) -> list[Case]:
         make(name, "binades", {"n": 1000}, _binades),
         make(name, "hard_places", {"n": _HARD}, partial(_hard_places, name)),
         make(name, "subnormals", {"n": 256}, partial(subnormals, 256)),
-        make(name, "specials", {}, specials),
+        make(name, "specials", {}, specials, directions=FORWARD),
         make(name, "invariance", {"n": _MODERATE}, _moderate),
     ]
 

@@ -3,6 +3,7 @@ what kernels that add up a slope's terms may err more; float64 estimates, elemen
 
 gelu' = Phi + x phi and gelu_tanh' = s + x s (1 - s) v', s = sigmoid(v), have a zero beside
 x = -3/4: a kernel that forms the sum errs by an ulp of each term there, however small the sum is.
+erf' has no zero, but kernels round x^2 before they take its exponential.
 """
 
 from collections.abc import Callable
@@ -108,6 +109,12 @@ def _gelu_tanh_terms(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> 
     return _ulp(y / x, format) + _ulp(term, format)
 
 
+def _rounded_square(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
+    """Kernels form exp(-x^2) from a rounded x^2, which moves it by u x^2 of itself."""
+    a = _magnitude(x)
+    return format.u * a * a * _SLOPE * np.exp(-a * a)
+
+
 FORWARD: dict[str, Condition] = {
     "erf": _erf,
     "erfc": _erfc,
@@ -121,6 +128,8 @@ SLOPE: dict[str, Condition] = {
     "gelu_tanh": _gelu_tanh_slope,
 }
 EXTRA: dict[str, Callable[[Doubles, Doubles, Doubles, Format], Doubles]] = {
+    "erf": _rounded_square,
+    "erfc": _rounded_square,
     "gelu": _gelu_terms,
     "gelu_tanh": _gelu_tanh_terms,
 }

@@ -13,7 +13,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.elementwise.function import Array, Doubles
-from refkernels.op import DTYPES, Case
+from refkernels.op import DIRECTIONS, DTYPES, Case, Direction
 
 _SEED = 0
 # (format, generator) -> x, or (x, dy); float64, rounded to the format afterwards.
@@ -26,11 +26,14 @@ def make(
     parameters: dict[str, int | float | str],
     points_of: Points,
     dtypes: tuple[str, ...] = DTYPES,
+    directions: tuple[Direction, ...] = DIRECTIONS,
 ) -> Case:
     """The case "op/regime[key=value,...,seed=0]" with these points."""
     shown = [_shown(key, value) for key, value in parameters.items()]
     label = f"{op}/{regime}[{','.join([*shown, f'seed={_SEED}'])}]"
-    return Case(label, op, regime, parameters, _SEED, partial(_build, points_of), dtypes)
+    return Case(
+        label, op, regime, parameters, _SEED, partial(_build, points_of), dtypes, directions
+    )
 
 
 def _shown(key: str, value: int | float | str) -> str:
