@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refkernels import gallery_command, reveal_command, sweep_command
+from refkernels import explain_command, gallery_command, reveal_command, sweep_command
 
 app = typer.Typer(
     name="refkernels",
@@ -95,6 +95,7 @@ def measure(
 
 
 app.command()(sweep_command.sweep)
+app.command()(explain_command.explain)
 app.command()(reveal_command.reveal)
 app.command()(gallery_command.gallery)
 

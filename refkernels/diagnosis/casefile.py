@@ -18,16 +18,19 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+import refkernels
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
+from refkernels.diagnosis.explain import explain
+from refkernels.diagnosis.explanation import Explanation
 from refkernels.op import DIRECTIONS, DTYPES, Direction
 
 SCHEMA = 1
@@ -52,6 +55,18 @@ class CaseFile:
     environment: dict[str, dict[str, Any]] = field(default_factory=dict)
     reported: Any = None
     source: str | None = None
+
+    def explain(self) -> Explanation:
+        """What `refkernels.explain` says, with environment, report and source in its evidence."""
+        found = explain(self.op, self.inputs, self.outputs, self.params, self.direction)
+        told = {
+            "refkernels": refkernels.__version__,
+            "environment": self.environment,
+            "reported": self.reported,
+            "source": self.source,
+        }
+        known = {name: value for name, value in told.items() if value}
+        return replace(found, evidence={**found.evidence, **known})
 
 
 def save(path: str | os.PathLike[str], case: CaseFile) -> Path:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from refkernels.diagnosis.hypothesis import Candidate, Confidence
+
+_ELSEWHERE = ("candidates", "kernels", "differences")  # to_dict has them in places of their own
 
 
 @dataclass(frozen=True)
@@ -96,11 +99,21 @@ class Explanation:
             "flags": list(self.flags),
             "cause": self.cause,
             "confidence": self.confidence,
-            "evidence": self.evidence,
+            "evidence": {k: v for k, v in self.evidence.items() if k not in _ELSEWHERE},
             "candidates": [_candidate(one) for one in self.candidates],
             "kernels": {name: one.to_dict() for name, one in self.kernels.items()},
             "differences": [one.to_dict() for one in self.differences.values()],
         }
+
+
+def evidence_of(outputs: dict[str, Any], candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """The evidence on one kernel: what `judge` says of its outputs, how many hypotheses were tried,
+    and what became of them."""
+    return {
+        "outputs": outputs,
+        "tried": len({(one.cause, one.model) for one in candidates}),
+        "candidates": [_candidate(one) for one in candidates],
+    }
 
 
 def _candidate(one: Candidate) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class Kernel:
 
     @property
     def tried(self) -> int:
-        return len({(one["cause"], one["model"]) for one in self.candidates})
+        return int(self.record["evidence"]["tried"])
 
     @property
     def candidates(self) -> list[Record]:

@@ -60,8 +60,8 @@ WORDS: dict[str, dict[str, str]] = {
         "proven": "proven",
         "matched": "matched",
         "consistent": "consistent",
-        "evidence:proven": "`{cause}`, **proven**: {model} gives {equal} of {elements} bits "
-        "of {output}.",
+        "evidence:proven": "`{cause}`, **proven**: {model} gives {equal} of {elements} elements "
+        "of {output} bit for bit.",
         "evidence:matched": "`{cause}`, **matched**: as an answer to that question {output} is "
         "nothing but rounding (error / bound {bound}, error / plain {plain}); as an answer to "
         "what was asked it is not ({truth_bound}, {truth_plain}).",
@@ -78,8 +78,8 @@ WORDS: dict[str, dict[str, str]] = {
         "tried": "{tried} hypotheses were tried, and none explains the output. The nearest is "
         "`{cause}`, which leaves an error / bound of {bound} and an error / plain of {plain}.",
         "tried_bare": "{tried} hypotheses were tried, and none explains the output.",
-        "element": "The largest error is {ulp} ulp, in {place}; the condition number there is "
-        "{condition}: a relative error in the terms comes out that many times as large.",
+        "element": "The largest error is {ulp} ulp, in {place}, where the condition number "
+        "{condition} makes a relative error that many times as large.",
         "element_bare": "The largest error is {ulp} ulp, in {place}.",
         "todo:unexplained": "Report it as a bug, with the script below; the exact values are "
         "certified.",
@@ -151,8 +151,8 @@ WORDS: dict[str, dict[str, str]] = {
         "proven": "已证明",
         "matched": "相符",
         "consistent": "可能",
-        "evidence:proven": "`{cause}`，**已证明**：{model}重现了 {output} 的 {equal} / {elements} "
-        "个结果，逐位相同。",
+        "evidence:proven": "`{cause}`，**已证明**：{model}逐位重现了 {output} 的 "
+        "{equal} / {elements} 个元素。",
         "evidence:matched": "`{cause}`，**相符**：若所求的是那个问题，{output} 的误差只是舍入误差"
         "（误差／界 {bound}，误差／朴素算法 {plain}）；对于实际所求的问题则不是"
         "（{truth_bound}，{truth_plain}）。",
@@ -168,8 +168,8 @@ WORDS: dict[str, dict[str, str]] = {
         "tried": "试了 {tried} 个假设，都不能解释该结果。最接近的是 `{cause}`：仍剩下 误差／界 "
         "{bound}、误差／朴素算法 {plain}。",
         "tried_bare": "试了 {tried} 个假设，都不能解释该结果。",
-        "element": "最大误差为 {ulp} ulp，位于 {place}；该处条件数为 {condition}：各项中的相对误差"
-        "会被放大到这么多倍。",
+        "element": "最大误差为 {ulp} ulp，位于 {place}；该处条件数为 {condition}，相对误差会被"
+        "放大同样的倍数。",
         "element_bare": "最大误差为 {ulp} ulp，位于 {place}。",
         "todo:unexplained": "请附上下面的脚本，作为缺陷上报；其中的精确值经过验证。",
         "elements": "有关元素的精确值",

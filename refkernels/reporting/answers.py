@@ -36,11 +36,7 @@ def markdown(answer: Record, lang: str = "en", sources: Mapping[str, str] | None
     """
     words = words_of(lang)
     kernels = kernels_of(answer)
-    parts = [f"**{_text(summary(answer, lang))}**", _table(kernels, words)]
-    if answer["differences"]:
-        parts.append(_pairs(answer, words, lang))
-    parts += _paragraphs(kernels, words, lang)
-    parts += _told(answer, words)
+    parts = _open(answer, lang)
     parts.append(_folded(words["elements"], _elements(answer, words)))
     ruled_out = _ruled_out(kernels, words)
     if ruled_out:
@@ -53,6 +49,20 @@ def markdown(answer: Record, lang: str = "en", sources: Mapping[str, str] | None
     if version:
         parts.append(words["footer"].format(version=version))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def brief(answer: Record, lang: str = "en") -> str:
+    """The part of it that is not folded, for a terminal."""
+    return "\n\n".join(part for part in _open(answer, lang) if part) + "\n"
+
+
+def _open(answer: Record, lang: str) -> list[str]:
+    words = words_of(lang)
+    kernels = kernels_of(answer)
+    parts = [f"**{_text(summary(answer, lang))}**", _table(kernels, words)]
+    if answer["differences"]:
+        parts.append(_pairs(answer, words))
+    return [*parts, *_paragraphs(kernels, words, lang), *_told(answer, words)]
 
 
 def _table(kernels: list[Kernel], words: Mapping[str, str]) -> str:
@@ -71,7 +81,7 @@ def _table(kernels: list[Kernel], words: Mapping[str, str]) -> str:
     return _grid(words["columns"], rows, "ll---l")
 
 
-def _pairs(answer: Record, words: Mapping[str, str], lang: str) -> str:
+def _pairs(answer: Record, words: Mapping[str, str]) -> str:
     rows = []
     for one in answer["differences"]:
         for output, figures in one["outputs"].items():

@@ -1,0 +1,198 @@
+"""`refkernels explain`: why numbers are what they are, from files or from live frameworks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Names = list[str]
+
+
+def explain(
+    what: Annotated[str, typer.Argument(metavar="CASE.npz|OP", help="A case file, or an op.")],
+    inputs: Annotated[
+        Names | None, typer.Option("--input", help="NAME=FILE.npy, as the op names it. Repeatable.")
+    ] = None,
+    outputs: Annotated[
+        Names | None,
+        typer.Option("--output", help="KERNEL:NAME=FILE.npy, what a kernel gave. Repeatable."),
+    ] = None,
+    framework: Annotated[
+        Names | None,
+        typer.Option(help="Run it there, now: torch, paddle==2.6.2, numpy, ... Repeatable."),
+    ] = None,
+    param: Annotated[
+        Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5. Repeatable.")
+    ] = None,
+    direction: Annotated[str | None, typer.Option(help="forward (default) or backward.")] = None,
+    device: Annotated[str, typer.Option(help="Where: cpu, cuda:0, npu:0, ...")] = "cpu",
+    settings: Annotated[
+        Names | None,
+        typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that a framework may take.")
+    ] = 120.0,
+    lang: Annotated[str, typer.Option(help="en or zh.")] = "en",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the whole answer, scripts and all, as Markdown.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the case to a file to pass on.")] = None,
+) -> None:
+    """Explain why a kernel's numbers differ from the truth, or kernels' from each other.
+
+    Ends with status 1 where a framework failed, 2 where the question cannot be answered.
+    """
+    from refkernels.cli import parse_settings, refuse
+    from refkernels.diagnosis import casefile
+    from refkernels.frameworks.catalog import FrameworkError
+    from refkernels.reporting import answers
+
+    faults: list[str] = []
+    try:
+        answers.words_of(lang)
+        case = _case(what, inputs or [], outputs or [], param or [], direction)
+        case, faults = _run(case, framework or [], parse_settings(settings or []), device, timeout)
+        for fault in faults:
+            typer.echo(f"refkernels: {fault}", err=True)
+        if not case.outputs and faults:
+            raise typer.Exit(1)
+        found = case.explain()
+        if save is not None:
+            casefile.save(save, case)
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(found.to_markdown(lang), encoding="utf-8")
+    except (ValueError, TypeError, FrameworkError) as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"{error.filename or save or out} cannot be written ({error.strerror}).")
+    _print(found.to_dict(), lang, as_json, [path for path in (save, out) if path is not None])
+    if faults:
+        raise typer.Exit(1)
+
+
+def _case(
+    what: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    params: Sequence[str],
+    direction: str | None,
+) -> Any:
+    """The case file, or the case that the options make."""
+    from refkernels.diagnosis import casefile
+
+    if not what.endswith(".npz"):
+        given = [_assigned(text, "--input", "NAME=FILE.npy") for text in inputs]
+        return casefile.CaseFile(
+            what,
+            direction or "forward",  # type: ignore[arg-type]
+            {name: _array(path) for name, path in given},
+            _outputs(outputs),
+            dict(_param(text) for text in params),
+        )
+    if inputs or params or direction:
+        raise ValueError(
+            f"{what} says itself what its inputs, params and direction are: give --output or "
+            "--framework besides it, nothing else."
+        )
+    case = casefile.load(what)
+    case.outputs.update(_outputs(outputs))
+    return case
+
+
+def _outputs(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        name, path = _assigned(text, "--output", "KERNEL:NAME=FILE.npy")
+        kernel, colon, output = name.rpartition(":")
+        if not colon:
+            kernel = "kernel"
+        found.setdefault(kernel, {})[output] = _array(path)
+    return found
+
+
+def _assigned(text: str, option: str, shape: str) -> tuple[str, str]:
+    # A kernel may have a version in its name: torch==1.9.0:y=y.npy.
+    head, equals, value = text.replace("==", "\0\0").partition("=")
+    name, value = head.replace("\0\0", "=="), value.replace("\0\0", "==")
+    if not (name and equals and value):
+        raise ValueError(f"{option} {text!r} is not {shape}.")
+    return name, value
+
+
+def _param(text: str) -> tuple[str, Any]:
+    name, value = _assigned(text, "--param", "NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        try:
+            return name, float(value)
+        except ValueError:
+            raise ValueError(
+                f"--param {text!r}: {value!r} is no number and no list of them."
+            ) from None
+
+
+def _array(path: str) -> Any:
+    """One .npy file, without pickle. NumPy saves bfloat16 as two nameless bytes."""
+    import ml_dtypes
+    import numpy as np
+
+    try:
+        array = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise ValueError(f"There is no file {path}.") from None
+    except (ValueError, OSError, EOFError, SyntaxError) as error:
+        told = "it holds Python objects" if "pickle" in str(error) else str(error)
+        raise ValueError(f"{path} is no .npy file of numbers ({told}).") from None
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{path} is an archive: give .npy files, or a case file in OP's place.")
+    return array.view(ml_dtypes.bfloat16) if array.dtype == np.dtype("V2") else array
+
+
+def _run(
+    case: Any, frameworks: Sequence[str], settings: dict[str, str], device: str, timeout: float
+) -> tuple[Any, list[str]]:
+    """The case with the answers of live frameworks, and what went wrong there."""
+    from dataclasses import replace
+
+    from refkernels.diagnosis.explain import check_question
+    from refkernels.frameworks import catalog
+    from refkernels.frameworks.gateway import Session
+
+    specs = [str(catalog.get(name)) for name in dict.fromkeys(frameworks)]
+    if not specs and not case.outputs:
+        raise ValueError("There is nothing to explain: give --output, or --framework to run it.")
+    check_question(case.op, case.inputs, case.params, case.direction)
+    faults = []
+    outputs, environment = dict(case.outputs), dict(case.environment)
+    for spec in specs:
+        with Session(spec, settings, timeout) as session:
+            reply = session.run(case.op, case.direction, case.inputs, case.params, device)
+            if not reply.ok:
+                faults.append(str(reply.reason))
+                continue
+            outputs[spec] = dict(reply.outputs)
+            environment[spec] = {**session.info["environment"], "device": device}
+    return replace(case, outputs=outputs, environment=environment), faults
+
+
+def _print(answer: dict[str, Any], lang: str, as_json: bool, written: Sequence[Path]) -> None:
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    from refkernels.reporting import answers
+
+    if as_json:
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+        return
+    console = Console(width=min(Console().width, 110))
+    console.print(Markdown(answers.brief(answer, lang)))
+    for path in written:
+        console.print(f"Written: {path}", markup=False, soft_wrap=True)
