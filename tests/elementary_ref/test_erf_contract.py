@@ -78,7 +78,7 @@ def test_every_case_is_decided_and_the_plain_kernel_keeps_to_bound_and_invariant
             for direction in case.directions:
                 check(op, direction, inputs, params, dtype)
                 ran += 1
-    assert ran == 40
+    assert ran == 36  # five cases in four formats, the specials forward only
 
 
 def check(op, direction, inputs, params, dtype):
