@@ -20,7 +20,7 @@ from refkernels.diagnosis import (
     sums,
     variants,
 )
-from refkernels.diagnosis.explanation import Difference, Explanation
+from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
 from refkernels.diagnosis.fit import Fit, fit
 from refkernels.diagnosis.hypothesis import CONFIDENCES, ORDER, Candidate, Confidence, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
@@ -73,7 +73,7 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
         tuple(dict.fromkeys(flag for one in fits.values() for flag in one.record["flags"])),
         best.cause if best else None,
         best.confidence if best else None,
-        {"outputs": {name: one.record for name, one in fits.items()}},
+        evidence_of({name: one.record for name, one in fits.items()}, candidates),
         tuple(candidates),
     )
 
@@ -189,7 +189,11 @@ def _with_question(
     worst = {name: one.evidence["outputs"] for name, one in kernels.items()}
     places = excerpt.worst_places(problem, answers, worst)
     asked = excerpt.question(problem, answers, places)
-    return replace(explanation, evidence={**explanation.evidence, "question": asked})
+    told: dict[str, Any] = {**explanation.evidence, "question": asked}
+    if explanation.kernels:
+        told["kernels"] = {name: one.evidence for name, one in kernels.items()}
+        told["differences"] = [one.to_dict() for one in explanation.differences.values()]
+    return replace(explanation, evidence=told)
 
 
 def _together(
