@@ -33,6 +33,14 @@ def step_of(part: Any, whole: Any) -> int:
 
 
 @njit(nogil=True)
+def relative_radii(first: int, last: int, hi: Any, factor: float, radius: Any) -> None:
+    """radius = factor |hi|, 0 where hi is not finite."""
+    for i in range(first, last):
+        size = abs(hi[i])
+        radius[i] = size * factor if size < np.inf else 0.0
+
+
+@njit(nogil=True)
 def undecided_roundings(
     first: int, last: int, hi: Any, lo: Any, radius: Any, scale: Any, format: Any, undecided: Any
 ) -> None:

@@ -5,6 +5,7 @@ alone is the value correctly rounded to float64 whenever the radius is small eno
 except where float64's range does not suffice. NaN and infinities live in hi, with lo = radius = 0.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,34 +17,59 @@ from refkernels.arithmetic.blocks import each_block, flat
 from refkernels.arithmetic.decisions import directed
 from refkernels.arithmetic.formats import Format
 
-__all__ = ["Enclosure", "directed"]
+__all__ = ["Enclosure", "Relative", "directed"]
+
+_PARTS = ("hi", "lo", "radius", "scale")
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A radius of factor |hi|, 0 where hi is a zero, infinite or NaN; an array only when asked for:
+    to write one takes as long as to compute a sine."""
+
+    factor: float
 
 
 class Enclosure:
     """(hi + lo ± radius) * 2^scale, elementwise; immutable by convention.
 
     Parameters: `hi` float64 array; `lo`, `radius` float64 and `scale` integer, each broadcast to
-    hi's shape. Raises ValueError where a radius is negative or NaN, or a shape does not broadcast.
+    hi's shape; `radius` may be `Relative`. Raises ValueError where a radius is negative or NaN, or
+    a shape does not broadcast.
     """
 
-    __slots__ = ("hi", "lo", "radius", "scale")
+    __slots__ = ("_radius", "hi", "lo", "scale")
     __array_priority__ = 10.0
 
     def __init__(
         self,
         hi: npt.ArrayLike,
         lo: npt.ArrayLike = 0.0,
-        radius: npt.ArrayLike = 0.0,
+        radius: npt.ArrayLike | Relative = 0.0,
         scale: npt.ArrayLike = 0,
     ) -> None:
         self.hi = np.asarray(hi, dtype=np.float64)
         shape = self.hi.shape
         self.lo = np.broadcast_to(np.asarray(lo, dtype=np.float64), shape)
-        widths = np.asarray(radius, dtype=np.float64)
-        self.radius = np.broadcast_to(widths, shape)
         self.scale = np.broadcast_to(np.asarray(scale, dtype=np.int64), shape)
+        if isinstance(radius, Relative):
+            widths = np.asarray(radius.factor)
+            self._radius: npt.NDArray[Any] | Relative = radius
+        else:
+            widths = np.asarray(radius, dtype=np.float64)
+            self._radius = np.broadcast_to(widths, shape)
         if not np.min(widths, initial=0.0) >= 0.0:  # a NaN anywhere makes the minimum NaN
             raise ValueError("An Enclosure's radius must be a number >= 0 in every element.")
+
+    @property
+    def radius(self) -> npt.NDArray[np.float64]:
+        """The radii, of hi's shape."""
+        if isinstance(self._radius, Relative):
+            widths = np.empty(self.size)
+            factor = self._radius.factor
+            each_block(decisions.relative_radii, self.size, flat(self.hi), factor, widths)
+            self._radius = widths.reshape(self.shape)
+        return self._radius
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -73,7 +99,9 @@ class Enclosure:
         return np.array(values) if copy else values
 
     def __getitem__(self, index: Any) -> "Enclosure":
-        return Enclosure(self.hi[index], self.lo[index], self.radius[index], self.scale[index])
+        relative = isinstance(self._radius, Relative)
+        radius = self._radius if relative else self.radius[index]
+        return Enclosure(self.hi[index], self.lo[index], radius, self.scale[index])
 
     def __repr__(self) -> str:
         widest = float(np.max(self.radius, initial=0.0))
@@ -81,13 +109,15 @@ class Enclosure:
 
     def reshape(self, *shape: Any) -> "Enclosure":
         """The same elements in another shape."""
-        parts = (self.hi, self.lo, self.radius, self.scale)
-        return Enclosure(*(part.reshape(*shape) for part in parts))
+        relative = isinstance(self._radius, Relative)
+        radius = self._radius if relative else self.radius.reshape(*shape)
+        hi, lo, scale = (part.reshape(*shape) for part in (self.hi, self.lo, self.scale))
+        return Enclosure(hi, lo, radius, scale)
 
     def replace(self, flat_indices: npt.NDArray[np.intp], other: "Enclosure") -> "Enclosure":
         """A copy whose elements at the flat (C order) indices are other's, in order."""
         parts = []
-        for name in self.__slots__:
+        for name in _PARTS:
             part = np.array(getattr(self, name), order="C")  # reshape must not copy
             part.reshape(-1)[flat_indices] = getattr(other, name).reshape(-1)
             parts.append(part)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import as_float_array, to_float64
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import Enclosure, Relative
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.elementwise import exact
@@ -47,14 +47,16 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
         rest = _undecided(columns, question)
         tiers.answered("double_double", flat.size - rest.size)
     else:
-        columns, rest = _float64(function.fast, flat, question)
+        enclosure, rest = _float64(function.fast, flat, question)
         tiers.answered("float64", flat.size - rest.size)
-        if rest.size:
-            sharper = _double_double(function.values, flat[rest])
-            columns = _put(columns, rest, sharper)
-            left = _undecided(sharper, question)
-            tiers.answered("double_double", rest.size - left.size)
-            rest = rest[left]
+        if not rest.size:
+            return enclosure.reshape(x.shape)
+        columns = enclosure.hi, _NO_LOW, enclosure.radius, _NO_SCALE
+        sharper = _double_double(function.values, flat[rest])
+        columns = _put(columns, rest, sharper)
+        left = _undecided(sharper, question)
+        tiers.answered("double_double", rest.size - left.size)
+        rest = rest[left]
     tiers.answered("exact", rest.size)
     if rest.size:
         exactly = exact.values(function, to_float64(flat[rest]), question)
@@ -114,10 +116,12 @@ def _shaped(kernel: Filler, x: Array) -> Enclosure:
     return Enclosure(*_double_double(kernel, np.ascontiguousarray(x).reshape(-1))).reshape(x.shape)
 
 
-def _float64(fast: Fast, x: Array, question: Question) -> tuple[Columns, Indices]:
+def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indices]:
     """The first tier for all of x (flat), and the elements that it leaves open."""
-    hi, radius = np.empty(x.size), np.empty(x.size)
+    hi = np.empty(x.size)
     ties = _TIES.get(question.format.name) if question.kind == "rounding" else None
+    factor = fast.error * (1.0 + 4.0 * fast.error)  # |hi - z| <= error |z| <= factor |hi|
+    outward = factor + 2.0**-52
     found: list[Indices] = []
 
     def block(start: int, stop: int) -> None:
@@ -125,31 +129,27 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Columns, Indices
             part = x[start:stop].astype(np.float32, copy=False)
         fast.kernel(part, hi[start:stop])
         open_ = np.empty(stop - start, np.bool_)
-        if _judge(hi[start:stop], fast.error, ties or _NO_TIES, radius[start:stop], open_):
+        if _judge(hi[start:stop], outward, ties or _NO_TIES, open_):
             found.append(start + np.flatnonzero(open_))
 
     spread(x.size, block)
-    columns = hi, _NO_LOW, radius, _NO_SCALE
     rest = np.sort(np.concatenate(found)) if found else np.empty(0, np.intp)
-    if ties is None:
-        rest = np.union1d(rest, _undecided(columns, question))
-    return columns, rest
+    enclosure = Enclosure(hi, radius=Relative(factor))
+    if ties is None and question.kind != "enclosure":
+        rest = np.union1d(rest, np.flatnonzero(question.undecided(enclosure)))
+    return enclosure, rest
 
 
 @njit(nogil=True)
-def _judge(hi: Any, error: float, ties: Any, radius: Any, open_: Any) -> bool:
-    """Radii, which elements are left open, and whether there are any.
+def _judge(hi: Any, outward: float, ties: Any, open_: Any) -> bool:
+    """Which elements are left open, and whether there are any.
 
-    |hi - z| <= error |z| gives |hi - z| <= error / (1 - error) |hi|. Specials have radius 0. Left
-    open, with an infinite radius, is what is beyond the range in which a Fast promises a relative
-    error; and where ties = (asked, mask, tie) asks for a rounding, an element whose interval may
-    hold a rounding boundary: its ends, moved outward by more than they are in error, are different
-    float32, or both are one float32 that is itself a midpoint of the narrower format, told by its
-    last bits.
+    What is beyond the range in which a Fast promises a relative error is; and where ties = (asked,
+    mask, tie) asks for a rounding, an element whose interval may hold a rounding boundary: its
+    ends, moved outward by more than they are in error, are different float32, or both are one
+    float32 that is itself a midpoint of the narrower format, told by its last bits.
     """
     asked, mask, tie = ties
-    factor = error * (1.0 + 2.0 * error)
-    outward = factor + 2.0**-52
     left = np.int64(0)
     for i in range(hi.size):
         size = abs(hi[i])
@@ -161,7 +161,6 @@ def _judge(hi: Any, error: float, ties: Any, radius: Any, open_: Any) -> bool:
         unfit = beyond | ((not special) & asked & near)
         left += np.int64(unfit)
         open_[i] = unfit
-        radius[i] = 0.0 if special else (np.inf if beyond else size * factor)
     return bool(left > 0)
 
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import Enclosure, Relative
 from refkernels.arithmetic.exact import from_fractions
 
 FORMATS = [formats.BINARY16, formats.BFLOAT16, formats.TF32, formats.BINARY32, formats.BINARY64]
@@ -217,3 +217,23 @@ def test_replace_takes_effect_whatever_the_memory_order() -> None:
     replaced = turned.replace(np.array([1, 4]), Enclosure(np.array([90.0, 91.0]), radius=0.5))
     assert replaced.hi.tolist() == [[0.0, 90.0], [1.0, 4.0], [91.0, 5.0]]
     assert replaced.radius.tolist() == [[1.0, 0.5], [1.0, 1.0], [0.5, 1.0]]
+
+
+def test_a_relative_radius_is_an_array_when_it_is_asked_for() -> None:
+    values = np.array([[1.0, -3.0, 0.0], [np.inf, np.nan, 2.0**300]])
+    relative = Enclosure(values, radius=Relative(2.0**-40))
+    widths = np.where(np.isfinite(values), np.abs(values) * 2.0**-40, 0.0)
+    assert np.array_equal(relative.radius, widths)
+    for same, part in (
+        (relative.reshape(-1), ...),
+        (relative[0], 0),
+        (relative[:, 1:], np.s_[:, 1:]),
+    ):
+        assert np.array_equal(same.radius, widths[part].reshape(same.shape))
+    fresh = Enclosure(values, radius=Relative(2.0**-40))
+    assert np.array_equal(
+        fresh.undecided("float32"), Enclosure(values, radius=widths).undecided("float32")
+    )
+    assert np.array_equal(fresh.replace(np.array([1]), Enclosure([7.0])).hi[0], [1.0, 7.0, 0.0])
+    with pytest.raises(ValueError, match="radius must be a number"):
+        Enclosure(values, radius=Relative(-1.0))

@@ -10,7 +10,7 @@ import pytest
 
 from refkernels import trig_ref
 from refkernels.arithmetic import formats, tiers
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import Enclosure, Relative
 from refkernels.arithmetic.jit import njit
 from refkernels.elementwise import blocks, bounds, oracle
 from refkernels.elementwise.ops import Family
@@ -179,9 +179,8 @@ def test_what_the_first_tier_decides_is_certified_and_midpoints_are_left_open(fo
     odd = 2.0 * rng.integers(2 ** (target.p - 1), 2**target.p, exponents.size) + 1
     middle = np.concatenate([np.ldexp(odd, exponents - target.p), np.exp2(exponents)])
     hi = middle * (1 + rng.integers(-6, 7, middle.size) * 2.0**-51)
-    error, radius, open_ = 2.0**-50, np.empty(hi.size), np.empty(hi.size, np.bool_)
-    assert oracle._judge(hi, error, oracle._TIES[format], radius, open_)
-    assert (radius >= error * np.abs(hi)).all()
-    _, certified = Enclosure(hi, 0.0, radius).round(format)
+    factor, open_ = 2.0**-50, np.empty(hi.size, np.bool_)
+    assert oracle._judge(hi, factor + 2.0**-52, oracle._TIES[format], open_)
+    _, certified = Enclosure(hi, 0.0, Relative(factor)).round(format)
     assert certified[~open_].all()
     assert 0.1 < certified.mean() < 0.9
