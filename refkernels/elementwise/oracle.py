@@ -22,6 +22,8 @@ from refkernels.op import Fast
 
 _CHUNK = 1 << 22  # elements whose decisions are held in memory at a time
 _HUGE, _TINY = 2.0**200, 2.0**-200  # beyond them a Fast promises the sign only
+# The exponent fields of what lies between, as an offset and a length: zeros and infinities are out.
+_LOWEST, _SPREAD = np.uint64(1023 - 199), np.uint64(398)
 # By format, where float32 numbers tell: whether to ask, and the last bits of a midpoint.
 _NO_TIES = (False, np.uint32(0), np.uint32(1))
 _TIES = {
@@ -128,6 +130,8 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
         with np.errstate(invalid="ignore"):  # a signalling NaN is data here
             part = x[start:stop].astype(np.float32, copy=False)
         fast.kernel(part, hi[start:stop])
+        if ties is None and not _any_beyond(hi[start:stop]):
+            return
         open_ = np.empty(stop - start, np.bool_)
         if _judge(hi[start:stop], outward, ties or _NO_TIES, open_):
             found.append(start + np.flatnonzero(open_))
@@ -138,6 +142,17 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
     if ties is None and question.kind != "enclosure":
         rest = np.union1d(rest, np.flatnonzero(question.undecided(enclosure)))
     return enclosure, rest
+
+
+@njit(nogil=True)
+def _any_beyond(hi: Any) -> bool:
+    """Whether some element may be where a Fast promises its sign only: one comparison of bits."""
+    bits = hi.view(np.uint64)
+    found = np.int64(0)
+    for i in range(bits.size):
+        exponent = (bits[i] >> np.uint64(52)) & np.uint64(0x7FF)
+        found += np.int64((exponent - _LOWEST) > _SPREAD)
+    return bool(found > 0)
 
 
 @njit(nogil=True)
