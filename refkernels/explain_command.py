@@ -164,9 +164,11 @@ def _run(
 
     from refkernels.diagnosis.explain import check_question
     from refkernels.frameworks import catalog
-    from refkernels.frameworks.gateway import Session
+    from refkernels.frameworks.gateway import Session, split_settings
 
     specs = [str(catalog.get(name)) for name in dict.fromkeys(frameworks)]
+    for spec in specs:
+        split_settings(catalog.get(spec).framework, settings)  # refused before anything starts
     if not specs and not case.outputs:
         raise ValueError("There is nothing to explain: give --output, or --framework to run it.")
     check_question(case.op, case.inputs, case.params, case.direction)

@@ -43,13 +43,14 @@ def reveal(
     from refkernels.cli import parse_settings, refuse
     from refkernels.diagnosis.summation import RevealError
     from refkernels.frameworks import catalog
-    from refkernels.frameworks.gateway import Session
+    from refkernels.frameworks.gateway import Session, split_settings
 
     if op in ("sum", "layernorm"):
         n, column = 1, 0
     try:
-        session = Session(framework, parse_settings(settings or []), timeout)
-        with session:
+        chosen = parse_settings(settings or [])
+        split_settings(catalog.get(framework).framework, chosen)  # refused before anything starts
+        with Session(framework, chosen, timeout) as session:
             found = _revealed(session, op, device, dtype, k=k, m=m, n=n, row=row, column=column,
                               bias=bias)  # fmt: skip
     except (ValueError, RevealError, catalog.FrameworkError) as error:

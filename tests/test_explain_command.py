@@ -1,0 +1,166 @@
+"""`refkernels explain`: what it takes, what it prints, and how it ends."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import planted_faults
+import pytest
+from typer.testing import CliRunner
+
+from refkernels import cli
+from refkernels.diagnosis import casefile
+from refkernels.frameworks import catalog
+
+X = np.random.default_rng(2).standard_normal((3, 5)).astype(np.float32)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("fakes")
+    made = [planted_faults.framework(fault, folder) for fault in ("correct", "exception")]
+    for framework in made:
+        catalog.register(framework, replace_existing=True)
+    yield
+    for framework in made:
+        catalog.unregister(framework.name)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with x.npy, y.npy (right) and z.npy (wrong by far)."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    np.save("y.npy", np.sin(X))
+    np.save("z.npy", np.sin(X) * np.float32(1.01))
+    return tmp_path
+
+
+def refkernels_says(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(cli.app, ["explain", *[str(argument) for argument in arguments]])
+
+
+def refused(result: Any) -> str:
+    """The one sentence of a refusal."""
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    (sentence,) = result.stderr.splitlines()
+    assert sentence.startswith("refkernels: ")
+    return sentence.removeprefix("refkernels: ")
+
+
+def test_arrays_are_explained_saved_and_written_down(folder: Path) -> None:
+    result = refkernels_says(
+        "sin", "--input", "x=x.npy", "--output", "good:y=y.npy", "--output", "bad:y=z.npy",
+        "--save", "deep/case.npz", "--out", "deep/answer.md",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "bad is not rounding" in " ".join(result.stdout.split())
+    assert "Written: deep/case.npz" in result.stdout
+    answer = Path("deep/answer.md").read_text(encoding="utf-8")
+    assert answer.startswith("**good and bad have the same bits in ")
+    assert "<details>" in answer
+    case = casefile.load("deep/case.npz")
+    assert set(case.outputs) == {"good", "bad"}
+    again = refkernels_says("deep/case.npz", "--json")
+    assert again.exit_code == 0, again.output
+    record = json.loads(again.stdout)
+    assert record["kernels"]["bad"]["verdict"] == "exceeds_bound"
+    assert record["kernels"]["good"]["verdict"] in ("rounding", "correctly_rounded")
+    chinese = refkernels_says("deep/case.npz", "--lang", "zh")
+    assert "不是舍入误差" in chinese.stdout
+
+
+def test_live_frameworks_are_asked_and_told_with_their_environment(folder: Path) -> None:
+    result = refkernels_says(
+        "sin", "--input", "x=x.npy", "--framework", "numpy", "--framework", "fake_correct",
+        "--set", "OMP_NUM_THREADS=1", "--save", "case.npz",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    case = casefile.load("case.npz")
+    assert set(case.outputs) == {"numpy", "fake_correct"}
+    told = case.environment["numpy"]
+    assert (told["framework"], told["device"]) == ("numpy", "cpu")
+    assert told["version"] == np.__version__
+    assert told["settings"] == {"OMP_NUM_THREADS": "1"}
+
+
+def test_a_framework_that_fails_is_a_sentence_and_the_others_are_explained(folder: Path) -> None:
+    both = ["--framework", "fake_exception", "--framework", "numpy"]
+    result = refkernels_says("sin", "--input", "x=x.npy", *both)
+    assert result.exit_code == 1
+    assert "planted: the first line" in result.stderr
+    assert "numpy" in result.stdout
+    alone = refkernels_says("sin", "--input", "x=x.npy", "--framework", "fake_exception")
+    assert alone.exit_code == 1
+    assert alone.stdout == ""
+
+
+def test_one_unnamed_kernel_and_params_in_any_notation(folder: Path) -> None:
+    y = X - X.mean(axis=1, keepdims=True)
+    np.save("y.npy", y / np.sqrt(np.mean(y * y, axis=1, keepdims=True) + np.float32(0.5)))
+    result = refkernels_says(
+        "layernorm", "--input", "x=x.npy", "--output", "y=y.npy", "--param", "eps=5e-1",
+        "--param", "normalized_shape=[5]", "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert list(record["kernels"]) == ["kernel"]
+    assert record["verdict"] == "rounding"
+    assert record["evidence"]["question"]["params"] == {"eps": 0.5, "normalized_shape": [5]}
+
+
+def test_bfloat16_files_are_what_ml_dtypes_saves(folder: Path) -> None:
+    np.save("x.npy", X.astype(ml_dtypes.bfloat16))
+    np.save("y.npy", np.sin(X.astype(ml_dtypes.bfloat16)))
+    result = refkernels_says("sin", "--input", "x=x.npy", "--output", "y=y.npy", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["format"] == "bfloat16"
+
+
+INPUT, OUTPUT = ["--input", "x=x.npy"], ["--output", "y=y.npy"]
+WRONG: dict[str, tuple[list[str], str]] = {
+    "no op": (["sine", *INPUT, *OUTPUT], "There is no op 'sine': choose one of"),
+    "no case": (["missing.npz"], "There is no file missing.npz"),
+    "no array": (["sin", "--input", "x=no.npy", *OUTPUT], "There is no file no.npy"),
+    "no outputs": (["sin", *INPUT], "There is nothing to explain: give --output, or --framework"),
+    "no inputs": (["sin", *OUTPUT], "sin forward needs 'x' among its inputs"),
+    "unknown input": (["sin", *INPUT, "--input", "z=x.npy", *OUTPUT], "sin forward takes x, not"),
+    "unknown output": (["sin", *INPUT, "--output", "a:z=y.npy"], "sin forward gives y, not 'z'"),
+    "unknown param": (["sin", *INPUT, *OUTPUT, "--param", "eps=1"], "sin has no parameter 'eps'"),
+    "no number": (["sin", *INPUT, *OUTPUT, "--param", "eps=x"], "'x' is no number and no list"),
+    "direction": (["sin", *INPUT, *OUTPUT, "--direction", "up"], "direction is 'up'"),
+    "language": (["sin", *INPUT, *OUTPUT, "--lang", "fr"], "There is no language 'fr'"),
+    "no framework": (["sin", *INPUT, "--framework", "nunpy"], "no framework is named 'nunpy'"),
+    "setting": (["sin", *INPUT, "--framework", "numpy", "--set", "x"], "--set 'x' is not"),
+    "flag": (
+        ["sin", *INPUT, "--framework", "numpy", "--set", "colour=red"],
+        "no adapter has a flag named 'colour'",
+    ),
+    "form": (["sin", "--input", "x.npy", *OUTPUT], "--input 'x.npy' is not NAME=FILE.npy"),
+    "shape": (["sin", *INPUT, "--output", "y=short.npy"], "y has shape (2,)"),
+    "integers": (["sin", *INPUT, "--output", "y=int.npy"], "y has dtype int64"),
+    "pickle": (["sin", *INPUT, "--output", "y=objects.npy"], "it holds Python objects"),
+    "text": (["sin", *INPUT, "--output", "y=text.npy"], "text.npy is no .npy file of numbers"),
+    "archive": (["sin", *INPUT, "--output", "y=case.npy"], "case.npy is an archive"),
+    "too much": (["case.npz", *INPUT], "case.npz says itself what its inputs, params"),
+    "damaged": (["damaged.npz"], "damaged.npz is no .npz file, or a truncated one"),
+    "unwritable": (["sin", *INPUT, *OUTPUT, "--out", "x.npy/a.md"], "cannot be written"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_question_without_an_answer_is_one_sentence(folder: Path, kind: str) -> None:
+    np.save("short.npy", X[0, :2])
+    np.save("int.npy", np.arange(15).reshape(3, 5))
+    np.save("objects.npy", np.array([None]), allow_pickle=True)
+    Path("text.npy").write_text("hello")
+    with open("case.npy", "wb") as file:
+        np.savez(file, x=X)
+    case = casefile.CaseFile("sin", "forward", {"x": X}, {"a": {"y": X}})
+    Path("damaged.npz").write_bytes(casefile.save("case.npz", case).read_bytes()[:-40])
+    arguments, said = WRONG[kind]
+    assert said in refused(refkernels_says(*arguments))
