@@ -71,7 +71,8 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
         fine = fits[name].ordinary or problem.format.name == "float64"
         if product is None or fine or not np.isfinite(got).any():
             continue
-        for format in _CAUSES:
+        narrow = problem.format.name if problem.format.name in _CAUSES else None
+        for format in (narrow,) if narrow else _CAUSES:
             if product.bias is None and not precision.all_in(got, formats.get(format)):
                 continue
             candidate = _of(problem, product, got, fits[name], format)

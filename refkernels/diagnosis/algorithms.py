@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from refkernels.diagnosis import evidence
@@ -90,7 +89,7 @@ def _alike(problem: Problem, truth: Fit, got: Array, said: Array, one: Candidate
         one.equal,
         one.elements,
         result.over_bound,
-        abs(math.log(ratio)),
+        ratio,
         one.details,
         one.model,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -155,6 +156,8 @@ def _rank(candidate: Candidate, fits: dict[str, Fit]) -> tuple[float, ...]:
     )
     left = float("inf") if candidate.over_plain is None else candidate.over_plain
     wrong = () if one.ordinary else _badness(one)
+    if candidate.confidence == "consistent" and left < float("inf"):  # the nearest size
+        left = abs(math.log(left)) if left > 0.0 else float("inf")
     harmless = float(candidate.cause == ORDER)
     return (
         float(candidate.ruled_out),
@@ -162,8 +165,11 @@ def _rank(candidate: Candidate, fits: dict[str, Fit]) -> tuple[float, ...]:
         *(wrong or (0.0,) * len(_badness(one))),
         harmless,
         confidence,
-        -candidate.share,
-        left,
+        *(
+            (left, -candidate.share)
+            if candidate.confidence == "consistent"
+            else (-candidate.share, left)
+        ),
     )
 
 

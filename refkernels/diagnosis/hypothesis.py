@@ -72,17 +72,19 @@ def moved(
     factor: Doubles | float = 1.0,
 ) -> Answer:
     """The answer of one output where the right values were these, known to ± spread: the bound of
-    the truth, times a factor, and the plain algorithm's errors with it. For hypotheses that no
-    oracle answers: float64 is far finer than what they have to tell apart."""
+    the truth, times a factor, with one rounding more, and the plain algorithm's errors with it. For
+    hypotheses that no oracle answers: float64 is far finer than what they have to tell apart."""
     truth = problem.truth
     reference, plain = truth.reference[output], truth.plain[output]
+    # An output is rounded at its own magnitude, which is not that of the right one.
+    stored = problem.format.u * (np.abs(values) + problem.format.min_normal)
     with np.errstate(over="ignore", invalid="ignore"):
         errors = plain.astype(np.float64) - np.asarray(reference)
         sized = (values + errors * factor).astype(plain.dtype)
     radius = np.broadcast_to(np.where(np.isfinite(values), spread, 0.0), values.shape)
     return Answer(
         {output: Enclosure(values, 0.0, radius)},
-        {output: truth.bound[output] * np.abs(factor)},
+        {output: truth.bound[output] * np.abs(factor) + np.where(np.isfinite(stored), stored, 0.0)},
         {output: sized},
     )
 

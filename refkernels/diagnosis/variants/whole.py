@@ -13,6 +13,7 @@ from refkernels.diagnosis.hypothesis import Variant, scaled
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 
 _NEAR = 2.0**-6  # a factor is looked for where most elements agree on one to this
+_MOST_ROWS = 2048  # whose distances are all computed
 _LARGEST = 4096  # denominators and numerators of a factor that anybody would have meant
 
 
@@ -102,13 +103,19 @@ def _named(factor: Fraction, problem: Problem) -> str:
 def _matching_rows(got: Doubles, right: Doubles) -> Array | None:
     """For each row of got the row of right that is nearest, None unless that is a permutation.
 
-    Rows are told apart by one random projection, as sorting numbers is cheap.
+    Very many rows are told apart by one random projection, as sorting numbers is cheap.
     """
     if not (np.isfinite(got).all() and np.isfinite(right).all()):
         return None
-    direction = np.random.default_rng(0).standard_normal(right.shape[1])
     scale = np.max(np.abs(right)) or 1.0
-    mine, theirs = (got / scale) @ direction, (right / scale) @ direction
+    mine, theirs = got / scale, right / scale
+    if len(mine) <= _MOST_ROWS:
+        distances = np.square(theirs).sum(axis=1) - 2.0 * (mine @ theirs.T)
+        order: Array = np.argmin(distances, axis=1)
+        return order if np.unique(order).size == order.size else None
+    direction = np.random.default_rng(0).standard_normal(right.shape[1])
     order = np.empty(len(mine), np.intp)
-    order[np.argsort(mine, kind="stable")] = np.argsort(theirs, kind="stable")
+    order[np.argsort(mine @ direction, kind="stable")] = np.argsort(
+        theirs @ direction, kind="stable"
+    )
     return order

@@ -1,0 +1,145 @@
+"""Diagnosis as a benchmark: planted faults must be named, right kernels must not be blamed.
+
+    python benchmarks/diagnosis.py [--seeds 3] [--right 2000] [--out FOLDER]
+
+A fault counts where it shows: the verdict is worse than rounding, or the output is unusual. Then
+its cause must be the first that is named. A right kernel is blamed where its verdict is worse than
+rounding or where a cause other than an order of summation is named. Writes diagnosis.md and
+diagnosis.json, prints the confusion matrix and the time of two large explanations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import faults
+from planted import Planted
+
+import refkernels
+
+RESULTS = Path(__file__).parent / "results"
+HARMLESS = ("rounding", "correctly_rounded")
+ORDERS = (None, "summation_order", "bias_first")
+SECONDS = 10.0
+
+
+def examine(name: str, one: Planted) -> dict[str, Any]:
+    """One kernel explained: what was planted, what was named, whether it shows."""
+    start = time.perf_counter()
+    direction: Any = one.direction
+    told = refkernels.explain(one.op, one.inputs, one.outputs, one.params, direction)
+    shows = told.verdict not in HARMLESS or "unusual" in told.flags
+    named = told.cause
+    right = named == one.cause or named in one.also
+    return {
+        "name": name,
+        "planted": one.cause,
+        "named": named,
+        "confidence": told.confidence,
+        "op": one.op,
+        "direction": one.direction,
+        "dtype": one.dtype,
+        "verdict": told.verdict,
+        "flags": list(told.flags),
+        "shows": shows,
+        "right": right if one.cause else not shows and named in ORDERS,
+        "seconds": round(time.perf_counter() - start, 3),
+    }
+
+
+def missed(record: dict[str, Any]) -> bool:
+    """A fault that shows and is called something else; a right kernel that is blamed."""
+    return not record["right"] and (record["planted"] is None or record["shows"])
+
+
+def matrix(records: list[dict[str, Any]]) -> list[str]:
+    """The confusion matrix as Markdown, one line for each cause planted."""
+    lines = ["| planted | kernels | shows | named first | called |", "|---|--:|--:|--:|---|"]
+    for cause in dict.fromkeys(record["planted"] for record in records):
+        mine = [record for record in records if record["planted"] == cause]
+        shown = [record for record in mine if record["shows"]]
+        counts = collections.Counter(str(record["named"]) for record in mine)
+        called = ", ".join(f"{name} {count}" for name, count in counts.most_common())
+        named = sum(record["right"] for record in (shown if cause else mine))
+        label = cause or "nothing (right kernels)"
+        lines.append(f"| {label} | {len(mine)} | {len(shown)} | {named} | {called} |")
+    return lines
+
+
+def times() -> dict[str, float]:
+    """Seconds of two large explanations, the second run of each."""
+    rng = np.random.default_rng(0)
+    x, w, b = (faults.normal(rng, *s) for s in ((512, 1024), (1024,), (1024,)))
+    a, m = faults.normal(rng, 256, 768), faults.normal(rng, 768, 768)
+    norm = {"x": x, "weight": w, "bias": b}
+    centred = x - x.mean(1, keepdims=True)
+    y = centred / np.sqrt(np.square(centred).mean(1, keepdims=True) + np.float32(1e-5)) * w + b
+    found = {}
+    for name, op, inputs, outputs in (
+        ("layernorm (512, 1024)", "layernorm", norm, {"y": y}),
+        ("matmul (256, 768) x (768, 768)", "matmul", {"a": a, "b": m}, {"c": a @ m}),
+    ):
+        for _ in range(2):
+            start = time.perf_counter()
+            refkernels.explain(op, inputs, outputs)
+            found[name] = round(time.perf_counter() - start, 2)
+    return found
+
+
+def run(seeds: int, right: int, progress: bool = False) -> list[dict[str, Any]]:
+    """All records."""
+    records = []
+    for stream in (faults.planted(seeds), faults.right(right)):
+        for name, one in stream:
+            records.append(examine(name, one))
+            if progress and missed(records[-1]):
+                print(records[-1], file=sys.stderr, flush=True)
+            if progress and len(records) % 50 == 0:
+                bad = sum(missed(record) for record in records)
+                print(f"{len(records)} kernels, {bad} missed", file=sys.stderr, flush=True)
+    return records
+
+
+def report(records: list[dict[str, Any]], large: dict[str, float]) -> str:
+    """The Markdown page."""
+    bad = [record for record in records if missed(record)]
+    lines = ["# Diagnosis", "", *matrix(records), "", f"Missed or blamed: {len(bad)}.", ""]
+    for record in bad:
+        told = f"{record['named']} ({record['confidence']}), {record['verdict']}"
+        lines.append(f"- {record['name']} ({record['op']} {record['direction']}): {told}")
+    lines += ["", "| explanation | seconds | bar |", "|---|--:|--:|"]
+    lines += [f"| {name} | {seconds} | {SECONDS:.0f} |" for name, seconds in large.items()]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """0 where the bars are met."""
+    name = f"cpu-{platform.machine()}-{platform.system()}".lower()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--right", type=int, default=2000)
+    parser.add_argument("--out", type=Path, default=RESULTS / name)
+    arguments = parser.parse_args()
+    records, large = run(arguments.seeds, arguments.right, progress=True), times()
+    text = report(records, large)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "diagnosis.md").write_text(text)
+    whole = {"schema": 1, "kind": "diagnosis", "times": large, "records": records}
+    (arguments.out / "diagnosis.json").write_text(json.dumps(whole, indent=1) + "\n")
+    print(text)
+    slow = any(seconds > SECONDS for seconds in large.values())
+    return int(slow or any(missed(record) for record in records))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
