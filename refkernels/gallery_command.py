@@ -51,9 +51,7 @@ def _table(told: list[tuple[Any, Any]]) -> None:
 
 def _page(entry: Any, explanation: Any, lang: str) -> str:
     from refkernels.gallery import consequences
-    from refkernels.reporting.gallery import brief_answer, gallery_page
+    from refkernels.reporting.gallery import gallery_page
 
-    write = getattr(explanation, "to_markdown", None)
-    answer = write(lang) if write else brief_answer(explanation.to_dict())
     schedule = consequences.cosine_decay() if entry.consequence == "cosine_decay" else None
-    return gallery_page(entry.to_dict(), answer, schedule)
+    return gallery_page(entry.to_dict(), explanation.to_markdown(lang), schedule)

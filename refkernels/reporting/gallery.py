@@ -1,7 +1,7 @@
 """The gallery: a table of all entries, and one entry as a page of Markdown.
 
 Everything is made of plain dicts: an entry's, its explanation's (`Explanation.to_dict`) and the
-consequences' where there are some.
+consequences' where there are some; and of the explanation's own Markdown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def gallery_table(rows: Iterable[tuple[Told, Told]]) -> Table:
 
 
 def gallery_page(entry: Told, answer: str, consequences: Told | None = None) -> str:
-    """One entry: the thread, what the tool says (`answer`, Markdown), and where they differ."""
+    """One entry: the thread, where the evidence differs from it, what the error leads to, and the
+    tool's own `answer` (Markdown, which ends with long scripts)."""
     parts = [
         f"# {entry['title']}",
         f"{entry['reported']}",
@@ -40,24 +41,13 @@ def gallery_page(entry: Told, answer: str, consequences: Told | None = None) -> 
         + (" (recorded: its answers are data here)" if entry["recorded"] else "")
         + f"\n- Where the numbers are from: {entry['provenance']}\n- The thread says: "
         + entry["thread"],
-        answer.strip(),
     ]
     if entry["argument"]:
         parts.append(f"## The thread and the evidence\n\n{entry['argument']}")
     if consequences is not None:
         parts.append(_consequences(consequences))
+    parts.append(f"## What the numbers say\n\n{answer.strip()}")
     return "\n\n".join(parts) + "\n"
-
-
-def brief_answer(explanation: Told) -> str:
-    """The verdicts and causes of the kernels and of their pairs, as a list."""
-    lines = ["## What the numbers say", ""]
-    for kernel, found in explanation["kernels"].items():
-        lines.append(f"- **{kernel}**: {found['verdict']}; cause: {_cause(found)}")
-    for pair in explanation["differences"]:
-        said = "equal bits" if pair["equal"] else f"cause: {_cause(pair)}"
-        lines.append(f"- **{pair['a']} against {pair['b']}**: {said}")
-    return "\n".join(lines)
 
 
 def _cause(found: Told) -> str:

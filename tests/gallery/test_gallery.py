@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from refkernels import cli, gallery
+from refkernels.diagnosis.summation import known, replay
 from refkernels.gallery import consequences
 from refkernels.gallery.entry import Entry, EntryError, parse
 
@@ -93,6 +94,15 @@ def test_the_einsum_has_the_three_figures_of_its_thread() -> None:
 
 def test_the_batched_product_has_the_difference_of_its_thread() -> None:
     assert gap(gallery.load("matmul-one-ulp")).max() == 2.384185791015625e-07
+
+
+def test_the_batched_product_s_answers_are_one_order_without_and_with_fma() -> None:
+    entry = gallery.load("matmul-one-ulp")
+    a, b = entry.inputs["a"], entry.inputs["b"]
+    for kernel, fma in (("torch", False), ("tensorflow", True)):
+        order = known.sequential(5, fma=fma)
+        again = [replay(order, one, other) for one, other in zip(a, b, strict=True)]
+        assert np.array_equal(np.stack(again), answer(entry, kernel)), kernel
 
 
 def test_linear_has_the_differences_of_its_thread() -> None:
