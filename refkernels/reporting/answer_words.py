@@ -92,6 +92,7 @@ WORDS: dict[str, dict[str, str]] = {
         "equal bits",
         "script": "Script: {framework} and NumPy, without refkernels",
         "script_numpy": "Script: NumPy only, without refkernels",
+        "script_blank": "Script: your kernel and NumPy, without refkernels",
         "more": "The others fit less.",
         "script_cut": "The inputs are cut to what {place} depends on, zeros elsewhere: the shapes, "
         "which choose the order of summation, are those of the case.",
@@ -179,6 +180,7 @@ WORDS: dict[str, dict[str, str]] = {
         "ruled_out_columns": "假设 | 输出 | 剩余 误差／界 | 剩余 误差／朴素算法 | 逐位相同",
         "script": "脚本：只需要 {framework} 和 NumPy，不需要 refkernels",
         "script_numpy": "脚本：只需要 NumPy，不需要 refkernels",
+        "script_blank": "脚本：只需要您的算子和 NumPy，不需要 refkernels",
         "more": "其余假设更不符合。",
         "script_cut": "输入只保留 {place} 所依赖的部分，其余为零；决定累加次序的形状与原来相同。",
         "script_large": "输入太大，脚本从案例文件中读取。",

@@ -24,7 +24,7 @@ from refkernels.reporting.answer_sentences import summary, words_of
 from refkernels.reporting.causes import NO_BUG
 from refkernels.reporting.numerals import clipped
 from refkernels.reporting.pages import environment_lines
-from refkernels.reporting.scripts import script
+from refkernels.reporting.scripts import blank_script, script
 
 _RULED_OUT = 12  # rows for each kernel
 
@@ -145,9 +145,11 @@ def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
             )
         lines.append(text)
     if one.ulp is not None and one.place is not None:
-        key = "element" if one.condition is not None else "element_bare"
-        condition = show(one.condition) if one.condition is not None else ""
-        told = words[key].format(ulp=show(one.ulp), place=f"`{one.place}`", condition=condition)
+        amplified = one.fine and one.condition is not None
+        condition = show(one.condition) if amplified else ""
+        told = words["element" if amplified else "element_bare"].format(
+            ulp=show(one.ulp), place=f"`{one.place}`", condition=condition
+        )
         lines[0] += (" " if lang == "en" else "") + told
     return lines
 
@@ -253,19 +255,30 @@ def _scripts(
         text = script(question, framework, sources[framework], told) if framework in sources else ""
         if text:
             found[framework] = text
-    parts = []
-    for framework, text in found.items():
-        note = ""
-        if question["inputs"] is None:
-            note = words["script_large"]
-        elif not question["whole"]:
-            place = question["elements"][0]
-            where = place_of(place["output"], place["index"])
-            note = words["script_cut"].format(place=f"`{where}`")
-        body = "\n\n".join(part for part in (note, f"```python\n{text}```") if part)
-        title = words["script_numpy" if framework == "numpy" else "script"]
-        parts.append(_folded(title.format(framework=_text(framework)), body))
-    return parts
+    titled = {_title(name, words): text for name, text in found.items()}
+    if not titled:
+        titled[words["script_blank"]] = blank_script(question)
+    note = _note(question, words)
+    return [
+        _folded(title, "\n\n".join(part for part in (note, f"```python\n{text}```") if part))
+        for title, text in titled.items()
+    ]
+
+
+def _title(framework: str, words: Mapping[str, str]) -> str:
+    key = "script_numpy" if framework == "numpy" else "script"
+    return words[key].format(framework=_text(framework))
+
+
+def _note(question: Record, words: Mapping[str, str]) -> str:
+    """What is not whole in a script."""
+    if question["inputs"] is None:
+        return words["script_large"]
+    if question["whole"] or not question["elements"]:
+        return ""
+    first = question["elements"][0]
+    place = place_of(first["output"], first["index"])
+    return words["script_cut"].format(place=f"`{place}`")
 
 
 def _environment(answer: Record) -> str:

@@ -112,6 +112,34 @@ def script(
     return "\n".join([*head, "", "", text, ""])
 
 
+def blank_script(question: Mapping[str, Any]) -> str:
+    """The script for a kernel of nobody's: its call is left to be filled in."""
+    names = list(question["shapes"])
+    told = dict.fromkeys(one["output"] for one in question["elements"])
+    outputs = ", ".join(f"'{name}': ..." for name in told)
+    params = [f"{key}={_param(value)}" for key, value in question["params"].items()]
+    wide = (
+        [f"{name} = widened({name})" for name in names] if question["format"] == "bfloat16" else []
+    )
+    lines = [
+        f"# {question['op']} {question['direction']} in {question['format']}: what does it give?",
+        "import numpy as np",
+        "",
+        "",
+        f"def kernel({', '.join([*names, *params])}):",
+        f'    raise NotImplementedError("Call your kernel here: return {{{outputs}}}")',
+        "",
+        "",
+        *_helpers(question, "np.asarray(tensor, np.float64)"),
+        *_arrays(question),
+        *wide,
+        f"outputs = kernel({', '.join(names)})",
+        *_printed(question),
+        "",
+    ]
+    return "\n".join(lines)
+
+
 @dataclass(frozen=True)
 class _Operation:
     """An op as an adapter has it: the text of a function, its main output, what it returns."""

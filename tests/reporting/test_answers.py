@@ -201,6 +201,18 @@ def test_what_was_ruled_out_is_shown_where_nothing_fits() -> None:
     assert "Report it as a bug" in text
 
 
+def test_the_script_of_a_kernel_of_yours_waits_for_its_call() -> None:
+    (text,) = re.findall(r"```python\n(.*?)```", explained("unexplained").to_markdown(), re.S)
+    with pytest.raises(NotImplementedError, match=r"return \{'y': \.\.\.\}"):
+        exec(text, {})
+    filled = re.sub("raise NotImplementedError.*", "return {'y': x}", text)
+    printed: list[str] = []
+    exec(filled, {"print": lambda *parts: printed.append(" ".join(map(str, parts)))})
+    assert len(printed) == 1
+    place = printed[0].split(" ")
+    assert place[0].startswith("y[")
+
+
 def test_report_source_and_environment_are_told() -> None:
     text = explained("case").to_markdown()
     assert "Reported: torch -0.8428, oneflow -0.8454" in text
