@@ -81,8 +81,8 @@ WORDS: dict[str, dict[str, str]] = {
         "element": "The largest error is {ulp} ulp, in {place}, where the condition number "
         "{condition} makes a relative error that many times as large.",
         "element_bare": "The largest error is {ulp} ulp, in {place}.",
-        "todo:unexplained": "Report it as a bug, with the script below; the exact values are "
-        "certified.",
+        "todo:unexplained": "Report it as a bug, with the script of this answer; the exact values "
+        "are certified.",
         # folded
         "elements": "The elements in question, exactly",
         "elements_columns": "element | | decimal | hex",
@@ -172,7 +172,7 @@ WORDS: dict[str, dict[str, str]] = {
         "element": "最大误差为 {ulp} ulp，位于 {place}；该处条件数为 {condition}，相对误差会被"
         "放大同样的倍数。",
         "element_bare": "最大误差为 {ulp} ulp，位于 {place}。",
-        "todo:unexplained": "请附上下面的脚本，作为缺陷上报；其中的精确值经过验证。",
+        "todo:unexplained": "请附上本答复中的脚本，作为缺陷上报；其中的精确值经过验证。",
         "elements": "有关元素的精确值",
         "elements_columns": "元素 | | 十进制 | 十六进制",
         "exact_value": "精确值",

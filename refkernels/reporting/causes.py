@@ -30,7 +30,10 @@ _NO_BUG = (
     "也不要用固定的 ULP 数。",
 )
 NO_BUG = dict(zip(LANGUAGES, _NO_BUG, strict=True))
-_REPORT = ("Report it as a bug, with the script below.", "请附上下面的脚本，作为缺陷上报。")
+_REPORT = (
+    "Report it as a bug, with the script of this answer.",
+    "请附上本答复中的脚本，作为缺陷上报。",
+)
 
 CAUSES: dict[str, Cause] = {
     "summation_order": _cause(

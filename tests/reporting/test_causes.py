@@ -1,0 +1,43 @@
+"""The lists of causes in docs/ are those of the code, and every cause that is found is in them."""
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import refkernels.diagnosis
+from refkernels.diagnosis.models import MODELS
+from refkernels.reporting.causes import CAUSES, LANGUAGES
+
+ROOT = Path(__file__).parent.parent.parent
+TOOL: dict[str, Any] = runpy.run_path(str(ROOT / "tools" / "write_causes.py"))
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_list_in_the_docs_is_that_of_the_code(lang: str) -> None:
+    written = (ROOT / "docs" / TOOL["NAMES"][lang]).read_text(encoding="utf-8")
+    assert written == TOOL["page"](lang), "python tools/write_causes.py writes it again"
+    assert set(re.findall(r"^\| `(\w+)` \|", written, re.M)) == set(CAUSES)
+
+
+def test_every_cause_of_a_model_or_a_variant_is_listed() -> None:
+    assert {model.cause for model in MODELS} - {None} <= set(CAUSES)
+    found: set[str] = set()
+    for path in Path(refkernels.diagnosis.__file__).parent.rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        found.update(re.findall(r'(?:Variant|Candidate|_candidate)\(\s*"(\w+)"', source))
+    assert len(found) >= 10
+    assert found <= set(CAUSES)
+
+
+def test_the_causes_of_the_specification_are_there() -> None:
+    assert set(CAUSES) >= {
+        "summation_order", "bias_first", "tf32_inputs", "bf16_inputs", "fp16_inputs",
+        "fp16_accumulation", "naive_variance", "float32_statistics", "eps_rounded", "eps_differs",
+        "eps_outside_sqrt", "unbiased_variance", "flush_to_zero", "argument_reduction",
+        "fast_approximation", "erf_cancellation", "tanh_gelu", "swapped_weight_bias_grad",
+        "missing_bias", "doubled_bias", "transposed_weight", "wrong_axes", "constant_statistics",
+        "scale_factor", "sign_error", "permuted", "unwritten_elements", "corrupted_elements",
+    }  # fmt: skip
