@@ -1,6 +1,7 @@
 # make report   from nothing to a written report (report/report.html)
 # make test     from nothing to passed tests
 # make lint     style and types          make bench   accuracy and speed, results kept
+# make notebooks   run notebooks/*.ipynb against the frameworks (make test does it too)
 # make clean    remove what was built here; the frameworks' environments stay (refkernels env list)
 
 PYTHON ?= python3
@@ -15,8 +16,11 @@ REPORT ?= report
 report: environments
 	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report tells of a fault
 
-test: environments
+test: environments notebooks
 	$(BIN)/python -m pytest
+
+notebooks: environments
+	$(BIN)/python -m pytest --nbmake --nbmake-timeout=120 notebooks
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -80,7 +80,8 @@ def formula_bound(
     format: Format | str = "float32",
     cosine_error: float,
 ) -> npt.NDArray[np.float64]:
-    """A bound of |formula - lr|, where the cosine's absolute error is at most `cosine_error`.
+    """A bound of |formula - lr|, where the cosine's absolute error is at most `cosine_error` and
+    nothing underflows.
 
     With a = pi t / T: fl(t / T), fl(pi) and their product move a by at most 3.01 u a, the cosine by
     3.01 u a (|sin a| + 3.01 u a). Call all of this plus cosine_error e. 1 + cos, delta (exact in
