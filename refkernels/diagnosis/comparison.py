@@ -67,12 +67,14 @@ def _orders(one: Candidate, other: Candidate) -> Told:
 
 
 def _proven(explanation: Explanation, output: str) -> Candidate | None:
-    """The first model that has all bits of an output."""
+    """The first model that has all bits of an output, be they the correctly rounded ones."""
     return next(
         (
             one
             for one in explanation.candidates
-            if one.output == output and one.confidence == "proven" and one.model
+            if one.output == output
+            and one.model
+            and one.equal == one.elements
         ),
         None,
     )

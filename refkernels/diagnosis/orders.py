@@ -15,8 +15,8 @@ from typing import Literal
 from refkernels.diagnosis.summation import SummationTree, known
 
 Place = Literal["", "last", "first", "start"]
-_BLOCKS = (384, 256, 320, 192, 128, 512, 64, 32, 1024)  # of K, as BLAS libraries cut it
-_UNROLL = (4, 8, 16, 32)  # a block that OpenBLAS halves ends at a multiple of the kernel's unroll
+_BLOCKS = (384, 256, 320, 192, 128, 512, 64, 32, 16, 1024)  # of K, as BLAS libraries cut it
+_UNROLL = (1, 2, 4, 8, 16, 32)  # where BLAS libraries halve a block, at a multiple of the unroll
 _LANES = (8, 16, 4, 32, 2, 64)
 _SAID = {
     "": "",
@@ -134,7 +134,7 @@ def block_sizes(terms: int, size: int, unroll: int = 0) -> list[int]:
     while left:
         step = min(size, left)
         if unroll and size < left < 2 * size:
-            step = -(-(left // 2) // unroll) * unroll
+            step = min(-(-(left // 2) // unroll) * unroll, left)
         sizes.append(step)
         left -= step
     return sizes

@@ -64,7 +64,7 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
     found: list[Candidate] = []
     for name, got in outputs.items():
         product = products.of(problem, name)
-        if product is None or fits[name].exact or not np.isfinite(got).any():
+        if product is None or not np.isfinite(got).any():
             continue
         found += _of(problem, product, got, fits[name])
     return found
@@ -75,7 +75,7 @@ def _of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[
     candidate = _ordered(asked, got, truth)
     if candidate is not None:
         yield candidate
-    if problem.format.name != "float32" or (candidate is not None and not candidate.ruled_out):
+    if problem.format.name != "float32" or (candidate is not None and candidate.share == 1.0):
         return
     for cause, format in CAUSES.items():
         narrow = replace(product, a=rounded(product.a, format), b=rounded(product.b, format))
@@ -118,7 +118,7 @@ def _ordered(asked: _Asked, got: Array, truth: Fit, most: int | None = None) -> 
             )
         if equal.all():
             candidate = _whole(asked, order, got, truth)
-            if not candidate.ruled_out:
+            if candidate.equal == candidate.elements:
                 return candidate
     return best
 
