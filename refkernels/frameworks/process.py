@@ -202,7 +202,7 @@ class WorkerProcess:
         if assigned or options:
             words = ["env", *options, *assigned, *words]
         if interpreter.local:
-            descriptor, name = tempfile.mkstemp(prefix="refkernels-", suffix=".log")
+            descriptor, name = tempfile.mkstemp(prefix=f"refkernels-{os.getpid()}-", suffix=".log")
             os.close(descriptor)
             self._log = Path(name)
             words = ["/bin/sh", "-c", 'log=$0; exec "$@" 2>>"$log"', name, *words]

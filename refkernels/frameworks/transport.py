@@ -203,7 +203,7 @@ def _shared_memory() -> Path | None:
 def _new_folder(parent: Path) -> tuple[Path, int]:
     """A new folder and the descriptor of its lock, which says that its host lives."""
     _sweep(parent)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent))
     descriptor = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
     try_lock(descriptor)
     return folder, descriptor

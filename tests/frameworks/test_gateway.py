@@ -22,12 +22,12 @@ SHARED = Path("/dev/shm")
 
 
 def left_behind() -> set[str]:
-    """What sessions may leave: folders of arrays and logs."""
+    """What this process's sessions may leave: folders of arrays and logs."""
     folders = [SHARED] if SHARED.is_dir() else []
     return {
         str(path)
         for folder in [*folders, Path("/tmp")]
-        for path in folder.glob("refkernels-*")
+        for path in folder.glob(f"refkernels-{os.getpid()}-*")
         if path.stat().st_uid == os.getuid()
     }
 
@@ -36,7 +36,6 @@ def left_behind() -> set[str]:
 def nothing_is_left() -> None:
     before = left_behind()
     yield
-    # Sessions of other processes come and go: only what names this one's worker would stay.
     deadline = time.monotonic() + 5
     while (left := left_behind() - before) and time.monotonic() < deadline:
         time.sleep(0.1)
