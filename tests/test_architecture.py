@@ -35,7 +35,7 @@ ALLOWED = {
     "gallery": {"diagnosis", "registry", "schedule_ref", "frameworks", *OP},
     "gallery_command": {"cli", "gallery", "reporting"},
     "reveal_command": {"cli", "arithmetic", "diagnosis", "frameworks", "reporting", *OP},
-    "explain_command": {"cli", "diagnosis", "frameworks", "reporting"},
+    "explain_command": {"cli", "arithmetic", "diagnosis", "frameworks", "reporting"},
     "cli": {*COMMANDS, "measurement", "sweeps", "frameworks", "reporting"},
 }
 

@@ -273,11 +273,13 @@ def _problem(
 
 
 def _arrays(problem: Problem, outputs: Mapping[str, Any]) -> dict[str, Array]:
+    """The outputs in the problem's format. What is narrower (a statistic that was stored so) is
+    widened, which is exact."""
     arrays = {name: as_float_array(array, name) for name, array in outputs.items()}
-    wrong = [name for name, array in arrays.items() if formats.of(array) != problem.format]
-    if wrong:
+    wider = [name for name, array in arrays.items() if formats.of(array).p > problem.format.p]
+    if wider:
         raise ValueError(
-            f"{wrong[0]} is {arrays[wrong[0]].dtype} where the first output is "
+            f"{wider[0]} is {arrays[wider[0]].dtype} where the first output is "
             f"{problem.format.name}: one explanation is about one format."
         )
-    return arrays
+    return {name: array.astype(problem.format.storage) for name, array in arrays.items()}

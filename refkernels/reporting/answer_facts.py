@@ -164,7 +164,8 @@ def says(candidate: Record, lang: str) -> str:
     """What the cause means, with the candidate's numbers."""
     cause, model = candidate["cause"], candidate.get("model")
     if model and cause == "summation_order":
-        return WORDS[lang]["order"].format(model=model)
+        key = "order" if "order" in candidate["details"] else "run"
+        return WORDS[lang][key].format(model=model)
     if cause not in CAUSES:
         return WORDS[lang]["run"].format(model=model or cause)
     return _filled(CAUSES[cause].says[lang], candidate["details"])

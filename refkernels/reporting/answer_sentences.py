@@ -28,10 +28,11 @@ def summary(answer: Record, lang: str = "en") -> str:
     if len(kernels) == 1:
         return _alone(kernels[0], words, lang) + end
     parts = []
-    widest = _widest(answer)
+    bad = [one for one in kernels if not one.fine]
+    # Of many kernels, some of them wrong, these are what matters.
+    widest = _widest(answer) if len(kernels) == 2 or not bad else None
     if widest is not None:
         parts.append(_difference(widest, answer, words, lang))
-    bad = [one for one in kernels if not one.fine]
     told = {widest["cause"]} if widest is not None else set()
     parts += [_one(one, words) + _blamed(one, words, lang, told) for one in bad]
     if not bad:
@@ -89,7 +90,7 @@ def _blamed(one: Kernel, words: Mapping[str, str], lang: str, told: set[Any]) ->
         text += words["or"].format(says=says(rival, lang))
     key = "and_maybe" if best["confidence"] == "consistent" else "and_cause"
     key += "_of" if one.name else ""
-    return words[key].format(kernel=one.name, says=text, confidence=words[best["confidence"]])
+    return words[key].format(says=text, confidence=words[best["confidence"]])
 
 
 def _widest(answer: Record) -> Record | None:

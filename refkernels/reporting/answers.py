@@ -27,6 +27,7 @@ from refkernels.reporting.pages import environment_lines
 from refkernels.reporting.scripts import blank_script, script
 
 _RULED_OUT = 12  # rows for each kernel
+_PRIVATE = ("executable", "interpreter")  # paths on somebody's machine
 
 
 def markdown(answer: Record, lang: str = "en", sources: Mapping[str, str] | None = None) -> str:
@@ -59,7 +60,7 @@ def brief(answer: Record, lang: str = "en") -> str:
 def _open(answer: Record, lang: str) -> list[str]:
     words = words_of(lang)
     kernels = kernels_of(answer)
-    parts = [f"**{_text(summary(answer, lang))}**", _table(kernels, words)]
+    parts = [f"**{_text(summary(answer, lang), 4000)}**", _table(kernels, words)]
     if answer["differences"]:
         parts.append(_pairs(answer, words))
     return [*parts, *_paragraphs(kernels, words, lang), *_told(answer, words)]
@@ -139,6 +140,9 @@ def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
             lines.append(f"**{words['unexplained']}**{colon}{_nearest(one, words)}")
     else:
         text = f"**{_text(says(best, lang))}**{colon}{_evidence(one, best, words)}"
+        statement = best["details"].get("statement")
+        if statement and lang == "en":  # models speak English
+            text += f" {_text(statement)}"
         for rival in one.rivals:
             text += (" " if lang == "en" else "") + words["also"].format(
                 says=_text(says(rival, lang)), cause=rival["cause"]
@@ -284,8 +288,9 @@ def _note(question: Record, words: Mapping[str, str]) -> str:
 def _environment(answer: Record) -> str:
     lines = []
     for name, record in (answer["evidence"].get("environment") or {}).items():
-        told = ", ".join(f"{key} {clipped(value, 200)}" for key, value in environment_lines(record))
-        lines.append(f"- {_text(name)}: {_text(told)}")
+        public = {key: value for key, value in record.items() if key not in _PRIVATE}
+        told = ", ".join(f"{key} {clipped(value, 200)}" for key, value in environment_lines(public))
+        lines.append(f"- {_text(name)}: {_text(told, 1500)}")
     return "\n".join(lines)
 
 
@@ -300,9 +305,9 @@ def _grid(columns: str, rows: list[list[str]], sides: str) -> str:
     return "\n".join([*lines, *[f"| {' | '.join(row)} |" for row in rows]])
 
 
-def _text(text: str) -> str:
-    """Text in which Markdown and HTML see nothing."""
-    line = clipped(text, 400)
+def _text(text: str, length: int = 400) -> str:
+    """Text in which Markdown and HTML see nothing, on one line."""
+    line = clipped(text, length)
     for mark in "\\`*_[]|#~":
         line = line.replace(mark, "\\" + mark)
     return line.replace("<", "&lt;").replace(">", "&gt;")

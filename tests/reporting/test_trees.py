@@ -79,6 +79,8 @@ def test_too_many_lines_are_counted_not_shown() -> None:
 def test_a_value_can_have_a_name() -> None:
     tree = known.blocks(9, [4, 4, 1])
     assert told(tree, names={8: "bias"})[-1] == "└─ then bias"
+    fused = known.sequential(9).with_fused(range(1, 8))
+    assert told(fused, names={8: "bias"}) == ["0 + 1 + … + bias (FMA), 9 values in sequence"]
 
 
 def test_a_drawing_has_a_line_for_every_child_and_equal_bytes_every_time() -> None:
