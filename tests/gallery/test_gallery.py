@@ -134,6 +134,8 @@ def test_the_large_mean_s_row_has_the_thread_s_right_answer() -> None:
 
 
 def test_the_consequences_are_the_thread_s() -> None:
+    ascend = gallery.load("cosine-at-pi").explain().kernels["Ascend"]
+    assert ascend.evidence["outputs"]["y"]["ulp"]["max"] == pytest.approx(68)
     found = consequences.cosine_decay()
     last = {name: one["last"] for name, one in found["schedules"].items()}
     recorded, slightly = "cos(pi) = -1.000004, as recorded", "cos(pi) = -1 - 2^-23, 2 ulp off"
