@@ -72,9 +72,7 @@ def _proven(explanation: Explanation, output: str) -> Candidate | None:
         (
             one
             for one in explanation.candidates
-            if one.output == output
-            and one.model
-            and one.equal == one.elements
+            if one.output == output and one.model and one.equal == one.elements
         ),
         None,
     )

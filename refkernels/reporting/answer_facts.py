@@ -92,7 +92,11 @@ class Kernel:
     def best(self) -> Record | None:
         """The candidate that is named."""
         named = [one for one in self.candidates if one["confidence"] is not None]
-        return next((one for one in named if one["cause"] == self.cause), None)
+        best = next((one for one in named if one["cause"] == self.cause), None)
+        if best is None:
+            return None
+        alike = ("cause", "output", "confidence", "equal")
+        return self._own([one for one in named if all(one[key] == best[key] for key in alike)])
 
     @cached_property
     def rivals(self) -> list[Record]:
@@ -113,7 +117,13 @@ class Kernel:
         models = [one for one in self.candidates if one["model"] and one["elements"]]
         whole = [one for one in models if one["equal"] == one["elements"]]
         mine = [one for one in whole if one["output"] == self.output]
-        return next(iter(mine or whole), None)
+        return self._own(mine or whole)
+
+    def _own(self, candidates: list[Record]) -> Record | None:
+        """The first one, but rather the kernel's own model: several may give the same bits."""
+        framework = self.name.partition("==")[0]
+        own = [one for one in candidates if framework and str(one["model"]).startswith(framework)]
+        return next(iter(own or candidates), None)
 
     @property
     def ruled_out(self) -> list[Record]:

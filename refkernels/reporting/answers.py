@@ -89,7 +89,8 @@ def _pairs(answer: Record, words: Mapping[str, str]) -> str:
             equal = words["of"].format(
                 equal=show(figures["equal_bits"]), elements=show(figures["elements"])
             )
-            why = words["same"] if one["equal"] else _text(_why(one, words))
+            same = figures["equal_bits"] == figures["elements"]
+            why = words["same"] if same else _text(_why(one, words))
             pair = f"{_text(one['a'])} – {_text(one['b'])}, {output}"
             far = show(figures["max_abs_difference"])
             rows.append([pair, equal, far, show(figures["max_ulp_distance"]), why])
