@@ -294,6 +294,11 @@ def _blocked_first(inputs: Arrays) -> Array:
     return total
 
 
+def generator(number: int, kind: int, shape: tuple[int, int], seed: int) -> np.random.Generator:
+    """The random numbers of one planted kernel, the same for every dtype."""
+    return np.random.default_rng([number, kind, shape[1], seed])
+
+
 def planted(seeds: int) -> Iterator[tuple[str, Planted]]:
     """Every fault in every dtype where it makes sense, at every shape, so many seeds each."""
     for number, (cause, kinds) in enumerate(FAULTS.items()):
@@ -301,7 +306,7 @@ def planted(seeds: int) -> Iterator[tuple[str, Planted]]:
             for dtype in dtypes:
                 for shape in SHAPES:
                     for seed in range(seeds):
-                        rng = np.random.default_rng([number, kind, shape[1], seed])
+                        rng = generator(number, kind, shape, seed)
                         yield f"{cause}-{dtype}-{shape}-{seed}", build(rng, shape, dtype)
 
 

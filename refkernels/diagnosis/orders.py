@@ -56,11 +56,16 @@ def candidates(terms: int, bias: bool) -> Iterator[Order]:
     places: tuple[Place, ...] = ("last", "first", "start") if bias else ("",)
     for place in places:
         for name in _names(terms):
-            if place in ("first", "start") and not name.startswith(("in sequence", "blocks")):
+            if place in ("first", "start") and not _chained(name):
                 continue
             order = _order(name, terms, place)
             if order is not None:
                 yield order
+
+
+def _chained(name: str) -> bool:
+    """Whether the order has one accumulator, which can start at a bias."""
+    return name.startswith("blocks") or name in ("in sequence", "in sequence, FMA")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -97,7 +102,8 @@ def _names(terms: int) -> Iterator[str]:
         yield f"{name}, FMA"
         yield name
     for lanes in _LANES[: 2 if few else None]:
-        for how in known.COMBINATIONS.values() if lanes < terms else ():
+        combinations = list(known.COMBINATIONS.values())
+        for how in combinations[: 1 if lanes == 2 else None] if lanes < terms else ():
             yield f"{lanes} lanes, combined {how}, FMA"
             yield f"{lanes} lanes, combined {how}"
     yield "pairwise"

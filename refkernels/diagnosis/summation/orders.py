@@ -75,7 +75,8 @@ def name_of(tree: SummationTree, bias: bool = False) -> str | None:
     blocks = known.block_sizes(bare)
     if depth == len(blocks):
         return f"{name}, the bias added to the first block"
-    return f"{name}, starting at the bias" if depth == tree.leaves - 1 else None
+    chained = blocks[0] + len(blocks) - 1 if name.startswith("blocks") else tree.leaves - 1
+    return f"{name}, starting at the bias" if depth == chained else None
 
 
 def reproduced(box: OpBox, tree: SummationTree) -> tuple[int, int, str]:
