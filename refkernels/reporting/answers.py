@@ -107,7 +107,7 @@ def _why(one: Record, words: Mapping[str, str]) -> str:
 def _paragraphs(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> list[str]:
     """Cause, evidence and advice of each kernel; what is said of several is said once."""
     found: dict[str, list[str]] = {}
-    todo: dict[str, None] = {}
+    todo: dict[str, list[str]] = {}
     for one in kernels:
         for line in _cause(one, words, lang):
             found.setdefault(line, []).append(one.name)
@@ -116,16 +116,23 @@ def _paragraphs(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> l
         if harmless and one.verdict == "correctly_rounded":
             continue
         told = NO_BUG[lang] if harmless else advice(str(one.cause), lang)
-        todo[words["todo:unexplained"] if bad else told] = None
-    lines = []
-    for line, names in found.items():
-        who = ", ".join(_text(name) for name in names if name)
-        lines.append(f"- {who}{': ' if lang == 'en' else '：'}{line}" if who else f"- {line}")
-    parts = ["\n".join(lines)]
-    if todo:
-        advised = " ".join(todo) if lang == "en" else "".join(todo)
-        parts.append(f"**{words['todo']}**{': ' if lang == 'en' else '：'}{advised}")
+        todo.setdefault(words["todo:unexplained"] if bad else told, []).append(one.name)
+    colon = ": " if lang == "en" else "："
+    parts = [_bullets(found, colon)]
+    if len(todo) == 1:
+        parts.append(f"**{words['todo']}**{colon}{next(iter(todo))}")
+    elif todo:
+        parts.append(f"**{words['todo']}**{colon.strip()}\n\n{_bullets(todo, colon)}")
     return parts
+
+
+def _bullets(told: Mapping[str, list[str]], colon: str) -> str:
+    """One line for each text, the kernels of which it is true before it."""
+    lines = []
+    for text, names in told.items():
+        who = ", ".join(_text(name) for name in names if name)
+        lines.append(f"- {who}{colon}{text}" if who else f"- {text}")
+    return "\n".join(lines)
 
 
 def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
