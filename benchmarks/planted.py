@@ -164,6 +164,14 @@ def welford(x: Array) -> tuple[Array, Array]:
 _ERF = np.vectorize(math.erf, otypes=[np.float64])
 _ERFC = np.vectorize(math.erfc, otypes=[np.float64])
 _ROOT = np.sqrt(2 / np.longdouble(math.pi))
+
+
+def _upper(z: Array) -> Array:
+    """erfc of a long double: a float64's, and its slope times the rest."""
+    near = z.astype(np.float64)
+    return _ERFC(near) - 2.0 / math.sqrt(math.pi) * np.exp(-near * near) * (z - near)
+
+
 FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "sin": np.sin,
     "cos": np.cos,
@@ -177,7 +185,7 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "erf": _ERF,
     "erfc": _ERFC,
     "sigmoid": lambda x: np.where(x < 0, np.exp(x), 1.0) / (1.0 + np.exp(-np.abs(x))),
-    "gelu": lambda x: 0.5 * x * _ERFC(-x / math.sqrt(2.0)),
+    "gelu": lambda x: 0.5 * x * _upper(-x * np.sqrt(np.longdouble(0.5))),
     "gelu_tanh": lambda x: x / (1.0 + np.exp(-2.0 * _ROOT * (x + 0.044715 * x**3))),
 }
 
