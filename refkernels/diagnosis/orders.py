@@ -95,9 +95,8 @@ def _names(terms: int) -> Iterator[str]:
         sizes = tuple(block_sizes(terms, size, unroll))
         if sizes not in seen:
             seen.add(sizes)
-            names.append(
-                f"blocks of {size} in sequence, the last two halved to multiples of {unroll}"
-            )
+            multiples = f" to multiples of {unroll}" if unroll > 1 else ""
+            names.append(f"blocks of {size} in sequence, the last two halved{multiples}")
     for name in names:
         yield f"{name}, FMA"
         yield name
@@ -121,7 +120,7 @@ def _tree(name: str, terms: int, fma: bool) -> tuple[SummationTree, int]:
         return known.reversed_order(terms), terms
     words = name.split()
     if words[0] == "blocks":
-        halved = int(words[-1]) if "halved" in words else 0
+        halved = int("halved" in words) * (int(words[-1]) if words[-1].isdigit() else 1)
         sizes = block_sizes(terms, int(words[2]), halved)
         return known.blocks(terms, sizes, fma=fma), sizes[0]
     if words[1] == "lanes,":
@@ -134,13 +133,15 @@ def _tree(name: str, terms: int, fma: bool) -> tuple[SummationTree, int]:
 
 def block_sizes(terms: int, size: int, unroll: int = 0) -> list[int]:
     """Blocks of one size, the last what is left; with an unroll as OpenBLAS cuts K: what is left
-    above one block and below two is halved, the first half rounded up to a multiple of it."""
+    above one block and below two is halved, the first half rounded up to a multiple of it; with 1
+    as MKL does, the first half the larger by one where K is odd."""
     sizes = []
     left = terms
     while left:
         step = min(size, left)
         if unroll and size < left < 2 * size:
-            step = min(-(-(left // 2) // unroll) * unroll, left)
+            half = left // 2 if unroll > 1 else -(-left // 2)
+            step = min(-(-half // unroll) * unroll, left)
         sizes.append(step)
         left -= step
     return sizes

@@ -28,7 +28,7 @@ def linear(products: str, bias: orders.Place) -> Array:
 
 
 BLOCKS = "blocks of 384 in sequence, FMA"
-HALVED = "blocks of 384 in sequence, the last two halved to multiples of 1, FMA"
+HALVED = "blocks of 384 in sequence, the last two halved, FMA"
 
 
 @pytest.mark.parametrize(
@@ -118,3 +118,4 @@ def test_blocks_hold_all_terms(unroll: int) -> None:
         assert sum(sizes) == terms
         assert all(0 < size <= 384 for size in sizes)
     assert orders.block_sizes(500, 384, 4) == [252, 248]
+    assert orders.block_sizes(501, 384, 1) == [251, 250]
