@@ -11,7 +11,7 @@ from typing import Any
 import refkernels
 from refkernels.arithmetic.jit import check_subnormals
 from refkernels.frameworks import catalog
-from refkernels.frameworks.gateway import Session, split_settings
+from refkernels.frameworks.gateway import split_settings
 from refkernels.measurement.invariance import ThreadedSeats, measure_invariance
 from refkernels.measurement.plan import Plan, Unit
 from refkernels.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
