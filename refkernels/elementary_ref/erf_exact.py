@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from refkernels.elementary_ref import erf_tail, gelu_tanh_kernels
+from refkernels.elementwise.balls import of_arb
 from refkernels.elementwise.function import Ball
 
 GUARD = 32  # bits that the expressions lose, besides cancellation
@@ -21,21 +22,7 @@ def ball(expression: Expression, low: float, high: float, x: float, precision: i
     """expression(x), x brought into [low, high], as (mid ± radius) 2^exponent; finite x."""
     import flint
 
-    top, bottom = min(max(x, low), high).as_integer_ratio()
-    with flint.ctx.workprec(precision + GUARD):
-        return _parts(expression(flint.arb(top) / bottom, flint))
-
-
-def _parts(number: Any) -> Ball:
-    """An arb's midpoint and radius, exactly, on one exponent."""
-    mid, exponent = (int(part) for part in number.mid().man_exp())
-    radius, radius_exponent = (int(part) for part in number.rad().man_exp())
-    lowest = min(exponent if mid else radius_exponent, radius_exponent if radius else exponent)
-    return (
-        mid << (exponent - lowest) if mid else 0,
-        radius << (radius_exponent - lowest) if radius else 0,
-        lowest,
-    )
+    return of_arb(lambda v: expression(v, flint), min(max(x, low), high), precision + GUARD)
 
 
 def _erf_slope(x: Any, flint: Any) -> Any:

@@ -1,8 +1,7 @@
 """The exact tier: Arb's balls, and rational arithmetic for gradients with an algebraic slope.
 
 Every expression keeps relative accuracy, whatever the argument. Exponentials of more than FARTHEST
-are those of FARTHEST, as in the tier before. python-flint is imported when first needed.
-Source: Johansson (2017), Arb, doi:10.1109/TC.2017.2690633.
+are those of FARTHEST, as in the tier before.
 """
 
 import functools
@@ -12,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from refkernels.elementary_ref.exponential import FARTHEST
+from refkernels.elementwise.balls import of_arb, of_fraction
 from refkernels.elementwise.function import Ball
 
 _GUARD = 40  # FARTHEST takes 30 bits of an exponential's argument
@@ -82,29 +82,7 @@ def ball(name: str) -> Callable[[float, int], Ball]:
 
 
 def _ball(expression: Callable[[Any], Any], x: float, precision: int) -> Ball:
-    import flint
-
-    with flint.ctx.workprec(precision + _GUARD):
-        found = expression(flint.arb(x))
-        mid, exponent = (int(part) for part in found.mid().man_exp())
-        radius, power = (int(part) for part in found.rad().man_exp())
-    if not radius:
-        return mid, 0, exponent
-    if not mid:
-        return 0, radius, power
-    common = min(exponent, power)
-    return mid << (exponent - common), radius << (power - common), common
-
-
-def _quotient(value: Fraction, precision: int) -> Ball:
-    """The ball of a rational; radius 0 where it is a binary fraction."""
-    top, bottom = value.numerator, value.denominator
-    if bottom & (bottom - 1) == 0:
-        return top, 0, 1 - bottom.bit_length()
-    exponent = abs(top).bit_length() - bottom.bit_length() - precision
-    if exponent > 0:
-        return top // (bottom << exponent), 1, exponent
-    return (top << -exponent) // bottom, 1, exponent
+    return of_arb(expression, x, precision + _GUARD)
 
 
 def _root(x: Fraction) -> Fraction | None:
@@ -161,7 +139,7 @@ def _gradient(
 ) -> Ball:
     exact = rational(Fraction(dy), Fraction(x))
     if exact is not None:
-        return _quotient(exact, precision)
+        return of_fraction(exact, precision)
     top, bottom = dy.as_integer_ratio()
     mid, radius, exponent = slope(x, precision)
     return mid * top, radius * abs(top), exponent - (bottom.bit_length() - 1)
