@@ -1,0 +1,150 @@
+"""A folder of work in pieces: what is done is kept, piece by piece, so that it can be resumed.
+
+While the work goes on, the journal gets one line a piece, whole or not at all; when it ends, the
+records are written aside and renamed, and the journal goes. A manifest says what was asked, so that
+work is never continued with another question.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a kind of work is called: files, and what messages say ("a run", "what was measured",
+    "to measure its unit again"). `piece` and `result` are the keys of a journal's line."""
+
+    records: str
+    journal: str
+    manifest: str
+    work: str
+    done: str
+    redo: str
+    piece: str
+    result: str
+
+
+class Journal:
+    """The folder of one piece of work; `done` holds what each finished piece gave, by its key.
+
+    A kind of work is a subclass: its `words`, the `error` that it raises (the message says why and
+    what to do) and how it writes JSON. `error` is raised when the folder holds other work, or one
+    that has not been asked to go on, and when it cannot be written.
+    """
+
+    words: Words
+    error: type[Exception]
+    encode: Callable[[Any], str]
+
+    def __init__(self, directory: Path, question: Json, resume: bool) -> None:
+        self.directory = directory
+        self.done: dict[str, Any] = {}
+        with self._writing("choose another --out"):
+            directory.mkdir(parents=True, exist_ok=True)
+            self._open(question, resume)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the work has ended before."""
+        return (self.directory / self.words.records).exists()
+
+    def add(self, key: str, result: Any) -> None:
+        """Keep a finished piece: one line, on the disk before this returns."""
+        line = self.encode({self.words.piece: key, self.words.result: result}) + "\n"
+        with (
+            self._writing("make room, then add --resume to go on"),
+            (self.directory / self.words.journal).open("a", encoding="utf-8") as file,
+        ):
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        self.done[key] = result
+
+    def write(self, records: Iterable[Json]) -> Path:
+        """Write the records and drop the journal."""
+        path = self.directory / self.words.records
+        with self._writing("make room, then add --resume to go on"):
+            write_whole(path, "".join(self.encode(record) + "\n" for record in records))
+            (self.directory / self.words.journal).unlink(missing_ok=True)
+        return path
+
+    def records(self) -> list[Json]:
+        """The records of ended work."""
+        with (self.directory / self.words.records).open(encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    @contextlib.contextmanager
+    def _writing(self, cure: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self.error(
+                f"{self.directory} cannot be written ({error.strerror}): {cure}."
+            ) from None
+
+    def _open(self, question: Json, resume: bool) -> None:
+        used = self.complete or (self.directory / self.words.journal).exists()
+        if used and not resume:
+            raise self.error(
+                f"{self.directory} already holds a {self.words.work}: add --resume to go on with "
+                "it, or choose another --out."
+            )
+        if used:
+            self._check(self.directory / self.words.manifest, question)
+            self._read()
+        else:
+            write_whole(self.directory / self.words.manifest, self.encode(question) + "\n")
+
+    def _check(self, manifest: Path, question: Json) -> None:
+        try:
+            before = json.loads(manifest.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise self.error(
+                f"{manifest} is missing or damaged, so nobody can tell what was "
+                f"{self.words.done} there: choose another --out."
+            ) from None
+        asked = json.loads(self.encode(question))
+        for key in asked:
+            if before.get(key) != asked[key]:
+                raise self.error(
+                    f"{self.directory} holds a {self.words.work} with {key} = "
+                    f"{before.get(key)!r}, not {asked[key]!r}: resume with the same question, or "
+                    "choose another --out."
+                )
+
+    def _read(self) -> None:
+        """A last line cut short by a kill is dropped; a damaged one before it is an error."""
+        path = self.directory / self.words.journal
+        if not path.exists():
+            return
+        content = path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                entry = json.loads(line)
+                self.done[entry[self.words.piece]] = entry[self.words.result]
+            except (ValueError, KeyError, TypeError):
+                raise self.error(
+                    f"{path}, line {number}, is damaged: delete that line to {self.words.redo} "
+                    "again, or choose another --out."
+                ) from None
+        if len(whole) < len(content):
+            os.truncate(path, len(whole))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file aside and rename it: readers see the old one or the new one, never a part."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    finally:
+        with contextlib.suppress(OSError):  # what went wrong before is the news
+            aside.unlink()
