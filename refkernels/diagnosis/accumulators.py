@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import evidence, products
 from refkernels.diagnosis.algorithms import LIKE
 from refkernels.diagnosis.fit import Fit, fit
@@ -73,12 +74,27 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
             continue
         narrow = problem.format.name if problem.format.name in _CAUSES else None
         for format in (narrow,) if narrow else _CAUSES:
-            if product.bias is None and not precision.all_in(got, formats.get(format)):
+            if not _held(got, product, problem.format, formats.get(format)):
                 continue
             candidate = _of(problem, product, got, fits[name], format)
             if candidate is not None:
                 found.append(candidate)
     return found
+
+
+def _held(got: Array, product: Product, told: Format, format: Format) -> bool:
+    """Whether the outputs can come from an accumulator of the format: they are its numbers, or such
+    numbers plus the bias, rounded once, so that without the bias they lie within u |y| of one."""
+    if precision.all_in(got, format):
+        return True
+    if product.bias is None:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = got.astype(np.float64) - product.bias.astype(np.float64)
+        off = np.abs(total - total.astype(format.storage).astype(np.float64))
+        # y = (total + bias)(1 + e), |e| <= u, so |total' - total| <= u / (1 - u) |y|; the
+        # difference of two float32 in float64 errs by far less than the other u.
+        return bool(np.all((off <= 2.0 * told.u * np.abs(got)) | ~np.isfinite(total)))
 
 
 def _of(

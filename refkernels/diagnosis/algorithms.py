@@ -19,8 +19,9 @@ LIKE = 4.0  # errors are alike where neither is more than this times the other: 
 def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candidate]:
     """For each output every model that has its bits or its errors; of the others the nearest.
 
-    A model with nothing to blame is an order of summation. One with a cause is named only where no
-    such model has all bits, and where enough rows tell it from them or something is wrong.
+    A model with nothing to blame is an order of summation, and all of them that fit are found, as
+    few rows tell few models apart. One with a cause is named only where no such model has all bits,
+    and where enough rows tell it from them or something is wrong.
     """
     if problem.op.name != "layernorm":
         return []
@@ -29,7 +30,7 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
     honest: dict[str, list[Array]] = {name: [] for name in wanted}
     open_ = set(wanted)
     for model, threads, answer in _answers(problem, wanted):
-        for name in [name for name in answer if name in open_]:
+        for name in [name for name in answer if name in (honest if model.cause is None else open_)]:
             got, said = outputs[name], answer[name]
             if said.shape != got.shape or said.dtype != got.dtype:
                 continue

@@ -234,7 +234,10 @@ class _Reader:
         if len(content) != size:
             more = "more" if len(content) > size else "fewer"
             raise self.wrong(f"{key} holds {more} bytes than its shape {shape} needs.")
-        return np.frombuffer(bytearray(content), dtype).reshape(shape, order=order)
+        try:
+            return np.frombuffer(bytearray(content), dtype).reshape(shape, order=order)
+        except ValueError:  # no elements, and yet an axis of 10^30
+            raise self.wrong(f"{key} has the impossible shape {shape}.") from None
 
     def header(
         self, key: str, file: Any

@@ -24,7 +24,7 @@ def difference(
     shared = [name for name in first if name in second]
     outputs = {name: agreement(first[name], second[name]) for name in shared}
     apart = [name for name in shared if outputs[name]["equal_bits"] < outputs[name]["elements"]]
-    models = {name: (_proven(one, name), _proven(other, name)) for name in shared}
+    models = {name: (_proven(one, name, a), _proven(other, name, b)) for name in shared}
     said = {
         name: {a: mine.model, b: theirs.model}
         for name, (mine, theirs) in models.items()
@@ -66,16 +66,17 @@ def _orders(one: Candidate, other: Candidate) -> Told:
     return ORDER, "proven", {}
 
 
-def _proven(explanation: Explanation, output: str) -> Candidate | None:
-    """The first model that has all bits of an output, be they the correctly rounded ones."""
-    return next(
-        (
-            one
-            for one in explanation.candidates
-            if one.output == output and one.model and one.equal == one.elements
-        ),
-        None,
-    )
+def _proven(explanation: Explanation, output: str, kernel: str) -> Candidate | None:
+    """The first model that has all bits of an output, be they the correctly rounded ones; rather
+    the kernel's own, as several may have them."""
+    whole = [
+        one
+        for one in explanation.candidates
+        if one.output == output and one.model and one.equal == one.elements
+    ]
+    framework = kernel.partition("==")[0]
+    own = [one for one in whole if framework and str(one.model).startswith(framework)]
+    return next(iter(own or whole), None)
 
 
 def _first(explanation: Explanation) -> Candidate:

@@ -170,6 +170,7 @@ def _rank(candidate: Candidate, fits: dict[str, Fit]) -> tuple[float, ...]:
             if candidate.confidence == "consistent"
             else (-candidate.share, left)
         ),
+        float(-candidate.equal),  # of two outputs reproduced, the larger says more
     )
 
 
@@ -276,6 +277,8 @@ def _arrays(problem: Problem, outputs: Mapping[str, Any]) -> dict[str, Array]:
     """The outputs in the problem's format. What is narrower (a statistic that was stored so) is
     widened, which is exact."""
     arrays = {name: as_float_array(array, name) for name, array in outputs.items()}
+    if empty := [name for name, array in arrays.items() if not array.size]:
+        raise ValueError(f"{empty[0]} has no elements, so there is nothing to explain.")
     wider = [name for name, array in arrays.items() if formats.of(array).p > problem.format.p]
     if wider:
         raise ValueError(

@@ -12,6 +12,7 @@ import numpy as np
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.hypothesis import Candidate
 from refkernels.diagnosis.problem import Array, Problem
+from refkernels.metrology import UNUSUAL, error_over_plain
 
 FEW = 0.01  # of all elements: more wrong ones are no accident of single elements
 _SHOWN = 8
@@ -25,7 +26,7 @@ def find(problem: Problem, output: str, got: Array) -> list[Candidate]:
         return []
     found = [flushed(problem, output, got, wrong)]
     if number < got.size:
-        found += [unwritten(output, got, wrong), corrupted(output, got, wrong)]
+        found += [unwritten(output, got, wrong), corrupted(problem, output, got, wrong)]
     return [candidate for candidate in found if candidate is not None]
 
 
@@ -73,12 +74,25 @@ def unwritten(output: str, got: Array, wrong: Array) -> Candidate | None:
     return _candidate("unwritten_elements", output, got, wrong, "matched", value=str(values[0]))
 
 
-def corrupted(output: str, got: Array, wrong: Array) -> Candidate | None:
-    """A few single elements are wrong, all others right."""
+def corrupted(problem: Problem, output: str, got: Array, wrong: Array) -> Candidate | None:
+    """A few single elements are wrong, and all others as near to the truth as is usual."""
     number = int(np.count_nonzero(wrong))
     if number > max(1, int(FEW * got.size)):
         return None
+    if not _ordinary_but_for(problem, output, got, wrong):
+        return None
     return _candidate("corrupted_elements", output, got, wrong, "matched")
+
+
+def _ordinary_but_for(problem: Problem, output: str, got: Array, wrong: Array) -> bool:
+    """Whether the errors of the other elements are no larger than judge calls usual."""
+    truth, rest = problem.truth, ~wrong
+    plain = truth.plain.get(output)
+    if plain is None:
+        return True
+    reference, format = truth.reference[output][rest], problem.format
+    ratio = error_over_plain(got[rest], plain[rest], reference, format, problem.op.elementwise)
+    return ratio is None or ratio <= UNUSUAL
 
 
 def _candidate(

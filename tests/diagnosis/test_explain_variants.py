@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import refkernels
+from refkernels import gallery
 from refkernels.diagnosis.explanation import Explanation
 
 Array = npt.NDArray[Any]
@@ -235,3 +236,64 @@ def test_a_question_that_makes_no_sense_is_one_sentence(
     given = {"op": "layernorm", "inputs": AFFINE, "outputs": {"y": X}, **arguments}
     with pytest.raises(ValueError, match=said):
         refkernels.explain(**given)
+
+
+def test_noise_of_the_size_of_a_narrow_accumulator_s_errors_is_not_told_as_one() -> None:
+    rng = np.random.default_rng(3)
+    x, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((16, 64), (24, 64)))
+    bias = rng.standard_normal(24).astype(np.float32)
+    inputs = {"x": x, "weight": weight, "bias": bias}
+    noise = 0.1 * rng.standard_normal((16, 24)).astype(np.float32)
+    noisy = refkernels.explain("linear", inputs, {"y": x @ weight.T + bias + noise})
+    assert (noisy.verdict, noisy.cause) == ("exceeds_bound", None)
+    total = np.zeros((16, 24), ml_dtypes.bfloat16)
+    for k in range(64):
+        step = x[:, k : k + 1].astype(np.float64) * weight[:, k].astype(np.float64)
+        total = (total.astype(np.float64) + step).astype(ml_dtypes.bfloat16)
+    narrow = refkernels.explain("linear", inputs, {"y": total.astype(np.float32) + bias})
+    assert narrow.cause == "bf16_accumulation"
+
+
+def test_the_naive_variance_is_named_where_numpy_adds() -> None:
+    x = (np.random.default_rng(4).standard_normal((8, 256)) + 300).astype(np.float32)
+    mean = x.mean(axis=1, keepdims=True)
+    variance = np.maximum((x * x).mean(axis=1, keepdims=True) - mean * mean, 0)
+    y = (x - mean) / np.sqrt(variance + np.float32(1e-5))
+    found = refkernels.explain("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
+    assert (found.cause, found.confidence) == ("naive_variance", "proven")
+
+
+@pytest.mark.parametrize("format", ["float16", "bfloat16"])
+def test_a_narrowed_argument_is_told_as_such(format: str) -> None:
+    x = np.random.default_rng(5).standard_normal(500).astype(np.float32)
+    narrow = x.astype(ml_dtypes.bfloat16 if format == "bfloat16" else np.float16)
+    y = np.cos(narrow.astype(np.float64)).astype(np.float32)
+    found = refkernels.explain("cos", {"x": x}, {"y": y})
+    assert found.cause == {"float16": "fp16_inputs", "bfloat16": "bf16_inputs"}[format]
+
+
+def test_a_zero_is_no_evidence_of_a_narrower_format() -> None:
+    pi = np.array([np.pi], np.float32)
+    found = refkernels.explain("sin", {"x": pi}, {"y": np.zeros(1, np.float32)})
+    assert "wrong_dtype" not in {one.cause for one in found.candidates}
+
+
+def test_single_wrong_elements_among_unusual_ones_are_not_told_as_corrupted() -> None:
+    entry = gallery.load("linear-tf32")
+    (found,) = entry.explain().kernels.values()
+    assert found.cause == "tf32_inputs"
+    assert "corrupted_elements" not in {one.cause for one in found.candidates}
+
+
+def test_every_model_that_two_numbers_cannot_tell_apart_is_found() -> None:
+    x = np.array([[-1.83965693, -1.82964566]], np.float32)
+    y = np.array([[-0.84543723, 0.84541708]], np.float32)
+    found = refkernels.explain("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
+    models = {one.model for one in found.candidates if one.confidence == "proven"}
+    assert models >= {"paddle CPU", "mindspore CPU", "oneflow CPU"}
+    assert not any(str(model).startswith("torch") for model in models)
+
+
+def test_an_output_without_elements_is_refused() -> None:
+    with pytest.raises(ValueError, match="y has no elements"):
+        refkernels.explain("sin", {"x": np.zeros(0, np.float32)}, {"y": np.zeros(0, np.float32)})

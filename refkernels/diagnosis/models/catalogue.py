@@ -73,6 +73,14 @@ NUMERICAL = (
         form="folded",
     ),
     _model(
+        "naive variance, pairwise sums",
+        "naive_variance",
+        "The variance is max(E[x^2] - E[x]^2, 0) by NumPy's pairwise sums, which cancels where "
+        "|mean| is large, and (x - mean) is divided by sqrt(var + eps).",
+        variance="naive_pairwise",
+        form="divided",
+    ),
+    _model(
         "folded normalisation",
         "folded_normalisation",
         "The normalisation is folded into x rstd + (-rstd mean), which cancels where |mean| is "

@@ -30,6 +30,7 @@ class Recipe:
     """What differs from the honest algorithm.
 
     variance     of `layernorm_ref.algorithms`: "naive", "naive_clamped", "two_pass", "welford", ...
+                 or "naive_pairwise": E[x^2] - E[x]^2 by NumPy's pairwise sums, clamped at 0
     form         "centred" (x - mean) rstd, "folded" x rstd + (-rstd mean), "divided"
                  (x - mean) / sqrt(var + eps), "rsqrt": rstd rounded once from float64
     ddof         1 for the unbiased variance
@@ -101,6 +102,10 @@ def _moments(task: Task, recipe: Recipe) -> tuple[Array, Array]:
     target = recipe.statistics
     x = task.x if target is None else task.x.astype(target.storage)
     n = x.shape[1]
+    if recipe.variance == "naive_pairwise":  # NumPy's own sums along contiguous rows
+        mean = np.sum(x, axis=1, keepdims=True) / x.dtype.type(n)
+        square = np.sum(x * x, axis=1, keepdims=True) / x.dtype.type(n)
+        return mean, np.maximum(square - mean * mean, x.dtype.type(0))
     if recipe.variance != "two_pass":
         mean, var = moments(x, recipe.variance)
         return mean[:, None], var[:, None]

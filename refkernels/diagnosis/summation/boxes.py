@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.diagnosis.summation.reveal import RevealError
 
 Run = Callable[[dict[str, npt.NDArray[Any]]], dict[str, npt.NDArray[Any]]]
 OPS = ("sum", "matmul", "linear", "layernorm")
@@ -112,7 +111,7 @@ class OpBox:
     def _from_mean(self, outputs: dict[str, npt.NDArray[Any]]) -> float:
         """K times the mean, a whole number of units where the mean is a sum divided by K."""
         if "mean" not in outputs:
-            raise RevealError("This framework does not give LayerNorm's mean.")
+            raise ValueError("This framework does not give LayerNorm's mean.")
         total = float(outputs["mean"].reshape(-1)[self.row]) * self.k
         nearest = round(total) if np.isfinite(total) else 0
         # Dividing by K and rounding moves the count by less than K u, far less than this.

@@ -87,8 +87,8 @@ class _Questions:
             self.progress(self.asked)
         if not (math.isfinite(answer) and answer == int(answer) and 0 <= answer <= self.n - 2):
             raise RevealError(
-                f"With a large value at {i} and its negative at {j} the box says {answer!r} units "
-                f"of {self.n}: no order of {self.n} ordinary additions does."
+                f"With a large value at {i} and its negative at {j} the box says {answer:.6g} "
+                f"units of {self.n}: no order of {self.n} ordinary additions does."
             )
         return self.n - int(answer)
 

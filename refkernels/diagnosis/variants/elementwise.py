@@ -12,6 +12,7 @@ from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants.precision import all_in
 
+_NARROWED = {"float32": "float32_cast", "float16": "fp16_inputs", "bfloat16": "bf16_inputs"}
 _OTHER = {"gelu": ("tanh_gelu", "gelu_tanh"), "gelu_tanh": ("erf_gelu", "gelu")}
 
 
@@ -33,4 +34,4 @@ def narrow_argument(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             continue
         with np.errstate(over="ignore"):
             narrow = x.astype(format.storage).astype(x.dtype)
-        yield Variant("wrong_dtype", {"format": format.name}, problem.ask({"x": narrow}))
+        yield Variant(_NARROWED[format.name], {"format": format.name}, problem.ask({"x": narrow}))
