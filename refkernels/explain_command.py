@@ -149,7 +149,7 @@ def _array(path: str) -> Any:
     except FileNotFoundError:
         raise ValueError(f"There is no file {path}.") from None
     except (ValueError, OSError, EOFError, SyntaxError) as error:
-        told = "it holds Python objects" if "pickle" in str(error) else str(error)
+        told = "text, or Python objects" if "pickle" in str(error) else str(error)
         raise ValueError(f"{path} is no .npy file of numbers ({told}).") from None
     if not isinstance(array, np.ndarray):
         raise ValueError(f"{path} is an archive: give .npy files, or a case file in OP's place.")

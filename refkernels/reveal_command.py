@@ -75,6 +75,7 @@ class _FrameworkFault(Exception):
 def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> dict[str, Any]:
     """The tree of an element and what is known of it, as strict JSON."""
     from refkernels.arithmetic import formats
+    from refkernels.diagnosis.summation import RevealError
     from refkernels.diagnosis.summation.boxes import OpBox
     from refkernels.diagnosis.summation.orders import reveal_order
     from refkernels.op import DTYPES
@@ -89,8 +90,16 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
         return dict(reply.outputs)
 
     box = OpBox(run, op, dtype=dtype, **asked)
-    with _progress(f"revealing {op} of {session.spec}") as progress:
-        order = reveal_order(box, progress)
+    try:
+        with _progress(f"revealing {op} of {session.spec}") as progress:
+            order = reveal_order(box, progress)
+    except RevealError as error:
+        if op != "layernorm":
+            raise
+        raise RevealError(
+            f"{error} A mean that is not a sum divided at the end, such as a running mean, has no "
+            "order to reveal."
+        ) from None
     tree = order.tree
     # What is no product is not rounded before it is added.
     roundings = tree.roundings() if op in ("matmul", "linear") else tree.depth

@@ -11,6 +11,7 @@ from typing import Any
 
 from refkernels.reporting.answer_words import WORDS
 from refkernels.reporting.causes import CAUSES
+from refkernels.reporting.model_names import model_name
 from refkernels.reporting.numerals import figure, ratio
 
 Record = Mapping[str, Any]
@@ -21,6 +22,7 @@ _ORDER = (
     "rounding",
     "correctly_rounded",
 )
+_BRACKETS = r"\s*(?:\([^()]*\{[^()]*\)|（[^（）]*\{[^（）]*）|= \{[^}]*\})"
 _FINE = ("rounding", "correctly_rounded")
 
 
@@ -50,7 +52,11 @@ class Kernel:
 
     @cached_property
     def output(self) -> str:
-        """The output that decides: the worst verdict, then the largest error / bound."""
+        """The output that decides: the worst verdict, then the largest error / bound. Where nothing
+        is wrong, the first one with that verdict, so that kernels are compared by the same one."""
+        if self.fine:
+            found = (name for name, one in self.outputs.items() if one["verdict"] == self.verdict)
+            return next(found)
         return min(self.outputs, key=lambda name: self._badness(self.outputs[name]))
 
     @property
@@ -92,11 +98,24 @@ class Kernel:
     def best(self) -> Record | None:
         """The candidate that is named."""
         named = [one for one in self.candidates if one["confidence"] is not None]
-        best = next((one for one in named if one["cause"] == self.cause), None)
+        return self._own(self._alike(named))
+
+    @cached_property
+    def models(self) -> list[str]:
+        """Every model that fits as the named candidate does, which comes first."""
+        best = self.best
+        if best is None or not best["model"]:
+            return []
+        named = [str(one["model"]) for one in self._alike(self.candidates) if one["model"]]
+        return list(dict.fromkeys([str(best["model"]), *named]))
+
+    def _alike(self, candidates: list[Record]) -> list[Record]:
+        """The first candidate of the cause, and all that fit the same output as well."""
+        best = next((one for one in candidates if one["cause"] == self.cause), None)
         if best is None:
-            return None
+            return []
         alike = ("cause", "output", "confidence", "equal")
-        return self._own([one for one in named if all(one[key] == best[key] for key in alike)])
+        return [one for one in candidates if all(one[key] == best[key] for key in alike)]
 
     @cached_property
     def rivals(self) -> list[Record]:
@@ -132,6 +151,12 @@ class Kernel:
     @property
     def bound(self) -> Any:
         return self.measured["bound"]["max_ratio"]
+
+    @property
+    def largest_bound(self) -> Any:
+        """error / bound, the largest of all outputs."""
+        ratios = [one["bound"]["max_ratio"] for one in self.outputs.values()]
+        return max(ratios, key=lambda ratio: number(ratio) or 0.0)
 
     @property
     def plain(self) -> Any:
@@ -170,14 +195,14 @@ def place_of(output: str, index: list[int]) -> str:
     return f"{output}[{', '.join(map(str, index))}]" if index else output
 
 
-def says(candidate: Record, lang: str) -> str:
-    """What the cause means, with the candidate's numbers."""
+def says(candidate: Record, lang: str, among: bool = False) -> str:
+    """What the cause means, with the candidate's numbers; `among`: other models fit as well."""
     cause, model = candidate["cause"], candidate.get("model")
     if model and cause == "summation_order":
-        key = "order" if "order" in candidate["details"] else "run"
-        return WORDS[lang][key].format(model=model)
+        key = "order" if "order" in candidate["details"] else "run_among" if among else "run"
+        return WORDS[lang][key].format(model=model_name(model, lang))
     if cause not in CAUSES:
-        return WORDS[lang]["run"].format(model=model or cause)
+        return WORDS[lang]["run"].format(model=model_name(model or cause, lang))
     return _filled(CAUSES[cause].says[lang], candidate["details"])
 
 
@@ -189,7 +214,10 @@ def advice(cause: str, lang: str) -> str:
 
 def _filled(text: str, details: Mapping[str, Any]) -> str:
     """The text with its numbers; brackets whose numbers are not there are left out."""
-    try:
-        return text.format(**details)
-    except KeyError:
-        return re.sub(r"\s*(\([^()]*\{[^()]*\)|（[^（）]*\{[^（）]*）|= \{[^}]*\})", "", text)
+    known = {key: value for key, value in details.items() if value != ""}
+
+    def kept(match: re.Match[str]) -> str:
+        names = re.findall(r"\{(\w+)", match[0])
+        return match[0] if set(names) <= set(known) else ""
+
+    return re.sub(_BRACKETS, kept, text).format(**known)

@@ -36,7 +36,7 @@ def summary(answer: Record, lang: str = "en") -> str:
     told = {widest["cause"]} if widest is not None else set()
     parts += [_one(one, words) + _blamed(one, words, lang, told) for one in bad]
     if not bad:
-        bound = max((one.bound for one in kernels), key=lambda b: number(b) or 0.0)
+        bound = max((one.largest_bound for one in kernels), key=lambda b: number(b) or 0.0)
         parts.append(words["all_fine"].format(bound=show_ratio(bound)))
     return ("; " if lang == "en" else "；").join(parts) + end
 
@@ -85,7 +85,7 @@ def _blamed(one: Kernel, words: Mapping[str, str], lang: str, told: set[Any]) ->
         return "" if one.fine else words["and_unexplained"].format(tried=show(one.tried))
     if one.cause in told:
         return ""
-    text = says(best, lang)
+    text = says(best, lang, len(one.models) > 1)
     for rival in one.rivals:
         text += words["or"].format(says=says(rival, lang))
     key = "and_maybe" if best["confidence"] == "consistent" else "and_cause"
@@ -132,6 +132,10 @@ def _because(one: Record, answer: Record, words: Mapping[str, str], lang: str) -
     if one["cause"] is None:
         return ""
     confidence = words[one["confidence"]] if one["confidence"] else ""
+    if one["cause"] == "summation_order":
+        each = _orders(one, answer, lang)
+        if each is not None:
+            return words["because_each"].format(**each, confidence=confidence)
     holders = [
         kernel
         for kernel in kernels_of(answer)
@@ -145,3 +149,16 @@ def _because(one: Record, answer: Record, words: Mapping[str, str], lang: str) -
     return words["because_both"].format(
         cause=one["cause"], says=says(told, lang), confidence=confidence
     )
+
+
+def _orders(one: Record, answer: Record, lang: str) -> dict[str, str] | None:
+    """What each of two kernels does, where it is known of both."""
+    models = one["details"].get("models", {}).get(_apart(one)[0])
+    if models is None:
+        return None
+    told = {"a": one["a"], "b": one["b"]}
+    for key in ("a", "b"):
+        kernel = Kernel(one[key], answer["kernels"][one[key]])
+        found = [c for c in kernel.candidates if c["model"] == models[one[key]]]
+        told[f"{key}_says"] = says(found[0], lang)
+    return told

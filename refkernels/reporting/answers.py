@@ -22,11 +22,14 @@ from refkernels.reporting.answer_facts import (
 )
 from refkernels.reporting.answer_sentences import summary, words_of
 from refkernels.reporting.causes import NO_BUG
+from refkernels.reporting.model_names import model_name
 from refkernels.reporting.numerals import clipped
 from refkernels.reporting.pages import environment_lines
 from refkernels.reporting.scripts import blank_script, script
 
 _RULED_OUT = 12  # rows for each kernel
+_ORDERS = ("summation_order", "bias_first")
+_LONGEST = 60_000  # characters: GitHub and Gitee refuse comments of 65,536
 _PRIVATE = ("executable", "interpreter")  # paths on somebody's machine
 
 
@@ -39,16 +42,18 @@ def markdown(answer: Record, lang: str = "en", sources: Mapping[str, str] | None
     kernels = kernels_of(answer)
     parts = _open(answer, lang)
     parts.append(_folded(words["elements"], _elements(answer, words)))
-    ruled_out = _ruled_out(kernels, words)
+    ruled_out = _ruled_out(kernels, words, lang)
     if ruled_out:
         parts.append(_folded(words["ruled_out"], ruled_out))
-    parts += _scripts(answer, kernels, words, sources or {})
+    end = []
     environment = _environment(answer)
     if environment:
-        parts.append(_folded(words["environment"], environment))
+        end.append(_folded(words["environment"], environment))
     version = answer["evidence"].get("refkernels")
     if version:
-        parts.append(words["footer"].format(version=version))
+        end.append(words["footer"].format(version=version))
+    room = _LONGEST - sum(map(len, [*parts, *end]))
+    parts += [*_scripts(answer, kernels, words, sources or {}, room), *end]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -60,20 +65,27 @@ def brief(answer: Record, lang: str = "en") -> str:
 def _open(answer: Record, lang: str) -> list[str]:
     words = words_of(lang)
     kernels = kernels_of(answer)
-    parts = [f"**{_text(summary(answer, lang), 4000)}**", _table(kernels, words)]
+    parts = [f"**{_text(summary(answer, lang), 4000)}**", _table(kernels, words, lang)]
     if answer["differences"]:
         parts.append(_pairs(answer, words))
     return [*parts, *_paragraphs(kernels, words, lang), *_told(answer, words)]
 
 
-def _table(kernels: list[Kernel], words: Mapping[str, str]) -> str:
+def _table(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> str:
     rows = []
+    colon = ": " if lang == "en" else "："
     for one in kernels:
         model = one.model
         bits = "–"
+        if model is None and one.best is not None and one.best["confidence"] == "proven":
+            model = one.best
         if model is not None:
             share = words["of"].format(equal=show(model["equal"]), elements=show(model["elements"]))
-            bits = f"{_text(model['model'])}: {share}"
+            who = model_name(model["model"], lang) if model["model"] else str(model["cause"])
+            if "order" in model["details"] and model["cause"] not in _ORDERS:
+                who = f"{model['cause']}, {who}"
+            also = words["and_others"] if model is one.best and len(one.models) > 1 else ""
+            bits = f"{_text(who)}{also}{colon}{share}"
         verdict = words["verdict:" + ("unusual" if one.unusual else one.verdict)]
         name = one.name or words["The kernel"]
         rows.append(
@@ -85,21 +97,22 @@ def _table(kernels: list[Kernel], words: Mapping[str, str]) -> str:
 def _pairs(answer: Record, words: Mapping[str, str]) -> str:
     rows = []
     for one in answer["differences"]:
+        fine = all(Kernel(one[key], answer["kernels"][one[key]]).fine for key in ("a", "b"))
         for output, figures in one["outputs"].items():
             equal = words["of"].format(
                 equal=show(figures["equal_bits"]), elements=show(figures["elements"])
             )
             same = figures["equal_bits"] == figures["elements"]
-            why = words["same"] if same else _text(_why(one, words))
+            why = words["same"] if same else _text(_why(one, words, fine))
             pair = f"{_text(one['a'])} – {_text(one['b'])}, {output}"
             far = show(figures["max_abs_difference"])
             rows.append([pair, equal, far, show(figures["max_ulp_distance"]), why])
     return _grid(words["pairs"], rows, "l---l")
 
 
-def _why(one: Record, words: Mapping[str, str]) -> str:
+def _why(one: Record, words: Mapping[str, str], fine: bool) -> str:
     if one["cause"] is None:
-        return words["unknown"]
+        return words["rounding_only" if fine else "unknown"]
     confidence = f", {words[one['confidence']]}" if one["confidence"] else ""
     return f"{one['cause']}{confidence}"
 
@@ -147,26 +160,32 @@ def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
         else:
             lines.append(f"**{words['unexplained']}**{colon}{_nearest(one, words)}")
     else:
-        text = f"**{_text(says(best, lang))}**{colon}{_evidence(one, best, words)}"
+        among = len(one.models) > 1
+        text = f"**{_text(says(best, lang, among))}**{colon}{_evidence(one, best, words, lang)}"
         statement = best["details"].get("statement")
         if statement and lang == "en":  # models speak English
             text += f" {_text(statement)}"
+        if among and best["cause"] == "summation_order":
+            names = (_text(model_name(model, lang)) for model in one.models)
+            text += (" " if lang == "en" else "") + words["models"].format(
+                models=words["list"].join(names)
+            )
         for rival in one.rivals:
             text += (" " if lang == "en" else "") + words["also"].format(
                 says=_text(says(rival, lang)), cause=rival["cause"]
             )
         lines.append(text)
-    if one.ulp is not None and one.place is not None:
+    if one.place is not None and (one.ulp is not None or one.verdict == "special_value_mismatch"):
         amplified = one.fine and one.condition is not None
         condition = show(one.condition) if amplified else ""
-        told = words["element" if amplified else "element_bare"].format(
-            ulp=show(one.ulp), place=f"`{one.place}`", condition=condition
-        )
+        special = one.verdict == "special_value_mismatch"
+        key = "element_special" if special else "element" if amplified else "element_bare"
+        told = words[key].format(ulp=show(one.ulp), place=f"`{one.place}`", condition=condition)
         lines[0] += (" " if lang == "en" else "") + told
     return lines
 
 
-def _evidence(one: Kernel, best: Record, words: Mapping[str, str]) -> str:
+def _evidence(one: Kernel, best: Record, words: Mapping[str, str], lang: str) -> str:
     confidence = best["confidence"]
     if confidence == "matched" and best["over_bound"] is None:
         wrong = show(best["details"].get("wrong"))
@@ -174,9 +193,9 @@ def _evidence(one: Kernel, best: Record, words: Mapping[str, str]) -> str:
             cause=best["cause"], wrong=wrong, output=best["output"]
         )
     truth = one.outputs[best["output"]]
-    model = words["that_model"]
+    model = words["that_model" if best["model"] else "that_answer"]
     if best["model"] and best["cause"] != "summation_order":  # which is told by its model
-        model = words["model"].format(model=_text(best["model"]))
+        model = words["model"].format(model=_text(model_name(best["model"], lang)))
     return words[f"evidence:{confidence}"].format(
         cause=best["cause"],
         model=model,
@@ -229,7 +248,7 @@ def _elements(answer: Record, words: Mapping[str, str]) -> str:
     return _grid(words["elements_columns"], rows, "llll")
 
 
-def _ruled_out(kernels: list[Kernel], words: Mapping[str, str]) -> str:
+def _ruled_out(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> str:
     rows = []
     more = False
     for one in kernels:
@@ -238,7 +257,7 @@ def _ruled_out(kernels: list[Kernel], words: Mapping[str, str]) -> str:
         for candidate in ruled_out[:_RULED_OUT]:
             name = f"`{candidate['cause']}`"
             if candidate["model"]:
-                name += f" ({_text(candidate['model'])})"
+                name += f" ({_text(model_name(candidate['model'], lang))})"
             if one.name:
                 name = f"{_text(one.name)}: {name}"
             equal = words["of"].format(
@@ -256,8 +275,13 @@ def _left(value: Any) -> float:
 
 
 def _scripts(
-    answer: Record, kernels: list[Kernel], words: Mapping[str, str], sources: Mapping[str, str]
+    answer: Record,
+    kernels: list[Kernel],
+    words: Mapping[str, str],
+    sources: Mapping[str, str],
+    room: int,
 ) -> list[str]:
+    """The scripts, as many as there is room for in a comment, the first one in any case."""
     question = answer["evidence"]["question"]
     environments = answer["evidence"].get("environment") or {}
     found: dict[str, str] = {}
@@ -271,10 +295,18 @@ def _scripts(
     if not titled:
         titled[words["script_blank"]] = blank_script(question)
     note = _note(question, words)
-    return [
-        _folded(title, "\n\n".join(part for part in (note, f"```python\n{text}```") if part))
-        for title, text in titled.items()
-    ]
+    kept: list[str] = []
+    left_out: list[str] = []
+    for (title, text), name in zip(titled.items(), found or titled, strict=True):
+        body = "\n\n".join(part for part in (note, f"```python\n{text}```") if part)
+        folded = _folded(title, body)
+        if kept and sum(map(len, kept)) + len(folded) > room:
+            left_out.append(name)
+        else:
+            kept.append(folded)
+    if left_out:
+        kept.append(words["script_left_out"].format(frameworks=", ".join(left_out)))
+    return kept
 
 
 def _title(framework: str, words: Mapping[str, str]) -> str:

@@ -37,8 +37,8 @@ _REPORT = (
 
 CAUSES: dict[str, Cause] = {
     "summation_order": _cause(
-        "adds the same terms in another order",
-        "以不同的次序累加同样的项",
+        "adds the same terms in another order, or by another stable algorithm",
+        "以不同的次序或另一种稳定的算法累加同样的项",
         *_NO_BUG,
     ),
     "bias_first": _cause(
@@ -55,16 +55,16 @@ CAUSES: dict[str, Cause] = {
         "在 CUDA 上，任何框架都可设置 NVIDIA_TF32_OVERRIDE=0。",
     ),
     "bf16_inputs": _cause(
-        "rounds its float32 inputs to bfloat16 before multiplying",
-        "在相乘之前把 float32 输入舍入为 bfloat16",
+        "rounds its inputs to bfloat16 before it computes with them",
+        "在计算之前把输入舍入为 bfloat16",
         "Ask for a higher matmul precision (torch.set_float32_matmul_precision('highest'), "
-        "jax.default_matmul_precision('highest')).",
+        "jax.default_matmul_precision('highest')), and turn automatic mixed precision off.",
         "要求更高的矩阵乘精度（torch.set_float32_matmul_precision('highest')、"
-        "jax.default_matmul_precision('highest')）。",
+        "jax.default_matmul_precision('highest')），并关闭自动混合精度。",
     ),
     "fp16_inputs": _cause(
-        "rounds its float32 inputs to float16 before multiplying",
-        "在相乘之前把 float32 输入舍入为 float16",
+        "rounds its inputs to float16 before it computes with them",
+        "在计算之前把输入舍入为 float16",
         "Turn automatic mixed precision off for this op.",
         "对该算子关闭自动混合精度。",
     ),
@@ -178,8 +178,8 @@ CAUSES: dict[str, Cause] = {
         "布局不同：Paddle 的 Linear 权重为 (in, out)，其余框架为 (out, in)。",
     ),
     "scale_factor": _cause(
-        "gives the right result times {factor}",
-        "给出的结果是正确结果的 {factor} 倍",
+        "gives the right result times {factor} ({named})",
+        "给出的结果是正确结果的 {factor} 倍（{named}）",
         "Look for a mean where a sum is meant (or the other way round), and for a division by the "
         "batch size or the number of devices.",
         "请检查是否把求和与求平均弄混，或多做（少做）了对批大小、设备数的除法。",
@@ -201,7 +201,7 @@ CAUSES: dict[str, Cause] = {
         *_REPORT,
     ),
     "corrupted_elements": _cause(
-        "is wrong in {wrong} single elements and right in all others",
+        "is wrong in {wrong} of its elements, singly, and right in all others",
         "有 {wrong} 个零散的元素错误，其余全部正确",
         "Run it again: if other elements are wrong then, suspect a data race or the memory.",
         "请再运行一次：如果出错的元素变了，可能是数据竞争或内存故障。",

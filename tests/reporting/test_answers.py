@@ -179,7 +179,7 @@ SAID = {
     "matched": "This is not rounding: an error of y is",
     "naive": "the kernel computes the variance as E[x²] - E[x]²",
     "unexplained": "it is unexplained: ",
-    "special": "This is not rounding: 1 elements of y are NaN, infinite or finite where",
+    "special": "This is not rounding: in 1 of its elements y is NaN, infinite or finite where",
     "impossible": "This is not rounding: y has a value that mathematics forbids",
     "backward": "This is rounding: every element of ",
     "case": "torch is not rounding: ",
@@ -219,6 +219,45 @@ def test_report_source_and_environment_are_told() -> None:
     assert "Source: https://example.org/1" in text
     assert "- torch: framework torch, version 1.9.0, device cpu, threads 2" in text
     assert f"refkernels {refkernels.__version__}" in text
+
+
+@langs
+def test_two_orders_are_both_told(lang: str) -> None:
+    late = np.zeros((24, 30), np.float32)
+    for k in reversed(range(40)):
+        late = late + X[:, k : k + 1] * WEIGHT[:, k]
+    early = np.zeros((24, 30), np.float32)
+    for k in range(40):
+        early = early + X[:, k : k + 1] * WEIGHT[:, k]
+    inputs = {"x": X, "weight": WEIGHT}
+    found = refkernels.explain("linear", inputs, {"a": {"y": early}, "b": {"y": late}})
+    names = {
+        "en": ("“in sequence”", "“in sequence from the last to the first”"),
+        "zh": ("“顺序累加”", "“从末项到首项顺序累加”"),
+    }[lang]
+    assert all(name in summary(found.to_dict(), lang) for name in names)
+
+
+@langs
+def test_models_that_cannot_be_told_apart_are_all_named(lang: str) -> None:
+    outputs = {"oneflow": {"y": np.array([[-0.84543723, 0.84541708]], np.float32)}}
+    text = refkernels.explain("layernorm", {"x": SEED}, outputs, {"eps": 1e-5}).to_markdown(lang)
+    assert "“oneflow CPU”" in text  # its own model first
+    assert "paddle CPU" in text
+    assert "mindspore CPU" in text
+
+
+def test_scripts_beyond_a_comment_s_length_are_left_out() -> None:
+    rng = np.random.default_rng(0)
+    inputs = {"x": rng.standard_normal((4, 1500)).astype(np.float32)}
+    inputs["weight"] = rng.standard_normal((4, 1500)).astype(np.float32)
+    y = inputs["x"] @ inputs["weight"].T
+    names = ("torch", "paddle", "numpy", "mindspore")
+    found = refkernels.explain("linear", inputs, {name: {"y": y} for name in names})
+    text = found.to_markdown()
+    assert len(text) < 65_536
+    assert "the scripts of numpy, mindspore" in text
+    assert text.count("```python") == 2
 
 
 def test_a_language_that_is_not_there_is_an_error() -> None:

@@ -1,0 +1,37 @@
+"""Names of models in Chinese: every phrase of every name is translated."""
+
+import re
+
+import pytest
+
+from refkernels.diagnosis import orders
+from refkernels.diagnosis.models import MODELS
+from refkernels.reporting.model_names import model_name
+
+KEPT = {"FMA", "Welford", "rsqrt"}  # said so in Chinese too
+NAMES = sorted(
+    {model.name for model in MODELS}
+    | {order.name for terms in (7, 700) for order in orders.candidates(terms, True)}
+    | {order.name for order in orders.candidates(100, False)}
+)
+
+
+def test_there_are_names_of_each_kind() -> None:
+    assert len(NAMES) > 100
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_translated_phrase_by_phrase(name: str) -> None:
+    for told, phrase in zip(model_name(name, "zh").split("，"), name.split(", "), strict=True):
+        proper = phrase in KEPT or re.fullmatch(r"(torch|paddle|mindspore|oneflow) CPU", phrase)
+        assert proper or re.search(r"[一-鿿]", told) or re.fullmatch(r"float\d+", phrase), told
+    assert model_name(name, "en") == name
+
+
+def test_an_accumulator_s_name_is_translated_from_the_inside() -> None:
+    name = "blocks of 4 in sequence in float16, float16 inputs, products rounded"
+    assert model_name(name, "zh") == "以 float16 每 4 项一块、顺序累加，输入为 float16，乘积先舍入"
+
+
+def test_what_is_not_known_stays() -> None:
+    assert model_name("somebody's kernel", "zh") == "somebody's kernel"
