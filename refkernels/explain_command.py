@@ -149,7 +149,10 @@ def _array(path: str) -> Any:
     except FileNotFoundError:
         raise ValueError(f"There is no file {path}.") from None
     except (ValueError, OSError, EOFError, SyntaxError) as error:
-        told = "text, or Python objects" if "pickle" in str(error) else str(error)
+        told = str(error)
+        if "pickle" in told:  # so NumPy speaks of every file without its magic bytes
+            known = Path(path).read_bytes()[:6] == b"\x93NUMPY"
+            told = "it holds Python objects" if known else "it does not begin as one"
         raise ValueError(f"{path} is no .npy file of numbers ({told}).") from None
     if not isinstance(array, np.ndarray):
         raise ValueError(f"{path} is an archive: give .npy files, or a case file in OP's place.")

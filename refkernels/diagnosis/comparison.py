@@ -9,6 +9,7 @@ from refkernels.diagnosis.hypothesis import ORDER, Candidate, Confidence
 from refkernels.diagnosis.problem import Arrays
 from refkernels.metrology import agreement
 
+_HARMLESS = (ORDER, "bias_first")
 Told = tuple[str | None, Confidence | None, dict[str, Any]]
 
 
@@ -44,7 +45,7 @@ def _cause(
 ) -> Told:
     """What is more than an order first."""
     causes = [(each.cause, each.confidence, each) for each in (one, other)]
-    faults = [told for told in causes if told[0] not in (None, ORDER, "bias_first")]
+    faults = [told for told in causes if told[0] is not None and told[0] not in _HARMLESS]
     if faults and len({told[0] for told in causes}) > 1:
         cause, confidence, explanation = faults[0]
         return cause, confidence, dict(_first(explanation).details)
@@ -56,9 +57,8 @@ def _cause(
 
 def _orders(one: Candidate, other: Candidate) -> Told:
     """Two proven models of one output."""
-    harmless = (ORDER, "bias_first")
-    if one.cause not in harmless or other.cause not in harmless:
-        cause = other.cause if one.cause in harmless else one.cause
+    if one.cause not in _HARMLESS or other.cause not in _HARMLESS:
+        cause = other.cause if one.cause in _HARMLESS else one.cause
         return cause, "proven", {}
     order, another = one.details.get("order"), other.details.get("order")
     if order is not None and order == another and "bias_first" in (one.cause, other.cause):
@@ -68,11 +68,15 @@ def _orders(one: Candidate, other: Candidate) -> Told:
 
 def _proven(explanation: Explanation, output: str, kernel: str) -> Candidate | None:
     """The first model that has all bits of an output, be they the correctly rounded ones; rather
-    the kernel's own, as several may have them."""
+    the kernel's own, as several may have them. A model that is to blame for something counts only
+    where it is named: a right output may have its bits by chance."""
     whole = [
         one
         for one in explanation.candidates
-        if one.output == output and one.model and one.equal == one.elements
+        if one.output == output
+        and one.model
+        and one.equal == one.elements
+        and (one.cause in _HARMLESS or not one.ruled_out)
     ]
     framework = kernel.partition("==")[0]
     own = [one for one in whole if framework and str(one.model).startswith(framework)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -249,6 +250,10 @@ def check_question(
     if unknown := [name for name in params if name not in record.params]:
         known = ", ".join(record.params) or "none"
         raise ValueError(f"{op} has no parameter {unknown[0]!r}; it has {known}.")
+    for name, value in params.items():
+        several = value if isinstance(value, list | tuple) else (value,)
+        if not all(one is None or isinstance(one, numbers.Real) for one in several):
+            raise ValueError(f"{name} is {value!r}: give a number, or a list of numbers.")
     return record
 
 
@@ -276,7 +281,8 @@ def _problem(
 def _arrays(problem: Problem, outputs: Mapping[str, Any]) -> dict[str, Array]:
     """The outputs in the problem's format. What is narrower (a statistic that was stored so) is
     widened, which is exact."""
-    arrays = {name: as_float_array(array, name) for name, array in outputs.items()}
+    order = problem.op.names(problem.direction)
+    arrays = {name: as_float_array(outputs[name], name) for name in order if name in outputs}
     if empty := [name for name, array in arrays.items() if not array.size]:
         raise ValueError(f"{empty[0]} has no elements, so there is nothing to explain.")
     wider = [name for name, array in arrays.items() if formats.of(array).p > problem.format.p]

@@ -132,8 +132,13 @@ class Kernel:
 
     @cached_property
     def model(self) -> Record | None:
-        """The model with the most bits of the deciding output, if it has them all."""
-        models = [one for one in self.candidates if one["model"] and one["elements"]]
+        """The model with the most bits of the deciding output, if it has them all; one that is to
+        blame for something only where it is named."""
+        models = [
+            one
+            for one in self.candidates
+            if one["model"] and (one["cause"] == "summation_order" or one["confidence"])
+        ]
         whole = [one for one in models if one["equal"] == one["elements"]]
         mine = [one for one in whole if one["output"] == self.output]
         return self._own(mine or whole)
