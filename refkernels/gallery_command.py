@@ -54,4 +54,4 @@ def _page(entry: Any, explanation: Any, lang: str) -> str:
     from refkernels.reporting.gallery import gallery_page
 
     schedule = consequences.cosine_decay() if entry.consequence == "cosine_decay" else None
-    return gallery_page(entry.to_dict(), explanation.to_markdown(lang), schedule)
+    return gallery_page(entry.to_dict(), explanation.to_markdown(lang), schedule, lang)

@@ -20,12 +20,13 @@ from refkernels.reporting.answer_facts import (
     show,
     show_ratio,
 )
+from refkernels.reporting.answer_markdown import escaped, folded, grid
+from refkernels.reporting.answer_scripts import script_parts
 from refkernels.reporting.answer_sentences import summary, words_of
 from refkernels.reporting.causes import NO_BUG
-from refkernels.reporting.model_names import model_name
+from refkernels.reporting.model_names import model_name, statement
 from refkernels.reporting.numerals import clipped
 from refkernels.reporting.pages import environment_lines
-from refkernels.reporting.scripts import blank_script, script
 
 _RULED_OUT = 12  # rows for each kernel
 _ORDERS = ("summation_order", "bias_first")
@@ -41,19 +42,19 @@ def markdown(answer: Record, lang: str = "en", sources: Mapping[str, str] | None
     words = words_of(lang)
     kernels = kernels_of(answer)
     parts = _open(answer, lang)
-    parts.append(_folded(words["elements"], _elements(answer, words)))
+    parts.append(folded(words["elements"], _elements(answer, words)))
     ruled_out = _ruled_out(kernels, words, lang)
     if ruled_out:
-        parts.append(_folded(words["ruled_out"], ruled_out))
+        parts.append(folded(words["ruled_out"], ruled_out))
     end = []
     environment = _environment(answer)
     if environment:
-        end.append(_folded(words["environment"], environment))
+        end.append(folded(words["environment"], environment))
     version = answer["evidence"].get("refkernels")
     if version:
         end.append(words["footer"].format(version=version))
     room = _LONGEST - sum(map(len, [*parts, *end]))
-    parts += [*_scripts(answer, kernels, words, sources or {}, room), *end]
+    parts += [*script_parts(answer, kernels, words, sources or {}, room), *end]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -65,7 +66,7 @@ def brief(answer: Record, lang: str = "en") -> str:
 def _open(answer: Record, lang: str) -> list[str]:
     words = words_of(lang)
     kernels = kernels_of(answer)
-    parts = [f"**{_text(summary(answer, lang), 4000)}**", _table(kernels, words, lang)]
+    parts = [f"**{escaped(summary(answer, lang), 4000)}**", _table(kernels, words, lang)]
     if answer["differences"]:
         parts.append(_pairs(answer, words))
     return [*parts, *_paragraphs(kernels, words, lang), *_told(answer, words)]
@@ -85,13 +86,13 @@ def _table(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> str:
             if "order" in model["details"] and model["cause"] not in _ORDERS:
                 who = f"{model['cause']}, {who}"
             also = words["and_others"] if model is one.best and len(one.models) > 1 else ""
-            bits = f"{_text(who)}{also}{colon}{share}"
+            bits = f"{escaped(who)}{also}{colon}{share}"
         verdict = words["verdict:" + ("unusual" if one.unusual else one.verdict)]
         name = one.name or words["The kernel"]
         rows.append(
-            [_text(name), verdict, show(one.ulp), show_ratio(one.bound), show(one.plain), bits]
+            [escaped(name), verdict, show(one.ulp), show_ratio(one.bound), show(one.plain), bits]
         )
-    return _grid(words["columns"], rows, "ll---l")
+    return grid(words["columns"], rows, "ll---l")
 
 
 def _pairs(answer: Record, words: Mapping[str, str]) -> str:
@@ -103,11 +104,11 @@ def _pairs(answer: Record, words: Mapping[str, str]) -> str:
                 equal=show(figures["equal_bits"]), elements=show(figures["elements"])
             )
             same = figures["equal_bits"] == figures["elements"]
-            why = words["same"] if same else _text(_why(one, words, fine))
-            pair = f"{_text(one['a'])} – {_text(one['b'])}, {output}"
+            why = words["same"] if same else escaped(_why(one, words, fine))
+            pair = f"{escaped(one['a'])} – {escaped(one['b'])}, {output}"
             far = show(figures["max_abs_difference"])
             rows.append([pair, equal, far, show(figures["max_ulp_distance"]), why])
-    return _grid(words["pairs"], rows, "l---l")
+    return grid(words["pairs"], rows, "l---l")
 
 
 def _why(one: Record, words: Mapping[str, str], fine: bool) -> str:
@@ -143,7 +144,7 @@ def _bullets(told: Mapping[str, list[str]], colon: str) -> str:
     """One line for each text, the kernels of which it is true before it."""
     lines = []
     for text, names in told.items():
-        who = ", ".join(_text(name) for name in names if name)
+        who = ", ".join(escaped(name) for name in names if name)
         lines.append(f"- {who}{colon}{text}" if who else f"- {text}")
     return "\n".join(lines)
 
@@ -161,18 +162,18 @@ def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
             lines.append(f"**{words['unexplained']}**{colon}{_nearest(one, words)}")
     else:
         among = len(one.models) > 1
-        text = f"**{_text(says(best, lang, among))}**{colon}{_evidence(one, best, words, lang)}"
-        statement = best["details"].get("statement")
-        if statement and lang == "en":  # models speak English
-            text += f" {_text(statement)}"
+        text = f"**{escaped(says(best, lang, among))}**{colon}{_evidence(one, best, words, lang)}"
+        if "statement" in best["details"]:
+            said = statement(best["model"], best["details"]["statement"], lang)
+            text += (" " if lang == "en" else "") + escaped(said)
         if among and best["cause"] == "summation_order":
-            names = (_text(model_name(model, lang)) for model in one.models)
+            names = (escaped(model_name(model, lang)) for model in one.models)
             text += (" " if lang == "en" else "") + words["models"].format(
                 models=words["list"].join(names)
             )
         for rival in one.rivals:
             text += (" " if lang == "en" else "") + words["also"].format(
-                says=_text(says(rival, lang)), cause=rival["cause"]
+                says=escaped(says(rival, lang)), cause=rival["cause"]
             )
         lines.append(text)
     if one.place is not None and (one.ulp is not None or one.verdict == "special_value_mismatch"):
@@ -195,7 +196,7 @@ def _evidence(one: Kernel, best: Record, words: Mapping[str, str], lang: str) ->
     truth = one.outputs[best["output"]]
     model = words["that_model" if best["model"] else "that_answer"]
     if best["model"] and best["cause"] != "summation_order":  # which is told by its model
-        model = words["model"].format(model=_text(model_name(best["model"], lang)))
+        model = words["model"].format(model=escaped(model_name(best["model"], lang)))
     return words[f"evidence:{confidence}"].format(
         cause=best["cause"],
         model=model,
@@ -230,9 +231,10 @@ def _told(answer: Record, words: Mapping[str, str]) -> list[str]:
         reported = evidence["reported"]
         if isinstance(reported, Mapping):
             reported = ", ".join(f"{name} {value}" for name, value in reported.items())
-        lines.append(words["reported"].format(reported=_text(str(reported))))
+        lines.append(words["reported"].format(reported=escaped(str(reported))))
     if evidence.get("source"):
-        lines.append(words["source"].format(source=evidence["source"]))
+        where = clipped(str(evidence["source"]), 400).replace("<", "&lt;")  # an address stays one
+        lines.append(words["source"].format(source=where))
     return ["  \n".join(lines)] if lines else []
 
 
@@ -243,9 +245,9 @@ def _elements(answer: Record, words: Mapping[str, str]) -> str:
         exact = one["exact"]
         rows.append([place, words["exact_value"], exact["decimal"], f"`{exact['hex']}`"])
         for name, got in one["got"].items():
-            who = _text(name) if answer["kernels"] else words["The kernel"]
+            who = escaped(name) if answer["kernels"] else words["The kernel"]
             rows.append(["", who, got["decimal"], f"`{got['hex']}`"])
-    return _grid(words["elements_columns"], rows, "llll")
+    return grid(words["elements_columns"], rows, "llll")
 
 
 def _ruled_out(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> str:
@@ -257,15 +259,15 @@ def _ruled_out(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> st
         for candidate in ruled_out[:_RULED_OUT]:
             name = f"`{candidate['cause']}`"
             if candidate["model"]:
-                name += f" ({_text(model_name(candidate['model'], lang))})"
+                name += f" ({escaped(model_name(candidate['model'], lang))})"
             if one.name:
-                name = f"{_text(one.name)}: {name}"
+                name = f"{escaped(one.name)}: {name}"
             equal = words["of"].format(
                 equal=show(candidate["equal"]), elements=show(candidate["elements"])
             )
             left = [show_ratio(candidate["over_bound"]), show(candidate["over_plain"])]
             rows.append([name, candidate["output"], *left, equal])
-    table = _grid(words["ruled_out_columns"], rows, "ll---") if rows else ""
+    table = grid(words["ruled_out_columns"], rows, "ll---") if rows else ""
     return f"{table}\n\n{words['more']}" if more else table
 
 
@@ -274,80 +276,10 @@ def _left(value: Any) -> float:
     return math.inf if left is None or math.isnan(left) else left
 
 
-def _scripts(
-    answer: Record,
-    kernels: list[Kernel],
-    words: Mapping[str, str],
-    sources: Mapping[str, str],
-    room: int,
-) -> list[str]:
-    """The scripts, as many as there is room for in a comment, the first one in any case."""
-    question = answer["evidence"]["question"]
-    environments = answer["evidence"].get("environment") or {}
-    found: dict[str, str] = {}
-    for one in kernels:
-        told = environments.get(one.name) or {}
-        framework = str(told.get("framework") or one.name.partition("==")[0])
-        text = script(question, framework, sources[framework], told) if framework in sources else ""
-        if text:
-            found[framework] = text
-    titled = {_title(name, words): text for name, text in found.items()}
-    if not titled:
-        titled[words["script_blank"]] = blank_script(question)
-    note = _note(question, words)
-    kept: list[str] = []
-    left_out: list[str] = []
-    for (title, text), name in zip(titled.items(), found or titled, strict=True):
-        body = "\n\n".join(part for part in (note, f"```python\n{text}```") if part)
-        folded = _folded(title, body)
-        if kept and sum(map(len, kept)) + len(folded) > room:
-            left_out.append(name)
-        else:
-            kept.append(folded)
-    if left_out:
-        kept.append(words["script_left_out"].format(frameworks=", ".join(left_out)))
-    return kept
-
-
-def _title(framework: str, words: Mapping[str, str]) -> str:
-    key = "script_numpy" if framework == "numpy" else "script"
-    return words[key].format(framework=_text(framework))
-
-
-def _note(question: Record, words: Mapping[str, str]) -> str:
-    """What is not whole in a script."""
-    if question["inputs"] is None:
-        return words["script_large"]
-    if question["whole"] or not question["elements"]:
-        return ""
-    first = question["elements"][0]
-    place = place_of(first["output"], first["index"])
-    return words["script_cut"].format(place=f"`{place}`")
-
-
 def _environment(answer: Record) -> str:
     lines = []
     for name, record in (answer["evidence"].get("environment") or {}).items():
         public = {key: value for key, value in record.items() if key not in _PRIVATE}
         told = ", ".join(f"{key} {clipped(value, 200)}" for key, value in environment_lines(public))
-        lines.append(f"- {_text(name)}: {_text(told, 1500)}")
+        lines.append(f"- {escaped(name)}: {escaped(told, 1500)}")
     return "\n".join(lines)
-
-
-def _folded(title: str, body: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
-
-
-def _grid(columns: str, rows: list[list[str]], sides: str) -> str:
-    """A Markdown table; `sides`: l for a column of words, - for one of numbers."""
-    marks = {"l": "---", "-": "--:"}
-    lines = [f"| {columns} |", f"|{'|'.join(marks[side] for side in sides)}|"]
-    return "\n".join([*lines, *[f"| {' | '.join(row)} |" for row in rows]])
-
-
-def _text(text: str, length: int = 400) -> str:
-    """Text in which Markdown and HTML see nothing, on one line."""
-    line = clipped(text, length)
-    for mark in "\\`*_[]|#~":
-        line = line.replace(mark, "\\" + mark)
-    return line.replace("<", "&lt;").replace(">", "&gt;")

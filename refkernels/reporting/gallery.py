@@ -14,6 +14,54 @@ from rich.text import Text
 
 Told = Mapping[str, Any]
 
+_WORDS: dict[str, dict[str, str]] = {
+    "en": {
+        "colon": ": ",
+        "source": "Source",
+        "device": "Device",
+        "recorded": " (recorded: its answers are data here)",
+        "provenance": "Where the numbers are from",
+        "thread": "The thread says",
+        "argument": "The thread and the evidence",
+        "answer": "What the numbers say",
+        "schedule": "What it does to the schedule above it",
+        "formula": "lr(t) = min_lr + (max_lr - min_lr) / 2 (1 + cos(pi t / T)) in float32, with "
+        "min_lr = {min_lr:g}, max_lr = {max_lr:g}, T = {decay_steps}, all steps:",
+        "columns": "the cosine | last rate | below min_lr | rising steps | in [min_lr, max_lr], "
+        "falling",
+        "holds": "holds",
+        "violated": "**violated**",
+        "lesson": "A relative error of the cosine is multiplied by |cos| / (1 + cos): by "
+        "{amplification:.3g} one step before the end, without limit at the end. So an operator "
+        "that keeps to its limit in ulp can still make the rate negative, and then the optimiser "
+        "climbs. The first cure, clipping, keeps the sign whatever the operator; the second, the "
+        "sine, trades one operator's error for another's: with the recorded value the rate stays "
+        "above zero, and does not get down to it.",
+    },
+    "zh": {
+        "colon": "：",
+        "source": "来源",
+        "device": "设备",
+        "recorded": "（记录值：其结果在这里只是数据）",
+        "provenance": "数值的出处",
+        "thread": "原帖的说法",
+        "argument": "原帖与证据",
+        "answer": "数值说明了什么",
+        "schedule": "对上层学习率调度的影响",
+        "formula": "lr(t) = min_lr + (max_lr - min_lr) / 2 (1 + cos(pi t / T))，float32，"
+        "min_lr = {min_lr:g}，max_lr = {max_lr:g}，T = {decay_steps}，全部步数：",
+        "columns": "余弦 | 最后的学习率 | 低于 min_lr 的步数 | 上升的步数 | "
+        "在 [min_lr, max_lr] 内且不上升",
+        "holds": "成立",
+        "violated": "**不成立**",
+        "lesson": "余弦的相对误差会被放大 |cos| / (1 + cos) 倍："
+        "结束前一步为 {amplification:.3g} 倍，"
+        "到最后一步没有上限。因此，即使算子满足其 ulp 限度，学习率仍可能为负，优化器便会反向更新。"
+        "第一种办法（截断）无论算子如何都能保住符号；第二种办法（改用正弦）只是用一个算子的误差换成"
+        "另一个算子的误差：按记录值，学习率保持在零以上，但降不到零。",
+    },
+}
+
 
 def gallery_table(rows: Iterable[tuple[Told, Told]]) -> Table:
     """(entry, explanation) pairs, one line a kernel: what was reported and what is behind it."""
@@ -31,22 +79,30 @@ def gallery_table(rows: Iterable[tuple[Told, Told]]) -> Table:
     return table
 
 
-def gallery_page(entry: Told, answer: str, consequences: Told | None = None) -> str:
+def gallery_page(
+    entry: Told, answer: str, consequences: Told | None = None, lang: str = "en"
+) -> str:
     """One entry: the thread, where the evidence differs from it, what the error leads to, and the
-    tool's own `answer` (Markdown, which ends with long scripts)."""
+    tool's own `answer` (Markdown, which ends with long scripts). What the entry says is in English,
+    as it was recorded; `lang` is that of all else."""
+    words = _WORDS[lang]
+    recorded = words["recorded"] if entry["recorded"] else ""
+    told = (
+        ("source", entry["source"]),
+        ("device", entry["device"] + recorded),
+        ("provenance", entry["provenance"]),
+        ("thread", entry["thread"]),
+    )
     parts = [
         f"# {entry['title']}",
         f"{entry['reported']}",
-        f"- Source: {entry['source']}\n- Device: {entry['device']}"
-        + (" (recorded: its answers are data here)" if entry["recorded"] else "")
-        + f"\n- Where the numbers are from: {entry['provenance']}\n- The thread says: "
-        + entry["thread"],
+        "\n".join(f"- {words[key]}{words['colon']}{text}" for key, text in told),
     ]
     if entry["argument"]:
-        parts.append(f"## The thread and the evidence\n\n{entry['argument']}")
+        parts.append(f"## {words['argument']}\n\n{entry['argument']}")
     if consequences is not None:
-        parts.append(_consequences(consequences))
-    parts.append(f"## What the numbers say\n\n{answer.strip()}")
+        parts.append(_consequences(consequences, words))
+    parts.append(f"## {words['answer']}\n\n{answer.strip()}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -56,31 +112,20 @@ def _cause(found: Told) -> str:
     return f"{found['cause']} ({found['confidence']})"
 
 
-def _consequences(told: Told) -> str:
+def _consequences(told: Told, words: Mapping[str, str]) -> str:
     """The schedule above the operator."""
     question = told["question"]
     lines = [
-        "## What it does to the schedule above it",
+        f"## {words['schedule']}",
         "",
-        f"lr(t) = min_lr + (max_lr - min_lr) / 2 (1 + cos(pi t / T)) in float32, with min_lr = "
-        f"{question['min_lr']:g}, max_lr = {question['max_lr']:g}, T = {question['decay_steps']}, "
-        "all steps:",
+        words["formula"].format(**question),
         "",
-        "| the cosine | last rate | below min_lr | rising steps | in [min_lr, max_lr], falling |",
+        f"| {words['columns']} |",
         "|---|---|---|---|---|",
     ]
     for name, found in told["schedules"].items():
-        holds = "holds" if found["holds"] else "**violated**"
+        holds = words["holds" if found["holds"] else "violated"]
         lines.append(
             f"| {name} | {found['last']:.3g} | {found['below']} | {found['increases']} | {holds} |"
         )
-    lines += [
-        "",
-        "A relative error of the cosine is multiplied by |cos| / (1 + cos): by "
-        f"{told['amplification']:.3g} one step before the end, without limit at the end. So an "
-        "operator that keeps to its limit in ulp can still make the rate negative, and then the "
-        "optimiser climbs. The first cure, clipping, keeps the sign whatever the operator; the "
-        "second, the sine, trades one operator's error for another's: with the recorded value the "
-        "rate stays above zero, and does not get down to it.",
-    ]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", words["lesson"].format(amplification=told["amplification"])])

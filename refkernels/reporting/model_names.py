@@ -1,4 +1,4 @@
-"""The names of models and orders of summation in Chinese: they are made of a few phrases."""
+"""Models and orders of summation in Chinese: names, made of a few phrases, and what models do."""
 
 from __future__ import annotations
 
@@ -45,6 +45,52 @@ _PHRASES = {
     r"constant statistics": "统计量视为常数",
     r"no vector instructions": "无向量指令",
 }
+_STATEMENTS = {
+    "torch CPU": "CPU 上的 PyTorch：用 8 个向量通道、每 16 个向量一段的 Welford 方差，逐级合并，"
+    "使用 FMA。",
+    "torch CPU, no vector instructions": "CPU 上的 PyTorch：用 8 个向量通道、每 16 个向量一段的 "
+    "Welford 方差，逐级合并，不使用 FMA。",
+    "torch CPU, 16 lanes": "CPU 上的 PyTorch：用 16 个向量通道、每 16 个向量一段的 Welford 方差，"
+    "逐级合并，使用 FMA。",
+    "paddle CPU": "CPU 上的 PaddlePaddle：两遍法，各个和分在八个向量通道上，然后计算 "
+    "(x - mean) / sqrt(var + eps)，乘以权重，再加偏置。",
+    "paddle CPU, float64": "CPU 上的 PaddlePaddle（float64）：两遍法，顺序累加，eps 舍入为 float32"
+    "（1e-5 变成 9.99999974738e-06）。",
+    "mindspore CPU": "CPU 上的 MindSpore：以 float64 累加 max(E[x^2] - mean^2, 0)，以 float32 "
+    "保存，然后以输入的 dtype 计算 (x - mean) / sqrt(var + eps)。",
+    "mindspore CPU, float64": "CPU 上的 MindSpore（float64）：方差以 float32 保存，梯度以 float32 "
+    "计算，因此结果的精度不高于 float32。",
+    "oneflow CPU": "CPU 上的 OneFlow：均值由工作精度下逐步缩短的求和得到，方差为 "
+    "float64 的 Welford 方差，然后计算 (x - mean) * rsqrt(var + eps)。",
+    "two passes": "两遍法：先求均值，再求 (x - mean)^2 的均值，顺序累加。",
+    "two passes, divided": "两遍法，(x - mean) 除以 sqrt(var + eps)。",
+    "two passes, rsqrt": "两遍法，平方根的倒数只舍入一次。",
+    "two passes, pairwise": "两遍法，成对求和。",
+    "Welford": "Welford 的递推均值和方差，按次序。",
+    "float64 statistics": "均值和方差以 float64 计算，只舍入一次。",
+    "naive variance": "方差由 E[x^2] - E[x]^2 单遍得到，|mean| 较大时发生相消。",
+    "naive variance, clamped": "方差由 max(E[x^2] - E[x]^2, 0) 单遍得到，|mean| 较大时发生相消。",
+    "naive variance, folded": "方差由 max(E[x^2] - E[x]^2, 0) 单遍得到，y = x rstd - mean rstd，"
+    "与 PyTorch 1.9 相同。",
+    "naive variance, pairwise sums": "方差由 NumPy 的成对求和计算 max(E[x^2] - E[x]^2, 0) 得到，"
+    "|mean| 较大时发生相消；(x - mean) 除以 sqrt(var + eps)。",
+    "folded normalisation": "归一化折叠为 x rstd + (-rstd mean)，|mean| 较大时发生相消。",
+    "float32 statistics": "输入为 float64，均值和方差以 float32 计算。",
+    "stored in float32": "输入为 float64，均值和 rstd 在使用之前以 float32 保存。",
+    "eps in float32": "输入为 float64，eps 却舍入为 float32。",
+    "computed in float32": "输入为 float64，却全部以 float32 计算。",
+    "statistics in float16": "均值和 rstd 在使用之前舍入为 float16。",
+    "statistics in bfloat16": "均值和 rstd 在使用之前舍入为 bfloat16。",
+    "float16 accumulation": "每个部分和都舍入为 float16。",
+    "bfloat16 accumulation": "每个部分和都舍入为 bfloat16。",
+    "flush to zero": "次正规的输入和结果都变为零。",
+    "unbiased variance": "方差除以 n - 1，而不是 n。",
+    "eps outside the root": "eps 加在标准差上，即 (x - mean) / (sqrt(var) + eps)，"
+    "而不是加在方差上。",
+    "unbiased variance, eps outside the root": "标准差与 torch.std 相同（除以 n - 1），"
+    "eps 加在根号外。",
+    "constant statistics": "反向传播把均值和方差当作常数：dx = dy weight rstd。",
+}
 _IN = re.compile(r"(.+) in ((?:b?float)\d+)")
 
 
@@ -53,6 +99,11 @@ def model_name(name: str, lang: str) -> str:
     if lang == "en":
         return name
     return "，".join(_phrase(part) for part in name.split(", "))
+
+
+def statement(model: str, english: str, lang: str) -> str:
+    """The sentence that says what a model does, "" where the language has none."""
+    return english if lang == "en" else _STATEMENTS.get(model, "")
 
 
 def _phrase(part: str) -> str:

@@ -157,6 +157,13 @@ def test_the_command_lists_all_and_tells_one() -> None:
     assert told["explanation"]["kernels"]["paddle on GPU"]["cause"] == "tf32_inputs"
 
 
+def test_a_page_in_chinese_says_all_but_the_entry_s_own_words_in_chinese() -> None:
+    result = refkernels_says("cosine-at-pi", "--lang", "zh")
+    assert result.exit_code == 0, result.output
+    assert all(f"## {said}" in result.stdout for said in ("原帖与证据", "数值说明了什么"))
+    assert "| -2.03e-11 | 1 | 0 | **不成立** |" in result.stdout
+
+
 def test_the_command_refuses_what_it_does_not_know() -> None:
     unknown = refkernels_says("nothing")
     assert (unknown.exit_code, unknown.stdout) == (2, "")

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from refkernels.diagnosis import orders
-from refkernels.diagnosis.models import MODELS
-from refkernels.reporting.model_names import model_name
+from refkernels.diagnosis.models import MODELS, Model
+from refkernels.reporting.model_names import model_name, statement
 
 KEPT = {"FMA", "Welford", "rsqrt"}  # said so in Chinese too
 NAMES = sorted(
@@ -35,3 +35,14 @@ def test_an_accumulator_s_name_is_translated_from_the_inside() -> None:
 
 def test_what_is_not_known_stays() -> None:
     assert model_name("somebody's kernel", "zh") == "somebody's kernel"
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_what_a_model_does_is_told_in_chinese_with_the_same_numbers(model: Model) -> None:
+    told = statement(model.name, model.statement, "zh")
+    assert re.search(r"[一-鿿]", told)
+    assert told.endswith("。")
+    assert set(re.findall(r"\d[\d.e-]*\d|\d", told)) <= set(
+        re.findall(r"\d[\d.e-]*\d|\d", model.statement)
+    )
+    assert statement(model.name, model.statement, "en") == model.statement

@@ -1,0 +1,60 @@
+"""The scripts of an answer: one for each framework that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from refkernels.reporting.answer_facts import Kernel, Record, place_of
+from refkernels.reporting.answer_markdown import escaped, folded
+from refkernels.reporting.scripts import blank_script, script
+
+
+def script_parts(
+    answer: Record,
+    kernels: list[Kernel],
+    words: Mapping[str, str],
+    sources: Mapping[str, str],
+    room: int,
+) -> list[str]:
+    """The scripts, as many as there is room for in a comment, the first one in any case."""
+    question = answer["evidence"]["question"]
+    environments = answer["evidence"].get("environment") or {}
+    found: dict[str, str] = {}
+    for one in kernels:
+        told = environments.get(one.name) or {}
+        framework = str(told.get("framework") or one.name.partition("==")[0])
+        text = script(question, framework, sources[framework], told) if framework in sources else ""
+        if text:
+            found[framework] = text
+    titled = {_title(name, words): text for name, text in found.items()}
+    if not titled:
+        titled[words["script_blank"]] = blank_script(question)
+    note = _note(question, words)
+    kept: list[str] = []
+    left_out: list[str] = []
+    for (title, text), name in zip(titled.items(), found or titled, strict=True):
+        body = "\n\n".join(part for part in (note, f"```python\n{text}```") if part)
+        part = folded(title, body)
+        if kept and sum(map(len, kept)) + len(part) > room:
+            left_out.append(name)
+        else:
+            kept.append(part)
+    if left_out:
+        kept.append(words["script_left_out"].format(frameworks=", ".join(left_out)))
+    return kept
+
+
+def _title(framework: str, words: Mapping[str, str]) -> str:
+    key = "script_numpy" if framework == "numpy" else "script"
+    return words[key].format(framework=escaped(framework))
+
+
+def _note(question: Record, words: Mapping[str, str]) -> str:
+    """What is not whole in a script."""
+    if question["inputs"] is None:
+        return words["script_large"]
+    if question["whole"] or not question["elements"]:
+        return ""
+    first = question["elements"][0]
+    place = place_of(first["output"], first["index"])
+    return words["script_cut"].format(place=f"`{place}`")
