@@ -206,8 +206,11 @@ class _Reader:
         for name in ("params", "dtypes", "environment"):
             if not isinstance(meta.setdefault(name, {}), dict):
                 raise self.wrong(f"its {name} are no JSON object.")
-        if not all(isinstance(one, dict) for one in meta["environment"].values()):
+        told = list(meta["environment"].values())
+        if not all(isinstance(one, dict) for one in told):
             raise self.wrong("its environment is not one JSON object for each kernel.")
+        if not all(isinstance(one.get("settings") or {}, dict) for one in told):
+            raise self.wrong("its environment has settings that are no JSON object.")
         if not isinstance(meta.get("source"), str | None):
             raise self.wrong("its source is no text.")
         return meta

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from refkernels.reporting.numerals import clipped
+
 _WIDTH = 96
 _STORAGE = {"float16": "<f2", "bfloat16": "<u2", "float32": "<f4", "float64": "<f8"}
 _SHOWN = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "float64": "float64"}
@@ -194,7 +196,11 @@ def _settings(environment: Mapping[str, Any]) -> list[str]:
     settings = environment.get("settings") or {}
     variables = {key: value for key, value in settings.items() if key != key.lower()}
     flags = {key: value for key, value in settings.items() if key == key.lower()}
-    lines = [f"# Measured with the flag {key} = {value}." for key, value in flags.items()]
+    # On one line each: what a file tells is no code.
+    lines = [
+        f"# {clipped(f'Measured with the flag {key} = {value}.', 200)}"
+        for key, value in flags.items()
+    ]
     if variables:
         lines.append("import os")
         lines += [f"os.environ[{key!r}] = {str(value)!r}" for key, value in variables.items()]

@@ -94,6 +94,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no direction": ({"meta": meta(direction="up"), **GOOD}, "its direction is 'up'"),
     "params": ({"meta": meta(params=[1]), **GOOD}, "its params are no JSON object"),
     "environment": ({"meta": meta(environment={"a": 1}), **GOOD}, "one JSON object for each"),
+    "settings": (
+        {"meta": meta(environment={"a": {"settings": "x"}}), **GOOD},
+        "settings that are no JSON object",
+    ),
     "source": ({"meta": meta(source=1), **GOOD}, "its source is no text"),
     "no inputs": ({"meta": meta(), "output.a.y": X}, "it has no inputs"),
     "no outputs": ({"meta": meta(), "input.x": X}, "it has no outputs"),
@@ -129,6 +133,20 @@ def test_what_is_wrong_with_a_file_is_one_sentence(tmp_path: Path, kind: str) ->
         load(path)
     assert "\n" not in str(error.value)
     assert "case.npz" in str(error.value)
+
+
+def test_an_impossible_axis_of_no_elements_is_one_sentence(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    described = {"descr": "<f4", "fortran_order": False, "shape": (10**30, 0)}
+    np.lib.format.write_array_header_1_0(header, described)
+    path = tmp_path / "case.npz"
+    whole = npz(tmp_path / "whole.npz", meta=meta(), **GOOD)
+    with zipfile.ZipFile(whole) as source, zipfile.ZipFile(path, "w") as archive:
+        for name in ("meta.npy", "output.a.y.npy"):
+            archive.writestr(name, source.read(name))
+        archive.writestr("input.x.npy", header.getvalue())
+    with pytest.raises(CaseFileError, match=r"case\.npz: input\.x has the impossible shape"):
+        load(path)
 
 
 def test_files_that_are_no_archives_are_one_sentence(tmp_path: Path) -> None:

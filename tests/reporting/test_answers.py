@@ -221,6 +221,18 @@ def test_report_source_and_environment_are_told() -> None:
     assert f"refkernels {refkernels.__version__}" in text
 
 
+def test_what_a_case_tells_of_itself_is_neither_code_nor_html() -> None:
+    told = {"framework": "numpy", "settings": {"flag": "1\nimport os"}, "device": "')\nimport os"}
+    case = CaseFile(
+        "sqrt", "forward", {"x": np.abs(X)}, {"numpy": {"y": np.sqrt(np.abs(X))}}, {},
+        {"numpy": told}, "<script>\n# title", "<script>\n# title",
+    )  # fmt: skip
+    text = case.explain().to_markdown()
+    assert "<script>" not in text
+    assert "\n# title" not in text
+    assert "\nimport os" not in text
+
+
 @langs
 def test_two_orders_are_both_told(lang: str) -> None:
     late = np.zeros((24, 30), np.float32)
