@@ -18,6 +18,7 @@ from refkernels.metrology import summarise
 
 Array = np.ndarray
 BASE_GEMM = "NumPy float64 @"
+BLAS_SPINS = 0.15  # seconds; OpenBLAS keeps a core busy for 0.11 after a product
 FUNCTIONS = ("sin", "cos", "exp", "log", "tanh", "erf")
 
 
@@ -64,7 +65,7 @@ def matmul(n: int, seconds: float) -> Iterator[Row]:
         )
         held = row(work, "refkernels", n * n, bar=bar if bars else None)
         contestants[work] = held, lambda run=runs[work]: _none(run())
-    race(contestants, seconds)
+    race(contestants, seconds, rest=BLAS_SPINS)
     for work, (_, _, _, format) in ours.items():
         _told_last(contestants[work][0], runs[work], format)
     slow = {}

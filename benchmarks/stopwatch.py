@@ -77,9 +77,15 @@ def quartiles(values: list[float]) -> list[float] | None:
     return [first, third]
 
 
-def race(contestants: Mapping[str, tuple[Row, Work]], seconds: float, rounds: int = 15) -> None:
+def race(
+    contestants: Mapping[str, tuple[Row, Work]],
+    seconds: float,
+    rounds: int = 15,
+    rest: float = 0.0,
+) -> None:
     """Runs every contestant once to warm up, then in turn until the time or the rounds are over (3
-    rounds at least where one round does not take longer than all the time given).
+    rounds at least where one round does not take longer than all the time given), with a rest of so
+    many seconds before each: some thread pools spin after their work, on the next one's cores.
 
     A contestant that raises is out, with its reason in `missing`. Ratios are filled in afterwards.
     """
@@ -91,6 +97,7 @@ def race(contestants: Mapping[str, tuple[Row, Work]], seconds: float, rounds: in
     for done in range(rounds):
         began = time.perf_counter()
         for name, (row, work) in list(alive.items()):
+            time.sleep(rest)
             taken = _run(row, work)
             if taken is None:
                 row.seconds.clear()

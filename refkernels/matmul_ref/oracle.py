@@ -252,8 +252,11 @@ def _finite(operand: Floats, narrow: bool) -> tuple[Floats, bool]:
     """The operand with zeros for NaN and infinities (itself where it has none), and whether every
     number is zero or in the kernels' range, as those of 32 bits are."""
     flat = operand.ravel(order="K")
-    if narrow and np.isfinite(np.vdot(flat, flat)):  # where the numbers are, the squares are
-        return operand, True
+    if narrow:
+        with np.errstate(invalid="ignore"):
+            total = flat.sum()  # finite where the numbers are: float64 holds sums of them all
+        if np.isfinite(total):
+            return operand, True
     largest, below_smallest = _magnitudes(operand)
     if largest >= _bits(np.inf):
         operand = np.where(np.isfinite(operand), operand, 0.0)

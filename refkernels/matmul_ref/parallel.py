@@ -9,6 +9,7 @@ some order, in IEEE double precision, with or without FMA. Strassen's algorithm 
 (its error is bounded by norms of the whole matrices); `conventional` tells it by what it does.
 """
 
+import collections
 import functools
 import threading
 from collections.abc import Callable, Iterable
@@ -31,8 +32,23 @@ def run(
     threads = min(numba.get_num_threads(), len(listed)) if pays else 1
     if threads <= 1:
         return [task(*each) for each in listed]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda each: task(*each), listed))
+    results: list[Any] = [None] * len(listed)
+    waiting = collections.deque(enumerate(listed))
+
+    def work() -> None:
+        while True:
+            try:
+                n, each = waiting.popleft()
+            except IndexError:
+                return
+            results[n] = task(*each)
+
+    with ThreadPoolExecutor(threads - 1) as pool:
+        others = [pool.submit(work) for _ in range(threads - 1)]
+        work()
+        for other in others:
+            other.result()
+    return results
 
 
 def run_products(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:

@@ -18,20 +18,28 @@ def inverted(
     got_after: npt.NDArray[np.float64],
     before: Enclosure,
     after: Enclosure,
-) -> Any:
-    """Where the answers certainly step against the exact values, elementwise.
+) -> tuple[Any, Any]:
+    """(certainly, possibly) for each step: the answers step against the exact values, or may.
 
     The exact step z' - z lies within r + r' of (hi' - hi) + (lo' - lo). Its sign is certain where
     that sum is larger than r + r' and than its own roundings: 3 of them, at most 2^-53 of the
     operands each, which 2^-50 (|step| + |lo' - lo|) covers, the first difference being exact or at
-    least half of the larger hi. Where a scale is not 0, only different signs tell.
+    least half of the larger hi. Both are taken to the larger scale first; what that makes underflow
+    is less than 2^-1070 in all. No step to or from NaN or an infinite exact value is against it.
     """
-    with np.errstate(invalid="ignore", over="ignore"):
-        rise, correction = after.hi - before.hi, after.lo - before.lo
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        scale = np.maximum(before.scale, after.scale)
+        (hi, lo, radius), (hi_after, lo_after, radius_after) = (
+            (np.ldexp(part, each.scale - scale) for part in (each.hi, each.lo, each.radius))
+            for each in (before, after)
+        )
+        rise, correction = hi_after - hi, lo_after - lo
         step = rise + correction
-        slack = (before.radius + after.radius) * (1 + 2.0**-50)
+        slack = (radius + radius_after) * (1 + 2.0**-50)
         slack = slack + 2.0**-50 * (np.abs(rise) + np.abs(correction))
-        certain = (np.abs(step) > slack) & (before.scale == 0) & (after.scale == 0)
-        up = (got_after > got_before) & (step < 0.0)
-        down = (got_after < got_before) & (step > 0.0)
-        return certain & (up | down)
+        slack = slack + 2.0**-1070 * (before.scale != after.scale)
+        known = np.abs(step) > slack
+        up, down = got_after > got_before, got_after < got_before
+        certainly = known & ((up & (step < 0.0)) | (down & (step > 0.0)))
+        possibly = ~known & (up | down) & np.isfinite(before.hi) & np.isfinite(after.hi)
+    return certainly, possibly

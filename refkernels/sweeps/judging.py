@@ -40,7 +40,8 @@ FIRST_KEPT = 5  # from this column on, what is counted is a fault, and its first
 EXACT_DISTANCES = 1024
 DISTANCES = EXACT_DISTANCES + 54
 
-_BEYOND = 2.0**199  # beyond it, and below its inverse, the fast tier says less than an interval
+_HUGE = 2.0**199  # from here on the fast tier tells of a value no more than that it is so large
+_TINY = 2.0**-199  # and below, no more than its sign and that it is so small
 _SHARP = 2.0**-10  # an uncertainty above it, in ulp, goes to the oracle's later tiers
 
 
@@ -68,21 +69,27 @@ def judge_elements(
 ) -> Any:
     """Judge single elements against (hi + lo ± radius) 2^scale by the project's own definition.
 
-    patterns and got_bits are int64, got float64; limits = (p, emin, emax). Unless `final`, elements
-    that the enclosure does not settle are left uncounted: their places go to `doubtful`, whose
-    length is returned.
+    patterns and got_bits are int64, got float64; limits = (p, emin, emax). Unless `final`, the
+    enclosure is the fast tier's (lo and scale 0), whose word on huge and tiny values is weaker, and
+    elements that it does not settle are left uncounted: their places go to `doubtful`, whose length
+    is returned.
     """
     counts, distances, worst, worst_bits, firsts = table
     p, emin, emax = limits
     number = 0
     for i in range(patterns.size):
-        extreme = abs(hi[i]) >= _BEYOND or 0.0 < abs(hi[i]) <= 1.0 / _BEYOND
-        if not final and extreme and math.isfinite(hi[i]):
+        h, r = hi[i], radius[i]
+        tiny = 0.0 < abs(h) <= _TINY
+        other_side = got[i] == 0.0 or (got[i] < 0.0) != (h < 0.0)
+        extreme = abs(h) >= _HUGE or (tiny and other_side)
+        if not final and extreme and math.isfinite(h):
             doubtful[number] = i
             number += 1
             continue
+        if not final and tiny:
+            h, r = math.copysign(_TINY, h), _TINY  # anywhere between zero and 2 _TINY
         flags, error, uncertainty, _, _, distance = compare(
-            got[i], hi[i], lo[i], radius[i], scale[i], p, emin, emax
+            got[i], h, lo[i], r, scale[i], p, emin, emax
         )
         size = abs(error)
         near = min(abs(size - 0.5), abs(size - 1.0)) <= 2.0 * uncertainty  # of being faithful

@@ -99,12 +99,15 @@ def _count(got: Any, bits: Any, hi: Any, ends: Any) -> Any:
 
 
 @njit(nogil=True)
-def _count_inversions(got: Any, before: Any, hi: Any, hi_before: Any) -> Any:
-    """Neighbouring inputs whose answers are in the other order than hi says; NaNs have no order."""
+def _count_inversions(got: Any, before: Any, hi: Any, hi_before: Any, widening: float) -> Any:
+    """Neighbouring inputs whose answers step where hi does not certainly step the same way; NaNs
+    have no order."""
     found = np.int64(0)
     for i in range(hi.size):
-        up = (got[i] > before[i]) & (hi[i] < hi_before[i])
-        down = (got[i] < before[i]) & (hi[i] > hi_before[i])
+        spread = 2.0 * widening * (abs(hi[i]) + abs(hi_before[i]))
+        step = hi[i] - hi_before[i]
+        up = (got[i] > before[i]) & (step <= spread)
+        down = (got[i] < before[i]) & (step >= -spread)
         found += up | down
     return found
 
@@ -155,7 +158,7 @@ def judge_block(
             _list(some, some_bits, some_hi, ends, offset + start, listed, listed_hi, filled)
         # Correctly rounded answers are in the order of the exact values.
         if correct < end - start and _count_inversions(
-            some[1:], some[:-1], some_hi[1:], some_hi[:-1]
+            some[1:], some[:-1], some_hi[1:], some_hi[:-1], widening
         ):
             for i in range(1, some.size):
                 _invert(some[i], some[i - 1], some_hi[i], some_hi[i - 1], widening,
@@ -228,12 +231,12 @@ def _invert(
     filled: Any,
 ) -> None:
     """Count the step to this input where it certainly goes the wrong way; list it where it may."""
-    against = ((g > g_before) & (h < h_before)) | ((g < g_before) & (h > h_before))
-    if not against:
-        return
-    if abs(h - h_before) > 2.0 * widening * (abs(h) + abs(h_before)):
+    spread, step = 2.0 * widening * (abs(h) + abs(h_before)), h - h_before
+    against = ((g > g_before) & (step < -spread)) | ((g < g_before) & (step > spread))
+    unknown = ((g > g_before) | (g < g_before)) & (abs(step) <= spread)
+    if against:
         row[INVERSIONS] += 1
         note_first(firsts, INVERSIONS, pattern, np.int64(bits) & 0xFFFFFFFF)
-    else:
+    elif unknown:
         steps[filled[1]] = place
         filled[1] += 1

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,8 @@ from refkernels.sweeps import judging, patterns, plain
 from refkernels.sweeps.patterns import Span
 
 # Subnormals, around 1, where exp overflows, the largest floats with infinity and NaNs, negative
-# zero, and the end of all patterns: each across a binade's border.
+# zero, the end of all patterns, each across a binade's border; where exp underflows by far, and
+# where cos changes by less than float64 tells.
 SPANS = [
     Span(0, 3000),
     Span(0x007FF000, 0x00801000),
@@ -26,6 +28,8 @@ SPANS = [
     Span(0x7F7FF800, 0x7F800800),
     Span(0x80000000, 0x80001000),
     Span(0xBF7FFF00, 0xBF800F00),
+    Span(0xC3160000, 0xC3160400),
+    Span(0x35800000, 0x35800400),
     Span(0xFFFFF000, 0x100000000),
 ]
 OPS = ["cos", "sin", "exp"]
@@ -89,6 +93,15 @@ def test_a_tier_that_decides_little_gives_the_same_counts(name: str) -> None:
     assert sum(tried.tiers.values()) == len(SPANS[2])
 
 
+def test_wrong_answers_to_values_that_underflow_need_no_later_tier() -> None:
+    """Paddle's exp(-150), say, is 2.9e-39."""
+    op, span = op_named("exp"), Span(0xC3160000, 0xC3160400)
+    got = np.full(len(span), np.float32(2.9e-39))
+    fast, slow = judged(op, span, got), judged(careful(op), span, got)
+    assert figures(fast) == figures(slow)
+    assert fast.tiers == {"float64": len(span)}
+
+
 def test_correctly_rounded_answers_are_all_counted_so() -> None:
     for name in OPS:
         for span in SPANS:
@@ -128,6 +141,28 @@ def test_a_step_against_the_exact_values_is_counted_once_and_its_place_kept() ->
     assert tally.firsts[judging.INVERSIONS].tolist()[0] == place
     cut = judged(op, span, got, (place,))
     assert figures(cut) == figures(tally)
+
+
+@pytest.mark.parametrize("tier", ["fast", "careful"])
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("cos", 0x35800000), ("cos", 0x00000100), ("exp", 0xC3160000), ("exp", 0xC4480000),
+     ("tanh", 0x41400000), ("erf", 0x40A00000), ("sin", 0x3FC90F00), ("log", 0x3F7FFFC0)],
+)  # fmt: skip
+def test_every_step_against_the_exact_values_is_counted(name: str, start: int, tier: str) -> None:
+    """Also where the values differ by less than float64 tells, or underflow it."""
+    op, span = op_named(name), Span(start, start + 200)
+    got = np.random.default_rng(start).choice(np.array([0.5, 0.75, 1.0], np.float32), 200)
+    x = patterns.values_of(np.arange(span.start, span.stop), formats.BINARY32).tolist()
+    with mpmath.workprec(400):
+        exact = [getattr(mpmath, name)(value) for value in x]
+    against = [
+        (got[i] > got[i - 1] and exact[i] < exact[i - 1])
+        or (got[i] < got[i - 1] and exact[i] > exact[i - 1])
+        for i in range(1, 200)
+    ]
+    tally = judged(op if tier == "fast" else careful(op), span, got)
+    assert tally.total("inversions") == sum(against) > 20
 
 
 def test_an_invariant_that_is_violated_is_named_with_its_first_input() -> None:
