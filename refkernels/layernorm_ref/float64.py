@@ -46,7 +46,8 @@ import numpy.typing as npt
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import njit
 from refkernels.layernorm_ref import lanes
-from refkernels.layernorm_ref.lanes import LANES, U
+from refkernels.layernorm_ref.lanes import U
+from refkernels.layernorm_ref.passes import STRIP
 from refkernels.layernorm_ref.screening import Screen, doubtful
 
 SLACK = 1.01
@@ -55,6 +56,7 @@ LARGEST = 2.0**200
 REGULAR, CONSTANT, NEXT_TIER, NOT_FINITE = 0, 1, 2, 3
 _ROWS = 16  # the fewest rows of a block
 _BLOCKS = 64  # the most blocks
+_GROUP = 16  # rows whose x and dy are still in a near cache when their column sums are taken
 
 STATISTICS = np.dtype(
     [
@@ -74,12 +76,12 @@ STATISTICS = np.dtype(
 
 
 @njit
-def _fill_statistics(row: Any, eps: float, out: Any, scratch: Any, d: Any) -> None:
+def _fill_statistics(row: Any, eps: float, out: Any, d: Any) -> None:
     n = row.size
-    c, delta = lanes.row_mean(row, scratch)
-    squares, top = lanes.deviation_squares(row, c, delta, scratch, d)
+    c, delta = lanes.row_mean(row)
+    squares, top = lanes.deviation_squares(row, c, delta, d)
     q = squares / n
-    kappa = lanes.kappa(lanes.additions(n))
+    kappa = lanes.row_kappa(n)
     spread = math.sqrt(q)
     error = kappa * (abs(c) + abs(delta) + spread) + 2.05 * U * abs(delta)
     if top == 0.0:  # constant: c is the mean
@@ -110,7 +112,7 @@ def _fill_statistics(row: Any, eps: float, out: Any, scratch: Any, d: Any) -> No
 
 
 @njit
-def _write_row(d: Any, weight: Any, bias: Any, found: Any, hi: Any, scratch: Any) -> float:
+def _write_row(d: Any, weight: Any, bias: Any, found: Any, hi: Any) -> float:
     """y of a row of deviations into hi; max|y|."""
     if found.state == CONSTANT and found.r < math.inf:
         for j in range(d.size):
@@ -119,7 +121,7 @@ def _write_row(d: Any, weight: Any, bias: Any, found: Any, hi: Any, scratch: Any
     if found.state != REGULAR:
         hi[:] = math.nan
         return 0.0
-    return lanes.write_normalised(d, weight, bias, found.r, hi, scratch)
+    return lanes.write_normalised(d, weight, bias, found.r, hi)
 
 
 @njit(nogil=True)
@@ -131,11 +133,11 @@ def normalise_rows(
     NaN and zeros."""
     rows, hi, radius, top, doubts = out
     widest = lanes.largest(np.abs(weight))
-    scratch, d = np.empty(3 * LANES), np.empty(x.shape[1])
+    d = np.empty(x.shape[1])
     for i in range(first, last):
         found = rows[i]
-        _fill_statistics(x[i], eps, found, scratch, d)
-        top[i] = _write_row(d, weight, bias, found, hi[i], scratch)
+        _fill_statistics(x[i], eps, found, d)
+        top[i] = _write_row(d, weight, bias, found, hi[i])
         radius[i] = 0.0
         if found.state == REGULAR:
             spread = found.d_error + found.largest * (found.r_error + 3.1 * U)
@@ -144,28 +146,28 @@ def normalise_rows(
 
 
 @njit
-def _write_gradient(d: Any, dy: Any, weight: Any, found: Any, hi: Any, scratch: Any) -> Any:
+def _write_gradient(d: Any, dy: Any, weight: Any, found: Any, hi: Any) -> Any:
     """dx of a row of deviations into hi; its radius and max|dx|."""
     n = d.size
     if found.state > CONSTANT or not found.r < math.inf:
         hi[:] = math.nan
         return 0.0, 0.0
-    one, along, squares, tmax, varies = lanes.projection_sums(d, dy, weight, scratch)
+    one, along, squares, tmax, varies = lanes.projection_sums(d, dy, weight)
     if not math.isfinite(squares):
         hi[:] = math.nan
         return 0.0, 0.0
-    if varies == 0.0:
+    if not varies:
         hi[:] = 0.0
         return 0.0, 0.0
     a, b, tau = one / n, along / n, math.sqrt(squares / n)
     beta = b / found.v
-    kappa, f = lanes.kappa(lanes.additions(n)), found.d_error
+    kappa, f = lanes.row_kappa(n), found.d_error
     a_error = (U + kappa) * tau + 2.05 * U * abs(a)
     b_error = f * tau + 2.05 * U * abs(b)
     b_error += (4.1 * U + kappa) * tau * (found.spread + abs(found.delta))
     beta_error = b_error / found.v + abs(beta) * (found.v_error + 1.05 * U)
     parts = (a, beta, found.r)
-    top = lanes.write_gradient(d, dy, weight, parts, hi, scratch)
+    top = lanes.write_gradient(d, dy, weight, parts, hi)
     error = a_error + U * (2.0 * tmax + abs(a)) + (f + 2.05 * U * found.largest) * abs(beta)
     error += (found.largest + f) * beta_error
     return SLACK * SLACK * (found.r * error + top * (found.r_error + 2.1 * U)), top
@@ -194,20 +196,24 @@ def differentiate_rows(
     its row of `sums`, zero before: see lanes.add_parameter_gradients."""
     rows, hi, radius, top, doubts = out
     columns = sums[first // step]
-    scratch, d = np.empty(7 * LANES), np.empty(x.shape[1])
-    for i in range(first, last):
-        found = rows[i]
-        _fill_statistics(x[i], eps, found, scratch, d)
-        radius[i], top[i] = _write_gradient(d, dy[i], weight, found, hi[i], scratch)
-        doubts[i] = doubtful(hi[i], radius[i], screen)
-        errors = (found.r * found.d_error, found.r_error + 4.2 * U)
-        lanes.add_parameter_gradients(d, dy[i], found.r, errors, columns)
+    d, numbers = np.empty(x.shape[1]), np.empty((_GROUP, lanes.ROW_NUMBERS))
+    for start in range(first, last, _GROUP):
+        stop = min(start + _GROUP, last)
+        for i in range(start, stop):
+            found = rows[i]
+            _fill_statistics(x[i], eps, found, d)
+            radius[i], top[i] = _write_gradient(d, dy[i], weight, found, hi[i])
+            doubts[i] = doubtful(hi[i], radius[i], screen)
+            at = numbers[i - start]
+            at[0], at[1], at[2] = found.c, found.delta, found.r
+            at[3], at[4] = found.r * found.d_error, found.r_error + 4.2 * U
+        lanes.add_parameter_gradients(x, dy, start, stop, numbers, columns)
 
 
 def empty_sums(height: int, n: int) -> npt.NDArray[np.float64]:
     """Where `differentiate_rows` adds up its blocks of rows."""
     blocks = -(-height // block_rows(height))
-    return np.zeros((blocks, 6 * LANES * -(-n // LANES)))
+    return np.zeros((blocks, lanes.COLUMN_TALLIES * STRIP * -(-n // STRIP)))
 
 
 @njit
@@ -215,16 +221,16 @@ def column_sums(sums: Any, height: int, weight_out: Any, bias_out: Any) -> None:
     """dweight and dbias as (3, n): hi, lo, radius, from the blocks of `gradients`, in order."""
     kappa = lanes.kappa(block_rows(height) + sums.shape[0] + 2)
     for j in range(weight_out.shape[1]):
-        at = 6 * LANES * (j // LANES) + j % LANES
+        at = lanes.column_place(j)
         ps, pc, ys, yc, size, error = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for block in range(sums.shape[0]):
-            part = sums[block, at : at + 5 * LANES + 1]
+            part = sums[block, at : at + 5 * STRIP + 1]
             ps, e = two_sum(ps, part[0])
-            pc = (pc + part[LANES]) + e
-            ys, e = two_sum(ys, part[2 * LANES])
-            yc = (yc + part[3 * LANES]) + e
-            size += part[4 * LANES]
-            error += part[5 * LANES]
+            pc = (pc + part[STRIP]) + e
+            ys, e = two_sum(ys, part[2 * STRIP])
+            yc = (yc + part[3 * STRIP]) + e
+            size += part[4 * STRIP]
+            error += part[5 * STRIP]
         weight_out[0, j], weight_out[1, j] = two_sum(ps, pc)
         weight_out[2, j] = SLACK * error * (1.0 + kappa / (4.0 * U))
         bias_out[0, j], bias_out[1, j] = two_sum(ys, yc)

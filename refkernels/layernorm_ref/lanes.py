@@ -2,29 +2,34 @@
 
 Element j of a row goes to lane j mod LANES. A lane holds s, the running sum, and c, the plain sum
 of the errors that two_sum reports; then lanes are added in halves, the same way. Nothing depends
-on threads, and no fastmath is needed: neighbouring lanes are neighbours in memory.
+on threads, and no fastmath is needed: neighbouring lanes are neighbours in memory (`passes`).
 
 Error. two_sum is exact, so sum w = s + (sum of all reported errors e) for terms w, A = sum|w|.
-Every term takes part in at most K = ceil(n / LANES) + 7 additions (7 covers the 6 halvings), and
-|e| <= u |s| <= 1.001 u (sum of |w| in s), so sum|e| <= 1.001 K u A. c passes each e through at most
-2K additions, whose rounding errors add up to 2.01 K u * 1.001 K u A. With (hi, lo) = two_sum(s, c):
+Every term takes part in at most K additions, and |e| <= u |s| <= 1.001 u (sum of |w| in s), so
+sum|e| <= 1.001 K u A. c passes each e through at most 2K additions, whose rounding errors add up to
+2.01 K u * 1.001 K u A. With (hi, lo) = two_sum(s, c):
     |hi + lo - sum w| <= kappa A,   kappa = 2.1 K^2 u^2     (K u < 2^-20).
+In a row more is known. A lane has at most m = ceil(n / LANES) terms, a sum of |w| of A', and errors
+of 1.001 u A' each: adding the k-th to c rounds off 1.01 k u^2 A' at most, all of them m (m + 1) / 2
+times 1.01 u^2 A'. The l-th of the 5 halvings adds one error more and rounds twice, 2.02 (m + l) u^2
+times both lanes' A' at most. Over all lanes that is 1.01 (m^2 / 2 + 10.5 m + 30) u^2 A, so that
+    kappa = 0.51 (m + 11)^2 u^2     will do for a row.
 This is Sum2 of Ogita, Rump and Oishi (2005), doi:10.1137/030601818, in LANES interleaved sums.
-
-The scratch of a row is one flat array, group g of lanes at [g * LANES, (g + 1) * LANES): constant
-distances let the compiler see that lanes do not overlap.
 """
 
 from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.eft import two_sum
+from refkernels.arithmetic import vectors
 from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.jit import njit
+from refkernels.layernorm_ref.passes import LANES, STRIP, Tally, column_pass, row_pass
 
 U = 2.0**-53
-LANES = 64
+COLUMN_TALLIES = 6
+ROW_NUMBERS = 5
+_SUM = (Tally("sum"), Tally("error"))
 
 
 @njit
@@ -34,22 +39,9 @@ def kappa(additions: int) -> float:
 
 
 @njit
-def additions(n: int) -> int:
-    """K for a row of n elements."""
-    return (n + LANES - 1) // LANES + 7
-
-
-@njit
-def fold(s: Any, c: Any, lanes: int) -> Any:
-    """(hi, lo) of the first `lanes` lanes, which are overwritten."""
-    count = lanes
-    while count > 1:
-        half = (count + 1) // 2
-        for k in range(count - half):
-            s[k], e = two_sum(s[k], s[half + k])
-            c[k] = (c[k] + c[half + k]) + e
-        count = half
-    return two_sum(s[0], c[0])
+def row_kappa(n: int) -> float:
+    """The same for a row of n elements, summed in lanes."""
+    return 0.51 * float((n + LANES - 1) // LANES + 11) ** 2 * U * U
 
 
 @njit
@@ -61,148 +53,133 @@ def largest(values: Any) -> float:
     return top
 
 
+def _add(builder: Any, tallies: list[Any], at: int, term: Any) -> None:
+    """Into the compensated sum s, c = tallies[at], tallies[at + 1]."""
+    tallies[at], e = vectors.two_sum(builder, tallies[at], term)
+    tallies[at + 1] = builder.fadd(tallies[at + 1], e)
+
+
+def _mean_step(builder: Any, values: Any, numbers: Any, tallies: Any) -> None:
+    """s + c of x."""
+    _add(builder, tallies, 0, values[0])
+
+
+def _deviation_step(builder: Any, values: Any, numbers: Any, tallies: Any) -> Any:
+    """d = fl(d0 - delta); s + c of d0^2, and max|d0|."""
+    c, delta = numbers
+    d0 = builder.fsub(values[0], c)
+    _add(builder, tallies, 0, builder.fmul(d0, d0))
+    tallies[2] = vectors.larger(builder, vectors.magnitude(builder, d0), tallies[2])
+    return builder.fsub(d0, delta)
+
+
+def _normalise_step(builder: Any, values: Any, numbers: Any, tallies: Any) -> Any:
+    """y = fma(fl(d r), g, b); max|y|."""
+    d, weight, bias = values
+    y = vectors.fma(builder, builder.fmul(d, numbers[0]), weight, bias)
+    tallies[0] = vectors.larger(builder, vectors.magnitude(builder, y), tallies[0])
+    return y
+
+
+def _projection_step(builder: Any, values: Any, numbers: Any, tallies: Any) -> None:
+    """s + c of t and of t d, the sum of t^2, the largest and the least t."""
+    d, dy, weight = values
+    t = builder.fmul(dy, weight)
+    _add(builder, tallies, 0, t)
+    _add(builder, tallies, 2, builder.fmul(t, d))
+    tallies[4] = vectors.fma(builder, t, t, tallies[4])
+    tallies[5] = vectors.larger(builder, t, tallies[5])
+    tallies[6] = vectors.smaller(builder, t, tallies[6])
+
+
+def _gradient_step(builder: Any, values: Any, numbers: Any, tallies: Any) -> Any:
+    """dx = fl(fma(-d, beta, fl(t - a)) r); max|dx|."""
+    d, dy, weight = values
+    a, beta, r = numbers
+    t = builder.fmul(dy, weight)
+    z = vectors.fma(builder, builder.fneg(d), beta, builder.fsub(t, a))
+    dx = builder.fmul(z, r)
+    tallies[0] = vectors.larger(builder, vectors.magnitude(builder, dx), tallies[0])
+    return dx
+
+
+def _column_step(builder: Any, values: Any, numbers: Any, tallies: Any) -> None:
+    """s + c of p = fl(fl(d r) dy) and of dy, the sums of |dy| and of |dy| A + |p| B."""
+    x, dy = values
+    c, delta, r, a, b = numbers
+    d = builder.fsub(builder.fsub(x, c), delta)
+    p = builder.fmul(builder.fmul(d, r), dy)
+    _add(builder, tallies, 0, p)
+    _add(builder, tallies, 2, dy)
+    size = vectors.magnitude(builder, dy)
+    tallies[4] = builder.fadd(tallies[4], size)
+    error = vectors.fma(builder, vectors.magnitude(builder, p), b, tallies[5])
+    tallies[5] = vectors.fma(builder, size, a, error)
+
+
+_mean_pass = row_pass(_mean_step, _SUM)
+_deviation_pass = row_pass(_deviation_step, (*_SUM, Tally("top")), writes=True)
+_normalise_pass = row_pass(_normalise_step, (Tally("top"),), writes=True)
+_extremes = Tally("plain"), Tally("top", 0), Tally("low", 0)
+_projection_pass = row_pass(_projection_step, (*_SUM, *_SUM, *_extremes))
+_gradient_pass = row_pass(_gradient_step, (Tally("top"),), writes=True)
+_columns_pass = column_pass(_column_step, ROW_NUMBERS, COLUMN_TALLIES)
+
+
 @njit
-def row_mean(row: Any, scratch: Any) -> Any:
+def row_mean(row: Any) -> Any:
     """The mean of a row as c + delta, c its float64. With (hi, lo) the compensated sum, the
     remainder hi - c n of a division is a float64, and only two operations round: |c + delta - mean|
     <= kappa mean|x| + 2.05 u |delta|. In a constant row of float32 every sum k x is exact while
     n < 2^29, so that c is the common value and delta 0."""
-    lane = scratch[: 2 * LANES]
-    lane[:] = 0.0
-    for start in range(0, row.size, LANES):
-        piece = row[start : start + LANES]
-        for k in range(piece.size):
-            s, e = two_sum(lane[k], np.float64(piece[k]))
-            lane[k] = s
-            lane[LANES + k] += e
-    hi, lo = fold(lane[:LANES], lane[LANES:], min(row.size, LANES))
+    hi, lo = _mean_pass((row,), ())
     n = np.float64(row.size)
     c = hi / n
     return c, (fma(-c, n, hi) + lo) / n
 
 
 @njit
-def deviation_squares(row: Any, c: float, delta: float, scratch: Any, deviations: Any) -> Any:
+def deviation_squares(row: Any, c: float, delta: float, deviations: Any) -> Any:
     """The compensated sum of fl(d0^2), d0 = fl(x - c), as its high part, and max|d0|; d = fl(d0 -
     delta) into `deviations`."""
-    lane = scratch[: 3 * LANES]
-    lane[:] = 0.0
-    for start in range(0, row.size, LANES):
-        piece, kept = row[start : start + LANES], deviations[start : start + LANES]
-        for k in range(piece.size):
-            d = np.float64(piece[k]) - c
-            kept[k] = d - delta
-            s, e = two_sum(lane[k], d * d)
-            lane[k] = s
-            lane[LANES + k] += e
-            size = abs(d)
-            top = lane[2 * LANES + k]
-            lane[2 * LANES + k] = size if size > top else top
-    hi, _ = fold(lane[:LANES], lane[LANES : 2 * LANES], min(row.size, LANES))
-    return hi, largest(lane[2 * LANES :])
+    hi, _, top = _deviation_pass((row, deviations), (c, delta))
+    return hi, top
 
 
 @njit
-def projection_sums(row: Any, dy: Any, weight: Any, scratch: Any) -> Any:
+def projection_sums(row: Any, dy: Any, weight: Any) -> Any:
     """With t = fl(dy g), and a row of deviations d: compensated sums of t and of fl(t d), each as
-    its high part, the plain sum of t^2, max|t|, and max|t - t_0| (0 only where t is constant)."""
-    lane = scratch[: 7 * LANES]
-    lane[:] = 0.0
+    its high part, the plain sum of t^2, max|t|, and whether t varies."""
     first = np.float64(dy[0]) * weight[0]
-    for start in range(0, row.size, LANES):
-        piece, grad = row[start : start + LANES], dy[start : start + LANES]
-        factor = weight[start : start + LANES]
-        for k in range(piece.size):
-            t = np.float64(grad[k]) * factor[k]
-            d = piece[k]
-            s, e = two_sum(lane[k], t)
-            lane[k] = s
-            lane[LANES + k] += e
-            s, e = two_sum(lane[2 * LANES + k], t * d)
-            lane[2 * LANES + k] = s
-            lane[3 * LANES + k] += e
-            lane[4 * LANES + k] += t * t
-            size = abs(t)
-            top = lane[5 * LANES + k]
-            lane[5 * LANES + k] = size if size > top else top
-            size = abs(t - first)
-            top = lane[6 * LANES + k]
-            lane[6 * LANES + k] = size if size > top else top
-    used = min(row.size, LANES)
-    along_one, _ = fold(lane[:LANES], lane[LANES : 2 * LANES], used)
-    along_x, _ = fold(lane[2 * LANES : 3 * LANES], lane[3 * LANES : 4 * LANES], used)
-    squares = 0.0
-    for value in lane[4 * LANES : 5 * LANES]:
-        squares += value
-    top = largest(lane[5 * LANES : 6 * LANES])
-    return along_one, along_x, squares, top, largest(lane[6 * LANES : 7 * LANES])
+    along_one, _, along_x, _, squares, top, low = _projection_pass((row, dy, weight), (first,))
+    return along_one, along_x, squares, max(abs(top), abs(low)), top != low
 
 
 @njit
-def write_normalised(row: Any, weight: Any, bias: Any, r: float, hi: Any, scratch: Any) -> float:
+def write_normalised(row: Any, weight: Any, bias: Any, r: float, hi: Any) -> float:
     """hi = fma(fl(d r), g, b) for a row of deviations d; max|hi|."""
-    lane = scratch[:LANES]
-    lane[:] = 0.0
-    for start in range(0, row.size, LANES):
-        piece, out = row[start : start + LANES], hi[start : start + LANES]
-        factor, offset = weight[start : start + LANES], bias[start : start + LANES]
-        for k in range(piece.size):
-            d = piece[k]
-            y = fma(d * r, factor[k], offset[k])
-            out[k] = y
-            size = abs(y)
-            top = lane[k]
-            lane[k] = size if size > top else top
-    return largest(lane)
+    return _normalise_pass((row, weight, bias, hi), (r,))[0]
 
 
 @njit
 def write_gradient(
-    row: Any,
-    dy: Any,
-    weight: Any,
-    parts: tuple[float, float, float],
-    hi: Any,
-    scratch: Any,
+    row: Any, dy: Any, weight: Any, parts: tuple[float, float, float], hi: Any
 ) -> float:
-    """hi = fl(fma(-d, beta, fl(t - a)) r) with t and d as above; max|hi|."""
-    a, beta, r = parts
-    lane = scratch[:LANES]
-    lane[:] = 0.0
-    for start in range(0, row.size, LANES):
-        piece, grad = row[start : start + LANES], dy[start : start + LANES]
-        factor, out = weight[start : start + LANES], hi[start : start + LANES]
-        for k in range(piece.size):
-            d = piece[k]
-            t = np.float64(grad[k]) * factor[k]
-            dx = fma(-d, beta, t - a) * r
-            out[k] = dx
-            size = abs(dx)
-            top = lane[k]
-            lane[k] = size if size > top else top
-    return largest(lane)
+    """hi = fl(fma(-d, beta, fl(t - a)) r) with t and d as above; max|hi|. parts: a, beta, r."""
+    return _gradient_pass((row, dy, weight, hi), parts)[0]
 
 
 @njit
 def add_parameter_gradients(
-    row: Any, dy: Any, r: float, errors: tuple[float, float], columns: Any
+    x: Any, dy: Any, first: int, last: int, numbers: Any, columns: Any
 ) -> None:
-    """Column sums of dy and of p = fl(fl(d r) dy), compensated, of |dy|, and of the error
-    |dy| A + |p| B of p. `columns`: for each LANES columns the lanes s, c of p, s, c of dy, the sum
-    of |dy| and the error."""
-    a, b = errors
-    for start in range(0, row.size, LANES):
-        piece, grad = row[start : start + LANES], dy[start : start + LANES]
-        lane = columns[6 * start : 6 * (start + LANES)]
-        for k in range(piece.size):
-            y = np.float64(grad[k])
-            p = (piece[k] * r) * y
-            s, e = two_sum(lane[k], p)
-            lane[k] = s
-            lane[LANES + k] += e
-            s, e = two_sum(lane[2 * LANES + k], y)
-            lane[2 * LANES + k] = s
-            lane[3 * LANES + k] += e
-            size = abs(y)
-            lane[4 * LANES + k] += size
-            lane[5 * LANES + k] += size * a + abs(p) * b
+    """Column sums, over the rows first to last, of dy and of p = fl(fl(d r) dy), compensated, of
+    |dy|, and of the error |dy| A + |p| B of p. numbers: c, delta, r, A and B of each row.
+    `columns`: for each STRIP columns s, c of p, s, c of dy, the sum of |dy| and the error."""
+    _columns_pass((x, dy), numbers, first, last, columns)
+
+
+@njit
+def column_place(j: int) -> int:
+    """Where `columns` has the first tally of column j; the next ones are STRIP apart."""
+    return j // STRIP * STRIP * COLUMN_TALLIES + j % STRIP

@@ -54,6 +54,7 @@ from refkernels.layernorm_ref.screening import screen_of
 
 Values = npt.NDArray[np.float64]
 Records = npt.NDArray[Any]
+_MANY = 32  # blocks; where there are more they are made longer, so that threads share fewer pages
 _POOR = 2.0**-16  # ulp: far below what an ULP error is told to
 
 
@@ -104,7 +105,9 @@ def forward(
     for chunk in _chunks(problem, step):
         out = tuple(part[chunk] for part in (rows, hi, radius, top, doubts))
         arguments = as_float32(problem.x[chunk]), problem.weight, problem.bias, problem.eps
-        each_block(float64.normalise_rows, len(hi[chunk]), *arguments, screen, out, block=step)
+        many = len(hi[chunk])
+        block = max(step, min(4 * step, many // _MANY))
+        each_block(float64.normalise_rows, many, *arguments, screen, out, block=block)
     tiers.answered("float64", hi.size + 2 * height)
     unsafe = (rows["state"] == float64.NEXT_TIER) | _poor(radius, top, question)
     y = Draft(hi, radius)

@@ -17,8 +17,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from refkernels.matmul_ref import vectors
-from refkernels.matmul_ref.vectors import WIDTH
+from refkernels.arithmetic import vectors
+from refkernels.arithmetic.vectors import WIDTH
 
 DOT2_ROWS, DOT2_VECTORS = 2, 3  # 18 accumulators of AVX-512's 32 registers
 SLICES_ROWS, SLICES_VECTORS = 2, 4  # 16, and as many anchors, idle till the end

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.jit import njit
-from refkernels.matmul_ref.vectors import WIDTH
+from refkernels.arithmetic.vectors import WIDTH
 
 
 class Lines(NamedTuple):

@@ -1,0 +1,110 @@
+"""Vectors of eight float64 in LLVM's intermediate representation, for the inner loops of rooms.
+
+Left to itself, LLVM keeps accumulators in memory and prefers vectors of half the width; spelled
+out, they stay in registers. (Compilers for narrower machines split each vector.) Each function
+takes the builder first and stands for one operation in every lane, rounded as IEEE 754 says:
+nothing here may be reassociated or contracted. Arithmetic takes single numbers as well, so that
+the last few terms of a loop are worked out by the code that the others are.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+WIDTH = 8  # lanes of a vector: what AVX-512 holds
+
+_INDEX = ir.IntType(32)
+_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+_ZERO = ir.Constant(_VECTOR, [0.0] * WIDTH)
+_UNDEFINED = ir.Constant(_VECTOR, ir.Undefined)
+
+
+def zeros(builder: Any) -> Any:
+    """A place on the stack (in the end, a register) that holds zeros."""
+    return cgutils.alloca_once_value(builder, _ZERO)
+
+
+def at(builder: Any, pointer: Any, offset: Any, further: int) -> Any:
+    """The address of the vector whose first lane is pointer[offset + further]."""
+    index = builder.add(offset, offset.type(further))
+    vector = ir.VectorType(pointer.type.pointee, WIDTH)
+    return builder.bitcast(builder.gep(pointer, [index]), vector.as_pointer())
+
+
+def load(builder: Any, pointer: Any, offset: Any, further: int) -> Any:
+    """Eight neighbours, float64 or float32, as float64; aligned as single numbers are."""
+    size = 4 if pointer.type.pointee == ir.FloatType() else 8
+    return widened(builder, builder.load(at(builder, pointer, offset, further), align=size))
+
+
+def widened(builder: Any, values: Any) -> Any:
+    """float32 as float64; float64 as it is."""
+    if values.type == ir.FloatType():
+        return builder.fpext(values, ir.DoubleType())
+    if values.type == ir.VectorType(ir.FloatType(), WIDTH):
+        return builder.fpext(values, _VECTOR)
+    return values
+
+
+def broadcast(builder: Any, pointer: Any, offset: Any, further: int) -> Any:
+    """One number in every lane."""
+    index = builder.add(offset, offset.type(further))
+    return spread(builder, builder.load(builder.gep(pointer, [index])))
+
+
+def spread(builder: Any, scalar: Any) -> Any:
+    """A scalar in every lane."""
+    one = builder.insert_element(_UNDEFINED, scalar, _INDEX(0))
+    everywhere = ir.Constant(ir.VectorType(_INDEX, WIDTH), [0] * WIDTH)
+    return builder.shuffle_vector(one, _UNDEFINED, everywhere)
+
+
+def turned(builder: Any, values: Any, lanes: int) -> Any:
+    """Lane k becomes lane k - lanes, the first lanes the last."""
+    order = [(k + lanes) % WIDTH for k in range(WIDTH)]
+    mask = ir.Constant(ir.VectorType(_INDEX, WIDTH), order)
+    return builder.shuffle_vector(values, _UNDEFINED, mask)
+
+
+def first_lane(builder: Any, values: Any) -> Any:
+    """Lane 0 as a scalar."""
+    return builder.extract_element(values, _INDEX(0))
+
+
+def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """The twin of `arithmetic.fma`."""
+    return _intrinsic(builder, "fma", a, b, c)
+
+
+def two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """The twin of `eft.two_sum`."""
+    total = builder.fadd(a, b)
+    b_seen = builder.fsub(total, a)
+    a_seen = builder.fsub(total, b_seen)
+    return total, builder.fadd(builder.fsub(a, a_seen), builder.fsub(b, b_seen))
+
+
+def magnitude(builder: Any, values: Any) -> Any:
+    """|values|."""
+    return _intrinsic(builder, "fabs", values)
+
+
+def larger(builder: Any, a: Any, b: Any) -> Any:
+    """a where a > b, else b: b, too, where one of them is NaN."""
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
+def smaller(builder: Any, a: Any, b: Any) -> Any:
+    """a where a < b, else b: b, too, where one of them is NaN."""
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+
+def _intrinsic(builder: Any, name: str, *arguments: Any) -> Any:
+    kind = arguments[0].type
+    suffix = f"v{WIDTH}f64" if kind == _VECTOR else "f64"
+    function_type = ir.FunctionType(kind, [kind] * len(arguments))
+    function = cgutils.get_or_insert_function(
+        builder.module, function_type, f"llvm.{name}.{suffix}"
+    )
+    return builder.call(function, arguments)
