@@ -59,7 +59,9 @@ def row_pass(step: Step, tallies: Sequence[Tally], writes: bool = False) -> Any:
             call.rest()
             return context.make_tuple(builder, signature.return_type, call.folded())
 
-        if not all(_is_row(array) for array in arrays):
+        if not all(_is_floats(array, 1) for array in arrays):
+            return None
+        if writes and arrays[-1].dtype != types.float64:
             return None
         return types.UniTuple(types.float64, len(tallies))(arrays, numbers), generate
 
@@ -100,10 +102,6 @@ def _is_floats(array: Any, ndim: int) -> bool:
     return known and array.ndim == ndim and array.layout == "C"
 
 
-def _is_row(array: Any) -> bool:
-    return _is_floats(array, 1)
-
-
 def _arrays(context: Any, builder: Any, kinds: Any, values: Any) -> list[Any]:
     """The arrays of a tuple."""
     parts = cgutils.unpack_tuple(builder, values, len(kinds))
@@ -134,10 +132,9 @@ class _RowPass:
         self.spread = [vectors.spread(builder, number) for number in self.numbers]
         self.registers = [[vectors.zeros(builder) for _ in range(t.across)] for t in tallies]
         for tally, held in zip(tallies, self.registers, strict=True):
-            for register in held:
-                start = 0.0 if tally.start is None else self.numbers[tally.start]
-                start = _DOUBLE(start) if tally.start is None else start
-                builder.store(vectors.spread(builder, start), register)
+            if tally.start is not None:
+                for register in held:
+                    builder.store(self.spread[tally.start], register)
 
     def whole_groups(self) -> None:
         """LANES elements at a time."""
