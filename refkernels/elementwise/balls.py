@@ -16,9 +16,13 @@ def of_arb(expression: Callable[[Any], Any], x: float, precision: int) -> Ball:
     import flint
 
     with flint.ctx.workprec(precision):
-        found = expression(flint.arb(x))
-        mid, exponent = (int(part) for part in found.mid().man_exp())
-        radius, power = (int(part) for part in found.rad().man_exp())
+        return of(expression(flint.arb(x)))
+
+
+def of(value: Any) -> Ball:
+    """The ball that a flint.arb is, exactly."""
+    mid, exponent = (int(part) for part in value.mid().man_exp())
+    radius, power = (int(part) for part in value.rad().man_exp())
     if not radius:
         return mid, 0, exponent
     if not mid:

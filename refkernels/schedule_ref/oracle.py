@@ -22,9 +22,10 @@ from refkernels.arithmetic import tiers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_integer_balls
 from refkernels.arithmetic.question import Certify, Question
+from refkernels.elementwise import balls
+from refkernels.elementwise.function import Ball
 
 Steps = npt.NDArray[np.int64]
-Ball = tuple[int, int, int]  # (mid ± radius) 2^exponent
 
 _PRECISIONS = (160, 320, 640, 1280)
 # cos^2(pi q / 2) where it is rational for a rational 0 <= q <= 1: the cosine of a rational multiple
@@ -113,7 +114,7 @@ def _balls(
                 continue
             # Near the end the sine of what is left is sharper than the cosine of what is gone.
             root = flint.arb.sin_pi_fmpq(flint.fmpq(decay_steps - step, 2 * decay_steps))
-            found.append(_ball(lowest + span * root * root))
+            found.append(balls.of(lowest + span * root * root))
         return found
 
 
@@ -121,17 +122,6 @@ def _rational_steps(decay_steps: int) -> dict[int, Fraction]:
     """cos^2 at the steps where it is rational."""
     places = {decay_steps * part: share for part, share in _RATIONAL.items()}
     return {int(step): share for step, share in places.items() if step.denominator == 1}
-
-
-def _ball(value: Any) -> Ball:
-    mid, exponent = (int(part) for part in value.mid().man_exp())
-    radius, power = (int(part) for part in value.rad().man_exp())
-    if not radius:
-        return mid, 0, exponent
-    if not mid:
-        return 0, radius, power
-    common = min(exponent, power)
-    return mid << (exponent - common), radius << (power - common), common
 
 
 def _dyadic(value: Fraction) -> Ball:
@@ -143,6 +133,6 @@ def _fmpq(flint: Any, value: Fraction) -> Any:
     return flint.fmpq(value.numerator, value.denominator)
 
 
-def _enclose(balls: list[Ball]) -> Enclosure:
-    mids, radii, exponents = zip(*balls, strict=True) if balls else ((), (), ())
-    return from_integer_balls(mids, radii, exponents, (len(balls),))
+def _enclose(found: list[Ball]) -> Enclosure:
+    mids, radii, exponents = zip(*found, strict=True) if found else ((), (), ())
+    return from_integer_balls(mids, radii, exponents, (len(found),))
