@@ -147,8 +147,9 @@ def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | Non
 
 
 def _rank(candidate: Candidate, fits: dict[str, Fit]) -> tuple[float, ...]:
-    """Wrong outputs first, the worst of them the first; more than an order of summation before
-    that; then confidence, bits reproduced, and what is left of the error."""
+    """Wrong outputs first, the worst of them the first; what has no number fitted to the output
+    before what has; more than an order of summation before that; then confidence, bits reproduced,
+    and what is left of the error."""
     one = fits[candidate.output]
     confidence = (
         len(CONFIDENCES)
@@ -160,10 +161,12 @@ def _rank(candidate: Candidate, fits: dict[str, Fit]) -> tuple[float, ...]:
     if candidate.confidence == "consistent" and left < float("inf"):  # the nearest size
         left = abs(math.log(left)) if left > 0.0 else float("inf")
     harmless = float(candidate.cause == ORDER)
+    fitted = float(bool(candidate.details.get("fitted")))
     return (
         float(candidate.ruled_out),
         float(one.ordinary),
         *(wrong or (0.0,) * len(_badness(one))),
+        fitted,
         harmless,
         confidence,
         *(

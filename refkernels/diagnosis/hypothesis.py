@@ -11,7 +11,7 @@ Each hypothesis is tried whatever the verdict. What it takes to be named, and wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -93,4 +93,5 @@ def scaled(problem: Problem, output: str, factor: float) -> Answer:
     """The answer of one output times a number."""
     values = np.asarray(problem.truth.reference[output]) * factor
     radius = problem.truth.reference[output].radius * abs(factor)
-    return moved(problem, output, values, radius + np.abs(values) * 2.0**-51, factor)
+    answer = moved(problem, output, values, radius + np.abs(values) * 2.0**-51, factor)
+    return replace(answer, invariant=False)

@@ -23,11 +23,13 @@ Doubles = npt.NDArray[np.float64]
 @dataclass(frozen=True)
 class Answer:
     """The certified answer to a question, by output name: its reference, the bound that every
-    stable kernel keeps to, and what the plain sequential algorithm says."""
+    stable kernel keeps to, and what the plain sequential algorithm says. `invariant`: whether the
+    op's invariants hold for it (|sin| <= 1, but not of 3 sin)."""
 
     reference: dict[str, Enclosure]
     bound: dict[str, Doubles]
     plain: dict[str, Array]
+    invariant: bool = True
 
 
 @dataclass(frozen=True)

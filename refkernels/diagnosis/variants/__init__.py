@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from refkernels.diagnosis.hypothesis import Variant, Variants
 from refkernels.diagnosis.problem import Arrays, Problem
-from refkernels.diagnosis.variants import affine, elementwise, layernorm, precision, whole
+from refkernels.diagnosis.variants import affine, elementwise, factor, layernorm, precision, whole
 
 ALL: tuple[Variants, ...] = (
-    whole.scale_factor,
+    factor.scale_factor,
     whole.permuted,
     affine.swapped_gradients,
     affine.wrong_bias,

@@ -1,40 +1,16 @@
-"""Variants of a whole output, whatever the op: a factor, a sign, another order of its rows."""
+"""Variants of a whole output, whatever the op: another order of its rows."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from fractions import Fraction
 
 import numpy as np
 
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.diagnosis.hypothesis import Variant, scaled
+from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 
-_NEAR = 2.0**-6  # a factor is looked for where most elements agree on one to this
 _MOST_ROWS = 2048  # whose distances are all computed
-_LARGEST = 4096  # denominators and numerators of a factor that anybody would have meant
-
-
-def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """One factor on all of an output: the median of got / z, made a ratio of small whole numbers.
-
-    -1 is a cause of its own: `sign_error`. What the factor is (a number of rows, of features) is
-    told in `details["named"]`.
-    """
-    for name, got in outputs.items():
-        reference = problem.truth.reference[name]
-        factor = _median_ratio(got, np.asarray(reference))
-        if factor is None or abs(factor - 1.0) < _NEAR:
-            continue
-        nice = nearest_ratio(factor)
-        if nice is None:
-            continue
-        value = float(nice)
-        cause = "sign_error" if value == -1.0 else "scale_factor"
-        details = {"factor": str(nice), "named": _named(nice, problem)}
-        yield Variant(cause, details, scaled(problem, name, value))
 
 
 def permuted(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -60,44 +36,6 @@ def permuted(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def taken(reference: Enclosure, order: Array) -> Enclosure:
     """The rows of an Enclosure in another order."""
     return reference[order]
-
-
-def nearest_ratio(factor: float) -> Fraction | None:
-    """p, 1 / p, p / 2 or 2^k next to the factor, None where it is next to none of them."""
-    if factor == 0.0 or not math.isfinite(factor):
-        return None
-    size = abs(factor)
-    sign = 1 if factor > 0 else -1
-    candidates = [Fraction(max(round(size), 1)), Fraction(1, max(round(1 / size), 1))]
-    candidates += [Fraction(max(round(2 * size), 1), 2), Fraction(2) ** round(math.log2(size))]
-    best = min(candidates, key=lambda ratio: abs(float(ratio) / size - 1.0))
-    if max(best.numerator, best.denominator) > _LARGEST * _LARGEST or best == 1 == sign:
-        return None
-    return sign * best if abs(float(best) / size - 1.0) < _NEAR else None
-
-
-def _median_ratio(got: Array, right: Doubles) -> float | None:
-    """The median of got / z over the larger half of |z|, None where there is nothing to divide."""
-    wide = got.astype(np.float64)
-    usable = np.isfinite(wide) & np.isfinite(right) & (right != 0.0)
-    if not usable.any():
-        return None
-    sizes = np.abs(right[usable])
-    large = sizes >= np.median(sizes)
-    with np.errstate(over="ignore"):
-        return float(np.median(wide[usable][large] / right[usable][large]))
-
-
-def _named(factor: Fraction, problem: Problem) -> str:
-    """Which number of the problem the factor, or its inverse, is: "rows", "x.shape[1]"."""
-    number = max(abs(factor.numerator), abs(factor.denominator))
-    for name, array in problem.inputs.items():
-        for axis, length in enumerate(array.shape):
-            if length == number:
-                return f"{name}.shape[{axis}]"
-        if array.size == number:
-            return f"{name}.size"
-    return ""
 
 
 def _matching_rows(got: Doubles, right: Doubles) -> Array | None:

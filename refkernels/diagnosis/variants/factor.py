@@ -1,0 +1,156 @@
+"""One factor on a whole output, whatever the op: found from the data, not from a list.
+
+A kernel that answers f z is explained where one f makes its output ordinary, which is two intervals
+for f, both from what `judge` asks (B: the bound of z, u: the format's unit, g: what was answered):
+
+    inside the bound      |g - f z| <= |f| (B + u |z|) + tiny  in every element
+    error / plain <= 4    sum w^2 (g - f z)^2 <= 16 f^2 sum w^2 max(plain error, half an ulp)^2
+
+with w = 1, or 1 / ulp(z) for elementwise ops, whose errors are counted so. The second is a parabola
+about the weighted least squares' f. f is accepted where both allow it, 1 is not among what they
+allow, and elements of two sizes agree on it: any single number is some factor times the right one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis.hypothesis import Variant, scaled
+from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.variants import names
+from refkernels.metrology import UNUSUAL
+from refkernels.metrology.ulp_errors import ulp
+
+_TELLING = 2.0**-8  # of the formats' numbers: a narrow one is named where it is no accident
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The factors that make an output ordinary: low <= best <= high, all of one sign."""
+
+    low: float
+    best: float
+    high: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    @property
+    def width(self) -> float:
+        """Relative to the factor."""
+        return (self.high - self.low) / abs(self.best)
+
+    def text(self) -> str:
+        """The fewest digits that are a number of the interval; never more than it supports."""
+        return next(
+            (text for d in range(1, 18) if float(text := f"{self.best:.{d}g}") in self),
+            repr(self.best),
+        )
+
+
+def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """One factor on all of an output. -1 is a cause of its own: `sign_error`.
+
+    `details`: the factor, what number of the problem it is (`named`), and the interval that the
+    output leaves for it; `fitted` where it is no number that anybody would name, so that any cause
+    with nothing to fit goes before it.
+    """
+    for name, got in outputs.items():
+        found = interval(problem, name, got)
+        if found is None or 1.0 in found:
+            continue
+        if -1.0 in found:
+            yield Variant("sign_error", {"factor": "-1"}, scaled(problem, name, -1.0))
+            continue
+        known = names.of(problem, found.low, found.high) or _narrow(problem, found)
+        text, value, named = known or (found.text(), found.best, "")
+        bounds = [found.low, found.high]
+        details: dict[str, object] = {"factor": text, "named": named, "interval": bounds}
+        if known is None:
+            details["fitted"] = True
+        yield Variant("scale_factor", details, scaled(problem, name, value))
+
+
+def interval(problem: Problem, output: str, got: Array) -> Interval | None:
+    """The factors that both conditions allow, None where there is none, or nothing to tell by."""
+    reference = problem.truth.reference[output]
+    right, wide = np.asarray(reference), to_float64(got)
+    plain, bound = to_float64(problem.truth.plain[output]), problem.truth.bound[output]
+    if wide.shape != right.shape:
+        return None
+    usable = np.isfinite(right) & np.isfinite(wide) & np.isfinite(plain) & np.isfinite(bound)
+    z, g, p = right[usable], wide[usable], plain[usable]
+    margin = bound[usable] + reference.radius[usable] + problem.format.u * np.abs(z)
+    size = np.max(np.abs(z), initial=0.0)
+    if size == 0.0 or not np.any(g):
+        return None
+    tiny = problem.format.u * problem.format.min_normal
+    if not _several_sizes(z, margin):
+        return None
+    units = ulp(z, problem.format)
+    weights = 1.0 / units if problem.op.elementwise else np.full(z.shape, 1.0 / size)
+    noise = max(_rms(weights * (p - z)), _rms(weights * units / 2))
+    best, half = _least_squares(weights * z, weights * g, noise)
+    if best == 0.0 or not math.isfinite(best) or half is None:
+        return None
+    sign = math.copysign(1.0, best)
+    low, high = _allowed(z, sign * g, margin, tiny)
+    low, high = max(low, abs(best) - half), min(high, abs(best) + half)
+    if not 0.0 < low <= high:
+        return None
+    best = min(max(abs(best), low), high)
+    return Interval(low, best, high) if sign > 0 else Interval(-high, -best, -low)
+
+
+def _several_sizes(z: Doubles, margin: Doubles) -> bool:
+    """Whether two right values, both far from zero, differ in magnitude whatever their errors."""
+    size = np.abs(z)
+    clear = size > 2.0 * margin
+    if not clear.any():
+        return False
+    return bool(np.max((size - margin)[clear]) > np.min((size + margin)[clear]))
+
+
+def _least_squares(z: Doubles, g: Doubles, noise: float) -> tuple[float, float | None]:
+    """f with the least sum of (g - f z)^2, and how far from it error / plain is 4: None where it
+    is larger for every f. noise: the RMS error that is usual."""
+    squares = float(np.sum(z * z))
+    best = float(np.sum(g * z)) / squares
+    left = UNUSUAL**2 * best * best * noise * noise * z.size - float(
+        np.sum(np.square(g - best * z))
+    )
+    return best, math.sqrt(left / squares) if left >= 0.0 else None
+
+
+def _allowed(z: Doubles, g: Doubles, margin: Doubles, tiny: float) -> tuple[float, float]:
+    """The f > 0 with |g - f z| <= f margin + tiny in every element: f (z - m) <= g + tiny and
+    f (z + m) >= g - tiny, each a bound from below or from above by the sign of its factor."""
+    flip = np.where(z < 0.0, -1.0, 1.0)
+    z, g = z * flip, g * flip
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        high = np.where(z > margin, (g + tiny) / (z - margin), np.inf)
+        low = np.where(z + margin > 0.0, (g - tiny) / (z + margin), 0.0)
+        inner = np.where(z < margin, -(g + tiny) / (margin - z), 0.0)  # g < 0 where z is unsure
+    return float(max(np.max(low), np.max(inner), 0.0)), float(np.min(high))
+
+
+def _narrow(problem: Problem, found: Interval) -> tuple[str, float, str] | None:
+    """A factor that a narrower format holds, in a wider one: 0.1 in float32."""
+    for format in (formats.BFLOAT16, formats.BINARY16, formats.BINARY32):
+        if format.p >= problem.format.p or found.width > _TELLING * format.u:
+            continue
+        with np.errstate(over="ignore", under="ignore"):
+            value = np.asarray(found.best).astype(format.storage)
+        if float(value) in found:
+            return str(value), float(value), f"a number of {format.name}"
+    return None
+
+
+def _rms(values: Doubles) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))

@@ -1,0 +1,114 @@
+"""What a factor is called: a number of the problem (a batch size n, 1 / n, 1 / (n - 1), 1 / sqrt n,
+a norm that gradients are clipped by), or a ratio of small whole numbers.
+
+A name is given where the factors that the output allows contain one such number only, and where
+they are few enough for that to be no accident.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from refkernels.diagnosis.problem import Problem
+
+Name = tuple[str, float, str]  # the factor as text, its value, which number of the problem it is
+_CHANCE = 2.0**-4  # that a factor of no meaning has a name, at most
+_LARGEST = 4096  # denominators and numerators of a ratio that anybody would have meant
+_SMALL = 8  # below, a whole number is a world size or the like rather than n - 1 of something
+_DIGITS = 2  # of a norm's numerator: 1, 5, 0.25
+
+
+def of(problem: Problem, low: float, high: float) -> Name | None:
+    """The one name of the factors between low and high, None where there is none, or several."""
+    sign = 1.0 if low > 0 else -1.0
+    low, high = sorted((abs(low), abs(high)))
+    for names in (
+        _lengths(problem),
+        _derived(problem),
+        _norms(problem, low, high),
+        _ratios(low, high),
+    ):
+        inside = [name for name in names if low <= name[1] <= high]
+        if len({name[1] for name in inside}) == 1:
+            text, value, named = inside[0]
+            return ("-" + text if sign < 0 else text), sign * value, named
+    return None
+
+
+def _lengths(problem: Problem) -> Iterator[Name]:
+    """n and 1 / n of every axis and every array."""
+    for n, told in _axes(problem).items():
+        if n > 1:
+            yield str(n), float(n), told
+            yield f"1/{n}", 1.0 / n, told
+
+
+def _derived(problem: Problem) -> Iterator[Name]:
+    """n - 1, 1 / (n - 1), sqrt n and 1 / sqrt n, where they are no small numbers."""
+    for n, told in _axes(problem).items():
+        root = math.isqrt(n)
+        if n - 1 >= _SMALL:
+            yield str(n - 1), float(n - 1), f"{told} - 1"
+            yield f"1/{n - 1}", 1.0 / (n - 1), f"{told} - 1"
+        if root**2 != n:
+            yield f"sqrt({n})", math.sqrt(n), told
+            yield f"1/sqrt({n})", 1.0 / math.sqrt(n), told
+        elif root >= _SMALL:
+            yield str(root), float(root), f"the root of {told}"
+            yield f"1/{root}", 1.0 / root, f"the root of {told}"
+
+
+def _axes(problem: Problem) -> dict[int, str]:
+    lengths: dict[int, str] = {}
+    for name, array in problem.inputs.items():
+        for axis, length in enumerate(array.shape):
+            lengths.setdefault(length, f"{name}.shape[{axis}]")
+        lengths.setdefault(array.size, f"{name}.size")
+    return lengths
+
+
+def _norms(problem: Problem, low: float, high: float) -> Iterator[Name]:
+    """A short number over the norm of gradients, of one or of all those of parameters together: to
+    such a length gradients are clipped."""
+    if problem.direction == "forward":
+        return
+    truth = problem.truth.reference
+    squares = {
+        name: float(np.sum(np.square(np.asarray(truth[name]))))
+        for name in problem.op.names("backward")
+        if name in truth and name[1:] in problem.op.inputs and name != "dx"
+    }
+    groups: list[tuple[str, ...]] = [(name,) for name in squares]
+    if len(squares) > 1:
+        groups.append(tuple(squares))
+    for group in groups:
+        norm = math.sqrt(sum(squares[name] for name in group))
+        if not 0.0 < norm < math.inf:
+            continue
+        length = float(f"{norm * (low + high) / 2:.{_DIGITS}g}")
+        if 90 * (high - low) / low > _CHANCE:  # that many numbers of two digits in a decade
+            continue
+        value = length / norm
+        if length:
+            yield f"{value:.8g}", value, f"{length:g} / norm of {' and '.join(group)} together"
+
+
+def _ratios(low: float, high: float) -> Iterator[Name]:
+    """p, 1 / p, p / 2 and 2^k, where the interval is small against the gaps between them."""
+    middle = (low + high) / 2.0
+    width = (high - low) / middle
+    power = Fraction(2) ** round(math.log2(middle))
+    for ratio in {
+        Fraction(max(round(middle), 1)),
+        Fraction(1, max(round(1 / middle), 1)),
+        Fraction(max(round(2 * middle), 1), 2),
+    }:
+        largest = max(ratio.numerator, ratio.denominator)
+        if largest <= _LARGEST and largest * width <= _CHANCE:
+            yield str(ratio), float(ratio), ""
+    if width <= _CHANCE:
+        yield str(power), float(power), ""
