@@ -1,6 +1,8 @@
 """Does an answer depend on what it should not: the run, the position, the batch, the threads?
 
-`run_to_run` and `threads` compare whole answers over all of an op's cases. `position` moves the
+`run_to_run` and `threads` compare whole answers over all of an op's cases; of an elementwise op
+`run_to_run` also compares the first calls in an interpreter that has not run it yet: a kernel that
+tries several numbers of threads before it settles is told here. `position` moves the
 rows of one case (rotated by one, and reversed), `batch` asks for some of them apart: 64 rows one by
 one, or, of an elementwise op, pieces shorter than a vector; a row is what the op computes by
 itself: a row of `a`, a row of LayerNorm, an element of sin. All comparisons are
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import formats
 from refkernels.frameworks.gateway import Session
 from refkernels.measurement.plan import Unit
 from refkernels.measurement.seats import Seat, close_all
@@ -28,6 +31,7 @@ REGIME = "invariance"
 REFUSALS = ("error", "unsupported")  # of one case (an eps, say); what ends the process is a fault
 _ALONE = 64  # rows that are asked for one at a time, spread over the case's rows
 _PIECES = 4 * (1, 3, 7, 15)  # elements: they end up in the loops that vectors of 8 or 16 leave over
+_CALLS = 9  # of a kernel that was not called before; MindSpore's settle after five
 _LARGEST_CASE = 1_000_000  # elements of input; what is larger is left out, to stay quick
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -111,7 +115,7 @@ def _seat_records(
     unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
 ) -> list[Record]:
     checks: dict[str, Callable[[], Comparison]] = {
-        "run_to_run": lambda: _compare(unit, seat, seat, questions),
+        "run_to_run": lambda: _run_to_run(unit, seat, questions, threaded),
         "position": lambda: _position(unit, seat, questions),
         "batch": lambda: _batch(unit, seat, questions),
         "threads": lambda: _compare(unit, *threaded.pair(seat), questions),
@@ -168,6 +172,29 @@ def _compare(unit: Unit, one: Seat, other: Seat, questions: Sequence[Question]) 
     if fault is not None and not found.elements:
         raise fault
     return found
+
+
+def _run_to_run(
+    unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
+) -> Comparison:
+    found = _compare(unit, seat, seat, questions)
+    if unit.op.elementwise:
+        inputs = _delicate(unit)
+        _, fresh = threaded.pair(seat)
+        first, *later = [_ask(unit, fresh, inputs, {}) for _ in range(_CALLS)]
+        for answer in later:
+            found.add("the first calls in an interpreter", first, answer)
+    return found
+
+
+def _delicate(unit: Unit) -> dict[str, npt.NDArray[Any]]:
+    """Small inputs of both signs, subnormals and numbers around 1: what a mode that flushes, or
+    another code path, is first seen in."""
+    format = formats.get(unit.dtype)
+    tiny = np.ldexp(np.linspace(0.01, 1.9, 32), format.emin)
+    values = np.concatenate([tiny, -tiny, np.linspace(-3.0, 3.0, 33)])
+    names = unit.op.takes(unit.direction)
+    return {name: values.astype(format.storage) for name in names}
 
 
 def _position(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparison:

@@ -24,6 +24,7 @@ class _Seat:
     def __init__(self, key: Any, session: Session) -> None:
         self.key = key
         self.session = session
+        self.warm: set[Any] = set()
         self.lock = threading.Lock()
         self.timer: threading.Timer | None = None
 
@@ -55,6 +56,14 @@ def taken(question: Any) -> Iterator[Session]:
             yield seat.session
         finally:
             seat.leave()
+
+
+def cold(kernel: Any) -> bool:
+    """Whether this thread's session is asked for a kernel for the first time."""
+    seat: _Seat = _kept.seat
+    before = len(seat.warm)
+    seat.warm.add(kernel)
+    return len(seat.warm) > before
 
 
 def release() -> None:

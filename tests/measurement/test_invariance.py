@@ -22,8 +22,8 @@ Array = npt.NDArray[Any]
 class Kernel:
     """In the place of a session: float32 by way of float64, with one planted dependence."""
 
-    def __init__(self, fault: str, threads: int = 0) -> None:
-        self.fault, self.threads, self.calls = fault, threads, 0
+    def __init__(self, fault: str, threads: int = 0, calls: int = 0) -> None:
+        self.fault, self.threads, self.calls = fault, threads, calls
 
     def run(
         self, op: str, direction: str, inputs: Mapping[str, Array], params: Any, device: str
@@ -49,6 +49,7 @@ class Kernel:
             "position": slice(len(rows) // 8 * 8, None),  # a tail that is computed otherwise
             "batch": slice(None) if len(rows) == 1 else slice(0, 0),
             "threads": slice(None) if self.threads == 2 else slice(0, 0),
+            "first calls": slice(None) if self.calls > 5 else slice(0, 0),
         }.get(self.fault, slice(0, 0))
         with np.errstate(all="ignore"):
             rows[chosen] = np.nextafter(rows[chosen], np.float32(np.inf) * np.sign(rows[chosen]))
@@ -136,6 +137,17 @@ def test_a_batch_that_changes_a_matmul_is_named(pool: ThreadPoolExecutor) -> Non
     assert not records["batch"]["holds"]
     assert records["batch"]["different"] == records["batch"]["elements"] == 37 * 24  # every row
     assert records["position"]["holds"]
+
+
+def test_a_kernel_that_settles_after_some_calls_is_named(pool: ThreadPoolExecutor) -> None:
+    """Also where the interpreter that is measured has settled long before."""
+    unit = Unit(registry.get("sin"), None, "float32", "forward")
+    seat = seated(Kernel("first calls", calls=100))
+    first, *_ = measure_invariance(unit, [seat], pool, Threaded(1.0))
+    assert first["property"] == "run_to_run"
+    assert not first["holds"]
+    assert first["case"] == "the first calls in an interpreter: y"
+    assert 0 < first["different"] < first["elements"]
 
 
 @pytest.mark.parametrize(("fault", "status"), [("refuses", "error"), ("dies", "killed")])
