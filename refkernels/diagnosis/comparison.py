@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refkernels.diagnosis.explanation import Difference, Explanation
-from refkernels.diagnosis.hypothesis import ORDER, Candidate, Confidence
+from refkernels.diagnosis.hypothesis import CONFIDENCES, ORDER, Candidate, Confidence
 from refkernels.diagnosis.problem import Arrays
 from refkernels.metrology import agreement
 
@@ -33,6 +33,8 @@ def difference(
     }
     details: dict[str, Any] = {"models": said} if said else {}
     cause, confidence, more = _cause(one, other, [models[name] for name in apart])
+    if cause is None and one.cause is not None and one.cause == other.cause:
+        cause, confidence, more = _numbers({a: one, b: other}, apart)
     if not apart:
         cause, confidence, more = None, None, {}
     return Difference(a, b, outputs, cause, confidence, {**details, **more})
@@ -53,6 +55,43 @@ def _cause(
         if mine is not None and theirs is not None and mine.model != theirs.model:
             return _orders(mine, theirs)
     return None, None, {}
+
+
+def _numbers(kernels: dict[str, Explanation], apart: list[str]) -> Told:
+    """One fault in both, with another number in each (two factors, two eps): the first output that
+    is apart and has them. As sure as the less sure of the two."""
+    for name in apart:
+        found = [_of_output(one, name) for one in kernels.values()]
+        mine, theirs = found
+        if mine is None or theirs is None:
+            continue
+        told = {
+            key: ", ".join(
+                f"{one.details[key]} ({kernel})"
+                for kernel, one in zip(kernels, (mine, theirs), strict=True)
+            )
+            for key in mine.details
+            if key in theirs.details
+            and isinstance(mine.details[key], str | float)
+            and mine.details[key] != theirs.details[key]
+        }
+        if told:
+            told.pop("named", None)
+            sure = [CONFIDENCES.index(one.confidence) for one in (mine, theirs) if one.confidence]
+            return mine.cause, CONFIDENCES[max(sure)], {**told, "output": name}
+    return None, None, {}
+
+
+def _of_output(explanation: Explanation, output: str) -> Candidate | None:
+    """The candidate of an output that has the kernel's cause."""
+    return next(
+        (
+            one
+            for one in explanation.candidates
+            if one.cause == explanation.cause and one.output == output and not one.ruled_out
+        ),
+        None,
+    )
 
 
 def _orders(one: Candidate, other: Candidate) -> Told:

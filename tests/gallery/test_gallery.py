@@ -13,6 +13,7 @@ from refkernels.diagnosis.summation import known, replay
 from refkernels.gallery import consequences
 from refkernels.gallery.entry import Entry, EntryError, parse
 
+NAMES = ("dweight", "dbias")
 each = pytest.mark.parametrize("name", gallery.names())
 
 
@@ -35,7 +36,7 @@ def test_the_seeds_and_the_threads_are_there() -> None:
     threads = ("Paddle/issues/35123", "oneflow/pull/6149", "Paddle/issues/54208")
     threads += ("onnxruntime/issues/28463", "pytorch/issues/51102", "jax/issues/23159")
     threads += ("pytorch/issues/176371", "Paddle/issues/34763", "Paddle/issues/71702")
-    threads += ("Paddle/pull/78265", "昇腾上的Cosine误差")
+    threads += ("oneflow/pull/5817", "Paddle/pull/78265", "昇腾上的Cosine误差")
     for thread in threads:
         assert any(thread in source for source in sources), thread
 
@@ -131,6 +132,28 @@ def test_the_large_mean_s_row_has_the_thread_s_right_answer() -> None:
     x = entry.inputs["x"].astype(np.float64)
     right = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
     assert right[0] == pytest.approx([0.1249, 0.4133, -1.6235, 1.0852], abs=2e-4)
+
+
+def test_clipped_gradients_are_told_with_their_norms() -> None:
+    entry = gallery.load("clip-grad-groups")
+    found = entry.explain()
+    dy, x = entry.inputs["dy"].astype(np.float64), entry.inputs["x"].astype(np.float64)
+    norms = np.linalg.norm(dy.T @ x), np.linalg.norm(dy)
+    together = "1 / the norm of dweight and dbias together", 1 / np.hypot(*norms)
+    own = [(f"1 / the norm of {name}", 1 / norm) for name, norm in zip(NAMES, norms, strict=True)]
+    for kernel, factors in zip(entry.outputs, ([together, together], own), strict=True):
+        for output, (named, factor) in zip(NAMES, factors, strict=True):
+            (one,) = [
+                each
+                for each in found.kernels[kernel].candidates
+                if (each.output, each.cause) == (output, "scale_factor")
+            ]
+            assert one.details["named"] == named
+            assert float(one.details["factor"]) == pytest.approx(factor, rel=2e-7)
+    assert [f"{1 / factor:.5g}" for _, factor in (together, *own)] == ["1328.5", "1326.7", "69.443"]
+    assert f"{own[1][1] / together[1]:.0f}" == "19"
+    ((_, apart),) = found.differences.items()
+    assert apart.details["factor"].startswith("0.00075272")
 
 
 def test_the_consequences_are_the_thread_s() -> None:

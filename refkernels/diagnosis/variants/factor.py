@@ -69,9 +69,13 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield Variant("sign_error", {"factor": "-1"}, scaled(problem, name, -1.0))
             continue
         known = names.of(problem, found.low, found.high) or _narrow(problem, found)
-        text, value, named = known or (found.text(), found.best, "")
+        text, value, named = known or ("", found.best, "")
         bounds = [found.low, found.high]
-        details: dict[str, object] = {"factor": text, "named": named, "interval": bounds}
+        details: dict[str, object] = {
+            "factor": text or found.text(),
+            "named": named,
+            "interval": bounds,
+        }
         if known is None:
             details["fitted"] = True
         yield Variant("scale_factor", details, scaled(problem, name, value))

@@ -15,11 +15,14 @@ import numpy as np
 
 from refkernels.diagnosis.problem import Problem
 
-Name = tuple[str, float, str]  # the factor as text, its value, which number of the problem it is
+# The factor as text ("": by its digits), its value, which number of the problem it is.
+Name = tuple[str, float, str]
 _CHANCE = 2.0**-4  # that a factor of no meaning has a name, at most
 _LARGEST = 4096  # denominators and numerators of a ratio that anybody would have meant
 _SMALL = 8  # below, a whole number is a world size or the like rather than n - 1 of something
 _DIGITS = 2  # of a norm's numerator: 1, 5, 0.25
+_NUMBERS = 90  # of so many digits in a decade
+_DATA = ("dx",)  # gradients that no optimizer sees
 
 
 def of(problem: Problem, low: float, high: float) -> Name | None:
@@ -35,7 +38,7 @@ def of(problem: Problem, low: float, high: float) -> Name | None:
         inside = [name for name in names if low <= name[1] <= high]
         if len({name[1] for name in inside}) == 1:
             text, value, named = inside[0]
-            return ("-" + text if sign < 0 else text), sign * value, named
+            return ("-" + text if text and sign < 0 else text), sign * value, named
     return None
 
 
@@ -73,28 +76,30 @@ def _axes(problem: Problem) -> dict[int, str]:
 
 def _norms(problem: Problem, low: float, high: float) -> Iterator[Name]:
     """A short number over the norm of gradients, of one or of all those of parameters together: to
-    such a length gradients are clipped."""
+    such a length gradients are clipped.
+
+    The kernel computed that norm in its format: a sum of n squares errs by about sqrt(n) u
+    (Higham, Mary 2019, doi:10.1137/18M1226312), the root halves that, and a few roundings follow.
+    A factor that is so near gets the name, and keeps its value.
+    """
     if problem.direction == "forward":
         return
     truth = problem.truth.reference
-    squares = {
-        name: float(np.sum(np.square(np.asarray(truth[name]))))
-        for name in problem.op.names("backward")
-        if name in truth and name[1:] in problem.op.inputs and name != "dx"
-    }
-    groups: list[tuple[str, ...]] = [(name,) for name in squares]
-    if len(squares) > 1:
-        groups.append(tuple(squares))
-    for group in groups:
+    parameters = [name for name in problem.op.gradients if name in truth and name not in _DATA]
+    squares = {name: float(np.sum(np.square(np.asarray(truth[name])))) for name in parameters}
+    groups: list[tuple[str, ...]] = [(name,) for name in parameters]
+    for group in [*groups, tuple(parameters)] if len(parameters) > 1 else groups:
         norm = math.sqrt(sum(squares[name] for name in group))
         if not 0.0 < norm < math.inf:
             continue
-        length = float(f"{norm * (low + high) / 2:.{_DIGITS}g}")
-        if 90 * (high - low) / low > _CHANCE:  # that many numbers of two digits in a decade
-            continue
-        value = length / norm
-        if length:
-            yield f"{value:.8g}", value, f"{length:g} / norm of {' and '.join(group)} together"
+        n = sum(math.prod(truth[name].shape) for name in group)
+        middle = (low + high) / 2.0
+        near = (4.0 + math.sqrt(n)) * problem.format.u + (high - low) / middle
+        length = float(f"{norm * middle:.{_DIGITS}g}")
+        off = abs(norm * middle / length - 1.0) if length else math.inf
+        if off <= near and 2.0 * near * _NUMBERS <= _CHANCE:
+            together = " and ".join(group) + (" together" if len(group) > 1 else "")
+            yield "", middle, f"{length:g} / the norm of {together}"
 
 
 def _ratios(low: float, high: float) -> Iterator[Name]:
