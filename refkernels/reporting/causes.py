@@ -180,9 +180,9 @@ CAUSES: dict[str, Cause] = {
     "scale_factor": _cause(
         "gives the right result times {factor} ({named})",
         "给出的结果是正确结果的 {factor} 倍（{named}）",
-        "Look for a mean where a sum is meant (or the other way round), and for a division by the "
-        "batch size or the number of devices.",
-        "请检查是否把求和与求平均弄混，或多做（少做）了对批大小、设备数的除法。",
+        "Look for a mean where a sum is meant (or the other way round), for a division by the "
+        "batch size or the number of devices, and for gradients that are clipped or scaled.",
+        "请检查是否把求和与求平均弄混，是否多做（少做）了对批大小、设备数的除法，以及梯度是否经过裁剪或缩放。",
     ),
     "sign_error": _cause(
         "gives the right result with the wrong sign",

@@ -311,3 +311,77 @@ def test_a_right_kernel_that_has_a_faulty_model_s_mean_is_not_blamed_by_comparis
     assert found.differences["a", "b"].cause in (None, "summation_order")
     assert "naive" not in found.to_markdown().split("<details>")[0]
     assert list(found.kernels["b"].evidence["outputs"]) == ["y", "mean", "rstd"]
+
+
+def right(op: str, dtype: Any, rng: np.random.Generator) -> tuple[dict[str, Array], Array]:
+    """Inputs and a right answer, computed in float64 and rounded."""
+    if op == "sin":
+        x = rng.uniform(-3, 3, (24, 65)).astype(dtype)
+        return {"x": x}, np.sin(x.astype(np.float64))
+    x, weight = (rng.standard_normal(shape).astype(dtype) for shape in ((24, 65), (40, 65)))
+    return {"x": x, "weight": weight}, x.astype(np.float64) @ weight.T.astype(np.float64)
+
+
+@pytest.mark.parametrize("op", ["linear", "sin"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("factor", "text", "named"),
+    [
+        (0.6173921, None, ""),
+        (-0.037, "-0.037", ""),
+        (24.0, "24", "x.shape[0]"),
+        (1 / 23, "1/23", "x.shape[0] - 1"),
+        (1 / np.sqrt(65), "1/sqrt(65)", "x.shape[1]"),
+        (0.25, "1/4", ""),
+    ],
+)
+def test_any_factor_is_found_with_the_digits_that_the_output_supports(
+    op: str, dtype: Any, factor: float, text: str | None, named: str
+) -> None:
+    inputs, y = right(op, dtype, np.random.default_rng(11))
+    found = refkernels.explain(op, inputs, {"y": (y * factor).astype(dtype)})
+    assert found.cause == "scale_factor"
+    told = found.candidates[0].details
+    low, high = told["interval"]
+    off = 1e-15 * abs(factor)
+    assert low - off <= factor <= high + off
+    assert (high - low) / abs(factor) < 16 * np.finfo(dtype).eps
+    assert told["named"] == named
+    assert told["factor"] == text if text else low <= float(told["factor"]) <= high
+
+
+def test_a_factor_of_a_narrower_format_is_named_as_such() -> None:
+    inputs, y = right("linear", np.float64, np.random.default_rng(12))
+    found = refkernels.explain("linear", inputs, {"y": y * float(np.float32(0.7301))})
+    assert found.candidates[0].details["factor"] == "0.7301"
+    assert found.candidates[0].details["named"] == "a number of float32"
+
+
+@pytest.mark.parametrize("op", ["linear", "sin"])
+def test_one_size_of_answers_is_no_evidence_of_a_factor(op: str) -> None:
+    inputs, y = right(op, np.float32, np.random.default_rng(13))
+    alone = {
+        name: array[:1] if name == "weight" else array[:1, :65] for name, array in inputs.items()
+    }
+    if op == "sin":
+        alone = {"x": np.full(3, 0.5, np.float32)}
+    answer = (np.full(3, np.sin(0.5)) if op == "sin" else y[:1, :1]) * 0.37
+    found = refkernels.explain(op, alone, {"y": answer.astype(np.float32)})
+    assert found.verdict in ("exceeds_bound", "invariant_violated")
+    assert "scale_factor" not in {one.cause for one in found.candidates if not one.ruled_out}
+
+
+def test_a_factor_that_fits_goes_after_a_cause_with_nothing_to_fit() -> None:
+    row = np.random.default_rng(14).standard_normal((1, 96)).astype(np.float32)
+    for options, cause in (({"eps": 1e-3}, "eps_differs"), ({"ddof": 1}, "unbiased_variance")):
+        centred, rstd = statistics(row, **options)
+        found = refkernels.explain("layernorm", {"x": row}, {"y": centred * rstd})
+        assert found.cause == cause
+        assert "scale_factor" in {one.cause for one in found.candidates if not one.ruled_out}
+
+
+def test_factors_that_differ_tell_two_kernels_apart() -> None:
+    outputs = {"a": {"y": linear() * np.float32(0.3)}, "b": {"y": linear() * np.float32(0.7)}}
+    found = refkernels.explain("linear", LINEAR, outputs).differences["a", "b"]
+    assert found.cause == "scale_factor"
+    assert found.details["factor"] == "0.3 (a), 0.7 (b)"
