@@ -23,13 +23,17 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Invariant:
-    """A property that every answer must have, whatever its rounding: |cos| <= 1, rstd > 0."""
+    """A property that every answer must have, whatever its rounding: |cos| <= 1, rstd > 0.
+
+    `between`: it compares elements with one another, so that one alone cannot violate it.
+    """
 
     name: str
     statement: str
     direction: Direction
     output: str
     violated: Callable[[npt.NDArray[Any], Arrays, Mapping[str, Any]], npt.NDArray[np.bool_]]
+    between: bool = False
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ INVARIANTS: dict[str, tuple[Invariant, ...]] = {
     "erf": (
         _forward("range", "|erf x| <= 1", outside(-1.0, 1.0)),
         _forward("sign", "erf x never has the other sign than x", other_sign),
-        _forward("rising", "erf never falls by two ulp", falling),
+        Invariant("rising", "erf never falls by two ulp", "forward", "y", falling, between=True),
         _STEEP,
     ),
     "erfc": (_forward("range", "0 <= erfc x <= 2", outside(0.0, 2.0)), _STEEP),

@@ -74,7 +74,8 @@ def _range(statement: str, low: float, high: float = np.inf) -> Invariant:
 
 
 def _rising(name: str) -> Invariant:
-    return _forward("rising", f"{name} never falls by two ulp", falling)
+    statement = f"{name} never falls by two ulp"
+    return Invariant("rising", statement, "forward", "y", falling, between=True)
 
 
 def _sign(name: str) -> Invariant:

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.bits import EXPONENT, bits_of
+from refkernels.arithmetic.decisions import OUTWARD
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
 from refkernels.metrology import special_values as flag
 from refkernels.metrology.elements import compare
+from refkernels.metrology.plain import inverse_ulp
 
 # Columns of a tally's counts, a row for each binade of the input.
 COUNTED = {
@@ -79,6 +82,16 @@ def judge_elements(
     number = 0
     for i in range(patterns.size):
         h, r = hi[i], radius[i]
+        binade = patterns[i] >> (p - 1)
+        distance = np.uint64(0) if final else _far(got[i], h, r, limits)
+        if distance:
+            inverse = inverse_ulp(bits_of(h) & EXPONENT, p)
+            counts[binade, INPUTS] += 1
+            counts[binade, COMPARED] += 1
+            distances[_distance_bin(distance)] += 1
+            error, uncertainty = (got[i] - h) * inverse, r * inverse
+            _keep_worst(worst, worst_bits, binade, error, uncertainty, patterns[i], got_bits[i])
+            continue
         tiny = 0.0 < abs(h) <= _TINY
         other_side = got[i] == 0.0 or (got[i] < 0.0) != (h < 0.0)
         extreme = abs(h) >= _HUGE or (tiny and other_side)
@@ -97,7 +110,6 @@ def judge_elements(
             doubtful[number] = i
             number += 1
             continue
-        binade = patterns[i] >> (p - 1)
         counts[binade, INPUTS] += 1
         for column in range(len(_FLAGS)):
             if flags & _FLAGS[column]:
@@ -106,14 +118,44 @@ def judge_elements(
                     note_first(firsts, column + 1, patterns[i], got_bits[i])
         if flags & flag.COMPARED:
             distances[_distance_bin(distance)] += 1
-            tie = size == worst[binade, 0] and patterns[i] < worst_bits[binade, 0]
-            if size > worst[binade, 0] or tie or worst_bits[binade, 0] < 0:
-                worst[binade, 0] = size
-                worst[binade, 1] = error
-                worst[binade, 2] = uncertainty
-                worst_bits[binade, 0] = patterns[i]
-                worst_bits[binade, 1] = got_bits[i]
+            _keep_worst(worst, worst_bits, binade, error, uncertainty, patterns[i], got_bits[i])
     return number
+
+
+@njit
+def _far(g: float, z: float, radius: float, limits: Any) -> Any:
+    """The distance of an answer that is two floats or more away from the rounding of z, where
+    nothing else is to be said of it: interval and answer are normal numbers of one binade and one
+    sign, away from the format's ends, and the rounding is decided. 0 of all others.
+
+    (g - z) / ulp(z) is exact then, but for its rounding of 2^-53: see `plain` in metrology.
+    """
+    p, emin, emax = limits
+    shift = np.int64(53 - p)
+    half, kept = np.int64(1) << (shift - 1), ~((np.int64(1) << shift) - 1)
+    h = abs(z)
+    low, high = bits_of(h - radius) - OUTWARD, bits_of(h + radius) + OUTWARD
+    bits = bits_of(abs(g))
+    power = bits & EXPONENT
+    usable = (np.int64(emin + 1024) << 52 <= power) and (power <= np.int64(emax + 1022) << 52)
+    one_binade = (((low ^ bits) | (high ^ bits)) & EXPONENT) == 0
+    decided = (((low + half) ^ (high + half)) & kept) == 0
+    if not (usable and one_binade and decided and (g < 0.0) == (z < 0.0)):
+        return np.uint64(0)
+    distance = np.uint64(abs(bits - ((low + half) & kept)) >> shift)
+    return distance if distance >= np.uint64(2) else np.uint64(0)
+
+
+@njit
+def _keep_worst(
+    worst: Any, bits: Any, binade: int, error: float, uncertainty: float, pattern: int, got: int
+) -> None:
+    """The largest error of a binade, the first one of several."""
+    size = abs(error)
+    tie = size == worst[binade, 0] and pattern < bits[binade, 0]
+    if size > worst[binade, 0] or tie or bits[binade, 0] < 0:
+        worst[binade, 0], worst[binade, 1], worst[binade, 2] = size, error, uncertainty
+        bits[binade, 0], bits[binade, 1] = pattern, got
 
 
 @njit
