@@ -13,6 +13,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
+from refkernels.metrology.ulp_errors import ulp
 
 CAUSES = {"tf32_inputs": "tf32", "bf16_inputs": "bfloat16", "fp16_inputs": "float16"}
 _SUMS = ("matmul", "linear")
@@ -33,7 +34,8 @@ def rounded_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The right answer, computed in a narrower format or rounded to it: every element is one of
-    that format's numbers, as the right ones are not."""
+    that format's numbers, as the right ones are not. float64 that was computed in float32, not only
+    rounded to it at the end, is `float32_cast`: some element is not the rounding of a good one."""
     for name, got in outputs.items():
         for format in (formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
             if format.p >= problem.format.p or not all_in(got, format):
@@ -51,7 +53,18 @@ def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                 {name: bound},
                 {name: plain.astype(got.dtype)},
             )
-            yield Variant("wrong_dtype", {"format": format.name}, answer)
+            computed = format is formats.BINARY32 and not _only_rounded(problem, name, got, format)
+            cause = "float32_cast" if computed else "wrong_dtype"
+            yield Variant(cause, {"format": format.name}, answer)
+
+
+def _only_rounded(problem: Problem, output: str, got: Array, format: formats.Format) -> bool:
+    """Whether every element may be an ordinary float64 answer, rounded to the format once."""
+    right = np.asarray(problem.truth.reference[output])
+    with np.errstate(invalid="ignore", over="ignore"):
+        most = problem.truth.bound[output] + ulp(np.maximum(np.abs(right), np.abs(got)), format) / 2
+        beyond = np.abs(got - right) > most
+    return not np.any(beyond & np.isfinite(right) & np.isfinite(got))
 
 
 def all_in(array: Array, format: formats.Format) -> bool:
