@@ -282,7 +282,10 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[np.dtype[Any], ...]], ...]] = {
     ),
     "float32_cast": ((_layernorm("float32_cast", working=np.float32), WIDE),),
     "eps_rounded": ((_layernorm("eps_rounded", eps=float(np.float32(1e-5))), WIDE),),
-    "eps_differs": ((_layernorm("eps_differs", eps=1e-3), NARROW),),
+    "eps_differs": (
+        (_layernorm("eps_differs", eps=1e-3), NARROW),
+        (_layernorm("eps_differs", eps=0.0123), (FLOAT32, FLOAT16, FLOAT64)),
+    ),
     "eps_outside_sqrt": ((_layernorm("eps_outside_sqrt", outside=True), (FLOAT32, FLOAT64)),),
     "unbiased_variance": (
         (_layernorm("unbiased_variance", ddof=1), (FLOAT32, FLOAT16, FLOAT64)),

@@ -385,3 +385,38 @@ def test_factors_that_differ_tell_two_kernels_apart() -> None:
     found = refkernels.explain("linear", LINEAR, outputs).differences["a", "b"]
     assert found.cause == "scale_factor"
     assert found.details["factor"] == "0.3 (a), 0.7 (b)"
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+@pytest.mark.parametrize("eps", [2e-5, 3e-4, 0.5])
+def test_an_eps_that_nobody_uses_is_found_with_its_value(rows: int, eps: float) -> None:
+    rng = np.random.default_rng(15)
+    x = (rng.standard_normal((rows, 96)) * np.exp(rng.uniform(-3, -1, (rows, 1)))).astype(
+        np.float32
+    )
+    found = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": layernorm(x, eps=eps)})
+    told(found, "eps_differs", {"eps": eps})
+
+
+def test_an_eps_with_many_digits_needs_rows_that_agree() -> None:
+    rng = np.random.default_rng(16)
+    scales = np.exp(rng.uniform(-3, 0, (8, 1)))
+    x = (rng.standard_normal((8, 96)) * scales).astype(np.float32)
+    found = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": layernorm(x, eps=0.0271828)})
+    assert found.cause == "eps_differs"
+    assert found.candidates[0].details["eps"] == pytest.approx(0.0271828, rel=1e-4)
+    off = np.exp(rng.uniform(-0.1, 0.1, (8, 1))).astype(np.float32)  # no eps makes this
+    y = layernorm(x, bias=np.zeros(96, np.float32)) * off + BIAS
+    assert refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": y}).cause is None
+
+
+def test_float64_computed_in_float32_is_told_from_float64_rounded_to_it() -> None:
+    x = X.astype(np.float64) + 1e-9 * RNG.standard_normal(X.shape)
+    narrow = layernorm(x.astype(np.float32)).astype(np.float64)
+    found = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": narrow})
+    assert found.cause == "float32_cast"
+    centred = x - x.mean(axis=1, keepdims=True)
+    right = centred / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
+    rounded = (right * WEIGHT + BIAS).astype(np.float32).astype(np.float64)
+    found = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": rounded})
+    assert (found.cause, found.candidates[0].details["format"]) == ("wrong_dtype", "float32")

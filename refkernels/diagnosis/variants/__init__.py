@@ -19,6 +19,7 @@ ALL: tuple[Variants, ...] = (
     elementwise.other_gelu,
     elementwise.narrow_argument,
     layernorm.other_eps,
+    layernorm.fitted_eps,
     layernorm.unbiased_variance,
     layernorm.eps_outside_sqrt,
     layernorm.constant_statistics,

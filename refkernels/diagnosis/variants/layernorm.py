@@ -14,10 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from refkernels.diagnosis.fit import fit
 from refkernels.diagnosis.hypothesis import Variant, moved
 from refkernels.diagnosis.problem import Arrays, Doubles, Problem
+from refkernels.metrology import UNUSUAL
 
 USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
+_DIGITS = (1, 2, 3, 5, 8)
+_CHANCE = 2.0**-4  # that an eps of no meaning has so few digits, at most
 _FLOAT64 = 2.0**-48  # relative to the terms: what a few float64 operations in a row may lose
 
 
@@ -85,8 +89,49 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if problem.format.name == "float64":
             yield Variant("eps_differs", {"eps": eps}, problem.ask(params={"eps": eps}))
         else:  # float64 tells it well enough, and in far less time
-            rstd = 1.0 / np.sqrt(rows.variance + eps)
-            yield from _with_rstd("eps_differs", {"eps": eps}, problem, rows, rstd)
+            yield from _with_rstd("eps_differs", {"eps": eps}, problem, rows, _rstd(rows, eps))
+
+
+def fitted_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """An eps that is none of the usual ones, found from y: the rstd of each row by least squares
+    from y - bias = rstd (x - m) weight, then eps = rstd^-2 - v, the rows of little variance, which
+    tell most, weighing most. Given in the fewest digits that make y ordinary; `fitted` where they
+    are no fewer than another cause would need, and only where rows of unequal variance agree."""
+    if problem.op.name != "layernorm" or problem.direction == "backward" or "y" not in outputs:
+        return
+    got, rows = outputs["y"], _rows(problem)
+    if got.shape != problem.truth.reference["y"].shape or not np.isfinite(got).all():
+        return
+    t = (rows.x - rows.mean) * rows.weight
+    with np.errstate(all="ignore"):
+        rstd = np.sum((got.reshape(t.shape) - rows.bias) * t, 1) / np.sum(t * t, 1)
+        found = rstd**-2.0 - rows.variance[:, 0]
+        weights = (rows.variance[:, 0] + rows.eps) ** -2.0
+    usable = np.isfinite(found) & np.isfinite(weights) & (rstd > 0)
+    if not usable.any():
+        return
+    best = float(np.sum((weights * found)[usable]) / np.sum(weights[usable]))
+    if best <= 0.0 or not _noticed(problem, rows, best):
+        return
+    least = float(np.min(rows.variance)) + max(best, rows.eps)
+    width = 4.0 * UNUSUAL * problem.format.u * least / best  # of rstd's own errors, 2 for the root
+    uneven = float(np.max(rows.variance)) > 2.0 * least
+    for digits in _DIGITS:
+        eps = float(f"{best:.{digits - 1}e}")
+        chance = 9 * 10 ** (digits - 1) * width > _CHANCE
+        if eps in (rows.eps, *USUAL_EPS) or (chance and not uneven):
+            continue
+        details: dict[str, object] = {"eps": eps, **({"fitted": True} if chance else {})}
+        variant = next(_with_rstd("eps_differs", details, problem, rows, _rstd(rows, eps)))
+        result = fit(problem, "y", got, variant.answer)
+        if result is not None and result.ordinary:
+            yield variant
+            return
+
+
+def _rstd(rows: _Rows, eps: float) -> Doubles:
+    result: Doubles = 1.0 / np.sqrt(rows.variance + eps)
+    return result
 
 
 def _noticed(problem: Problem, rows: _Rows, eps: float) -> bool:
