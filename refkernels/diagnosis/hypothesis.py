@@ -91,7 +91,9 @@ def moved(
 
 def scaled(problem: Problem, output: str, factor: float) -> Answer:
     """The answer of one output times a number."""
-    values = np.asarray(problem.truth.reference[output]) * factor
-    radius = problem.truth.reference[output].radius * abs(factor)
+    with np.errstate(over="ignore", invalid="ignore"):  # what the kernel could not hold either
+        reference = problem.truth.reference[output]
+        values = np.asarray(reference) * factor
+        radius = np.ldexp(reference.radius, reference.scale) * abs(factor)
     answer = moved(problem, output, values, radius + np.abs(values) * 2.0**-51, factor)
     return replace(answer, invariant=False)

@@ -343,9 +343,8 @@ def test_any_factor_is_found_with_the_digits_that_the_output_supports(
     assert found.cause == "scale_factor"
     told = found.candidates[0].details
     low, high = told["interval"]
-    off = 1e-15 * abs(factor)
-    assert low - off <= factor <= high + off
-    assert (high - low) / abs(factor) < 16 * np.finfo(dtype).eps
+    assert low <= factor <= high
+    assert (high - low) / abs(factor) < 32 * np.finfo(dtype).eps
     assert told["named"] == named
     assert told["factor"] == text if text else low <= float(told["factor"]) <= high
 
@@ -420,3 +419,14 @@ def test_float64_computed_in_float32_is_told_from_float64_rounded_to_it() -> Non
     rounded = (right * WEIGHT + BIAS).astype(np.float32).astype(np.float64)
     found = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": rounded})
     assert (found.cause, found.candidates[0].details["format"]) == ("wrong_dtype", "float32")
+
+
+@pytest.mark.parametrize("size", [2.0**-900, 1.0, 2.0**900])
+@pytest.mark.parametrize("factor", [2.0**-20, 0.3, 2.0**20])
+def test_a_factor_is_found_at_both_ends_of_float64_s_range(size: float, factor: float) -> None:
+    inputs, y = right("linear", np.float64, np.random.default_rng(17))
+    inputs = {"x": inputs["x"] * size, "weight": inputs["weight"]}
+    found = refkernels.explain("linear", inputs, {"y": y * size * factor})
+    assert found.cause == "scale_factor"
+    low, high = found.candidates[0].details["interval"]
+    assert low <= factor <= high

@@ -27,6 +27,7 @@ from refkernels.diagnosis.variants import names
 from refkernels.metrology import UNUSUAL
 from refkernels.metrology.ulp_errors import ulp
 
+_FLOAT64 = 2.0**-51  # relative: z is rounded to float64 here, and a few operations follow
 _TELLING = 2.0**-8  # of the formats' numbers: a narrow one is named where it is no accident
 
 
@@ -90,7 +91,8 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
         return None
     usable = np.isfinite(right) & np.isfinite(wide) & np.isfinite(plain) & np.isfinite(bound)
     z, g, p = right[usable], wide[usable], plain[usable]
-    margin = bound[usable] + reference.radius[usable] + problem.format.u * np.abs(z)
+    radius = np.ldexp(reference.radius, reference.scale)[usable]
+    margin = bound[usable] + radius + problem.format.u * np.abs(z)
     size = np.max(np.abs(z), initial=0.0)
     if size == 0.0 or not np.any(g):
         return None
@@ -100,12 +102,19 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
     units = ulp(z, problem.format)
     weights = 1.0 / units if problem.op.elementwise else np.full(z.shape, 1.0 / size)
     noise = max(_rms(weights * (p - z)), _rms(weights * units / 2))
-    best, half = _least_squares(weights * z, weights * g, noise)
+    with np.errstate(over="ignore"):
+        weighted = weights * g
+    largest = float(np.max(np.abs(weighted)))  # taken out, so that no square overflows
+    if not 0.0 < largest < math.inf:
+        return None
+    best, half = _least_squares(weights * z, weighted / largest, noise)
     if best == 0.0 or not math.isfinite(best) or half is None:
         return None
+    best, half = best * largest, half * largest
     sign = math.copysign(1.0, best)
     low, high = _allowed(z, sign * g, margin, tiny)
-    low, high = max(low, abs(best) - half), min(high, abs(best) + half)
+    low = max(low, abs(best) - half) * (1.0 - _FLOAT64)
+    high = min(high, abs(best) + half) * (1.0 + _FLOAT64)
     if not 0.0 < low <= high:
         return None
     best = min(max(abs(best), low), high)

@@ -54,14 +54,16 @@ def _rows(problem: Problem) -> _Rows:
     rows = x.reshape(-1, n)
     weight, bias = problem.inputs.get("weight"), problem.inputs.get("bias")
     dy = problem.inputs.get("dy") if problem.direction == "backward" else None
-    mean = rows.mean(axis=1, keepdims=True)
+    with np.errstate(over="ignore", invalid="ignore"):  # x near the end of float64's range
+        mean = rows.mean(axis=1, keepdims=True)
+        variance = np.square(rows - mean).mean(axis=1, keepdims=True)
     return _Rows(
         rows,
         None if dy is None else dy.astype(np.float64).reshape(-1, n),
         np.ones(n) if weight is None else weight.astype(np.float64).reshape(-1),
         np.zeros(n) if bias is None else bias.astype(np.float64).reshape(-1),
         mean,
-        np.square(rows - mean).mean(axis=1, keepdims=True),
+        variance,
         float(problem.params.get("eps", problem.op.params["eps"])),
     )
 
@@ -182,9 +184,10 @@ def wrong_axes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     right = tuple(range(x.ndim - len(_normalized(problem)), x.ndim))
     choices = {(0,), (x.ndim - 2, x.ndim - 1), tuple(range(x.ndim)), (x.ndim - 1,)}
     for axes in sorted(axes for axes in choices if x.ndim > 1 and axes != right):
-        mean = x.mean(axis=axes, keepdims=True)
-        variance = np.square(x - mean).mean(axis=axes, keepdims=True)
-        xhat = (x - mean) / np.sqrt(variance + rows.eps)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            mean = x.mean(axis=axes, keepdims=True)
+            variance = np.square(x - mean).mean(axis=axes, keepdims=True)
+            xhat = (x - mean) / np.sqrt(variance + rows.eps)
         shape = (-1, rows.n)
         values = xhat.reshape(shape) * rows.weight + rows.bias
         size = (

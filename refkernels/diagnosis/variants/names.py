@@ -20,6 +20,7 @@ Name = tuple[str, float, str]
 _CHANCE = 2.0**-4  # that a factor of no meaning has a name, at most
 _LARGEST = 4096  # denominators and numerators of a ratio that anybody would have meant
 _SMALL = 8  # below, a whole number is a world size or the like rather than n - 1 of something
+_FARTHEST = 2.0**64  # powers of two are nobody's loss scale beyond
 _DIGITS = 2  # of a norm's numerator: 1, 5, 0.25
 _NUMBERS = 90  # of so many digits in a decade
 _DATA = ("dx",)  # gradients that no optimizer sees
@@ -105,6 +106,8 @@ def _norms(problem: Problem, low: float, high: float) -> Iterator[Name]:
 def _ratios(low: float, high: float) -> Iterator[Name]:
     """p, 1 / p, p / 2 and 2^k, where the interval is small against the gaps between them."""
     middle = (low + high) / 2.0
+    if not 1.0 / _FARTHEST < middle < _FARTHEST:
+        return
     width = (high - low) / middle
     power = Fraction(2) ** round(math.log2(middle))
     for ratio in {

@@ -46,9 +46,11 @@ def _matching_rows(got: Doubles, right: Doubles) -> Array | None:
     if not (np.isfinite(got).all() and np.isfinite(right).all()):
         return None
     scale = np.max(np.abs(right)) or 1.0
-    mine, theirs = got / scale, right / scale
+    with np.errstate(over="ignore"):
+        mine, theirs = got / scale, right / scale
     if len(mine) <= _MOST_ROWS:
-        distances = np.square(theirs).sum(axis=1) - 2.0 * (mine @ theirs.T)
+        with np.errstate(over="ignore", invalid="ignore"):  # answers far too large are nobody's
+            distances = np.square(theirs).sum(axis=1) - 2.0 * (mine @ theirs.T)
         order: Array = np.argmin(distances, axis=1)
         return order if np.unique(order).size == order.size else None
     direction = np.random.default_rng(0).standard_normal(right.shape[1])
