@@ -91,7 +91,8 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
         return None
     usable = np.isfinite(right) & np.isfinite(wide) & np.isfinite(plain) & np.isfinite(bound)
     z, g, p = right[usable], wide[usable], plain[usable]
-    radius = np.ldexp(reference.radius, reference.scale)[usable]
+    with np.errstate(over="ignore"):  # where z itself is not finite
+        radius = np.ldexp(reference.radius, reference.scale)[usable]
     margin = bound[usable] + radius + problem.format.u * np.abs(z)
     size = np.max(np.abs(z), initial=0.0)
     if size == 0.0 or not np.any(g):
@@ -99,15 +100,15 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
     tiny = problem.format.u * problem.format.min_normal
     if not _several_sizes(z, margin):
         return None
-    units = ulp(z, problem.format)
-    weights = 1.0 / units if problem.op.elementwise else np.full(z.shape, 1.0 / size)
-    noise = max(_rms(weights * (p - z)), _rms(weights * units / 2))
+    ulps = ulp(z, problem.format)
+    unit = ulps if problem.op.elementwise else np.full(z.shape, size)  # 1 / w
+    noise = max(_rms((p - z) / unit), _rms(ulps / unit / 2))
     with np.errstate(over="ignore"):
-        weighted = weights * g
+        weighted = g / unit
     largest = float(np.max(np.abs(weighted)))  # taken out, so that no square overflows
     if not 0.0 < largest < math.inf:
         return None
-    best, half = _least_squares(weights * z, weighted / largest, noise)
+    best, half = _least_squares(z / unit, weighted / largest, noise)
     if best == 0.0 or not math.isfinite(best) or half is None:
         return None
     best, half = best * largest, half * largest
