@@ -2,7 +2,7 @@
 
     python benchmarks/accuracy.py [--out benchmarks/results/NAME]
 
-Takes about three minutes on two cores. Without --out the folder is named after the machine:
+Takes three to four minutes on two cores. Without --out the folder is named after the machine:
 benchmarks/results/cpu-x86_64-linux, say. A stopped run goes on where it was.
 """
 

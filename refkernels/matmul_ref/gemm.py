@@ -30,7 +30,7 @@ from refkernels.matmul_ref.screening import Screen, append_open
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-ROWS, COLUMNS, DEPTH = 256, 1024, 512  # of the largest tile that BLAS sees
+ROWS, COLUMNS, DEPTH = 512, 1024, 1024  # of the largest tile that BLAS sees
 _SMALLEST_WORK, _NARROWEST = 2**18, 16  # below, the Dot2 kernel is as fast
 
 

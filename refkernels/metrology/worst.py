@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ def exact_text(reference: Enclosure, index: tuple[int, ...]) -> dict[str, str]:
         return {"decimal": str(hi), "hex": str(hi), "radius": "0"}
     bits = hi.hex() if lo == 0.0 else f"{hi.hex()} {'-' if lo < 0 else '+'} {abs(lo).hex()}"
     with localcontext() as context:
-        context.prec = 25
+        context.prec, context.Emin, context.Emax = 25, MIN_EMIN, MAX_EMAX
         power = Decimal(2) ** scale
         decimal = (Decimal(hi) + Decimal(lo)) * power
         spread = Decimal(radius) * power

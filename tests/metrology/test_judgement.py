@@ -13,7 +13,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_fractions
 from refkernels.metrology.verdict import error_over_plain
-from refkernels.metrology.worst import relevant_inputs
+from refkernels.metrology.worst import exact_text, relevant_inputs
 from refkernels.op import Invariant, Op
 
 COUNTS = {
@@ -419,3 +419,10 @@ def test_a_nan_for_an_infinity_is_allowed_only_where_the_bound_is_infinite() -> 
         )
         assert record["verdict"] == expected
         assert record["counts"]["overflows"] == (bound == np.inf)
+
+
+def test_a_value_far_beyond_decimal_s_usual_range_is_written_out() -> None:
+    told = exact_text(Enclosure(np.array([1.5, 1.5]), 0.0, 0.0, np.array([2**29, -(2**29)])), (0,))
+    assert told["decimal"].endswith("e+161614248")
+    told = exact_text(Enclosure(np.array([1.5, 1.5]), 0.0, 0.0, np.array([2**29, -(2**29)])), (1,))
+    assert told["decimal"].endswith("e-161614249")

@@ -1,0 +1,33 @@
+"""README.md's tables are those of the results that are kept."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SPEC = importlib.util.spec_from_file_location("write_readme", ROOT / "tools" / "write_readme.py")
+assert SPEC is not None
+assert SPEC.loader is not None
+write_readme = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(write_readme)
+
+
+def test_every_table_is_what_the_kept_results_give() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert write_readme.written(page) == page
+
+
+def test_a_page_without_a_place_for_a_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="no place for the table 'accuracy'"):
+        write_readme.written("# refkernels\n")
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "told"),
+    [(5, 5, "all"), (99_995, 100_000, ">99.99 %"), (9_999, 10_000, ">99.99 %"),
+     (99_989, 100_000, "99.98 %"), (9_999, 100_000, "9 %"), (99, 100_000, "<0.1 %"),
+     (0, 3, "0 %")],
+)  # fmt: skip
+def test_a_share_is_never_rounded_to_a_better_fate(part: int, whole: int, told: str) -> None:
+    assert write_readme._right(part, whole) == told

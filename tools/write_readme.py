@@ -1,0 +1,151 @@
+"""Writes README.md's tables from the results that are kept in benchmarks/results.
+
+python tools/write_readme.py
+
+A table stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`; the rest is left as it is.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from refkernels.reporting import scores, sweeps
+from refkernels.reporting.numerals import figure, ratio
+from refkernels.reporting.reading import read_records
+from refkernels.reporting.study import Study
+from refkernels.reporting.vocabulary import verdict
+from refkernels.reporting.writing import write_file
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "cpu-x86_64-linux"
+FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy", "libm")
+OPS = ("matmul", "linear", "layernorm", "sin", "cos", "tan", "exp", "tanh", "gelu")
+SWEPT = ("sin", "cos", "tan", "exp", "log", "tanh", "erf")
+_ROUNDING = verdict("rounding").rank
+
+
+def accuracy() -> str:
+    """Largest error / bound and the share of correctly rounded answers, forward, over all cases."""
+    study = Study.of(read_records(RESULTS / "records.jsonl"))
+    rows = []
+    for op in OPS:
+        for dtype in ("float32", "float64"):
+            rows.append([f"{op} {dtype}", *(_score(_of(study, op, dtype, n)) for n in _MEASURED)])
+    subjects = [f"{one['framework']} {one['version']}" for one in study.environments]
+    return _table(["forward, all cases", *_named(subjects, _MEASURED)], rows)
+
+
+_MEASURED = FRAMEWORKS[:5]
+_BESIDE = ("mean", "rstd")  # outputs of one framework only, of another scale than y
+
+
+def _of(study: Study, op: str, dtype: str, name: str) -> scores.Score | None:
+    some = [
+        one
+        for one in study.measurements
+        if (one.op, one.direction, one.dtype) == (op, "forward", dtype)
+        and one.subject.split()[0] == name
+        and one.output not in _BESIDE
+    ]
+    return scores.score(some) if some else None
+
+
+def _score(one: scores.Score | None) -> str:
+    if one is None:
+        return "–"
+    size = ratio(one.bound)
+    if one.verdict.rank < _ROUNDING:
+        size = f"**{size}**"
+    return f"{size} · {_right(one.correct, one.compared)}"
+
+
+def _right(part: int, whole: int) -> str:
+    """A share in few digits that says "all" only of all, and is never rounded to a better fate."""
+    if part in (0, whole):
+        return "all" if part else "0 %"
+    percent = 100.0 * part / whole
+    for least, digits in ((99.99, None), (99.9, 2), (99.0, 1), (1.0, 0)):
+        if percent >= least:
+            if digits is None:
+                return ">99.99 %"
+            step = 10**digits
+            return f"{int(percent * step) / step:.{digits}f} %"
+    return f"{int(percent * 10) / 10:.1f} %" if percent >= 0.1 else "<0.1 %"
+
+
+def sweep() -> str:
+    """The largest error in ulp and the share not correctly rounded, over all float32 inputs."""
+    found = sweeps.rows(read_records(RESULTS / "sweeps.jsonl"))
+    told = {(row.op, row.subject.split()[0]): row for row in found if row.dtype == "float32"}
+    rows = [[op, *(_swept(told.get((op, name))) for name in FRAMEWORKS)] for op in SWEPT]
+    return _table(["float32", *_named([row.subject for row in found], FRAMEWORKS)], rows)
+
+
+def _swept(row: sweeps.Row | None) -> str:
+    if row is None or not row.swept:
+        return "–"
+    bad = row.verdict.rank < _ROUNDING
+    largest = f"**{row.largest}**" if bad else row.largest
+    return f"{largest} · {row.wrong}"
+
+
+def speed() -> str:
+    """The bars: what was asked, what was measured."""
+    rows = []
+    for row in json.loads((RESULTS / "speed.json").read_text(encoding="utf-8"))["rows"]:
+        if row["bar"] is None or (row["section"] == "startup" and "first" in row["work"]):
+            continue
+        unit = f" {row['unit']}" + (f" {row['base']}" if row["unit"] == "x" else "")
+        sense = "≥" if row["at_least"] else "≤"
+        got = _figure(row)
+        got = got if row["met"] else f"**{got}**"
+        section = {"layernorm": "LayerNorm ", "matmul": "matmul, "}.get(row["section"], "")
+        work = f"{section}{row['work']} {row['size']}".strip()
+        rows.append([work, f"{sense} {row['bar']:g}{unit}", got])
+    return _table(["work", "bar", "measured"], rows)
+
+
+def _figure(row: dict[str, Any]) -> str:
+    if row["unit"] == "x":
+        low, high = row["ratio_iqr"]
+        return f"{row['ratio']:.2f} ({low:.2f} to {high:.2f})"
+    if row["unit"] == "M/s":
+        return f"{row['elements_per_s'] / 1e6:.0f}"
+    return figure(row["median_s"])
+
+
+def _named(subjects: list[str], names: tuple[str, ...]) -> list[str]:
+    """`torch 2.13.0` of `torch 2.13.0+cpu`, for the names in their order."""
+    known = {subject.split()[0]: subject.partition("+")[0] for subject in subjects}
+    return [known.get(name, name) for name in names]
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+TABLES: dict[str, Callable[[], str]] = {"accuracy": accuracy, "sweep": sweep, "speed": speed}
+
+
+def written(page: str) -> str:
+    """The page with the tables of the results. Raises ValueError where one has no place."""
+    for name, table in TABLES.items():
+        place = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+        if len(place.findall(page)) != 1:
+            raise ValueError(f"README.md has no place for the table {name!r}.")
+        made = table()
+        page = place.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", page)
+    return page
+
+
+def main() -> None:
+    page = ROOT / "README.md"
+    write_file(page, written(page.read_text(encoding="utf-8")))
+    print(page)
+
+
+if __name__ == "__main__":
+    main()
