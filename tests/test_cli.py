@@ -12,6 +12,7 @@ from typing import Any
 
 import planted_faults
 import pytest
+from command_helpers import refused
 from typer.testing import CliRunner
 
 import refkernels
@@ -35,15 +36,6 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def refkernels_says(*arguments: str | Path) -> Any:
     return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-
-
-def refused(result: Any) -> str:
-    """The one sentence of a refusal."""
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    (sentence,) = result.stderr.splitlines()
-    assert sentence.startswith("refkernels: ")
-    return sentence.removeprefix("refkernels: ")
 
 
 def test_the_version_is_printed() -> None:

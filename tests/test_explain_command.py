@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import planted_faults
 import pytest
+from command_helpers import refused
 from typer.testing import CliRunner
 
 from refkernels import cli
@@ -41,15 +42,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def refkernels_says(*arguments: str | Path) -> Any:
     return CliRunner().invoke(cli.app, ["explain", *[str(argument) for argument in arguments]])
-
-
-def refused(result: Any) -> str:
-    """The one sentence of a refusal."""
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    (sentence,) = result.stderr.splitlines()
-    assert sentence.startswith("refkernels: ")
-    return sentence.removeprefix("refkernels: ")
 
 
 def test_arrays_are_explained_saved_and_written_down(folder: Path) -> None:
