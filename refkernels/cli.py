@@ -12,6 +12,7 @@ import typer
 from refkernels import explain_command, gallery_command, reveal_command, sweep_command
 
 app = typer.Typer(
+    rich_markup_mode=None,
     name="refkernels",
     help="How far is each framework from the truth, in ULP, and is that rounding?",
     no_args_is_help=True,
