@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,6 +62,8 @@ def sweep(
             op, framework, dtype or ("float32",), range=range, device=device, settings=chosen,
             tries=tries, seed=seed, timeout=timeout,
         )  # fmt: skip
+        # What draws the page is read in while the workers start.
+        threading.Thread(target=import_module, args=("refkernels.reporting",), daemon=True).start()
         records = _run(asked, out, resume, workers, scheduler)
     except (ValueError, FrameworkError, sweeps.JournalError, sweeps.CrewError) as error:
         refuse(str(error))

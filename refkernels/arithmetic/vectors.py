@@ -10,7 +10,9 @@ the last few terms of a loop are worked out by the code that the others are.
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
+from numba.extending import intrinsic
 
 WIDTH = 8  # lanes of a vector: what AVX-512 holds
 
@@ -108,3 +110,16 @@ def _intrinsic(builder: Any, name: str, *arguments: Any) -> Any:
         builder.module, function_type, f"llvm.{name}.{suffix}"
     )
     return builder.call(function, arguments)
+
+
+@intrinsic
+def full_width(typing_context: Any) -> Any:
+    """Let LLVM vectorise the loops of this kernel as widely as the processor can: it prefers half
+    the width on many, for the sake of code that is mostly not such loops."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        # llvmlite knows the attributes without a value only, and writes down what the set holds.
+        set.add(builder.function.attributes, f'"prefer-vector-width"="{64 * WIDTH}"')
+        return context.get_dummy_value()
+
+    return types.none(), generate

@@ -23,6 +23,7 @@ import numpy as np
 
 from refkernels.arithmetic.eft import fma
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.vectors import full_width
 from refkernels.elementary_ref.exponential import (
     EXP_FAST_ERROR,
     EXPM1_FAST_ERROR,
@@ -61,6 +62,7 @@ def _domain(x: Any, y: Any) -> Any:
 
 @njit(nogil=True)
 def exp(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         y = exp_fast(_clamp(v, -_CUT, _CUT))
@@ -70,6 +72,7 @@ def exp(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def exp2(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         c = _clamp(v, -_CUT2, _CUT2)
@@ -81,6 +84,7 @@ def exp2(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def expm1(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         y = expm1_fast(_clamp(v, -_CUT, _CUT))
@@ -90,6 +94,7 @@ def expm1(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def log(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         hi[i] = _domain(v, log_fast(v))
@@ -97,6 +102,7 @@ def log(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def log2(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         e, f, _ = split_fast(v)
@@ -105,6 +111,7 @@ def log2(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def log10(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         e, f, _ = split_fast(v)
@@ -113,6 +120,7 @@ def log10(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def log1p(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         y = log1p_fast(v)
@@ -123,6 +131,7 @@ def log1p(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def sinh(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         m = expm1_fast(_clamp(abs(v), 0.0, _CUT))
@@ -133,6 +142,7 @@ def sinh(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def cosh(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = abs(np.float64(x[i]))
         e = exp_fast(_clamp(v, 0.0, _CUT))
@@ -142,6 +152,7 @@ def cosh(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def tanh(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         m = expm1_fast(_clamp(2.0 * abs(v), 0.0, _CUT))
@@ -152,6 +163,7 @@ def tanh(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def sigmoid(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         y = 1.0 / (1.0 + exp_fast(_clamp(-v, -_CUT, _CUT)))
@@ -160,6 +172,7 @@ def sigmoid(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def silu(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         c = -_CUT if v < -_CUT else v
@@ -169,6 +182,7 @@ def silu(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def softplus(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         v = np.float64(x[i])
         y = log1p_fast(exp_fast(_clamp(-abs(v), -_CUT, 0.0)))
@@ -178,18 +192,21 @@ def softplus(x: Any, hi: Any) -> None:
 
 @njit(nogil=True)
 def sqrt(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         hi[i] = math.sqrt(np.float64(x[i]))
 
 
 @njit(nogil=True)
 def rsqrt(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         hi[i] = 1.0 / math.sqrt(np.float64(x[i]))
 
 
 @njit(nogil=True)
 def reciprocal(x: Any, hi: Any) -> None:
+    full_width()
     for i in range(x.size):
         hi[i] = 1.0 / np.float64(x[i])
 

@@ -25,6 +25,7 @@ from refkernels.arithmetic.double_double import (
 )
 from refkernels.arithmetic.eft import two_prod
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.vectors import full_width
 from refkernels.elementary_ref.erf_tables import (
     DENSITY_HIGH,
     DENSITY_LOW,
@@ -126,6 +127,7 @@ def gelu_slopes(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
 @njit(nogil=True)
 def gelu_fast(x: Any, hi: Any) -> None:
     """`refkernels.op.Fast` of gelu: relative error <= FAST_GELU_BOUND for every float32 x."""
+    full_width()
     for i in range(x.size):
         v: Any = np.float64(x[i])
         a = abs(v)

@@ -29,6 +29,7 @@ from refkernels.arithmetic.double_double import (
 )
 from refkernels.arithmetic.eft import fma, two_prod
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.vectors import full_width
 from refkernels.elementary_ref.erf_tables import (
     DENSITY_HIGH,
     TANH_CUBIC_HIGH,
@@ -141,6 +142,7 @@ def gelu_tanh_slopes(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
 @njit(nogil=True)
 def gelu_tanh_fast(x: Any, hi: Any) -> None:
     """`refkernels.op.Fast` of gelu_tanh: relative error <= FAST_GELU_TANH_BOUND for float32 x."""
+    full_width()
     for i in range(x.size):
         w: Any = np.float64(x[i])
         a = abs(w)

@@ -15,6 +15,8 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
+from refkernels import registry
+
 Json = dict[str, Any]
 RETRIED = ("killed", "oom")  # statuses that another try may mend
 TRIES = 3
@@ -113,7 +115,7 @@ class Processes(Crew):
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self._executor: Any = None
-        self._context = multiprocessing.get_context("spawn")
+        self._context = _context()
         self._lifeline, self._end = self._context.Pipe(duplex=False)
 
     def executor(self) -> Executor:
@@ -190,6 +192,17 @@ def one_line(error: BaseException) -> str:
     """Type and first line of an exception."""
     text = " ".join(str(error).split())[:200].rstrip(".")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _context() -> Any:
+    """How processes are started: where the system can, as copies of one that has imported what they
+    need and has no threads of its own yet."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    families = [f"refkernels.{family}" for family in registry.families()]
+    context.set_forkserver_preload(["refkernels.sweeps.chunk", *families])
+    return context
 
 
 def _begin(lifeline: Any) -> None:

@@ -24,6 +24,7 @@ from numba.extending import intrinsic
 
 from refkernels.arithmetic.bits import bits_of, float_of
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.vectors import full_width
 from refkernels.sweeps.judging import (
     COMPARED,
     CORRECT,
@@ -39,6 +40,10 @@ SPAN = 1024
 _INFINITY, _MAGNITUDE, _FRACTION = np.int32(0x7F800000), np.int32(0x7FFFFFFF), np.int32(0x7FFFFF)
 _EXPONENT = np.int64(0x7FF << 52)
 _SUBNORMAL = np.int64((1023 - 126) << 52)
+_HALF = np.int64(1 << 28)  # of the distance of two float32, as bits of a float64
+_ORDINARY = np.int64((1023 - 125) << 52)  # twice the smallest normal float32
+_WIDE_INFINITY = np.int64(0x7FF << 52)
+_WIDE_MAGNITUDE, _WIDE_FRACTION = np.int64((1 << 63) - 1), np.int64((1 << 52) - 1)
 _INVERSE, _TO_ULP = np.int64(2046 << 52), np.int64(23 << 52)  # of a power of two; from it to ulp
 
 
@@ -84,8 +89,41 @@ def _classify(h: Any, g: Any, bits: Any, ends: Any) -> Any:
 
 
 @njit(nogil=True)
+def _count_near(got: Any, hi: Any, margin: Any) -> Any:
+    """(correctly rounded, bits of the largest error) of a span of ordinary answers that are all
+    plain, by integers alone; (-1, 0) where one is not, or is not ordinary: zero, NaN, an infinity,
+    subnormal or next to it.
+
+    In between, consecutive float32 are 2^29 apart as bits of a float64, and the point half way is
+    half way there too, below a power of two as above it: the distance of the bits, in units of
+    2^-29, is |g - hi| / ulp(hi), and where it stays away from 1/2 and 1 by more than the bits that
+    z may lie from hi, it is the distance to z that decides. Bits of numbers of two signs are
+    2^63 - 2^62 apart at least.
+    """
+    full_width()
+    rights, plains, largest = np.int64(0), np.int64(0), np.int64(0)
+    least, most = np.int64(_WIDE_INFINITY), np.int64(0)
+    inner, outer, one = _HALF - margin, _HALF + margin, 2 * _HALF - margin
+    for i in range(hi.size):
+        g = bits_of(np.float64(got[i]))
+        size = g & _WIDE_MAGNITUDE
+        least, most = min(least, size), max(most, size)
+        away = abs(bits_of(hi[i]) - g)
+        right = away <= inner
+        within = ((g + 2 * _HALF) & _WIDE_FRACTION) > 4 * _HALF  # of a binade, not at its ends
+        beside = (away >= outer) & (away <= one) & within
+        rights += right
+        plains += right | beside
+        largest = max(largest, away)
+    if least < _ORDINARY or most >= _WIDE_INFINITY or plains < hi.size:
+        return np.int64(-1), np.int64(0)
+    return rights, bits_of(np.float64(largest) * 2.0**-29)
+
+
+@njit(nogil=True)
 def _count(got: Any, bits: Any, hi: Any, ends: Any) -> Any:
     """(not plain, correct, compared, bits of the largest error) of the plain elements of a span."""
+    full_width()
     others, correct, compared, largest = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for i in range(hi.size):
         right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], ends)
@@ -102,6 +140,7 @@ def _count(got: Any, bits: Any, hi: Any, ends: Any) -> Any:
 def _count_inversions(got: Any, before: Any, hi: Any, hi_before: Any, widening: float) -> Any:
     """Neighbouring inputs whose answers step where hi does not certainly step the same way; NaNs
     have no order."""
+    full_width()
     found = np.int64(0)
     for i in range(hi.size):
         spread = 2.0 * widening * (abs(hi[i]) + abs(hi_before[i]))
@@ -110,6 +149,14 @@ def _count_inversions(got: Any, before: Any, hi: Any, hi_before: Any, widening: 
         down = (got[i] < before[i]) & (step >= -spread)
         found += up | down
     return found
+
+
+@njit(nogil=True)
+def fill_patterns(x: Any, first: int) -> None:
+    """x = first, first + 1, ..."""
+    full_width()
+    for i in range(x.size):
+        x[i] = np.uint32(first + i)
 
 
 @njit(nogil=True)
@@ -135,14 +182,20 @@ def judge_block(
     `listed` (its place plus `offset`) and `listed_hi`; a possible inversion whose order the fast
     tier cannot tell goes to `steps`; `filled` counts both lists.
     """
+    full_width()
     counts, distances, worst, worst_bits, firsts = table
     faithful = bits_of(1.0 - 2.0 * fast_uncertainty(widening))
     ends = 1.0 - widening, 1.0 + widening, faithful
     row = counts[binade]
+    margin = np.int64(math.ldexp(widening, 53)) + 2
+    record, place = -1.0, 0  # the largest error beyond the binade's, and its span
     for start in range(0, hi.size, SPAN):
         end = min(start + SPAN, hi.size)
         some, some_bits, some_hi = got[start:end], bits[start:end], hi[start:end]
-        others, correct, compared, largest = _count(some, some_bits, some_hi, ends)
+        others, compared = np.int64(0), end - start
+        correct, largest = _count_near(some, some_hi, margin)
+        if correct < 0:
+            others, correct, compared, largest = _count(some, some_bits, some_hi, ends)
         row[INPUTS] += end - start - others
         row[CORRECT] += correct
         row[COMPARED] += compared
@@ -151,9 +204,8 @@ def judge_block(
         neighbours = end - start - others - correct
         distances[0] += compared - neighbours
         distances[1] += neighbours
-        if compared and float_of(largest) > worst[binade, 0]:
-            _keep_worst(some, some_bits, some_hi, ends, largest, binade, first + start,
-                        worst, worst_bits)  # fmt: skip
+        if compared and float_of(largest) > max(record, worst[binade, 0]):
+            record, place = float_of(largest), start
         if others:
             _list(some, some_bits, some_hi, ends, offset + start, listed, listed_hi, filled)
         # Correctly rounded answers are in the order of the exact values.
@@ -168,6 +220,10 @@ def judge_block(
             np.float64(got[start - 1]), hi[start - 1])  # fmt: skip
         _invert(some[0], g, some_hi[0], h, widening, first + start, offset + start, bits[start],
                 row, firsts, steps, filled)  # fmt: skip
+    if record >= 0.0:
+        end = min(place + SPAN, hi.size)
+        _keep_worst(got[place:end], bits[place:end], hi[place:end], ends, bits_of(record), binade,
+                    first + place, worst, worst_bits)  # fmt: skip
 
 
 @njit(nogil=True)

@@ -97,7 +97,6 @@ class Room:
     before a block.
     """
 
-    ramp: Any
     x: Any
     hi: Any
     previous: Any
@@ -112,8 +111,8 @@ def room(size: int, block: int) -> Room:
     kept: Room | None = getattr(_kept, "room", None)
     if kept is None or len(kept.steps) < size or len(kept.x) < block:
         kept = _kept.room = Room(
-            np.arange(block, dtype=np.uint32), np.empty(block, np.uint32), np.empty(block),
-            np.empty(2), np.empty(size + 1, np.int32), np.empty(size + 1),
-            np.empty(size, np.int32), np.zeros(2, np.int64),
+            np.empty(block, np.uint32), np.empty(block), np.empty(2),
+            np.empty(size + 1, np.int32), np.empty(size + 1), np.empty(size, np.int32),
+            np.zeros(2, np.int64),
         )  # fmt: skip
     return kept

@@ -26,6 +26,7 @@ import numpy as np
 
 from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.vectors import full_width
 from refkernels.op import Fast
 from refkernels.trig_ref.gather import WIDTH, exponent, look_up
 from refkernels.trig_ref.kernels import COS, SIN, TAN
@@ -80,6 +81,7 @@ def _value(code: int, x: Any, c1: Any, c2: Any, c3: Any) -> Any:
 @njit(inline="always")
 def _fill(code: int, x: Any, hi: Any) -> None:
     """Blocks with one exponent, as a sweep has them, need no look-up."""
+    full_width()
     columns = np.empty((3, WIDTH))
     words = x.view(np.uint32)
     for start in range(0, x.size, WIDTH):

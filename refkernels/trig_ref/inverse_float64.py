@@ -21,6 +21,7 @@ import numpy as np
 
 from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.vectors import full_width
 from refkernels.op import Fast
 from refkernels.trig_ref import tables
 
@@ -62,6 +63,7 @@ def _atan_small(t: Any) -> Any:
 @njit(nogil=True)
 def asin_kernel(x: Any, hi: Any) -> None:
     """asin of float32, within ERROR."""
+    full_width()
     for i in range(x.size):
         wide = np.float64(x[i])
         size = abs(wide)
@@ -74,6 +76,7 @@ def asin_kernel(x: Any, hi: Any) -> None:
 @njit(nogil=True)
 def acos_kernel(x: Any, hi: Any) -> None:
     """acos of float32, within ERROR."""
+    full_width()
     for i in range(x.size):
         wide = np.float64(x[i])
         size = abs(wide)
@@ -87,6 +90,7 @@ def acos_kernel(x: Any, hi: Any) -> None:
 @njit(nogil=True)
 def atan_kernel(x: Any, hi: Any) -> None:
     """atan of float32, within ERROR."""
+    full_width()
     for i in range(x.size):
         wide = np.float64(x[i])
         size = abs(wide)

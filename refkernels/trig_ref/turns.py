@@ -17,6 +17,7 @@ import numpy as np
 
 from refkernels.arithmetic.double_double import U, dd_mul, dd_mul_double
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.vectors import full_width
 from refkernels.op import Fast
 from refkernels.trig_ref.float64 import ERROR as FAST_ERROR
 from refkernels.trig_ref.float64 import ROUNDER, sine_cosine, turned
@@ -108,6 +109,7 @@ def _fast_value(code: int, x: Any) -> Any:
 @njit(nogil=True)
 def sinpi_kernel(x: Any, hi: Any) -> None:
     """sinpi of float32, within FAST_ERROR."""
+    full_width()
     for i in range(x.size):
         hi[i] = _fast_value(SIN, np.float64(x[i]))
 
@@ -115,6 +117,7 @@ def sinpi_kernel(x: Any, hi: Any) -> None:
 @njit(nogil=True)
 def cospi_kernel(x: Any, hi: Any) -> None:
     """cospi of float32, within FAST_ERROR."""
+    full_width()
     for i in range(x.size):
         hi[i] = _fast_value(COS, np.float64(x[i]))
 

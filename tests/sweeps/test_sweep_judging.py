@@ -102,6 +102,27 @@ def test_wrong_answers_to_values_that_underflow_need_no_later_tier() -> None:
     assert fast.tiers == {"float64": len(span)}
 
 
+@pytest.mark.parametrize(
+    ("name", "where"),  # where the answers cross 2^-10, -0.5, 2 and 2^30
+    [("sin", 0x3A800000), ("cos", 0x40060A92), ("exp", 0x3F317218), ("exp", 0x41A65AF5)],
+)
+@pytest.mark.parametrize("share", [1.0, 0.02])
+def test_faithful_answers_around_a_power_of_two(name: str, where: int, share: float) -> None:
+    """Those beside the right ones, on the side of the exact value, which integers alone judge."""
+    op, span = op_named(name), Span(where - 3000, where + 3000)
+    got = rounded(op, span)
+    assert op.fast is not None
+    exact = np.empty(len(span))
+    op.fast.kernel(patterns.values_of(np.arange(span.start, span.stop), formats.BINARY32), exact)
+    chosen = np.random.default_rng(5).random(len(span)) < share
+    beside = np.nextafter(got, np.where(exact > got, np.inf, -np.inf).astype(np.float32))
+    got[chosen] = beside[chosen]
+    fast, slow = judged(op, span, got), judged(careful(op), span, got)
+    assert figures(fast) == figures(slow)
+    assert fast.inputs == fast.total("faithful") == len(span)
+    assert fast.total("correct") == (~chosen).sum()
+
+
 def test_correctly_rounded_answers_are_all_counted_so() -> None:
     for name in OPS:
         for span in SPANS:

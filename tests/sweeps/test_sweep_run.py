@@ -18,6 +18,7 @@ from sweep_helpers import comparable, in_this_process
 from refkernels import sweeps
 from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import FrameworkError
+from refkernels.sweeps import chunk, seats
 
 FAULTS = ("correct", "one_ulp_off", "flush_to_zero", "nan", "crash", "exception", "wrong_shape")
 Sweep = Callable[..., list[dict]]
@@ -195,3 +196,13 @@ def test_the_rounding_of_a_range_is_counted_as_numpy_counts_it(swept: Sweep) -> 
     assert record["counts"]["not_correctly_rounded"] == (got != right).sum() == 1 << 16
     error = (got - np.cos(x.astype(np.float64))) * 2.0**24
     assert record["ulp"]["max"] == pytest.approx(np.abs(error).max(), abs=1e-7)
+
+
+def test_a_chunk_whose_inputs_are_not_all_judged_has_no_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chunk, "judge_call", lambda *_: (0.0, 0.0))
+    question = chunk.Question("sin", "numpy", "cpu", "float32")
+    with pytest.raises(RuntimeError, match="0 of 64 inputs were judged"):
+        chunk.run_chunk(question, 0x3F800000, 0x3F800040)
+    seats.release()
