@@ -1,10 +1,15 @@
 """`python -m refkernels` and the console script."""
 
+import atexit
+import gc
+
 
 def main() -> None:
     """Run the command line."""
     from refkernels.cli import app
 
+    # The process is about to go: a last search for garbage would take as long as a small command.
+    atexit.register(gc.freeze)
     app()
 
 

@@ -57,39 +57,38 @@ def sweep(
     from refkernels.frameworks.catalog import FrameworkError
 
     chosen = parse_settings(settings or [])
+    crew = None
     try:
+        if scheduler is None:
+            crew = sweeps.Processes(workers)  # which start while the plan is made
         asked = sweeps.plan(
             op, framework, dtype or ("float32",), range=range, device=device, settings=chosen,
             tries=tries, seed=seed, timeout=timeout,
         )  # fmt: skip
         # What draws the page is read in while the workers start.
         threading.Thread(target=import_module, args=("refkernels.reporting",), daemon=True).start()
-        records = _run(asked, out, resume, workers, scheduler)
+        records = _run(asked, out, resume, crew or sweeps.Dask(str(scheduler)))
     except (ValueError, FrameworkError, sweeps.JournalError, sweeps.CrewError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
         typer.echo(f"Stopped; what is done is kept: add --resume to go on. ({out})", err=True)
         raise typer.Exit(130) from None
+    finally:
+        if crew is not None:
+            crew.close(at_once=True)  # where no sweep has done so
     show_sweeps(out)
     failed = [one for one in records if one.get("status") not in (None, "ok", "unsupported")]
     if failed:
         raise typer.Exit(1)
 
 
-def _run(
-    asked: Any, out: Path, resume: bool, workers: int | None, scheduler: str | None
-) -> list[dict[str, Any]]:
+def _run(asked: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
     from refkernels import sweeps
 
-    crew: sweeps.Crew | None = None
-    if scheduler is not None:
-        crew = sweeps.Dask(scheduler)
-    elif workers is not None:
-        crew = sweeps.Processes(workers)
     columns = (TextColumn("sweeping"), BarColumn(), TextColumn("{task.fields[rate]}"), Remaining())
     bar = Progress(
         *columns, TextColumn("{task.description}"), console=Console(stderr=True),

@@ -109,13 +109,23 @@ class Crew:
 class Processes(Crew):
     """Processes of this machine, one session of the framework in each.
 
-    They end with the process that made them, however it ends: all hold one end of a pipe.
+    They end with the process that made them, however it ends: all hold one end of a pipe. Where the
+    system can, they are copies of one that has no threads yet and reads in what they need from now
+    on. By default there is one for each core.
     """
 
-    def __init__(self, width: int) -> None:
-        super().__init__(width)
+    def __init__(self, width: int | None = None) -> None:
+        super().__init__(_cores() if width is None else width)
         self._executor: Any = None
-        self._context = _context()
+        if "forkserver" in multiprocessing.get_all_start_methods():
+            from multiprocessing import forkserver
+
+            families = [f"refkernels.{family}" for family in registry.families()]
+            forkserver.set_forkserver_preload(["refkernels.sweeps.chunk", *families])
+            forkserver.ensure_running()
+            self._context: Any = multiprocessing.get_context("forkserver")
+        else:
+            self._context = multiprocessing.get_context("spawn")
         self._lifeline, self._end = self._context.Pipe(duplex=False)
 
     def executor(self) -> Executor:
@@ -194,15 +204,10 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _context() -> Any:
-    """How processes are started: where the system can, as copies of one that has imported what they
-    need and has no threads of its own yet."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    families = [f"refkernels.{family}" for family in registry.families()]
-    context.set_forkserver_preload(["refkernels.sweeps.chunk", *families])
-    return context
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _begin(lifeline: Any) -> None:

@@ -42,7 +42,7 @@ _EXPONENT = np.int64(0x7FF << 52)
 _SUBNORMAL = np.int64((1023 - 126) << 52)
 _HALF = np.int64(1 << 28)  # of the distance of two float32, as bits of a float64
 _ORDINARY = np.int64((1023 - 125) << 52)  # twice the smallest normal float32
-_WIDE_INFINITY = np.int64(0x7FF << 52)
+_ORDINARIES = np.uint64(0x7FF << 52) - np.uint64(_ORDINARY)  # from there to infinity
 _WIDE_MAGNITUDE, _WIDE_FRACTION = np.int64((1 << 63) - 1), np.int64((1 << 52) - 1)
 _INVERSE, _TO_ULP = np.int64(2046 << 52), np.int64(23 << 52)  # of a power of two; from it to ulp
 
@@ -89,10 +89,10 @@ def _classify(h: Any, g: Any, bits: Any, ends: Any) -> Any:
 
 
 @njit(nogil=True)
-def _count_near(got: Any, hi: Any, margin: Any) -> Any:
-    """(correctly rounded, bits of the largest error) of a span of ordinary answers that are all
-    plain, by integers alone; (-1, 0) where one is not, or is not ordinary: zero, NaN, an infinity,
-    subnormal or next to it.
+def _count_near(got: Any, hi: Any, margin: Any, record: Any) -> Any:
+    """(correctly rounded, whether an error exceeds `record`) of a span of ordinary answers that are
+    all plain, by integers alone; -1 of a span that holds another: zero, NaN, an infinity, subnormal
+    or next to it. The record is in units of 2^-29 ulp.
 
     In between, consecutive float32 are 2^29 apart as bits of a float64, and the point half way is
     half way there too, below a power of two as above it: the distance of the bits, in units of
@@ -101,23 +101,29 @@ def _count_near(got: Any, hi: Any, margin: Any) -> Any:
     2^63 - 2^62 apart at least.
     """
     full_width()
-    rights, plains, largest = np.int64(0), np.int64(0), np.int64(0)
-    least, most = np.int64(_WIDE_INFINITY), np.int64(0)
+    rights, all_plain, exceeds = np.int64(0), True, False
     inner, outer, one = _HALF - margin, _HALF + margin, 2 * _HALF - margin
     for i in range(hi.size):
         g = bits_of(np.float64(got[i]))
-        size = g & _WIDE_MAGNITUDE
-        least, most = min(least, size), max(most, size)
+        ordinary = np.uint64((g & _WIDE_MAGNITUDE) - _ORDINARY) < _ORDINARIES
         away = abs(bits_of(hi[i]) - g)
         right = away <= inner
         within = ((g + 2 * _HALF) & _WIDE_FRACTION) > 4 * _HALF  # of a binade, not at its ends
         beside = (away >= outer) & (away <= one) & within
+        all_plain &= ordinary & (right | beside)
+        exceeds |= away > record
         rights += right
-        plains += right | beside
-        largest = max(largest, away)
-    if least < _ORDINARY or most >= _WIDE_INFINITY or plains < hi.size:
-        return np.int64(-1), np.int64(0)
-    return rights, bits_of(np.float64(largest) * 2.0**-29)
+    return rights if all_plain else np.int64(-1), exceeds
+
+
+@njit(nogil=True)
+def _furthest(got: Any, hi: Any) -> Any:
+    """The largest error of a span that `_count_near` has counted, in units of 2^-29 ulp."""
+    full_width()
+    furthest = np.int64(0)
+    for i in range(hi.size):
+        furthest = max(furthest, abs(bits_of(hi[i]) - bits_of(np.float64(got[i]))))
+    return furthest
 
 
 @njit(nogil=True)
@@ -192,8 +198,11 @@ def judge_block(
     for start in range(0, hi.size, SPAN):
         end = min(start + SPAN, hi.size)
         some, some_bits, some_hi = got[start:end], bits[start:end], hi[start:end]
-        others, compared = np.int64(0), end - start
-        correct, largest = _count_near(some, some_hi, margin)
+        others, compared, largest = np.int64(0), end - start, np.int64(0)
+        known = np.int64(math.ldexp(max(record, worst[binade, 0]), 29))
+        correct, exceeds = _count_near(some, some_hi, margin, known)
+        if correct >= 0 and exceeds:
+            largest = bits_of(math.ldexp(np.float64(_furthest(some, some_hi)), -29))
         if correct < 0:
             others, correct, compared, largest = _count(some, some_bits, some_hi, ends)
         row[INPUTS] += end - start - others

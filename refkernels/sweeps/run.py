@@ -119,7 +119,7 @@ def sweep(
     Raises JournalError where the directory holds another sweep, CrewError where nobody can work.
     """
     check_subnormals()
-    crew = crew or Processes(_cores())
+    crew = crew or Processes()
     at_once = True
     try:
         journal = Journal(directory, _question(plan), resume)
@@ -277,11 +277,3 @@ def _check_op(op: Op) -> None:
             f"{op.name} is no function of one number, so no sweep can try its inputs: choose from "
             f"{', '.join(names)}."
         )
-
-
-def _cores() -> int:
-    import os
-
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

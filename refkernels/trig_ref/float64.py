@@ -75,31 +75,41 @@ def _value(code: int, x: Any, c1: Any, c2: Any, c3: Any) -> Any:
         y = (-c if swapped else s) / (s if swapped else c)
     else:
         y = turned(code, quadrant, s, c)
-    return y if code == COS else (x if x == 0.0 else y)  # the sign of a zero
+    return y
 
 
 @njit(inline="always")
 def _fill(code: int, x: Any, hi: Any) -> None:
-    """Blocks with one exponent, as a sweep has them, need no look-up."""
+    """Blocks with one exponent, as a sweep has them, need no look-up.
+
+    Zeros, whose sign is lost on the way, are counted and put in afterwards: LLVM works on several
+    vectors at a time in a loop that has such a sum, and hides one's latency behind the other.
+    """
     full_width()
     columns = np.empty((3, WIDTH))
     words = x.view(np.uint32)
     for start in range(0, x.size, WIDTH):
         stop = min(start + WIDTH, x.size)
         part, bits, out = x[start:stop], words[start:stop], hi[start:stop]
-        different = np.uint32(0)
+        different, zeros = np.uint32(0), 0
         for j in range(bits.size):
-            different |= bits[j] ^ bits[0]
+            different = np.uint32(different | (bits[j] ^ bits[0]))
         if different & np.uint32(0x7F800000) == np.uint32(0):
             row = exponent(bits[0])
             c1, c2, c3 = _ROWS[row, 0], _ROWS[row, 1], _ROWS[row, 2]
             for j in range(part.size):
                 out[j] = _value(code, np.float64(part[j]), c1, c2, c3)
+                zeros += part[j] == 0.0
         else:
             look_up(_ROWS, bits, columns)
             for j in range(part.size):
                 c1, c2, c3 = columns[0, j], columns[1, j], columns[2, j]
                 out[j] = _value(code, np.float64(part[j]), c1, c2, c3)
+                zeros += part[j] == 0.0
+        if zeros:
+            for j in range(part.size):
+                if part[j] == 0.0:
+                    out[j] = 1.0 if code == COS else np.float64(part[j])
 
 
 @njit(nogil=True)

@@ -123,6 +123,17 @@ def test_faithful_answers_around_a_power_of_two(name: str, where: int, share: fl
     assert fast.total("correct") == (~chosen).sum()
 
 
+def test_an_error_of_zero_is_an_error_that_is_known() -> None:
+    def copied(x: Any, hi: Any) -> None:
+        hi[:] = x
+
+    op, span = replace(op_named("sin"), fast=Fast(copied, 0.0)), Span(0x3F800000, 0x3F801000)
+    got = patterns.values_of(np.arange(span.start, span.stop), formats.BINARY32)
+    tally = judged(op, span, got)
+    assert tally.worst[127, 0] == 0.0
+    assert tally.worst_bits[127].tolist() == [span.start, span.start]
+
+
 def test_correctly_rounded_answers_are_all_counted_so() -> None:
     for name in OPS:
         for span in SPANS:
