@@ -11,7 +11,7 @@ from refkernels.arithmetic.blocks import BLOCK, each_block
 from refkernels.arithmetic.decisions import step_of
 from refkernels.arithmetic.jit import njit
 from refkernels.metrology.elements import compare
-from refkernels.metrology.plain import IN_BIN, NO_BIN, OPEN_BIN, inverse_ulp, lower_edge
+from refkernels.metrology.plain import IN_BIN, NO_BIN, OPEN_BIN, inverse_ulp, lower_edges
 
 TALLIED = 2 * BLOCK
 """Elements whose bins are counted together: there are many bins."""
@@ -30,7 +30,9 @@ class Errors:
         filled: npt.NDArray[np.int32],
     ) -> None:
         self.columns, self.limits, self.bins, self.filled = columns, limits, bins, filled
-        self.totals = filled[:, :NO_BIN].sum(axis=0, dtype=np.int64)
+        # No sum exceeds the number of elements, and int32 is several times as fast.
+        word = np.int32 if bins.size < 2**31 else np.int64
+        self.totals = filled[:, :NO_BIN].sum(axis=0, dtype=word).astype(np.int64)
 
     def members(self, bins: list[int]) -> dict[int, npt.NDArray[np.float64]]:
         """The |errors| of these bins, in one pass; bin 0 holds zeros, without looking."""
@@ -76,9 +78,10 @@ class Errors:
         """(lower edge, count) of the octaves [2^k, 2^(k+1)) that hold an error; 0 for those below
         2^-6. The last bin holds everything from 2^57 on: its members are told apart here."""
         octaves: dict[float, int] = {}
-        for k in np.flatnonzero(self.totals[:OPEN_BIN]):
-            edge = lower_edge(int(k))
-            octaves[edge] = octaves.get(edge, 0) + int(self.totals[k])
+        filled = np.flatnonzero(self.totals[:OPEN_BIN])
+        edges = lower_edges(filled)
+        for edge in np.unique(edges).tolist():
+            octaves[edge] = int(self.totals[filled[edges == edge]].sum())
         for size in self.members([OPEN_BIN])[OPEN_BIN] if self.totals[OPEN_BIN] else ():
             edge = math.ldexp(1.0, math.frexp(size)[1] - 1) if math.isfinite(size) else math.inf
             octaves[edge] = octaves.get(edge, 0) + 1

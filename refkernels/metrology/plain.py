@@ -9,10 +9,12 @@ others are `elements.compare`'s, which gives these very figures for a plain elem
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from refkernels.arithmetic.bits import EXPONENT, SIGNIFICAND, bits_of, float_of
 from refkernels.arithmetic.decisions import OUTWARD
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.vectors import full_width
 from refkernels.metrology.elements import SLACK
 
 _LOWEST = -6  # errors below 2^-6 ulp share a bin
@@ -42,9 +44,10 @@ def bin_of(size: float) -> Any:
     return 0 if bits == 0 else k
 
 
-def lower_edge(k: int) -> float:
-    """The power of two below the errors of bin k; 0 for the first two."""
-    return 0.0 if k < _FIRST else 2.0 ** (((k - _FIRST) >> _SUB_BITS) + _LOWEST)
+def lower_edges(bins: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The powers of two below the errors of bins; 0 for the first two."""
+    octaves = ((bins - _FIRST) >> _SUB_BITS) + _LOWEST
+    return np.where(bins < _FIRST, 0.0, np.ldexp(1.0, octaves))
 
 
 @njit(inline="always")
@@ -81,6 +84,7 @@ def tally_plain(
     A division for every element would cost a fifth of the time: share / bound > ratio is asked for
     by a product instead, a little below, for no share > 0 to be missed. A NaN bound asks nothing.
     """
+    full_width()
     p, emin, emax = format
     lowest = np.int64(max(emin + 1, -900) + 1023) << 52
     highest = np.int64(emax - 1 + 1023) << 52
