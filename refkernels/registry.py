@@ -1,11 +1,16 @@
 """Finds the oracle modules by their suffix, `_ref`, and their ops by name."""
 
+from __future__ import annotations
+
 import functools
 import importlib
 import pkgutil
+from typing import TYPE_CHECKING
 
 import refkernels
-from refkernels.op import Op
+
+if TYPE_CHECKING:
+    from refkernels.op import Op
 
 
 @functools.cache

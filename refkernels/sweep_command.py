@@ -60,7 +60,8 @@ def sweep(
     crew = None
     try:
         if scheduler is None:
-            crew = sweeps.Processes(workers)  # which start while the plan is made
+            crew = sweeps.Processes(workers)
+            _start(crew, framework[0], chosen, timeout)  # while the plan is made
         asked = sweeps.plan(
             op, framework, dtype or ("float32",), range=range, device=device, settings=chosen,
             tries=tries, seed=seed, timeout=timeout,
@@ -80,6 +81,17 @@ def sweep(
     failed = [one for one in records if one.get("status") not in (None, "ok", "unsupported")]
     if failed:
         raise typer.Exit(1)
+
+
+def _start(crew: Any, framework: str, settings: dict[str, str], timeout: float) -> None:
+    """The first framework of the sweep, in every worker."""
+    from refkernels.frameworks import catalog
+    from refkernels.sweeps import seats
+    from refkernels.sweeps.question import ONE_THREAD, Question
+
+    asked = {**ONE_THREAD, **settings}
+    question = Question("", catalog.get(framework), "", "", asked, timeout=timeout)
+    crew.prepare(seats.prepare, question)
 
 
 def _run(asked: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]:

@@ -6,8 +6,6 @@ its answers into memory that is read here; blocks of them are judged while they 
 
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,15 +14,15 @@ import numpy.typing as npt
 from refkernels import registry
 from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.frameworks.catalog import Framework, Spec
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Fast, Op
 from refkernels.sweeps import judging, patterns, plain, seats
 from refkernels.sweeps.inversions import inverted
 from refkernels.sweeps.patterns import Span
-from refkernels.sweeps.tally import Json, Tally
+from refkernels.sweeps.question import Question
+from refkernels.sweeps.tally import Json, Side, Tally
 
-BLOCK = 1 << 15  # answers judged at a time: they, their inputs and their hi fill half an L2 cache
+BLOCK = 1 << 16  # answers judged at a time: what Python does for each takes 20 us
 _EVALUATED = 1 << 16  # elements that the oracle is asked for at a time
 _WARM_UP = (8, 64)
 """Calls, and their inputs, before the first that counts: MindSpore's CPU kernels try numbers of
@@ -37,20 +35,6 @@ Last = tuple[float, float]  # the answer to the last pattern of a call, and the 
 
 class ChunkFailed(Exception):
     """The framework gave no answer; (status, reason)."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """Who is asked what. `call` is how many inputs one call of the framework gets at most: where an
-    answer depends on the position in its array, it is part of the question."""
-
-    op: str
-    framework: str | Spec | Framework
-    device: str
-    dtype: str
-    settings: Mapping[str, str] = field(default_factory=dict)
-    call: int = 1 << 20
-    timeout: float = 120.0
 
 
 def run_chunk(question: Question, start: int, stop: int) -> Json:
@@ -72,9 +56,9 @@ def run_chunk(question: Question, start: int, stop: int) -> Json:
             for span in patterns.split([Span(start, stop)], question.call):
                 answers = _ask(session, question, span, tally)
                 if last is None:
-                    tally.borders[start] = {"after": int(answers.view(format.bits_dtype)[0])}
+                    tally.borders[start] = {"after": side(op, start, answers[:1])}
                 last = judge_call(op, span, answers, tally, last)
-            tally.borders[stop] = {"before": int(answers.view(format.bits_dtype)[-1])}
+            tally.borders[stop] = {"before": side(op, stop - 1, answers[-1:])}
         except ChunkFailed as failure:
             status, reason = failure.args
             return {"status": status, "reason": reason, "version": None, "tally": None}
@@ -133,6 +117,18 @@ def judge_call(
     return _judge_carefully(op, span, got, tally, last)
 
 
+def side(op: Op, pattern: int, got: npt.NDArray[Any]) -> Side:
+    """What the step between two chunks needs of either: the answer to its end, and the exact value
+    as the fast tier knows it (None: it does not)."""
+    format = formats.of(got)
+    bits = int(got.view(format.bits_dtype)[0])
+    if op.fast is None or format is not formats.BINARY32:
+        return bits, None
+    hi = np.empty(1)
+    op.fast.kernel(patterns.values_of([pattern], format), hi)
+    return bits, float(hi[0]) if np.isfinite(hi[0]) else None
+
+
 def settle_borders(op: Op, tally: Tally) -> None:
     """Judge the steps between chunks that meet, and forget their ends."""
     sign = 1 << (patterns.width(tally.format) - 1)  # from the last NaN to -0 is no step
@@ -141,11 +137,22 @@ def settle_borders(op: Op, tally: Tally) -> None:
     if not known:
         return
     after = np.array([border for border, _ in known], np.int64)
-    sides = [
-        patterns.values_of(np.array([answers[side] for _, answers in known]), tally.format)
-        for side in ("before", "after")
-    ]
-    _settle_steps(op, after, sides[0], sides[1], tally)
+    before_got, after_got = (
+        patterns.values_of(np.array([sides[which][0] for _, sides in known]), tally.format)
+        for which in ("before", "after")
+    )
+    hi, hi_after = (
+        np.array([sides[which][1] for _, sides in known], np.float64)  # None becomes NaN
+        for which in ("before", "after")
+    )
+    error = plain.widened(op.fast.error) if op.fast is not None else 0.0
+    exact = (Enclosure(ends, 0.0, np.nan_to_num(np.abs(ends) * error)) for ends in (hi, hi_after))
+    wide, wide_after = judging.widest(before_got), judging.widest(after_got)
+    against, unknown = inverted(wide, wide_after, *exact)
+    _count_inversions(after, after_got, against, tally)
+    unknown |= np.isnan(hi + hi_after) & ((wide < wide_after) | (wide > wide_after))
+    after, before_got, after_got = after[unknown], before_got[unknown], after_got[unknown]
+    _settle_steps(op, after, before_got, after_got, tally)
 
 
 def _judge_fast(

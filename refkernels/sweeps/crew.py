@@ -15,8 +15,6 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
-from refkernels import registry
-
 Json = dict[str, Any]
 RETRIED = ("killed", "oom")  # statuses that another try may mend
 TRIES = 3
@@ -111,26 +109,39 @@ class Processes(Crew):
 
     They end with the process that made them, however it ends: all hold one end of a pipe. Where the
     system can, they are copies of one that has no threads yet and reads in what they need from now
-    on. By default there is one for each core.
+    on (`template`). By default there is one for each core.
     """
 
     def __init__(self, width: int | None = None) -> None:
         super().__init__(_cores() if width is None else width)
         self._executor: Any = None
+        self._starting: threading.Thread | None = None
         if "forkserver" in multiprocessing.get_all_start_methods():
             from multiprocessing import forkserver
 
-            families = [f"refkernels.{family}" for family in registry.families()]
-            forkserver.set_forkserver_preload(["refkernels.sweeps.chunk", *families])
+            forkserver.set_forkserver_preload(["refkernels.sweeps.template"])
             forkserver.ensure_running()
             self._context: Any = multiprocessing.get_context("forkserver")
         else:
             self._context = multiprocessing.get_context("spawn")
         self._lifeline, self._end = self._context.Pipe(duplex=False)
 
+    def prepare(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Start the workers, with this call for each; how it ends is not looked at. Returns at
+        once: they start when what they are copied from is ready."""
+        executor = self.executor()
+
+        def start() -> None:
+            for _ in range(self.width):
+                executor.submit(function, *arguments)
+
+        self._starting = threading.Thread(target=start, daemon=True)
+        self._starting.start()
+
     def executor(self) -> Executor:
         from concurrent.futures import ProcessPoolExecutor
 
+        self._settle()
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
                 self.width, self._context, initializer=_begin, initargs=(self._lifeline,)
@@ -143,6 +154,7 @@ class Processes(Crew):
         self._executor = None
 
     def close(self, at_once: bool = False) -> None:
+        self._settle()
         if at_once:
             self._end.close()
         if self._executor is not None:
@@ -150,6 +162,11 @@ class Processes(Crew):
             self._executor = None
         self._end.close()
         self._lifeline.close()
+
+    def _settle(self) -> None:
+        if self._starting is not None:
+            self._starting.join()
+            self._starting = None
 
 
 class Lent(Crew):

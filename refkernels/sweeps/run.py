@@ -14,20 +14,14 @@ from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.gateway import split_settings
 from refkernels.op import DTYPES, Op
 from refkernels.sweeps import patterns, records
-from refkernels.sweeps.chunk import Question, describe, run_chunk, settle_borders
+from refkernels.sweeps.chunk import describe, run_chunk, settle_borders
 from refkernels.sweeps.crew import Crew, Job, Processes
 from refkernels.sweeps.journal import Journal, Json
 from refkernels.sweeps.patterns import Span
+from refkernels.sweeps.question import ONE_THREAD, Question
 from refkernels.sweeps.search import run_island
 from refkernels.sweeps.tally import Tally
 
-# Two workers on two cores must not fight: each framework computes on one thread.
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "runtime_num_threads": "1",
-}
 CHUNK = 1 << 24
 CALL = 1 << 20
 ISLAND = 1 << 17

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.frameworks.gateway import Session
+from refkernels.sweeps.question import Question
 
 IDLE_SECONDS = 30.0
 _kept = threading.local()
@@ -39,7 +40,7 @@ class _Seat:
 
 
 @contextlib.contextmanager
-def taken(question: Any) -> Iterator[Session]:
+def taken(question: Question) -> Iterator[Session]:
     """The session for a question, started when first run; kept for the next one of this thread."""
     settings = dict(question.settings)
     key = (str(question.framework), tuple(sorted(settings.items())))
@@ -56,6 +57,12 @@ def taken(question: Any) -> Iterator[Session]:
             yield seat.session
         finally:
             seat.leave()
+
+
+def prepare(question: Question) -> None:
+    """Start the session that the question will be put to; where that fails, the question tells."""
+    with taken(question) as session:
+        session.start()
 
 
 def cold(kernel: Any) -> bool:

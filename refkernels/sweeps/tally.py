@@ -15,6 +15,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.sweeps import judging, patterns
 
 Json = dict[str, Any]
+Side = tuple[int, float | None]  # of a border: the answer's bits, the exact value where it is known
 
 
 @dataclass
@@ -25,8 +26,8 @@ class Tally:
     worst_bits    (input's pattern, answer's pattern) of the same
     firsts        the smallest pattern of each column that counts a fault, and its answer; -1: none
     invariants    {name: [how many answers violate it, smallest such pattern, its answer]}
-    borders       {pattern: {"before": answer to pattern - 1, "after": answer to pattern}}: what a
-                  step between two chunks is judged by
+    borders       {pattern: {"before": of pattern - 1, "after": of pattern}}: what a step between
+                  two chunks is judged by
     tiers         {tier of the oracle: how many inputs it answered}
     seconds       {"framework": ..., "total": ...}; the only figures that differ from run to run
     """
@@ -38,7 +39,7 @@ class Tally:
     worst_bits: Any = field(init=False)
     firsts: Any = field(init=False)
     invariants: dict[str, list[int]] = field(default_factory=dict)
-    borders: dict[int, dict[str, int]] = field(default_factory=dict)
+    borders: dict[int, dict[str, Side]] = field(default_factory=dict)
     tiers: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 

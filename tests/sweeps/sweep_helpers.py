@@ -39,11 +39,10 @@ def judged(op: Op, span: Span, got: Any, cuts: tuple[int, ...] = (), order: Any 
     for piece in pieces:
         part = np.ascontiguousarray(got[piece.start - span.start : piece.stop - span.start])
         tally = Tally(format)
-        bits = part.view(format.bits_dtype)
         chunk.judge_call(op, piece, part, tally)
         tally.borders = {
-            piece.start: {"after": int(bits[0])},
-            piece.stop: {"before": int(bits[-1])},
+            piece.start: {"after": chunk.side(op, piece.start, part[:1])},
+            piece.stop: {"before": chunk.side(op, piece.stop - 1, part[-1:])},
         }
         tallies.append(tally)
     whole = Tally(format)

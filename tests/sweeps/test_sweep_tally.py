@@ -4,6 +4,7 @@ import json
 import random as shuffling
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweep_helpers import figures, judged, rounded
@@ -37,6 +38,29 @@ def test_the_same_tally_however_the_work_is_cut(cuts: list[int], random: shuffli
     tally = judged(registry.get("cos"), SPAN, GOT, tuple(cuts), order)
     assert figures(tally) == figures(WHOLE)
     assert not tally.borders
+
+
+@pytest.mark.parametrize(
+    ("op", "first"),
+    [
+        ("log", 0x80000000 - 50),  # from NaNs to -0, and on to negative numbers
+        ("log", 0x7F800000 - 50),  # to infinity, and on to NaNs
+        ("sinh", 0x42B2D4F0),  # overflow
+        ("erf", 0x407AD440),  # no more than 1
+        ("exp", 0xC2CFF1A0),  # underflow
+    ],
+)
+def test_cuts_beside_specials_change_nothing(op: str, first: int) -> None:
+    span = Span(first, first + 100)
+    random = np.random.default_rng(first)
+    x = np.arange(span.start, span.stop, dtype=np.int64).astype(np.uint32).view(np.float32)
+    got = x[random.permutation(len(x))]
+    got[random.integers(0, len(x), 20)] = random.choice([np.nan, np.inf, 1.0, -0.0], 20)
+    whole = judged(registry.get(op), span, got)
+    cut = judged(registry.get(op), span, got, tuple(range(span.start + 1, span.stop, 7)))
+    assert figures(cut) == figures(whole)
+    every = judged(registry.get(op), span, got, tuple(range(span.start + 1, span.stop)))
+    assert figures(every) == figures(whole)
 
 
 def test_json_reads_back_to_the_same_tally() -> None:
