@@ -111,6 +111,7 @@ class Torch:
     """torch in the interpreter that `refkernels env` knows; its own seconds, without transfers."""
 
     def __init__(self, threads: int) -> None:
+        self.threads = threads
         self.session = Session("torch", settings={"OMP_NUM_THREADS": str(threads)})
         self.reason = None if self.session.start() else f"torch: {self.session.reason}"
 

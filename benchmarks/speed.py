@@ -22,6 +22,7 @@ import numba
 import numpy as np
 import peers
 import sections
+import sweeping
 import tables
 from stopwatch import Row
 
@@ -56,6 +57,9 @@ def plan(torch: peers.Torch, quick: bool) -> list[Section]:
     orders = {64: 1.0, 96: 1.0} if quick else {256: 3.0, 512: 5.0, 1024: 15.0, 2048: 15.0}
     for n, seconds in orders.items():
         add(f"matmul {n}", sections.matmul, n, seconds=seconds)
+    patterns = range(0x3F800000, 0x3FC00000) if quick else range(1 << 32)
+    for op in sweeping.BARS:
+        steps.append((f"sweep {op}", lambda op=op: sweeping.sweep(op, torch, patterns)))
     return steps
 
 

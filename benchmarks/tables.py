@@ -11,6 +11,7 @@ TITLES = {
     "layernorm": "LayerNorm",
     "elementwise": "Elementwise functions",
     "statistics": "Statistics",
+    "sweep": "Sweeps of all float32 inputs",
     "startup": "Starting up",
 }
 

@@ -91,6 +91,9 @@ def _swept(row: sweeps.Row | None) -> str:
     return f"{largest} · {row.wrong}"
 
 
+_SECTIONS = {"layernorm": "LayerNorm ", "matmul": "matmul, ", "sweep": "sweep of "}
+
+
 def speed() -> str:
     """The bars: what was asked, what was measured."""
     rows = []
@@ -101,13 +104,14 @@ def speed() -> str:
         sense = "≥" if row["at_least"] else "≤"
         got = _figure(row)
         got = got if row["met"] else f"**{got}**"
-        section = {"layernorm": "LayerNorm ", "matmul": "matmul, "}.get(row["section"], "")
-        work = f"{section}{row['work']} {row['size']}".strip()
+        work = f"{_SECTIONS.get(row['section'], '')}{row['work']} {row['size']}".strip()
         rows.append([work, f"{sense} {row['bar']:g}{unit}", got])
     return _table(["work", "bar", "measured"], rows)
 
 
 def _figure(row: dict[str, Any]) -> str:
+    if row["unit"] == "x" and row["ratio_iqr"] is None:  # measured once
+        return f"{row['ratio']:.2f}"
     if row["unit"] == "x":
         low, high = row["ratio_iqr"]
         return f"{row['ratio']:.2f} ({low:.2f} to {high:.2f})"

@@ -1,0 +1,80 @@
+"""What a sweep costs beside the framework alone: all float32 inputs of one function of torch."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import peers
+from stopwatch import Row
+
+CALL = 1 << 20
+"""Inputs of one call, in the sweep and of torch alone: torch is fastest with 2^18 to 2^22."""
+BARS = {"sin": (3.0, "x", False), "erf": (200.0, "M/s", True)}
+"""At most 3 times torch's own time, or at least 200 M/s: what costs torch least has the second."""
+ALONE = "torch alone"
+
+
+def sweep(op: str, torch: peers.Torch, patterns: range) -> Iterator[Row]:
+    """The whole command, from its start to its page, once; torch alone before it and after it.
+
+    Torch's time is that within its function, for inputs that are there already, on as many threads
+    as the sweep has workers: half of the calls before, the others after.
+    """
+    bar, unit, at_least = BARS[op]
+    size, n = f"{len(patterns):,}".replace(",", " "), len(patterns)
+    theirs = Row("sweep", op, size, ALONE, n, base=ALONE)
+    inside = Row("sweep", op, size, "torch within the sweep", n, base=ALONE)
+    ours = Row(
+        "sweep", op, size, "refkernels", n, base=ALONE, bar=bar, unit=unit, at_least=at_least
+    )
+    try:
+        alone = _alone(op, torch, patterns[:: 2 * CALL])
+        if len(patterns) > 8 * CALL:  # compiles what has not been yet
+            _whole(op, patterns[:CALL], torch.threads)
+        wall, within = _whole(op, patterns, torch.threads)
+        alone += _alone(op, torch, patterns[CALL :: 2 * CALL])
+    except RuntimeError as error:
+        for row in (theirs, inside, ours):
+            row.missing = str(error)
+    else:
+        for row, seconds in ((theirs, alone), (inside, within), (ours, wall)):
+            row.seconds, row.ratios = [seconds], [seconds / alone]
+        ours.note = "with starting up and the page"
+        theirs.ratios = []
+    yield from (ours, theirs, inside)
+
+
+def _alone(op: str, torch: peers.Torch, starts: Sequence[int]) -> float:
+    if torch.reason is not None:
+        raise RuntimeError(torch.reason)
+    seconds = 0.0
+    torch.session.sweep(op, "float32", starts[0], CALL)  # the first of its kind, not counted
+    for first in starts:
+        reply = torch.session.sweep(op, "float32", first, CALL)
+        if not reply.ok or reply.seconds is None:
+            raise RuntimeError(str(reply.reason))
+        seconds += reply.seconds
+    return seconds
+
+
+def _whole(op: str, patterns: range, workers: int) -> tuple[float, float]:
+    """(seconds of the command, seconds within torch for each worker)."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = f"{patterns.start:#x}:{patterns.stop - 1:#x}"
+        command = [sys.executable, "-m", "refkernels", "sweep", op, "--framework", "torch"]
+        command += ["--range", given, "--workers", str(workers), "--out", folder]
+        began = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True)
+        wall = time.perf_counter() - began
+        if done.returncode:
+            told = done.stderr.strip().splitlines()
+            raise RuntimeError(told[-1] if told else "the sweep failed")
+        lines = (Path(folder) / "sweeps.jsonl").read_text(encoding="utf-8").splitlines()
+    record = next(told for told in map(json.loads, lines) if "seconds" in told)
+    if record["counts"]["inputs"] != len(patterns):
+        raise RuntimeError(f"only {record['counts']['inputs']} inputs were swept")
+    return wall, record["seconds"]["framework"] / workers
