@@ -14,6 +14,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,8 @@ __all__ = [
     "CreationFailed", "FrameworkError", "Interpreter", "Listed", "NotInstalled", "Outcome",
     "add", "create", "create_all", "find", "home", "listing", "remove", "required",
 ]  # fmt: skip
+
+_AT_A_TIME = 4  # environments that are being made
 
 
 class NotInstalled(FrameworkError):
@@ -111,15 +114,18 @@ def create(name: str | Spec, progress: Progress = lambda line: None) -> Interpre
 
 
 def create_all(names: Iterable[str], progress: Progress = lambda line: None) -> list[Outcome]:
-    """`create` each; one that fails is reported and the others go on."""
-    outcomes = []
-    for name in names:
+    """`create` each, some at a time, for half of it is waiting for the network and the disk; one
+    that fails is reported and the others go on."""
+
+    def one(name: str) -> Outcome:
         try:
-            outcomes.append(Outcome(name, create(name, progress), None))
+            return Outcome(name, create(name, progress), None)
         except FrameworkError as error:
             progress(f"{name}: {error}")
-            outcomes.append(Outcome(name, None, str(error)))
-    return outcomes
+            return Outcome(name, None, str(error))
+
+    with ThreadPoolExecutor(_AT_A_TIME) as threads:
+        return list(threads.map(one, names))
 
 
 def add(name: str, python: str) -> Interpreter:

@@ -18,6 +18,7 @@ from typing import Any
 Json = dict[str, Any]
 RETRIED = ("killed", "oom")  # statuses that another try may mend
 TRIES = 3
+CONNECT_SECONDS = 10.0  # for a Dask scheduler to answer
 
 
 class CrewError(Exception):
@@ -194,7 +195,7 @@ class Dask(Lent):
                 "--scheduler needs Dask's `distributed`: run `pip install 'refkernels[dask]'`."
             ) from None
         try:
-            self._client = Client(address, timeout=10, set_as_default=False)
+            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise CrewError(
                 f"No Dask scheduler answers at {address!r} ({one_line(error)}): start one with "

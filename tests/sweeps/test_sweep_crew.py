@@ -1,12 +1,12 @@
 """Crews: workers die, chunks are asked for again, each result is taken once."""
 
-import os
 import time
 from pathlib import Path
 
 import pytest
 import sweep_helpers as helpers
 
+from refkernels.sweeps import crew as crews
 from refkernels.sweeps.crew import Crew, CrewError, Dask, Job, Processes
 
 
@@ -64,8 +64,8 @@ def test_workers_end_at_once_when_they_are_let_go() -> None:
     assert time.monotonic() - begin < 10
 
 
-def test_a_scheduler_that_is_not_there_is_one_sentence() -> None:
+def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    os.environ.setdefault("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "2")
+    monkeypatch.setattr(crews, "CONNECT_SECONDS", 1.0)
     with pytest.raises(CrewError, match=r"No Dask scheduler answers at 'tcp://127.0.0.1:9'"):
         Dask("tcp://127.0.0.1:9")
