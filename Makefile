@@ -17,10 +17,10 @@ report: environments
 	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report tells of a fault
 
 test: environments notebooks
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 notebooks: environments
-	$(BIN)/python -m pytest --nbmake --nbmake-timeout=120 notebooks
+	$(BIN)/python -m pytest --numprocesses 2 --nbmake --nbmake-timeout=120 notebooks
 
 lint: $(READY)
 	$(BIN)/ruff check .

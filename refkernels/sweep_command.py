@@ -62,14 +62,17 @@ def sweep(
         if scheduler is None:
             crew = sweeps.Processes(workers)
             _start(crew, framework[0], chosen, timeout)  # while the plan is made
-        asked = sweeps.plan(
-            op, framework, dtype or ("float32",), range=range, device=device, settings=chosen,
-            tries=tries, seed=seed, timeout=timeout,
-        )  # fmt: skip
+        try:
+            asked = sweeps.plan(
+                op, framework, dtype or ("float32",), range=range, device=device, settings=chosen,
+                tries=tries, seed=seed, timeout=timeout,
+            )  # fmt: skip
+        except ValueError as error:
+            refuse(str(error))
         # What draws the page is read in while the workers start.
         threading.Thread(target=import_module, args=("refkernels.reporting",), daemon=True).start()
         records = _run(asked, out, resume, crew or sweeps.Dask(str(scheduler)))
-    except (ValueError, FrameworkError, sweeps.JournalError, sweeps.CrewError) as error:
+    except (FrameworkError, sweeps.JournalError, sweeps.CrewError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
         typer.echo(f"Stopped; what is done is kept: add --resume to go on. ({out})", err=True)

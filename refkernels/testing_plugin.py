@@ -11,6 +11,10 @@ import pytest
 
 pytest.register_assert_rewrite("refkernels.testing")
 
+Figures = tuple[int, float, str]  # assertions, the largest error / bound, the test it was in
+_NOTHING: Figures = (0, -1.0, "")
+_of_workers: list[Figures] = []
+
 
 @pytest.fixture(name="assert_kernel")
 def assert_kernel_fixture() -> Any:
@@ -20,14 +24,34 @@ def assert_kernel_fixture() -> Any:
     return assert_kernel
 
 
+def pytest_sessionfinish(session: Any) -> None:
+    """A worker of pytest-xdist hands its figures to the process that prints."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["refkernels"] = _own_figures()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes the figures of a worker of pytest-xdist."""
+    _of_workers.append(getattr(node, "workeroutput", {}).get("refkernels", _NOTHING))
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """One line, and only where an oracle assertion ran."""
-    module = sys.modules.get("refkernels.testing")
-    tally = getattr(module, "tally", None)
-    if tally is None or not tally.assertions:
+    figures = [_own_figures(), *_of_workers]
+    assertions = sum(number for number, _, _ in figures)
+    if not assertions:
         return
+    _, ratio, where = max(figures, key=lambda one: one[1])
     terminalreporter.section("refkernels")
     terminalreporter.write_line(
-        f"oracle assertions: {tally.assertions}; largest error / bound "
-        f"{tally.largest_ratio:.3g} ({tally.where})"
+        f"oracle assertions: {assertions}; largest error / bound {ratio:.3g} ({where})"
     )
+
+
+def _own_figures() -> Figures:
+    tally = getattr(sys.modules.get("refkernels.testing"), "tally", None)
+    if tally is None or not tally.assertions:
+        return _NOTHING
+    return tally.assertions, tally.largest_ratio, tally.where

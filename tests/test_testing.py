@@ -208,13 +208,13 @@ def test_one(assert_kernel):
 """
 
 
-def run_pytest(folder: Path, source: str) -> str:
+def run_pytest(folder: Path, source: str, *options: str) -> str:
     (folder / "test_it.py").write_text(source, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
     if "refkernels.testing_plugin" not in plugins():
         command += ["-p", "refkernels.testing_plugin"]
     answer = subprocess.run(
-        [*command, "--rootdir", str(folder), str(folder)],
+        [*command, *options, "--rootdir", str(folder), str(folder)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     return answer.stdout + answer.stderr
@@ -230,6 +230,13 @@ def test_the_plugin_offers_the_fixture_and_sums_up(tmp_path: Path) -> None:
     text = run_pytest(tmp_path, PLUGIN_TEST)
     assert "1 passed" in text, text
     assert re.search(r"oracle assertions: 1; largest error / bound 0", text), text
+
+
+def test_the_plugin_sums_up_what_several_processes_did(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    text = run_pytest(tmp_path, PLUGIN_TEST + PLUGIN_TEST.replace("test_one", "test_two"), "-n2")
+    assert "2 passed" in text, text
+    assert re.search(r"oracle assertions: 2; largest error / bound 0", text), text
 
 
 def test_the_plugin_is_silent_and_light_where_it_is_not_used(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_foreign_byte_order_is_turned() -> None:
         np.array(["1.0"]),
         "1.0",
         None,
-        object(),
+        pytest.param(object(), id="an object"),
         [1j],
         {"x": 1.0},
         np.longdouble(1),
