@@ -5,6 +5,7 @@ its worker is told from the innocent ones beside it; when it dies again it gets 
 others go on. A chunk's result is taken once.
 """
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -118,10 +119,12 @@ class Processes(Crew):
         self._executor: Any = None
         self._starting: threading.Thread | None = None
         if "forkserver" in multiprocessing.get_all_start_methods():
-            from multiprocessing import forkserver
+            from multiprocessing import forkserver, resource_tracker
 
+            resource_tracker.ensure_running()  # which lets interrupts in again
             forkserver.set_forkserver_preload(["refkernels.sweeps.template"])
-            forkserver.ensure_running()
+            with _no_interrupt():
+                forkserver.ensure_running()
             self._context: Any = multiprocessing.get_context("forkserver")
         else:
             self._context = multiprocessing.get_context("spawn")
@@ -133,8 +136,9 @@ class Processes(Crew):
         executor = self.executor()
 
         def start() -> None:
-            for _ in range(self.width):
-                executor.submit(function, *arguments)
+            with contextlib.suppress(Exception):  # the first job meets it again, and tells
+                for _ in range(self.width):
+                    executor.submit(function, *arguments)
 
         self._starting = threading.Thread(target=start, daemon=True)
         self._starting.start()
@@ -226,6 +230,16 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """A process started here never sees Ctrl-C, which is its parent's affair; it waits for us."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(lifeline: Any) -> None:
