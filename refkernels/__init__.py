@@ -1,16 +1,24 @@
 """Reference kernels with certified answers for deep-learning ops.
 
-`refkernels.layernorm_ref`, `matmul_ref` and `trig_ref` are the oracles; `refkernels.testing`
-holds the assertions for kernel authors. Names are loaded when first used (PEP 562), so that
-importing this package imports the standard library only.
+`layernorm_ref`, `matmul_ref`, `trig_ref`, `elementary_ref` and `schedule_ref` are the oracles;
+`testing` holds the assertions for kernel authors. Names are loaded when first used (PEP 562), so
+that importing this package imports the standard library only; type checkers see them all.
 """
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-_MODULES = ("layernorm_ref", "matmul_ref", "trig_ref", "metrology", "testing", "frameworks")
+_MODULES = (
+    "elementary_ref",
+    "frameworks",
+    "layernorm_ref",
+    "matmul_ref",
+    "metrology",
+    "schedule_ref",
+    "testing",
+    "trig_ref",
+)
 _NAMES = {
     "Enclosure": "refkernels.arithmetic.enclosure",
     "explain": "refkernels.diagnosis.explain",
@@ -19,15 +27,36 @@ _NAMES = {
     "ulp_error": "refkernels.metrology",
 }
 
-__all__ = ["__version__", *_MODULES, *_NAMES]
+__all__ = [
+    "__version__",
+    *_MODULES,
+    *_NAMES,
+]
 
+if TYPE_CHECKING:  # one line for each lazy name, so that a checker knows its type, and no other
+    from refkernels import elementary_ref as elementary_ref
+    from refkernels import frameworks as frameworks
+    from refkernels import layernorm_ref as layernorm_ref
+    from refkernels import matmul_ref as matmul_ref
+    from refkernels import metrology as metrology
+    from refkernels import schedule_ref as schedule_ref
+    from refkernels import testing as testing
+    from refkernels import trig_ref as trig_ref
+    from refkernels.arithmetic.enclosure import Enclosure as Enclosure
+    from refkernels.diagnosis.explain import explain as explain
+    from refkernels.measurement import measure as measure
+    from refkernels.metrology import ulp_distance as ulp_distance
+    from refkernels.metrology import ulp_error as ulp_error
+else:
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"refkernels.{name}")
-    if name in _NAMES:
-        return getattr(importlib.import_module(_NAMES[name]), name)
-    raise AttributeError(f"module 'refkernels' has no attribute {name!r}")
+    def __getattr__(name):
+        import importlib
+
+        if name in _MODULES:
+            return importlib.import_module(f"refkernels.{name}")
+        if name in _NAMES:
+            return getattr(importlib.import_module(_NAMES[name]), name)
+        raise AttributeError(f"module 'refkernels' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

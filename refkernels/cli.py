@@ -9,7 +9,13 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refkernels import explain_command, gallery_command, reveal_command, sweep_command
+from refkernels import (
+    explain_command,
+    gallery_command,
+    reveal_command,
+    sweep_command,
+    warm_command,
+)
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -99,6 +105,7 @@ app.command()(sweep_command.sweep)
 app.command()(explain_command.explain)
 app.command()(reveal_command.reveal)
 app.command()(gallery_command.gallery)
+app.command()(warm_command.warm)
 
 
 @app.command()

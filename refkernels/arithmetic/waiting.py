@@ -1,0 +1,91 @@
+"""What a user who waits for kernels is told: that they are being compiled, and why again.
+
+Numba compiles a kernel when it is first called. That takes seconds for the larger ones, once for a
+machine and a version of this package, where the kernels can be kept.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from numba.core import event
+
+PATIENCE = 2.0  # seconds of compiling before anything is said
+
+
+class Watch(event.Listener):
+    """Listens to Numba: counts our kernels as they are compiled, and tells once of a long wait."""
+
+    def __init__(self) -> None:
+        self.loaded = 0  # kernels that modules imported so far define
+        self.compiled = 0
+        self.unwritable = ""
+        self._depth = 0  # a kernel's compilation includes those that it calls
+        self._began = 0.0
+        self._waited = 0.0
+        self._told = False
+        self._warned = False
+
+    def silence(self) -> None:
+        """Says nothing of waits from now on, where somebody else shows how far it is."""
+        self._told = True
+
+    def on_start(self, event: Any) -> None:
+        if not _is_ours(event):
+            return
+        self._depth += 1
+        if self._depth == 1:
+            self._began = time.perf_counter()
+            self._warn()
+        self._tell()
+
+    def on_end(self, event: Any) -> None:
+        if not _is_ours(event):
+            return
+        self._depth -= 1
+        self.compiled += 1
+        self._tell()
+        if self._depth == 0:
+            self._waited += time.perf_counter() - self._began
+
+    def _tell(self) -> None:
+        if self._told or self._waited + time.perf_counter() - self._began < PATIENCE:
+            return
+        self._told = True
+        kept = (
+            "each process does it again" if self.unwritable else "this happens once for a version"
+        )
+        _say(
+            f"compiling kernels for this processor, {self.compiled} of at most {self.loaded} so "
+            f"far; {kept} (`refkernels warm` does it ahead)."
+        )
+
+    def _warn(self) -> None:
+        if self.unwritable and not self._warned:
+            self._warned = True
+            _say(f"compiled kernels are not kept: {self.unwritable}.")
+
+
+watch = Watch()
+
+
+def unwritable(folder: Path, reason: str) -> None:
+    """Notes that nothing can be kept in the folder; told when something is compiled."""
+    if not watch.unwritable:
+        watch.unwritable = (
+            f"{folder} cannot be written ({reason}); set REFKERNELS_HOME to a folder that can"
+        )
+
+
+def _is_ours(event: Any) -> bool:
+    function = getattr(event.data["dispatcher"], "py_func", None)
+    return str(getattr(function, "__module__", "")).split(".")[0] == "refkernels"
+
+
+def _say(sentence: str) -> None:
+    if sys.stderr is not None:
+        print(f"refkernels: {sentence}", file=sys.stderr, flush=True)
+
+
+event.register("numba:compile", watch)

@@ -1,0 +1,113 @@
+"""`refkernels warm`: compile the kernels ahead, so that nobody waits for them later."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from refkernels.op import Case, Direction, Op
+
+LARGEST = 1 << 16  # elements of an input: enough for any kernel to be wanted
+
+
+def warm(
+    op: Annotated[list[str] | None, typer.Option(help="All by default. Repeatable.")] = None,
+) -> None:
+    """Compile the kernels that oracles, assertions and explanations need, once for this version.
+
+    They are kept in the user's cache folder ($REFKERNELS_HOME, where that is set).
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from refkernels import registry
+    from refkernels.arithmetic import jit, waiting
+    from refkernels.cli import refuse
+
+    try:
+        names = [registry.get(name).name for name in op or ()] or list(registry.ops())
+    except ValueError as error:
+        refuse(str(error))
+    folder = jit.cache_folder(__name__)
+    if folder is None:
+        refuse(f"compiled kernels are not kept: {waiting.watch.unwritable}.")
+    begin = time.perf_counter()
+    compiled = 0
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("compiling", total=len(names))
+        try:
+            for name, number in _spread(names):
+                compiled += number
+                bar.update(task, advance=1, description=f"compiling ({name})")
+        except KeyboardInterrupt:
+            typer.echo("Stopped; what is compiled is kept.", err=True)
+            raise typer.Exit(130) from None
+    typer.echo(
+        f"{compiled} kernels compiled for {len(names)} ops in {time.perf_counter() - begin:.0f} s; "
+        f"they are kept in {folder.parent}."
+    )
+
+
+def _spread(names: list[str]) -> Iterator[tuple[str, int]]:
+    """Each op's name with how many kernels were compiled for it, as it is done. The first op is
+    warmed here: the others find there what they share with it, and go to two processes."""
+    yield names[0], use(names[0])
+    if len(names) == 1:
+        return
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(2, initializer=_begin) as pool:
+        # One family's ops share kernels: a process that takes several in a row compiles them once.
+        yield from pool.imap_unordered(_named, names[1:], chunksize=1)
+
+
+def _begin() -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's affair
+
+
+def _named(name: str) -> tuple[str, int]:
+    return name, use(name)
+
+
+def use(name: str) -> int:
+    """Asks for what a user of the op asks for, in every dtype; how many kernels that compiled."""
+    from refkernels import registry
+    from refkernels.arithmetic import waiting
+    from refkernels.op import DIRECTIONS
+
+    waiting.watch.silence()
+    before = waiting.watch.compiled
+    op = registry.get(name)
+    for direction in DIRECTIONS:
+        regimes: set[str] = set()
+        for case in op.cases():
+            if case.regime not in regimes and direction in case.directions:
+                regimes.add(case.regime)
+                for dtype in case.dtypes:
+                    _ask(op, case, dtype, direction, first=len(regimes) == 1)
+    return waiting.watch.compiled - before
+
+
+def _ask(op: Op, case: Case, dtype: str, direction: Direction, first: bool) -> None:
+    from refkernels.arithmetic import formats
+    from refkernels.diagnosis.explain import explain
+    from refkernels.testing import assert_kernel
+
+    arrays, params = case.build(dtype)
+    inputs = {name: arrays[name] for name in op.takes(direction) if name in arrays}
+    if max(array.size for array in inputs.values()) > LARGEST:
+        return
+    op.evaluate(direction, inputs, params)
+    op.evaluate(direction, inputs, params, ("rounding", dtype))
+    if first:
+        plain = op.plain(direction, inputs, params, formats.get(dtype))
+        with contextlib.suppress(AssertionError):  # a plain algorithm need not be right here
+            assert_kernel(op, inputs, plain, params, direction)
+        explain(op.name, inputs, plain, params, direction)
