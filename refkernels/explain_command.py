@@ -183,21 +183,9 @@ def _run(
             if not reply.ok:
                 faults.append(str(reply.reason))
                 continue
-            outputs[spec], left_out = _of_one_format(reply.outputs)
-            for name in left_out:
-                typer.echo(f"{spec}: {name} has a wider format than the rest: left out.", err=True)
+            outputs[spec] = reply.outputs
             environment[spec] = {**session.info["environment"], "device": device}
     return replace(case, outputs=outputs, environment=environment), faults
-
-
-def _of_one_format(outputs: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Those outputs that are no wider than the first, and the names of the others: some frameworks
-    keep the statistics of 16-bit inputs in float32."""
-    from refkernels.arithmetic import formats
-
-    first = formats.of(next(iter(outputs.values()))).p
-    wider = [name for name, array in outputs.items() if formats.of(array).p > first]
-    return {name: array for name, array in outputs.items() if name not in wider}, wider
 
 
 def _print(answer: dict[str, Any], lang: str, as_json: bool, written: Sequence[Path]) -> None:

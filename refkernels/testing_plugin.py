@@ -1,7 +1,8 @@
 """The pytest plugin: loaded at start-up by its entry point, so it imports nothing heavy.
 
 It rewrites the asserts of `refkernels.testing`, offers the fixture `assert_kernel`, and ends the
-run with how many oracle assertions ran and how close the worst came to its bound.
+run with how many oracle assertions ran, how close the worst came to its bound, and how many errors
+were unusual.
 """
 
 import sys
@@ -11,8 +12,9 @@ import pytest
 
 pytest.register_assert_rewrite("refkernels.testing")
 
-Figures = tuple[int, float, str]  # assertions, the largest error / bound, the test it was in
-_NOTHING: Figures = (0, -1.0, "")
+# Assertions, unusual errors, the largest error / bound, the test it was in.
+Figures = tuple[int, int, float, str]
+_NOTHING: Figures = (0, 0, -1.0, "")
 _of_workers: list[Figures] = []
 
 
@@ -34,24 +36,26 @@ def pytest_sessionfinish(session: Any) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Takes the figures of a worker of pytest-xdist."""
-    _of_workers.append(getattr(node, "workeroutput", {}).get("refkernels", _NOTHING))
+    _of_workers.append(tuple(getattr(node, "workeroutput", {}).get("refkernels", _NOTHING)))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """One line, and only where an oracle assertion ran."""
     figures = [_own_figures(), *_of_workers]
-    assertions = sum(number for number, _, _ in figures)
+    assertions = sum(one[0] for one in figures)
+    unusual = sum(one[1] for one in figures)
     if not assertions:
         return
-    _, ratio, where = max(figures, key=lambda one: one[1])
+    ratio, where = max((one[2:] for one in figures), key=lambda one: one[0])
+    said = f"; unusual errors: {unusual}" if unusual else ""
     terminalreporter.section("refkernels")
     terminalreporter.write_line(
-        f"oracle assertions: {assertions}; largest error / bound {ratio:.3g} ({where})"
+        f"oracle assertions: {assertions}; largest error / bound {ratio:.3g} ({where}){said}"
     )
 
 
 def _own_figures() -> Figures:
-    tally = getattr(sys.modules.get("refkernels.testing"), "tally", None)
+    tally = getattr(sys.modules.get("refkernels.testing.tally"), "TALLY", None)
     if tally is None or not tally.assertions:
         return _NOTHING
-    return tally.assertions, tally.largest_ratio, tally.where
+    return tally.assertions, tally.unusual, tally.largest_ratio, tally.where

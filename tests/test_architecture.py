@@ -36,7 +36,7 @@ ALLOWED = {
     "sweeps": {"journal", "arithmetic", "metrology", "frameworks", "registry", *OP},
     "measurement": {"journal", "arithmetic", "metrology", "frameworks", "registry", *OP},
     "reporting": set(),
-    "testing": {"arithmetic", "metrology", "registry", *OP},
+    "testing": {"arithmetic", "metrology", "registry", "diagnosis", "reporting", *OP},
     "testing_plugin": {"testing"},
     "sweep_command": {"cli", "sweeps", "frameworks"},
     "gallery": {"diagnosis", "registry", "schedule_ref", "frameworks", *OP},

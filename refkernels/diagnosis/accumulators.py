@@ -69,12 +69,13 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
     found = []
     for name, got in outputs.items():
         product = products.of(problem, name)
-        fine = fits[name].ordinary or problem.format.name == "float64"
+        told = formats.of(got)
+        fine = fits[name].ordinary or told.name == "float64"
         if product is None or fine or not np.isfinite(got).any():
             continue
-        narrow = problem.format.name if problem.format.name in _CAUSES else None
+        narrow = told.name if told.name in _CAUSES else None
         for format in (narrow,) if narrow else _CAUSES:
-            if not _held(got, product, problem.format, formats.get(format)):
+            if not _held(got, product, told, formats.get(format)):
                 continue
             candidate = _of(problem, product, got, fits[name], format)
             if candidate is not None:
@@ -100,7 +101,7 @@ def _held(got: Array, product: Product, told: Format, format: Format) -> bool:
 def _of(
     problem: Problem, product: Product, got: Array, truth: Fit, format: str
 ) -> Candidate | None:
-    told = problem.format.name
+    told = formats.of(got).name
     matrix = got.reshape(len(product.a), product.b.shape[1])
     part, said = _sample(product, matrix)
     nearest: tuple[float, _Accumulator] | None = None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from refkernels.diagnosis.explanation import Difference, Explanation
 from refkernels.diagnosis.hypothesis import CONFIDENCES, ORDER, Candidate, Confidence
-from refkernels.diagnosis.problem import Arrays
+from refkernels.diagnosis.problem import Array, Arrays
 from refkernels.metrology import agreement
 
 _HARMLESS = (ORDER, "bias_first")
@@ -23,7 +25,7 @@ def difference(
     says by output which model each kernel is.
     """
     shared = [name for name in first if name in second]
-    outputs = {name: agreement(first[name], second[name]) for name in shared}
+    outputs = {name: agreement(*_alike(first[name], second[name])) for name in shared}
     apart = [name for name in shared if outputs[name]["equal_bits"] < outputs[name]["elements"]]
     models = {name: (_proven(one, name, a), _proven(other, name, b)) for name in shared}
     said = {
@@ -38,6 +40,14 @@ def difference(
     if not apart:
         cause, confidence, more = None, None, {}
     return Difference(a, b, outputs, cause, confidence, {**details, **more})
+
+
+def _alike(a: Array, b: Array) -> tuple[Array, Array]:
+    """Both in one format: a statistic that one of two kernels keeps in a wider one."""
+    if a.dtype == b.dtype:
+        return a, b
+    wide = np.float64 if np.float64 in (a.dtype, b.dtype) else np.float32
+    return a.astype(wide), b.astype(wide)
 
 
 def _cause(

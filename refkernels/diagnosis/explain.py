@@ -27,13 +27,14 @@ from refkernels.diagnosis.fit import Fit, fit
 from refkernels.diagnosis.hypothesis import CONFIDENCES, ORDER, Candidate, Confidence, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import VERDICTS
+from refkernels.metrology import outputs as answered
 from refkernels.op import DIRECTIONS, Direction, Op
 
 
 def explain(
     op: str,
     inputs: Mapping[str, Any],
-    outputs: Mapping[str, Any],
+    outputs: Any,
     params: Mapping[str, Any] | None = None,
     direction: Direction = "forward",
 ) -> Explanation:
@@ -41,18 +42,24 @@ def explain(
 
     op         "matmul", "linear", "layernorm", "sin", ... (`refkernels.registry`)
     inputs     arrays by the names of the op's signature; for backward the cotangent too
-    outputs    {"y": array} of one kernel, or {"torch": {"y": array}, "paddle": {"y": array}}
+    outputs    {"y": array}, a tuple in the op's order or the first output alone, of one kernel; or
+               {"torch": {"y": array}, "paddle": {"y": array}}. Each output is judged in its own
+               format (`metrology.outputs`); several kernels' first outputs have one format
     params     the op's parameters: {"eps": 1e-5}
     Raises ValueError for an unknown op or direction, for missing or unknown names and for shapes
     and dtypes that do not fit; TypeError for what is no float array.
     """
-    problem = _problem(op, inputs, params or {}, direction, outputs)
-    if not _several(outputs):
-        alone = {"kernel": _arrays(problem, outputs)}
-        explanation = explain_kernel(problem, alone["kernel"])
-        return _with_question(problem, alone, {"kernel": explanation}, explanation)
-    answers = {str(name): _arrays(problem, kernel) for name, kernel in outputs.items()}
-    kernels = {name: explain_kernel(problem, answer) for name, answer in answers.items()}
+    record = check_question(op, inputs, params or {}, direction)
+    several = _several(record, direction, outputs)
+    problem = _problem(record, inputs, params or {}, direction, several or {"": outputs})
+    if several is None:
+        alone = _arrays(problem, outputs)
+        explanation = explain_kernel(problem.judging(alone), alone)
+        return _with_question(problem, {"kernel": alone}, {"kernel": explanation}, explanation)
+    answers = {str(name): _arrays(problem, kernel) for name, kernel in several.items()}
+    kernels = {
+        name: explain_kernel(problem.judging(answer), answer) for name, answer in answers.items()
+    }
     differences = {
         (a, b): comparison.difference(a, b, answers[a], answers[b], kernels[a], kernels[b])
         for a, b in itertools.combinations(answers, 2)
@@ -228,15 +235,6 @@ def _together(
     )
 
 
-def _several(outputs: Mapping[str, Any]) -> bool:
-    if not outputs:
-        raise ValueError("outputs is empty: give at least one kernel's answer.")
-    nested = [isinstance(value, Mapping) for value in outputs.values()]
-    if any(nested) and not all(nested):
-        raise ValueError("outputs mixes arrays and kernels: give one kernel's arrays, or kernels.")
-    return all(nested)
-
-
 def check_question(
     op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], direction: str
 ) -> Op:
@@ -261,37 +259,51 @@ def check_question(
 
 
 def _problem(
-    op: str,
+    op: Op,
     inputs: Mapping[str, Any],
     params: Mapping[str, Any],
     direction: Direction,
-    outputs: Mapping[str, Any],
+    kernels: Mapping[str, Any],
 ) -> Problem:
-    record = check_question(op, inputs, params, direction)
+    """The question, in the format of the first output of the first kernel."""
     given = {name: as_float_array(a, name) for name, a in inputs.items() if a is not None}
-    kernels = dict(outputs) if _several(outputs) else {"The kernel": outputs}
-    if empty := [name for name, kernel in kernels.items() if not kernel]:
-        raise ValueError(f"{empty[0]} answers nothing: give at least one array.")
-    names = [name for kernel in kernels.values() for name in kernel]
-    if unknown := [name for name in names if name not in record.names(direction)]:
-        said = ", ".join(record.names(direction))
-        raise ValueError(f"{op} {direction} gives {said}, not {unknown[0]!r}.")
-    first = next(array for kernel in kernels.values() for array in kernel.values())
-    format = formats.of(as_float_array(first, names[0]))
-    return Problem(record, direction, given, {**record.params, **params}, format)
+    first = answered.named(op, direction, next(iter(kernels.values())))
+    format = formats.of(next(iter(first.values())))
+    return Problem(op, direction, given, {**op.params, **params}, format)
 
 
-def _arrays(problem: Problem, outputs: Mapping[str, Any]) -> dict[str, Array]:
-    """The outputs in the problem's format. What is narrower (a statistic that was stored so) is
+def _arrays(problem: Problem, outputs: Any) -> dict[str, Array]:
+    """A kernel's outputs by name. The first output in the problem's format: what is narrower is
     widened, which is exact."""
-    order = problem.op.names(problem.direction)
-    arrays = {name: as_float_array(outputs[name], name) for name in order if name in outputs}
+    op, direction = problem.op, problem.direction
+    arrays = answered.named(op, direction, outputs)
     if empty := [name for name, array in arrays.items() if not array.size]:
         raise ValueError(f"{empty[0]} has no elements, so there is nothing to explain.")
-    wider = [name for name, array in arrays.items() if formats.of(array).p > problem.format.p]
-    if wider:
-        raise ValueError(
-            f"{wider[0]} is {arrays[wider[0]].dtype} where the first output is "
-            f"{problem.format.name}: one explanation is about one format."
-        )
-    return {name: array.astype(problem.format.storage) for name, array in arrays.items()}
+    first = {name: arrays[name] for name in op.names(direction)[:1] if name in arrays}
+    for name, array in first.items():
+        if not answered.holds(problem.format, first):
+            raise ValueError(
+                f"{name} is {array.dtype} where the first kernel's is {problem.format.name}: one "
+                "explanation is about one format."
+            )
+        arrays[name] = array.astype(problem.format.storage)
+    shapes = {name: one.shape for name, one in problem.truth.reference.items()}
+    return answered.without_kept_axes(op, direction, arrays, shapes)
+
+
+def _several(op: Op, direction: Direction, outputs: Any) -> Mapping[str, Any] | None:
+    """What each kernel answered, by its name; None where these are one kernel's outputs."""
+    if not isinstance(outputs, Mapping):
+        return None
+    if not outputs:
+        raise ValueError("outputs is empty: give at least one kernel's answer.")
+    names = op.names(direction)
+    nested = [
+        isinstance(value, Mapping) or (isinstance(value, tuple) and name not in names)
+        for name, value in outputs.items()
+    ]
+    if any(nested) and not all(nested):
+        raise ValueError("outputs mixes arrays and kernels: give one kernel's arrays, or kernels.")
+    if empty := [name for name, one in outputs.items() if all(nested) and not one]:
+        raise ValueError(f"{empty[0]} answers nothing: give at least one array.")
+    return outputs if all(nested) else None

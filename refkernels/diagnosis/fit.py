@@ -62,7 +62,8 @@ def fit(
     reference = answer.reference.get(output)
     if reference is None or reference.shape != got.shape:
         return None
-    record = judge(
+    record: dict[str, Any] = {"format": formats.of(got).name}
+    record |= judge(
         problem.op if answer.invariant else replace(problem.op, invariants=()),
         problem.direction,
         output,

@@ -126,16 +126,16 @@ def _within(problem: Problem, cause: str, got: Array, answer: Answer) -> Candida
 
 def _models(problem: Problem) -> Iterator[tuple[str, Array]]:
     """The erf form in the working precision, and in the format where that is narrower."""
-    x = problem.inputs["x"]
+    x, told = problem.inputs["x"], problem.format.storage
     narrow = problem.format.p < formats.BINARY32.p
-    for kind in {x.dtype, np.dtype(np.float32)} if narrow else {x.dtype}:
+    for kind in {told, np.dtype(np.float32)} if narrow else {told}:
         for how, divide, half in (
             ("0.5 x (1 + erf(x / sqrt 2))", True, True),
             ("0.5 x (1 + erf(x sqrt(1/2)))", False, True),
             ("x (0.5 (1 + erf(x / sqrt 2)))", True, False),
             ("x (0.5 (1 + erf(x sqrt(1/2))))", False, False),
         ):
-            values = _erf_form(x.astype(kind), divide, half).astype(x.dtype)
+            values = _erf_form(x.astype(kind), divide, half).astype(told)
             yield f"{how} in {kind}", values
 
 

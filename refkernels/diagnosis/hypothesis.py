@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 
@@ -77,7 +78,8 @@ def moved(
     truth = problem.truth
     reference, plain = truth.reference[output], truth.plain[output]
     # An output is rounded at its own magnitude, which is not that of the right one.
-    stored = problem.format.u * (np.abs(values) + problem.format.min_normal)
+    format = formats.of(plain)
+    stored = format.u * (np.abs(values) + format.min_normal)
     with np.errstate(over="ignore", invalid="ignore"):
         errors = plain.astype(np.float64) - np.asarray(reference)
         sized = (values + errors * factor).astype(plain.dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.hypothesis import Candidate
 from refkernels.diagnosis.problem import Array, Problem
@@ -52,7 +53,7 @@ def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Candidat
     if np.any(to_float64(got)[wrong] != 0.0):
         return None
     exact = np.abs(np.asarray(problem.truth.reference[output]))
-    tiny = problem.format.min_normal
+    tiny = formats.of(got).min_normal
     small = exact < tiny
     for array in problem.inputs.values():
         wide = np.abs(to_float64(array))
@@ -90,7 +91,7 @@ def _ordinary_but_for(problem: Problem, output: str, got: Array, wrong: Array) -
     plain = truth.plain.get(output)
     if plain is None:
         return True
-    reference, format = truth.reference[output][rest], problem.format
+    reference, format = truth.reference[output][rest], formats.of(got)
     ratio = error_over_plain(got[rest], plain[rest], reference, format, problem.op.elementwise)
     return ratio is None or ratio <= UNUSUAL
 

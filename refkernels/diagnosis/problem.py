@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels import registry
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
+from refkernels.metrology import outputs
 from refkernels.op import Direction, Op
 
 Array = npt.NDArray[Any]
@@ -34,14 +36,21 @@ class Answer:
 
 @dataclass(frozen=True)
 class Problem:
-    """One op on its inputs (the cotangent among them for backward), in a working format."""
+    """One op on its inputs (the cotangent among them for backward), in a working format: that of
+    the first output. `formats`: those of the outputs that have others."""
 
     op: Op
     direction: Direction
     inputs: dict[str, Array]
     params: dict[str, Any]
     format: Format
-    _answers: dict[Any, Answer] = field(default_factory=dict, repr=False, compare=False)
+    formats: Mapping[str, Format] = field(default_factory=dict)
+
+    def judging(self, answers: Arrays) -> Problem:
+        """The same question, where each output is judged in the format that it has there."""
+        given = {name: formats.of(array) for name, array in answers.items()}
+        others = {name: format for name, format in given.items() if format != self.format}
+        return self if others == self.formats else replace(self, formats=others)
 
     @cached_property
     def truth(self) -> Answer:
@@ -66,9 +75,6 @@ class Problem:
         arrays = {name: array for name, array in arrays.items() if array is not None}
         settings = {**self.params, **(params or {})}
         settings = {name: value for name, value in settings.items() if name in chosen.params}
-        question = ("rounding", self.format)
-        return Answer(
-            chosen.evaluate(self.direction, arrays, settings, question),
-            chosen.bound(self.direction, arrays, settings, self.format),
-            chosen.plain(self.direction, arrays, settings, self.format),
-        )
+        names = chosen.names(self.direction)
+        judged = {name: self.formats.get(name, self.format) for name in names}
+        return Answer(*outputs.ask(chosen, self.direction, arrays, settings, judged))

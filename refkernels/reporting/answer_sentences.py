@@ -54,7 +54,7 @@ def verdict_text(one: Kernel, words: Mapping[str, str]) -> str:
     measured = one.measured
     text = words[key].format(
         output=one.output,
-        format=one.record["format"],
+        format=measured.get("format", one.record["format"]),
         bound=show_ratio(one.bound),
         plain=show(one.plain),
         number=show(measured["counts"]["special_value_mismatches"]),

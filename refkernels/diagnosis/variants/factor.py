@@ -69,7 +69,7 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if -1.0 in found:
             yield Variant("sign_error", {"factor": "-1"}, scaled(problem, name, -1.0))
             continue
-        known = names.of(problem, found.low, found.high) or _narrow(problem, found)
+        known = names.of(problem, found.low, found.high) or _narrow(found, formats.of(got))
         text, value, named = known or ("", found.best, "")
         bounds = [found.low, found.high]
         details: dict[str, object] = {
@@ -93,14 +93,15 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
     z, g, p = right[usable], wide[usable], plain[usable]
     with np.errstate(over="ignore"):  # where z itself is not finite
         radius = np.ldexp(reference.radius, reference.scale)[usable]
-    margin = bound[usable] + radius + problem.format.u * np.abs(z)
+    format = formats.of(got)
+    margin = bound[usable] + radius + format.u * np.abs(z)
     size = np.max(np.abs(z), initial=0.0)
     if size == 0.0 or not np.any(g):
         return None
-    tiny = problem.format.u * problem.format.min_normal
+    tiny = format.u * format.min_normal
     if not _several_sizes(z, margin):
         return None
-    ulps = ulp(z, problem.format)
+    ulps = ulp(z, format)
     unit = ulps if problem.op.elementwise else np.full(z.shape, size)  # 1 / w
     noise = max(_rms((p - z) / unit), _rms(ulps / unit / 2))
     with np.errstate(over="ignore"):
@@ -154,10 +155,10 @@ def _allowed(z: Doubles, g: Doubles, margin: Doubles, tiny: float) -> tuple[floa
     return float(max(np.max(low), np.max(inner), 0.0)), float(np.min(high))
 
 
-def _narrow(problem: Problem, found: Interval) -> tuple[str, float, str] | None:
+def _narrow(found: Interval, told: formats.Format) -> tuple[str, float, str] | None:
     """A factor that a narrower format holds, in a wider one: 0.1 in float32."""
     for format in (formats.BFLOAT16, formats.BINARY16, formats.BINARY32):
-        if format.p >= problem.format.p or found.width > _TELLING * format.u:
+        if format.p >= told.p or found.width > _TELLING * format.u:
             continue
         with np.errstate(over="ignore", under="ignore"):
             value = np.asarray(found.best).astype(format.storage)

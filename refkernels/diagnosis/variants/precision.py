@@ -38,11 +38,11 @@ def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     rounded to it at the end, is `float32_cast`: some element is not the rounding of a good one."""
     for name, got in outputs.items():
         for format in (formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
-            if format.p >= problem.format.p or not all_in(got, format):
+            if format.p >= formats.of(got).p or not all_in(got, format):
                 continue
             if not np.any(np.isfinite(got) & (got != 0)):  # every format has these
                 continue
-            right = problem.truth.reference[name].round(problem.format)[0]
+            right = problem.truth.reference[name].round(formats.of(got))[0]
             if all_in(right, format):
                 continue
             arrays, settings = problem.inputs, problem.params

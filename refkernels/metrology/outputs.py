@@ -1,0 +1,155 @@
+"""What a kernel answered: by which names, in which shapes, and in which format each is judged.
+
+**Formats.** Each output is judged in its own format F, by the op's bound for F on the inputs as
+they are given. That bound is proven for kernels that compute in W (binary32 where F has 16 bits,
+otherwise F itself) and round once to F.
+
+- *Inputs narrower than F* (bfloat16 in, float32 out) are exact in W, inputs like any others. F's
+  bound allows for no rounding to the inputs' format on the way, which F has no need of.
+- *Inputs wider than F* (float32 in, bfloat16 out; float64 in, float32 out). A kernel that computes
+  in the inputs' format, with an error of at most B', and rounds once keeps to F's bound B. Where
+  W != F, B is an error in W rounded once to F, and B' is no larger than that error. Where W = F, u'
+  of the inputs' format is at most 2^-29 u. The bound of matmul or linear is B = K u P + ..., with
+  |z| <= P, and the rounding is at most u / (1 + u) (|z| + B') with B' = K u' P + ...: as
+  u^2 P > 2 u' P, this and B' are at most B for K = 1, and for K > 1 the other K - 1 terms are far
+  larger. The other bounds hold at least 4 u |z|, of which the rounding takes a quarter and B' less
+  than 2^-26. What a result that is subnormal in F loses, half a subnormal, is added (`ask`).
+  A kernel that rounds its inputs to F first has answered another question, and is judged by this.
+- *Outputs of several formats* (y in bfloat16, mean and rstd in float32, as Triton's tutorial has
+  them). LayerNorm's bound for y in 16 bits takes it as computed from statistics in binary32,
+  whatever their copies are stored in: so it is the same bound, and the statistics in float32 have
+  binary32's. dx in 16 bits may come from statistics that were stored in 16 bits, whatever dweight's
+  format: its bound allows for that, and dweight's in float32 does not.
+
+**Shapes.** Statistics may keep the axes that they are taken over: (4, 1) for (4,).
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_float_array, to_float64
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.op import Arrays, Direction, Op
+
+Array = npt.NDArray[Any]
+_NUMBERS = (bool, int, float, complex, str, bytes, np.generic)
+
+
+class Asked(NamedTuple):
+    """The truth, the bound and the plain algorithm's answer, by output, each in its own format."""
+
+    reference: dict[str, Enclosure]
+    bound: dict[str, npt.NDArray[np.float64]]
+    plain: dict[str, Array]
+
+
+def named(op: Op, direction: Direction, outputs: Any) -> dict[str, Array]:
+    """The outputs as arrays, by name, in the op's order.
+
+    `outputs`: a mapping or a NamedTuple by name; a tuple (or a list of arrays) in the op's order;
+    one array, the first output. None stands for an output that is not there.
+    Raises ValueError for names or numbers of outputs that are not the op's, and where there are
+    none; TypeError for what is no float array.
+    """
+    names = op.names(direction)
+    given = _by_name(op, direction, outputs)
+    kept = {name: value for name, value in given.items() if value is not None}
+    said = f"{op.name} {direction} gives {', '.join(names)}"
+    if unknown := [name for name in kept if name not in names]:
+        raise ValueError(f"{said}, not {str(unknown[0])!r}.")
+    if not kept:
+        raise ValueError(f"{said}, and none of them was handed in.")
+    return {name: as_float_array(kept[name], name) for name in names if name in kept}
+
+
+def _by_name(op: Op, direction: Direction, outputs: Any) -> Mapping[Any, Any]:
+    names = op.names(direction)
+    if isinstance(outputs, Mapping):
+        return outputs
+    if isinstance(outputs, tuple) and hasattr(outputs, "_asdict"):
+        fields: Mapping[str, Any] = outputs._asdict()
+        return fields
+    if not in_order(outputs):
+        return {names[0]: outputs}
+    if len(outputs) > len(names):
+        raise ValueError(
+            f"{op.name} {direction} gives {', '.join(names)} in this order, but {len(outputs)} "
+            "outputs were handed in."
+        )
+    return dict(zip(names, outputs, strict=False))
+
+
+def in_order(outputs: Any) -> bool:
+    """Whether these are several outputs in the op's order, rather than the numbers of one."""
+    if isinstance(outputs, tuple):
+        return not outputs or not all(isinstance(one, bool | int | float) for one in outputs)
+    several = (list, tuple, *_NUMBERS)
+    return isinstance(outputs, list) and not all(isinstance(one, several) for one in outputs)
+
+
+def without_kept_axes(
+    op: Op,
+    direction: Direction,
+    outputs: Mapping[str, Array],
+    shapes: Mapping[str, tuple[int, ...]],
+) -> dict[str, Array]:
+    """The outputs, with the kept axes of statistics (forward outputs after the first) taken off."""
+    first = op.names(direction)[0]
+    statistics = op.outputs[1:] if direction == "forward" else ()
+    return {
+        name: array.reshape(shapes[name])
+        if name in statistics and array.shape == _kept(shapes[name], len(shapes[first]))
+        else array
+        for name, array in outputs.items()
+    }
+
+
+def _kept(shape: tuple[int, ...], axes: int) -> tuple[int, ...]:
+    return shape + (1,) * (axes - len(shape))
+
+
+def ask(
+    op: Op,
+    direction: Direction,
+    inputs: Arrays,
+    params: Mapping[str, Any],
+    formats_of: Mapping[str, Format],
+) -> Asked:
+    """What each output is judged by, in the format that `formats_of` has for it."""
+    asked = Asked({}, {}, {})
+    for format in dict.fromkeys(formats_of.values()):
+        truth = op.evaluate(direction, inputs, params, ("rounding", format))
+        bounds = op.bound(direction, inputs, params, format)
+        answers = plain(op, direction, inputs, params, format)
+        lost = 0.0 if holds(format, inputs) else format.min_subnormal / 2.0
+        for name in (name for name, its in formats_of.items() if its == format):
+            asked.reference[name] = truth[name]
+            asked.bound[name] = bounds[name] + lost if lost else bounds[name]
+            asked.plain[name] = answers[name]
+    return asked
+
+
+def plain(
+    op: Op, direction: Direction, inputs: Arrays, params: Mapping[str, Any], format: Format
+) -> dict[str, Array]:
+    """The plain algorithm's answer in the format. Where that does not hold the inputs, computed in
+    one that does, and rounded once at the end."""
+    if holds(format, inputs):
+        return op.plain(direction, inputs, params, format)
+    wide = any(formats.of(array) == BINARY64 for array in inputs.values())
+    answers = op.plain(direction, inputs, params, BINARY64 if wide else BINARY32)
+    return {name: formats.round_to(to_float64(a), format) for name, a in answers.items()}
+
+
+def holds(format: Format, arrays: Arrays) -> bool:
+    """Whether the format has every number of the arrays' formats."""
+    given = {formats.of(array) for array in arrays.values()}
+    return all(
+        one.p <= format.p and one.emax <= format.emax and one.min_subnormal >= format.min_subnormal
+        for one in given
+    )

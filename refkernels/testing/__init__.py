@@ -1,0 +1,19 @@
+"""Assertions for kernel authors: the tolerance comes from the inputs, never from a guess.
+
+    import numpy as np
+    from refkernels.testing import assert_kernel
+
+    def test_my_layernorm():
+        x = np.random.default_rng(0).standard_normal((4, 768), dtype=np.float32)
+        assert_kernel("layernorm", {"x": x}, my_layernorm(x), {"eps": 1e-5})
+
+`assert_kernel` finds oracle and bound itself; `assert_rounding` takes them; `assert_ulp` takes a
+fixed number of ulp. Arrays may be NumPy arrays or anything with DLPack or `__array__`. A kernel
+that answers wrongly raises AssertionError, which says where, by how much and, as far as
+`refkernels.explain` finds it, why; a call that makes no sense TypeError or ValueError.
+"""
+
+from refkernels.testing.assertions import assert_kernel, assert_rounding, assert_ulp
+from refkernels.testing.demands import UnusualErrorWarning
+
+__all__ = ["UnusualErrorWarning", "assert_kernel", "assert_rounding", "assert_ulp"]

@@ -1,0 +1,200 @@
+"""The assertions themselves."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.metrology import outputs as answered
+from refkernels.metrology.judgement import violated
+from refkernels.metrology.ulp_errors import as_enclosure, ulp_error
+from refkernels.metrology.verdict import VERDICTS
+from refkernels.op import Direction, Op
+from refkernels.testing import question
+from refkernels.testing.answer import Answer, Array, ulp_limit
+from refkernels.testing.cause import Question
+from refkernels.testing.demands import Demands
+from refkernels.testing.message import message
+from refkernels.testing.tally import TALLY
+
+
+def assert_ulp(got: Any, reference: Any, max_ulp: float) -> None:
+    """Assert |got - z| <= max_ulp * ulp(z) in every element, in ulp of got's format at the exact z.
+
+    `reference`: an Enclosure, or an array that is taken as exact; of got's shape. An element fails
+    only where it certainly does, whatever the enclosure's radius. At z = 0 the limit is max_ulp
+    smallest subnormals; NaN and infinities must be met as they are; the sign of a zero is free.
+    Raises AssertionError with the worst elements; ValueError for a negative or NaN max_ulp, and
+    for a reference too wide to have an ulp (it reaches zero); TypeError for what is no number.
+    """
+    __tracebackhide__ = True
+    limit = question.limit_of(max_ulp, "max_ulp")
+    array, exact = _pair(got, reference)
+    format = formats.of(array)
+    error = ulp_error(array, exact, format)
+    if np.isinf(error.uncertainty).any():
+        raise ValueError(
+            "The reference is too wide for an ULP error: some of its intervals reach zero; ask the "
+            'oracle for certify=("ulp", format, uncertainty) or use assert_rounding.'
+        )
+    answer = Answer("got", array, exact, ulp_limit(exact, limit, format), format)
+    summary = answer.summary
+    at_zero = exact.exact_zero & ~(np.abs(array.astype(np.float64)) <= answer.bound)
+    failing = (np.abs(error.value) - error.uncertainty > limit) | at_zero
+    TALLY.add("assert_ulp", summary.max / limit if limit else math.inf * (summary.max > 0))
+    if failing.any() or summary.counts["special_value_mismatches"]:
+        wrong = int(failing.sum()) + summary.counts["special_value_mismatches"]
+        head = f"{wrong} of {array.size} elements are more than {limit:g} ulp from the truth"
+        raise AssertionError(message(head, answer, "max_ulp"))
+
+
+def assert_rounding(got: Any, reference: Any, bound: Any) -> None:
+    """Assert |got - z| <= bound in every element: fails only beyond what a stable algorithm allows.
+
+    `reference`: an Enclosure, or an array that is taken as exact; `bound` >= 0 broadcasts to it.
+    An element fails only where |got - z| - radius > bound. Where the bound is infinite (an overflow
+    inside is allowed) NaN and infinities pass; elsewhere they must be met as they are.
+    Raises AssertionError with the worst elements, ValueError for a bound that is NaN or negative,
+    TypeError for one that is no array of numbers.
+    """
+    __tracebackhide__ = True
+    array, exact = _pair(got, reference)
+    wide = as_float_array(float(bound) if isinstance(bound, int) else bound, "bound")
+    try:
+        limit = np.broadcast_to(wide.astype(np.float64), array.shape)
+    except ValueError:
+        raise ValueError(
+            f"bound has shape {wide.shape}, which does not broadcast to {array.shape}."
+        ) from None
+    if np.any(~(limit >= 0.0) & np.isfinite(exact.hi)):
+        raise ValueError("bound is NaN or negative where the reference is finite.")
+    Demands().check(Answer("got", array, exact, limit, formats.of(array)))
+
+
+def assert_kernel(
+    op: str | Op,
+    inputs: Mapping[str, Any],
+    outputs: Any,
+    params: Mapping[str, Any] | None = None,
+    direction: Direction = "forward",
+    *,
+    verdict: str = "rounding",
+    max_ulp: float | None = None,
+    max_over_plain: float | None = None,
+    max_over_baseline: tuple[Any, float] | None = None,
+    dtype: Any = None,
+) -> None:
+    """Assert that a kernel's outputs are as right as any stable algorithm's on these inputs.
+
+    op         a name that `refkernels.registry` knows ("layernorm", "matmul", "sin", ...)
+    inputs     by name, the cotangent included when direction is "backward"
+    outputs    by name; a tuple in the op's order; or the first output alone. As many as the kernel
+               has; statistics may keep the axes that they are taken over: (4, 1) for (4,)
+    dtype      what the first output must have; without it, that of an input, or float32 where all
+               inputs have 16 bits. The other outputs are free
+
+    Each output is judged in its own format (`metrology.outputs`), by what is said here:
+
+    verdict            the worst that passes: "rounding", inside the op's bound in every element (an
+                       elementwise op's declared limit), or "correctly_rounded"
+    max_ulp            takes the bound's place: every element within so many ulp of the exact value
+                       (at zero, so many smallest subnormals), be that less than the bound or more.
+                       NaN and infinities must still be met as they are
+    max_over_plain     a further demand: the RMS error of each output is at most so many times that
+                       of the plain sequential algorithm, or of one rounding where that is larger
+    max_over_baseline  (outputs, factor), a further demand: the RMS error of each output that the
+                       baseline has too is at most factor times the baseline's, or one rounding's
+
+    Where neither max_ulp nor max_over_plain is given, an RMS error of more than 4 times the plain
+    algorithm's is told by an `UnusualErrorWarning`.
+    Raises AssertionError where an output is wrong, in value, shape or dtype, with the cause as far
+    as `refkernels.explain` finds one; ValueError and TypeError where the call makes no sense.
+    """
+    __tracebackhide__ = True
+    if not isinstance(verdict, str) or verdict not in VERDICTS[-2:]:
+        quoted = question.said(verdict)
+        raise ValueError(f"verdict is {quoted}: ask for 'rounding' or 'correctly_rounded'.")
+    record = question.op_of(op, direction)
+    settings = question.params_of(record, params)
+    arrays = question.inputs_of(record, direction, inputs)
+    given = answered.named(record, direction, outputs)
+    baseline, factor = _baseline(record, direction, max_over_baseline, given)
+    demands = Demands(
+        verdict,
+        None if max_ulp is None else question.limit_of(max_ulp, "max_ulp"),
+        None if max_over_plain is None else question.limit_of(max_over_plain, "max_over_plain"),
+        factor,
+    )
+    question.check_dtype(record, direction, arrays, given, dtype)
+    judged = {name: formats.of(array) for name, array in given.items()}
+    first = record.names(direction)[0]
+    judged.setdefault(first, next(iter(judged.values())))  # whose shape says which axes are kept
+    asked = answered.ask(record, direction, arrays, settings, judged)
+    shapes = {name: one.shape for name, one in asked.reference.items()}
+    got = answered.without_kept_axes(record, direction, given, shapes)
+    others = answered.without_kept_axes(record, direction, baseline, shapes)
+    for name, array in got.items():
+        _check_shape(f"{record.name}'s {name}", array.shape, shapes[name])
+    for name, array in others.items():
+        if array.shape != shapes[name]:
+            raise ValueError(
+                f"The baseline's {name} has shape {array.shape}, but {shapes[name]} is right."
+            )
+    conditions = record.condition(direction, arrays, settings)
+    for name, array in got.items():
+        exact, bound = asked.reference[name], asked.bound[name]
+        if demands.max_ulp is not None:
+            bound = ulp_limit(exact, demands.max_ulp, judged[name])
+        broken = violated(record, direction, name, array, exact, arrays, settings)
+        answer = Answer(
+            name,
+            array,
+            exact,
+            np.broadcast_to(bound, array.shape),
+            judged[name],
+            record.name,
+            record.elementwise,
+            np.broadcast_to(conditions[name], array.shape) if name in conditions else None,
+            np.broadcast_to(asked.plain[name], array.shape),
+            arrays,
+            tuple(invariant.statement for invariant in broken),
+            Question(record, direction, arrays, settings, got, name).told,
+        )
+        demands.check(answer, others.get(name))
+
+
+def _baseline(
+    op: Op, direction: Direction, stated: Any, given: Mapping[str, Array]
+) -> tuple[dict[str, Array], float | None]:
+    """The baseline's arrays of the outputs that the kernel has, and the factor."""
+    if stated is None:
+        return {}, None
+    if not isinstance(stated, tuple | list) or len(stated) != 2:
+        raise TypeError("max_over_baseline is (outputs, factor): the baseline's outputs, a number.")
+    factor = question.limit_of(stated[1], "max_over_baseline's factor")
+    theirs = answered.named(op, direction, stated[0])
+    shared = {name: array for name, array in theirs.items() if name in given}
+    if not shared:
+        raise ValueError(
+            f"The baseline has {', '.join(theirs)}, and the kernel {', '.join(given)}: there is "
+            "nothing to compare."
+        )
+    return shared, factor
+
+
+def _pair(got: Any, reference: Any) -> tuple[Array, Enclosure]:
+    __tracebackhide__ = True
+    array = as_float_array(got, "got")
+    exact = as_enclosure(reference)
+    _check_shape("got", array.shape, exact.shape)
+    return array, exact
+
+
+def _check_shape(name: str, got: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    __tracebackhide__ = True
+    if got != wanted:
+        raise AssertionError(f"{name} has shape {got}, but {wanted} is right.")

@@ -1,0 +1,144 @@
+"""Why a kernel failed: what `refkernels.explain` says, asked within bounds of size and time.
+
+A failing test must not hang. Of large arrays the rows with the worst elements are explained, and
+some others spread over the whole; where an op has no rows to cut, nothing is. A process that has
+spent `SECONDS` on explanations (a property-based test that shrinks its examples) looks for no more.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.op import Direction, Op
+
+Array = npt.NDArray[Any]
+Arrays = Mapping[str, Array]
+
+ROWS = 2**16  # elements of all inputs that have rows
+SHARED = 2**22  # elements of those that all rows share: a weight
+SECONDS = 60.0
+_WORST = 16  # rows that hold the worst elements
+_LARGE = (
+    "  Cause: not looked for, as the arrays are large and cannot be cut by rows: call "
+    "refkernels.explain."
+)
+
+_spent = 0.0
+
+
+@dataclass(frozen=True)
+class Question:
+    """A kernel's inputs and answers, of which `output` failed."""
+
+    op: Op
+    direction: Direction
+    inputs: Arrays
+    params: Mapping[str, Any]
+    outputs: Arrays
+    output: str
+
+    def told(self, places: list[int]) -> str | None:
+        """The cause with its confidence, and that cause's advice; or why there is none. `places`:
+        the worst elements of the output. None where `explain` finds nothing wrong."""
+        if _spent >= SECONDS:
+            return (
+                f"  Cause: not looked for, as this process has spent {SECONDS:g} s on causes: call "
+                "refkernels.explain."
+            )
+        cut, kept, whole = self._excerpt(places)
+        if cut is None:
+            return _LARGE
+        of = "" if kept == whole else f" (found in {kept} of {whole} rows)"
+        start = time.perf_counter()
+        try:
+            return _explained(cut, of)
+        except Exception as error:  # an assertion's own message goes first, whatever fails here
+            if kept < whole and isinstance(error, ValueError):  # some rows make no question
+                return _LARGE
+            return f"  Cause: not found, as refkernels.explain failed ({_short(error)})."
+        finally:
+            _spend(time.perf_counter() - start)
+
+    def _excerpt(self, places: list[int]) -> "tuple[Question | None, int, int]":
+        """The question as it is where it is small, or some rows of it, and how many of how many
+        rows these are; None where it is large and has no rows to cut."""
+        flat = self._flat() if self.op.elementwise else self
+        moving = {*self.op.row_inputs, self.op.cotangent} & set(flat.inputs)
+        sizes = {name: flat.inputs[name].size for name in flat.inputs}
+        rowed = sum(sizes[name] for name in moving)
+        if sum(sizes.values()) - rowed > SHARED:
+            return None, 0, 0
+        if rowed <= ROWS:
+            return self, 0, 0
+        whole = flat._rows(moving)
+        kept = ROWS * whole // rowed
+        if not whole or not kept:
+            return None, 0, 0
+        shape = flat.outputs[self.output].shape
+        worst = np.unravel_index(np.asarray(places, np.intp), shape)[0]
+        first = list(dict.fromkeys(int(row) for row in worst))[: min(_WORST, kept)]
+        spread = np.linspace(0, whole - 1, kept - len(first)).astype(int)
+        rows = np.unique(np.concatenate([np.asarray(first, int), spread]))
+        cut = replace(
+            flat,
+            inputs={n: a[rows] if n in moving else a for n, a in flat.inputs.items()},
+            outputs={n: flat.outputs[n][rows] for n in flat._by_row() if n in flat.outputs},
+        )
+        return cut, len(rows), whole
+
+    def _flat(self) -> "Question":
+        inputs = {name: array.reshape(-1) for name, array in self.inputs.items()}
+        outputs = {name: array.reshape(-1) for name, array in self.outputs.items()}
+        return replace(self, inputs=inputs, outputs=outputs)
+
+    def _by_row(self) -> tuple[str, ...]:
+        return self.op.outputs if self.direction == "forward" else self.op.row_gradients
+
+    def _rows(self, moving: set[str]) -> int:
+        """How many rows the first axes of the inputs and of the failing output count; 0 where they
+        do not count rows that the op treats one by one."""
+        shapes = [self.inputs[name].shape for name in moving]
+        shapes += [array.shape for name, array in self.outputs.items() if name in self._by_row()]
+        axes = max(len(self.inputs[name].shape) for name in moving)
+        shared = [self.inputs[name].ndim for name in self.inputs if name not in moving]
+        if self.output not in self._by_row() or not all(shapes):
+            return 0
+        if not self.op.elementwise and (axes < 2 or any(n >= max(axes, 3) for n in shared)):
+            return 0  # one row, or a batch axis that other inputs have too
+        rows = {shape[0] for shape in shapes}
+        return rows.pop() if len(rows) == 1 else 0
+
+
+def _explained(question: Question, of: str) -> str | None:
+    # Imported where it is needed: a test that passes has no use for it.
+    from refkernels.diagnosis.explain import explain
+    from refkernels.reporting.answer_facts import Kernel, advice, says
+
+    found = explain(
+        question.op.name, question.inputs, question.outputs, question.params, question.direction
+    )
+    kernel = Kernel("", found.to_dict())
+    if kernel.best is None and kernel.fine:
+        return None
+    if kernel.best is None:
+        return f"  Cause: unknown{of}: none of {kernel.tried} hypotheses fits."
+    perhaps = "perhaps " if found.confidence == "consistent" else ""
+    text = says(kernel.best, "en", len(kernel.models) > 1)
+    return (
+        f"  Cause: {perhaps}{found.cause}, {found.confidence}{of}: the kernel {text}.\n"
+        f"  Next step: {advice(str(found.cause), 'en')}"
+    )
+
+
+def _short(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+
+
+def _spend(seconds: float) -> None:
+    global _spent
+    _spent += seconds

@@ -1,0 +1,113 @@
+"""What is demanded of an output: a verdict, and how it compares with plain and with a baseline."""
+
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from refkernels.metrology.verdict import UNUSUAL, VERDICTS, error_over_plain, verdict
+from refkernels.testing.answer import Answer, Array
+from refkernels.testing.message import message
+from refkernels.testing.tally import TALLY
+
+
+class UnusualErrorWarning(UserWarning):
+    """An output is inside its bound, but further from the truth than is usual of a right kernel.
+
+    Bounds are worst cases and grow with the length of sums; errors hardly do. So a kernel may lose
+    digits for a cause with a name (one-pass variance, TF32 inputs) and keep to its bound.
+    """
+
+
+@dataclass(frozen=True)
+class Demands:
+    """`verdict`: the worst that passes. The others are None where nothing was said."""
+
+    verdict: str = "rounding"
+    max_ulp: float | None = None
+    max_over_plain: float | None = None
+    max_over_baseline: float | None = None
+
+    def check(self, answer: Answer, baseline: Array | None = None) -> None:
+        """Raise AssertionError where the answer fails one of them; warn where it is unusual."""
+        __tracebackhide__ = True
+        TALLY.add(answer.what, answer.summary.max_ratio)
+        found = verdict(answer.summary.counts, answer.broken)
+        if VERDICTS.index(found) < VERDICTS.index(self.verdict):
+            said = "" if found == "exceeds_bound" and self.max_ulp is not None else f"{found}: "
+            self._fail(answer, said + self._finding(answer, found))
+        over_plain = _ratio(answer, answer.plain)
+        if self.max_over_plain is not None and over_plain > self.max_over_plain:
+            self._fail(
+                answer,
+                f"the RMS error is {over_plain:.3g} times that of the plain algorithm in "
+                f"{answer.format}, and max_over_plain allows {self.max_over_plain:g}",
+            )
+        over_baseline = _ratio(answer, baseline)
+        if self.max_over_baseline is not None and over_baseline > self.max_over_baseline:
+            self._fail(
+                answer,
+                f"the RMS error is {over_baseline:.3g} times that of the baseline, and "
+                f"max_over_baseline allows {self.max_over_baseline:g}",
+            )
+        if self.max_over_plain is None and self.max_ulp is None and over_plain > UNUSUAL:
+            _warn(answer, over_plain)
+
+    def _fail(self, answer: Answer, finding: str) -> NoReturn:
+        __tracebackhide__ = True
+        limit = "bound" if self.max_ulp is None else "max_ulp"
+        raise AssertionError(message(f"{answer.what}: {finding}", answer, limit))
+
+    def _finding(self, answer: Answer, found: str) -> str:
+        counts, size = answer.summary.counts, answer.got.size
+        limit = f"than any stable {answer.format} algorithm can be"
+        if self.max_ulp is not None:
+            limit = f"than max_ulp allows, {self.max_ulp:g} ulp of {answer.format}"
+        return {
+            "special_value_mismatch": f"{counts['special_value_mismatches']} of {size} elements "
+            "are NaN, infinite or finite where the truth is another of the three",
+            "invariant_violated": "what mathematics forbids: " + "; ".join(answer.broken),
+            "exceeds_bound": f"{counts['beyond_bound']} of {size} elements are further from the "
+            f"truth {limit}",
+            "rounding": f"{counts['not_correctly_rounded']} of {size} elements are not correctly "
+            f"rounded ({counts['undecided']} undecided, {counts['signed_zero_mismatches']} zeros "
+            "of the wrong sign)",
+        }[found]
+
+
+def _ratio(answer: Answer, other: Array | None) -> float:
+    """RMS error over the other's, or over that of one rounding where this is larger."""
+    if other is None:
+        return 0.0
+    parts = answer.got, other, answer.reference, answer.format, answer.elementwise
+    return error_over_plain(*parts) or 0.0
+
+
+def _warn(answer: Answer, over_plain: float) -> None:
+    TALLY.unusual += 1
+    places = answer.worst(1)
+    index = np.unravel_index(places[0], answer.got.shape) if places else ()
+    where = ", ".join(str(int(i)) for i in index)
+    warnings.warn(
+        f"{answer.what}: the RMS error is {over_plain:.3g} times that of the plain algorithm in "
+        f"{answer.format} (a right kernel's is below 2), though every element is inside its bound; "
+        f"it is largest for its bound at {answer.name}{where and f'[{where}]'}. "
+        "refkernels.explain looks for the cause; max_over_plain=4 makes this a failure, a larger "
+        "number accepts it.",
+        UnusualErrorWarning,
+        stacklevel=_callers_level(),
+    )
+
+
+def _callers_level() -> int:
+    """How many frames above `warnings.warn` the assertion was called."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _here(frame.f_globals):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _here(names: dict[str, Any]) -> bool:
+    return str(names.get("__name__", "")).startswith("refkernels.testing.")

@@ -1,0 +1,23 @@
+"""What the pytest plugin prints at the end: how many assertions ran, and the worst that passed."""
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass
+class Tally:
+    """Of this process. `where`: the output and the test with the largest error / bound."""
+
+    assertions: int = 0
+    unusual: int = 0
+    largest_ratio: float = 0.0
+    where: str = ""
+
+    def add(self, what: str, ratio: float) -> None:
+        self.assertions += 1
+        if ratio > self.largest_ratio or not self.where:
+            test = os.environ.get("PYTEST_CURRENT_TEST", "").rsplit(" ", 1)[0]
+            self.largest_ratio, self.where = ratio, f"{what}, {test}" if test else what
+
+
+TALLY = Tally()

@@ -1,0 +1,123 @@
+"""A failure quotes the cause that `explain` finds, with its confidence and its advice."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refkernels.reporting.causes import CAUSES
+from refkernels.testing import assert_kernel, cause
+
+EPS = {"eps": 1e-5}
+
+
+def one_pass(x: np.ndarray) -> np.ndarray:
+    mean = x.mean(axis=-1, keepdims=True)
+    variance = (x * x).mean(axis=-1, keepdims=True) - mean * mean
+    return (x - mean) / np.sqrt(variance + np.float32(1e-5))
+
+
+def failure(*arguments: Any, **stated: Any) -> str:
+    with pytest.raises(AssertionError) as caught:
+        assert_kernel(*arguments, **stated)
+    return str(caught.value)
+
+
+@pytest.mark.usefixtures("causes")
+def test_the_cause_is_quoted_with_its_confidence_and_its_own_advice() -> None:
+    x = np.random.default_rng(1).normal(100, 1, (32, 256)).astype(np.float32)
+    message = failure("layernorm", {"x": x}, one_pass(x), EPS, max_over_plain=4)
+    assert "Cause: naive_variance, proven: the kernel computes the variance as E[x²]" in message
+    assert f"Next step: {CAUSES['naive_variance'].todo['en']}" in message
+    assert "TF32" not in message
+
+
+@pytest.mark.usefixtures("causes")
+def test_no_cause_is_said_where_none_fits() -> None:
+    x = np.random.default_rng(2).standard_normal((8, 64)).astype(np.float32)
+    noise = np.random.default_rng(3).standard_normal(x.shape).astype(np.float32)
+    message = failure("layernorm", {"x": x}, noise, EPS)
+    assert "Cause: unknown: none of" in message
+    assert "TF32" not in message
+
+
+@pytest.mark.usefixtures("causes")
+def test_of_large_arrays_the_worst_rows_are_explained() -> None:
+    x = np.random.default_rng(4).normal(100, 1, (1024, 256)).astype(np.float32)
+    message = failure("layernorm", {"x": x}, one_pass(x), EPS, max_over_plain=4)
+    rows = int(message.split("found in ")[1].split(" of 1024 rows")[0])
+    assert 16 <= rows <= cause.ROWS // 256
+    assert "Cause: naive_variance" in message
+
+
+def test_what_has_no_rows_to_cut_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cause, "SECONDS", 600.0)
+    monkeypatch.setattr(cause, "ROWS", 16)
+    monkeypatch.setattr(cause, "SHARED", 30)
+    rng = np.random.default_rng(5)
+    array = {n: rng.standard_normal(n).astype(np.float32) for n in [(2, 3, 4), (2, 4, 3), (5, 9)]}
+    whole = {"eps": 1e-5, "normalized_shape": (5, 9)}
+    batched = {"a": array[2, 3, 4], "b": array[2, 4, 3]}
+    wide = {"a": array[5, 9][:1], "b": np.tile(array[5, 9].T, (1, 2))}
+    long = {"a": array[5, 9], "b": array[5, 9].T}
+    told = [
+        failure("layernorm", {"x": array[5, 9]}, array[5, 9], whole),
+        failure("matmul", batched, np.ones((2, 3, 3), np.float32)),
+        failure("matmul", wide, np.ones((1, 10), np.float32)),
+        failure("matmul", long, np.ones((5, 5), np.float32)),
+        failure("layernorm", {"dy": array[5, 9], "x": array[5, 9]},
+                {"dweight": np.ones(9, np.float32)}, EPS, "backward"),
+    ]  # fmt: skip
+    assert len(told) == 5
+    for message in told:
+        assert "Cause: not looked for, as the arrays are large" in message, message
+
+
+def test_the_rows_that_are_cut_keep_their_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[cause.Question] = []
+    monkeypatch.setattr(cause, "SECONDS", 600.0)
+    monkeypatch.setattr(cause, "ROWS", 40)
+    monkeypatch.setattr(cause, "_explained", lambda question, of: asked.append(question))
+    rng = np.random.default_rng(6)
+    x, weight = (rng.standard_normal(n).astype(np.float32) for n in ((90, 4), (3, 4)))
+    y = x @ weight.T
+    y[77] = 9
+    failure("linear", {"x": x, "weight": weight}, {"y": y})
+    failure("sin", {"x": x[None]}, 1 - x[None] / 8)
+    failure("linear", {"dy": y, "x": x, "weight": weight}, {"dx": x}, None, "backward")
+    linear, sin, backward = asked
+    rows = len(linear.inputs["x"])
+    assert 2 < rows <= 10
+    assert (linear.outputs["y"] == 9).all(axis=1).any()
+    np.testing.assert_array_equal(linear.inputs["weight"], weight)
+    right = linear.inputs["x"] @ weight.T
+    assert np.isclose(right, linear.outputs["y"]).all(axis=1).sum() == rows - 1
+    np.testing.assert_array_equal(sin.outputs["y"], 1 - sin.inputs["x"] / 8)
+    assert sin.inputs["x"].ndim == 1
+    np.testing.assert_array_equal(backward.outputs["dx"], backward.inputs["x"])
+    assert len(backward.inputs["dy"]) == len(backward.inputs["x"]) < 10
+
+
+def test_a_process_that_spent_its_time_looks_for_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(question: cause.Question, of: str) -> None:
+        time.sleep(0.05)
+
+    monkeypatch.setattr(cause, "_spent", 0.0)
+    monkeypatch.setattr(cause, "SECONDS", 0.01)
+    monkeypatch.setattr(cause, "_explained", slow)
+    x = np.ones(3, np.float32)
+    assert "not looked for" not in failure("sin", {"x": x}, x)
+    assert "Cause: not looked for, as this process has spent" in failure("sin", {"x": x}, x)
+
+
+def test_a_fault_of_explain_does_not_hide_the_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(question: cause.Question, of: str) -> None:
+        raise IndexError("list index out of range\nand more")
+
+    monkeypatch.setattr(cause, "SECONDS", 600.0)
+    monkeypatch.setattr(cause, "_explained", broken)
+    x = np.ones(3, np.float32)
+    message = failure("sin", {"x": x}, x)
+    assert "sin y: exceeds_bound: 3 of 3" in message
+    assert message.endswith("refkernels.explain failed (IndexError: list index out of range).")
