@@ -87,6 +87,18 @@ class Explanation:
         sources = {one.name: one.adapter.read_text("utf-8") for one in catalog.frameworks()}
         return answers.markdown(self.to_dict(), lang, sources)
 
+    def __repr__(self) -> str:
+        cause = f"{self.cause}, {self.confidence}" if self.cause else None
+        several = f"{len(self.kernels)} kernels" if self.kernels else None
+        told = "; ".join(part for part in (self.verdict, *self.flags, cause, several) if part)
+        return f"<Explanation of {self.op} {self.direction} in {self.format}: {told}>"
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook shows: the answer without its folded parts."""
+        from refkernels.reporting import answers
+
+        return answers.brief(self.to_dict())
+
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON, of which every view is made."""
         return {

@@ -63,7 +63,8 @@ def assert_rounding(got: Any, reference: Any, bound: Any) -> None:
     """
     __tracebackhide__ = True
     array, exact = _pair(got, reference)
-    wide = as_float_array(float(bound) if isinstance(bound, int) else bound, "bound")
+    whole = isinstance(bound, int)  # as_float_array takes floats
+    wide = as_float_array(question.limit_of(bound, "bound") if whole else bound, "bound")
     try:
         limit = np.broadcast_to(wide.astype(np.float64), array.shape)
     except ValueError:

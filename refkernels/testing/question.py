@@ -45,7 +45,7 @@ def inputs_of(op: Op, direction: Direction, inputs: Any) -> dict[str, Array]:
 
 
 def params_of(op: Op, params: Any) -> dict[str, Any]:
-    """The params, by name."""
+    """The params, by name: numbers, or lists of numbers."""
     if params is None:
         return {}
     if not isinstance(params, Mapping):
@@ -54,17 +54,20 @@ def params_of(op: Op, params: Any) -> dict[str, Any]:
         raise ValueError(
             f"{op.name} has no parameter {_listed(strange)}: its own are {_listed(set(op.params))}."
         )
+    for name, value in params.items():
+        several = value if isinstance(value, list | tuple) else (value,)
+        if not all(one is None or _is_number(one) for one in several):
+            raise TypeError(f"{name} is {said(value)}: give a number, or a list of numbers.")
+        if any(one is not None and _is_huge(one) for one in several):
+            raise ValueError(f"{name} is too large: no float holds it.")
     return dict(params)
 
 
 def limit_of(value: Any, name: str) -> float:
     """A number >= 0, infinity included."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if not _is_number(value):
         raise TypeError(f"{name} is of type {_type(value)}: it must be a number >= 0.")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
+    number = float(value) if not _is_huge(value) else math.inf if value > 0 else -math.inf
     if not number >= 0.0:
         raise ValueError(f"{name} is {number:g}: it must be a number >= 0.")
     return number
@@ -90,6 +93,18 @@ def check_dtype(
         where = "" if dtype is not None else " where the inputs are " + _and(given)
         cure = f"say dtype='{got}' if that is meant" if dtype is None else f"not {_and(wanted)}"
         raise AssertionError(f"{op.name}'s {first} is {got}{where}: {cure}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _is_huge(value: Any) -> bool:
+    try:
+        float(value)
+    except OverflowError:
+        return True
+    return False
 
 
 def _format(dtype: Any) -> Format:
