@@ -24,8 +24,9 @@ def _no_cause(places: Places) -> str | None:
 
 @dataclass(frozen=True)
 class Answer:
-    """`bound`: the error that is allowed, by an op's bound or by `max_ulp`. `broken`: what
-    mathematics forbids and the output does. `cause`: says why, given the worst places."""
+    """`bound`: the error that is allowed, by an op's bound or by `max_ulp`; `declared`: the limit
+    in ulp that an op's bound is, where it is no theorem. `broken`: what mathematics forbids and the
+    output does. `cause`: says why it failed, given the worst places."""
 
     name: str
     got: Array
@@ -34,6 +35,7 @@ class Answer:
     format: Format
     op: str = ""
     elementwise: bool = False
+    declared: float | None = None
     condition: npt.NDArray[np.float64] | None = None
     plain: Array | None = None
     inputs: Mapping[str, Array] = field(default_factory=dict)

@@ -45,7 +45,8 @@ def assert_ulp(got: Any, reference: Any, max_ulp: float) -> None:
     summary = answer.summary
     at_zero = exact.exact_zero & ~(np.abs(array.astype(np.float64)) <= answer.bound)
     failing = (np.abs(error.value) - error.uncertainty > limit) | at_zero
-    TALLY.add("assert_ulp", summary.max / limit if limit else math.inf * (summary.max > 0))
+    largest = math.inf if summary.max else 0.0
+    TALLY.add("assert_ulp", summary.max / limit if limit else largest)
     if failing.any() or summary.counts["special_value_mismatches"]:
         wrong = int(failing.sum()) + summary.counts["special_value_mismatches"]
         head = f"{wrong} of {array.size} elements are more than {limit:g} ulp from the truth"
@@ -135,37 +136,60 @@ def assert_kernel(
     first = record.names(direction)[0]
     judged.setdefault(first, next(iter(judged.values())))  # whose shape says which axes are kept
     asked = answered.ask(record, direction, arrays, settings, judged)
+    got, others = _shaped(record, direction, asked, given, baseline)
+    conditions = record.condition(direction, arrays, settings)
+    for name in got:
+        failed = Question(record, direction, arrays, settings, got, name)
+        answer = _answer(failed, asked, conditions.get(name), demands.max_ulp)
+        demands.check(answer, others.get(name))
+
+
+def _shaped(
+    op: Op,
+    direction: Direction,
+    asked: answered.Asked,
+    given: Mapping[str, Array],
+    baseline: Mapping[str, Array],
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The kernel's and the baseline's outputs in the shapes of the truth."""
+    __tracebackhide__ = True
     shapes = {name: one.shape for name, one in asked.reference.items()}
-    got = answered.without_kept_axes(record, direction, given, shapes)
-    others = answered.without_kept_axes(record, direction, baseline, shapes)
+    got = answered.without_kept_axes(op, direction, given, shapes)
     for name, array in got.items():
-        _check_shape(f"{record.name}'s {name}", array.shape, shapes[name])
+        _check_shape(f"{op.name}'s {name}", array.shape, shapes[name])
+    others = answered.without_kept_axes(op, direction, baseline, shapes)
     for name, array in others.items():
         if array.shape != shapes[name]:
             raise ValueError(
                 f"The baseline's {name} has shape {array.shape}, but {shapes[name]} is right."
             )
-    conditions = record.condition(direction, arrays, settings)
-    for name, array in got.items():
-        exact, bound = asked.reference[name], asked.bound[name]
-        if demands.max_ulp is not None:
-            bound = ulp_limit(exact, demands.max_ulp, judged[name])
-        broken = violated(record, direction, name, array, exact, arrays, settings)
-        answer = Answer(
-            name,
-            array,
-            exact,
-            np.broadcast_to(bound, array.shape),
-            judged[name],
-            record.name,
-            record.elementwise,
-            np.broadcast_to(conditions[name], array.shape) if name in conditions else None,
-            np.broadcast_to(asked.plain[name], array.shape),
-            arrays,
-            tuple(invariant.statement for invariant in broken),
-            Question(record, direction, arrays, settings, got, name).told,
-        )
-        demands.check(answer, others.get(name))
+    return got, others
+
+
+def _answer(
+    kernel: Question, asked: answered.Asked, condition: Array | None, max_ulp: float | None
+) -> Answer:
+    """One output of a kernel beside its truth, its bound and its plain algorithm's answer."""
+    op, direction, inputs, params = kernel.op, kernel.direction, kernel.inputs, kernel.params
+    name, got = kernel.output, kernel.outputs[kernel.output]
+    exact, format = asked.reference[name], formats.of(got)
+    bound = asked.bound[name] if max_ulp is None else ulp_limit(exact, max_ulp, format)
+    broken = violated(op, direction, name, got, exact, inputs, params)
+    return Answer(
+        name,
+        got,
+        exact,
+        np.broadcast_to(bound, got.shape),
+        format,
+        op=op.name,
+        elementwise=op.elementwise,
+        declared=op.limit,
+        condition=None if condition is None else np.broadcast_to(condition, got.shape),
+        plain=np.broadcast_to(asked.plain[name], got.shape),
+        inputs=inputs,
+        broken=tuple(invariant.statement for invariant in broken),
+        cause=kernel.told,
+    )
 
 
 def _baseline(

@@ -63,6 +63,11 @@ class Demands:
     def _finding(self, answer: Answer, found: str) -> str:
         counts, size = answer.summary.counts, answer.got.size
         limit = f"than any stable {answer.format} algorithm can be"
+        if answer.declared is not None:
+            limit = (
+                f"than the limit that is declared for {answer.op}, {answer.declared:g} ulp of "
+                f"{answer.format} (max_ulp states another)"
+            )
         if self.max_ulp is not None:
             limit = f"than max_ulp allows, {self.max_ulp:g} ulp of {answer.format}"
         return {

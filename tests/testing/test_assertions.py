@@ -111,6 +111,10 @@ def test_foreign_arrays_and_bfloat16_are_taken() -> None:
     assert_ulp(np.array([1.0078125], ml_dtypes.bfloat16), np.array([1.005]), 0.5)
     torch = pytest.importorskip("torch", reason="torch tensors are taken where torch is there")
     assert_ulp(torch.ones(3, dtype=torch.bfloat16), np.ones(3), 0)
+    x = torch.linspace(-2, 2, 12, dtype=torch.bfloat16).reshape(3, 4)
+    answer = torch.native_layer_norm(x, (4,), None, None, 1e-5)
+    check("layernorm", {"x": x}, answer, {"eps": 1e-5})
+    check("sin", {"x": x}, torch.sin(x.float()), dtype=torch.float32)
 
 
 def case(name: str, dtype: Any = np.float32) -> tuple[dict[str, Any], dict[str, Any], Any]:
@@ -237,6 +241,26 @@ def test_the_plugin_sums_up_what_several_processes_did(tmp_path: Path) -> None:
     text = run_pytest(tmp_path, PLUGIN_TEST + PLUGIN_TEST.replace("test_one", "test_two"), "-n2")
     assert "2 passed" in text, text
     assert re.search(r"oracle assertions: 2; largest error / bound 0", text), text
+
+
+UNUSUAL_TEST = """
+import numpy as np
+from refkernels import layernorm_ref
+X = np.random.default_rng(0).normal(0, 1, (4, 256)).astype(np.float32)
+Y = (np.asarray(layernorm_ref.forward(X).y) * (1 + 2.0**-19)).astype(np.float32)
+def test_one(assert_kernel):
+    assert_kernel("layernorm", {"x": X}, Y)
+"""
+
+
+def test_the_plugin_counts_unusual_errors_which_can_be_made_failures(tmp_path: Path) -> None:
+    text = run_pytest(tmp_path, UNUSUAL_TEST)
+    assert "1 passed, 1 warning" in text, text
+    assert "UnusualErrorWarning: layernorm y: the RMS error is" in text, text
+    assert "test_it.py:7" in text, text
+    assert re.search(r"oracle assertions: 1; .*; unusual errors: 1\n", text), text
+    text = run_pytest(tmp_path, UNUSUAL_TEST, "-W", "error::refkernels.testing.UnusualErrorWarning")
+    assert "1 failed" in text, text
 
 
 def test_the_plugin_is_silent_and_light_where_it_is_not_used(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_max_over_baseline_compares_what_both_have() -> None:
 def test_max_ulp_accepts_what_exceeds_the_declared_limit() -> None:
     x = np.linspace(-5, 5, 1001, dtype=np.float32)
     y = gelu_by_erf(x)
-    with pytest.raises(AssertionError, match="gelu y: exceeds_bound"):
+    with pytest.raises(AssertionError, match=r"gelu y: exceeds_bound: .*max_ulp states another"):
         assert_kernel("gelu", {"x": x}, y)
     assert_kernel("gelu", {"x": x}, y, max_ulp=2.0**24)
     # An acceptance so wide can be narrowed by a comparison.
@@ -223,7 +223,7 @@ def test_another_dtype_of_the_first_output_is_said() -> None:
     for dtype in ("bfloat16", ml_dtypes.bfloat16, np.dtype(ml_dtypes.bfloat16), "torch.bfloat16"):
         assert_kernel("sin", {"x": x}, narrow, dtype=dtype)
     assert_kernel("sin", {"x": x}, y, dtype=np.float64)
-    with pytest.raises(AssertionError, match="any stable float64 algorithm"):
+    with pytest.raises(AssertionError, match="declared for sin, 4 ulp of float64"):
         assert_kernel("sin", {"x": x}, np.sin(x).astype(np.float64), dtype="float64")
     with pytest.raises(AssertionError, match="sin's y is float32: not float64"):
         assert_kernel("sin", {"x": x}, np.sin(x), dtype="float64")
