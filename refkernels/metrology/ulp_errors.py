@@ -49,9 +49,10 @@ def ulp(z: npt.ArrayLike, format: Format | str) -> npt.NDArray[np.float64]:
     """
     target = formats.get(format)
     values = np.asarray(z, dtype=np.float64)
-    _, exponent = np.frexp(values)
-    floor = np.where(values == 0.0, target.emin, np.maximum(exponent - 1, target.emin))
-    return np.where(np.isfinite(values), np.ldexp(1.0, floor - target.p + 1), np.nan)
+    # The exponent field alone is the power of two below a normal z, and 0 for a subnormal one.
+    powers = (np.ascontiguousarray(values).view(np.int64) & EXPONENT).view(np.float64)
+    units = np.maximum(powers * 2.0 ** (1 - target.p), target.min_subnormal).reshape(values.shape)
+    return np.where(np.isfinite(values), units, np.nan)
 
 
 def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> UlpError:

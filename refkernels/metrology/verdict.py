@@ -73,17 +73,21 @@ def error_over_plain(
     None where no other element has a finite value on all three sides.
     """
     exact = np.asarray(reference.hi)
-    wide = [to_float64(np.asarray(array)) for array in (got, plain)]
+    sides = [np.asarray(array) for array in (got, plain)]
+    wide = [to_float64(side) for side in sides]
     usable = np.isfinite(exact) & np.isfinite(wide[0]) & np.isfinite(wide[1])
     usable &= (reference.scale == 0) & ~reference.exact_zero
     if not usable.any():
         return None
-    chosen = reference[usable]
-    unit = ulp(chosen.hi, format)
+    chosen = reference
+    if not usable.all():  # elements are picked where some have to be: it takes as long as the rest
+        chosen = reference[usable]
+        sides, wide = ([side[usable] for side in both] for both in (sides, wide))
     if elementwise:
-        return _ratio_in_ulp(got[usable], plain[usable], chosen, format)
+        return _ratio_in_ulp(sides[0], sides[1], chosen, format)
+    unit = ulp(chosen.hi, format)
     size = np.max(np.abs(chosen.hi), initial=0.0)
-    errors = [(side[usable] - chosen.hi) - chosen.lo for side in wide]
+    errors = [(side - chosen.hi) - chosen.lo for side in wide]
     size = max(size, *(float(np.max(np.abs(error))) for error in errors))
     if size == 0.0:
         return 0.0

@@ -41,9 +41,9 @@ class Question:
     outputs: Arrays
     output: str
 
-    def told(self, places: list[int]) -> str | None:
+    def told(self, places: list[int]) -> str:
         """The cause with its confidence, and that cause's advice; or why there is none. `places`:
-        the worst elements of the output. None where `explain` finds nothing wrong."""
+        the worst elements of the output."""
         if _spent >= SECONDS:
             return (
                 f"  Cause: not looked for, as this process has spent {SECONDS:g} s on causes: call "
@@ -113,7 +113,7 @@ class Question:
         return rows.pop() if len(rows) == 1 else 0
 
 
-def _explained(question: Question, of: str) -> str | None:
+def _explained(question: Question, of: str) -> str:
     # Imported where it is needed: a test that passes has no use for it.
     from refkernels.diagnosis.explain import explain
     from refkernels.reporting.answer_facts import Kernel, advice, says
@@ -123,7 +123,10 @@ def _explained(question: Question, of: str) -> str | None:
     )
     kernel = Kernel("", found.to_dict())
     if kernel.best is None and kernel.fine:
-        return None
+        return (
+            f"  Cause: rounding{of}: every element is inside the op's bound, and the errors are of "
+            "the usual size."
+        )
     if kernel.best is None:
         return f"  Cause: unknown{of}: none of {kernel.tried} hypotheses fits."
     perhaps = "perhaps " if found.confidence == "consistent" else ""

@@ -209,3 +209,17 @@ def test_other_array_kinds_and_layouts_are_taken() -> None:
     np.testing.assert_array_equal(ulp_error(got, got).value, np.zeros((4, 3)))
     assert ulp_error(np.float32(1), np.float64(1)).value.shape == ()
     assert ulp_error([], []).value.shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "tf32", "float32", "float64"])
+def test_ulp_is_goldberg_s_on_both_sides_of_every_power_of_two(name: str) -> None:
+    format = formats.get(name)
+    powers = np.ldexp(1.0, np.arange(-1074, 1024))
+    below = np.nextafter(powers, 0)
+    exponents = np.arange(-1074, 1024)
+    for z, floor in ((powers, exponents), (-powers, exponents), (below, exponents - 1)):
+        expected = np.ldexp(1.0, np.maximum(floor, format.emin) - format.p + 1)
+        np.testing.assert_array_equal(ulp(z, format), expected)
+    np.testing.assert_array_equal(ulp([0.0, -0.0], format), format.min_subnormal)
+    assert np.isnan(ulp([np.inf, -np.inf, np.nan], format)).all()
+    assert ulp(3.0, format).shape == ()

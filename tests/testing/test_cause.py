@@ -43,6 +43,17 @@ def test_no_cause_is_said_where_none_fits() -> None:
 
 
 @pytest.mark.usefixtures("causes")
+def test_rounding_is_said_where_it_is_all_that_there_is() -> None:
+    a = np.array([[1, 1e8, -1e8]], np.float32)
+    b = np.array([[0.75], [1], [1]], np.float32)
+    exact = np.array([[0.75]], np.float32)
+    close = np.nextafter(exact, np.float32(1))
+    message = failure("matmul", {"a": a, "b": b}, close, max_ulp=0.5)
+    assert "Cause: rounding: every element is inside the op's bound" in message
+    assert "Next step" not in message
+
+
+@pytest.mark.usefixtures("causes")
 def test_of_large_arrays_the_worst_rows_are_explained() -> None:
     x = np.random.default_rng(4).normal(100, 1, (1024, 256)).astype(np.float32)
     message = failure("layernorm", {"x": x}, one_pass(x), EPS, max_over_plain=4)
