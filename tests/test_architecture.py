@@ -32,6 +32,7 @@ ALLOWED = {
     "metrology": {"arithmetic", *OP},
     "diagnosis": DIAGNOSIS_NEEDS,
     "elementwise": {"arithmetic", "metrology", *OP},
+    "contexts": {"arithmetic", "elementwise", "elementary_ref", "trig_ref"},
     "frameworks": set(),
     "sweeps": {"journal", "arithmetic", "metrology", "frameworks", "registry", *OP},
     "measurement": {"journal", "arithmetic", "metrology", "frameworks", "registry", *OP},

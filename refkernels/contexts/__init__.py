@@ -1,0 +1,23 @@
+"""Contexts: what the arrays of a formula are, and so what the formula is read as.
+
+    def softmax(xp, x):
+        e = xp.exp(x - xp.pivot(x))
+        return e / xp.sum(e)
+
+`xp` is a context (mpmath's word: `mp`, `fp` and `iv` are contexts). The same lines give certified
+values where `xp` is a `Ball`, an `Arb` or a `Rational`, and a kernel's own roundings where it is a
+`Working` precision.
+
+`context` lists the names in `xp`; `value` is what an array of a context can do. Every context has
+all the names, or says in one sentence why a name has no meaning in it.
+"""
+
+from refkernels.contexts.arb import Arb
+from refkernels.contexts.ball import Ball
+from refkernels.contexts.context import Context
+from refkernels.contexts.gradient import Gradient
+from refkernels.contexts.rational import Rational
+from refkernels.contexts.value import Mask, Value
+from refkernels.contexts.working import Working
+
+__all__ = ["Arb", "Ball", "Context", "Gradient", "Mask", "Rational", "Value", "Working"]

@@ -1,0 +1,109 @@
+"""Arb: balls of arbitrary precision with unbounded exponents, the last tier of every formula.
+
+Source: Johansson (2017), "Arb: efficient arbitrary-precision midpoint-radius interval arithmetic",
+doi:10.1109/TC.2017.2690633, through python-flint.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import flint
+import numpy as np
+
+from refkernels.contexts.context import FUNCTIONS, fraction
+from refkernels.contexts.objects import ObjectValue, Objectwise, data
+from refkernels.contexts.value import Value
+
+
+class Arb(Objectwise):
+    """Balls of `precision` bits, which a `with` block sets: flint's precision is the process's.
+
+        with Arb(256) as xp:
+            y = softmax(xp, xp.array(x))
+
+    What a ball cannot decide is a wide ball, never a wrong one: 1 / 0 and the log of a ball that
+    reaches 0 are NaN balls, which hold every number. Outside the block balls are only wider.
+    """
+
+    name = "Arb"
+
+    def __init__(self, precision: int = 128) -> None:
+        self.precision = precision
+        self._entered: list[Any] = []
+
+    def __enter__(self) -> Arb:
+        self._entered.append(flint.ctx.workprec(self.precision))
+        self._entered[-1].__enter__()
+        return self
+
+    def __exit__(self, *how: Any) -> None:
+        self._entered.pop().__exit__(*how)
+
+    def element(self, value: Any) -> Any:
+        exact = fraction(value)
+        if exact.denominator == 1:
+            return flint.arb(exact.numerator)
+        return flint.arb(flint.fmpq(exact.numerator, exact.denominator))
+
+    def pi(self) -> Value:
+        return self.value(np.array(flint.arb.pi(), object))
+
+    def square(self, a: Value) -> Value:
+        return self.each(_square, a)
+
+    def power(self, a: Value, exponent: int) -> Value:
+        if exponent < 0:
+            return self.divide(self.number(1), self.power(a, -exponent))
+        return self.each(lambda x: _power(x, exponent), a)
+
+    def function(self, name: str, a: Value) -> Value:
+        if name not in FUNCTIONS:
+            raise ValueError(f"There is no function {name!r} in a formula.")
+        return self.each(lambda x: getattr(x, name)(), a)
+
+    def pivot(self, a: Value, axis: int = -1) -> Value:
+        return self.value(np.frompyfunc(lambda x: x.mid(), 1, 1)(data(self.max(a, axis))))
+
+    def compare(self, a: Any, b: Any) -> tuple[bool, bool]:
+        return bool(a < b), bool(a >= b)
+
+    def larger(self, a: Any, b: Any) -> Any:
+        return a.max(b)
+
+    def union(self, a: Any, b: Any) -> Any:
+        return a.union(b)
+
+
+def _square(x: Any) -> Any:
+    """x², whose ball reaches below 0 by no more than its own rounding where x's holds 0 (flint's
+    power of such a ball is NaN)."""
+    if x.contains(0):
+        largest = x.abs_upper()
+        return flint.arb(0).union(largest * largest)
+    return x * x
+
+
+def _power(x: Any, exponent: int) -> Any:
+    if exponent == 0:
+        return flint.arb(1)
+    half = _square(_power(x, exponent // 2))
+    return half * x if exponent % 2 else half
+
+
+def ends(value: Value) -> list[tuple[Fraction, Fraction]]:
+    """The exact ends of every (finite) ball, in C order."""
+    assert isinstance(value, ObjectValue)
+    return [_ends(x) for x in value.data.reshape(-1)]
+
+
+def _ends(x: Any) -> tuple[Fraction, Fraction]:
+    mid, rad = x.mid(), x.rad()
+    middle, radius = _fraction(mid), _fraction(rad)
+    return middle - radius, middle + radius
+
+
+def _fraction(x: Any) -> Fraction:
+    mantissa, exponent = x.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)

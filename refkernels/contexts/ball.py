@@ -1,0 +1,293 @@
+"""Ball: mid and radius in float64, the first tier of every formula.
+
+The exact value z of every element has |z - mid| <= radius; a radius of infinity says that nothing
+is known (beyond float64's range, next to a singularity). With u = 2^-53, e = 2^-1075 half the
+smallest subnormal, and A, B the exact values behind (a, p), (b, q):
+
+    a + b     |A + B - fl(a + b)| <= p + q + u |fl(a + b)|              sums are exact in subnormals
+    a b       <= |a| q + |b| p + p q + u |fl(a b)| + e
+    a / b     A / B - a / b = ((A - a) - (a / b)(B - b)) / B, so
+              <= (p + |v| q) / (|b| - q) + u |v| + e, with |v| one rounding larger; infinite where
+              |b| <= q
+    sum of n  sum p + (n - 1) u sum |a|, in any order
+    f(a)      p sup |f'| over the ball, and the error of the kernel, `functions`
+
+Radii are computed in float64 too. A radius that takes k operations on numbers >= 0 is off by a
+factor of at most (1 + u)^k and by k e; `_outward` multiplies by 1 + 2^-47, which covers 60, and
+adds 2^-1068, which covers 100 underflows, wherever the radius is not 0 by structure.
+
+Sources: van der Hoeven (2009), "Ball arithmetic"; Rump (1999), "Fast and parallel interval
+arithmetic", doi:10.1023/A:1022374804152; for sums Jeannerod and Rump (2013), doi:10.1137/120894488.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.contexts import functions
+from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
+from refkernels.contexts.value import Mask, Value
+
+Doubles = npt.NDArray[np.float64]
+U = 2.0**-53
+ETA = 2.0**-1074  # the smallest subnormal, more than any one underflow loses
+_FACTOR = 1.0 + 2.0**-47
+_LOST = 2.0**-1068
+
+
+class BallValue(Value):
+    """mid ± radius, float64 arrays of one shape (each may be a broadcast view)."""
+
+    __slots__ = ("mid", "radius")
+
+    def __init__(self, context: Ball, mid: Any, radius: Any = 0.0) -> None:
+        self.context = context
+        mid, radius = np.asarray(mid, np.float64), np.asarray(radius, np.float64)
+        known = np.isfinite(mid) & np.isfinite(radius)
+        if not known.all():
+            mid, radius = np.where(known, mid, 0.0), np.where(known, radius, np.inf)
+        self.mid: Doubles = mid
+        self.radius: Doubles = np.broadcast_to(radius, mid.shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.mid.shape
+
+    def enclosure(self) -> Enclosure:
+        """As an Enclosure; infinite radii stay."""
+        return Enclosure(self.mid, 0.0, self.radius)
+
+
+class Ball(Context):
+    """Certified float64. Inputs that are not finite have an infinite radius: special values are
+    read elsewhere."""
+
+    name = "Ball"
+
+    def value(self, mid: Any, radius: Any) -> BallValue:
+        return BallValue(self, mid, radius)
+
+    def array(self, values: npt.NDArray[Any]) -> BallValue:
+        values = np.asarray(values)
+        if values.dtype.kind in "iu":
+            wide = values.astype(np.float64)
+            if np.any(np.abs(wide) > 2.0**53):
+                raise ValueError("An integer input is at most 2^53 in magnitude.")
+            return self.value(wide, 0.0)
+        return self.value(to_float64(values), 0.0)
+
+    def number(self, value: Any) -> BallValue:
+        exact = fraction(value)
+        try:
+            mid = float(exact)
+        except OverflowError:
+            return self.value(0.0, np.inf)
+        return self.value(mid, 0.0 if Fraction(mid) == exact else U * abs(mid) + ETA)
+
+    def pi(self) -> BallValue:
+        return self.value(np.pi, 2.0**-52)  # pi - fl(pi) = 1.22e-16
+
+    def add(self, a: Value, b: Value) -> BallValue:
+        (a_mid, p), (b_mid, q) = parts(a), parts(b)
+        with np.errstate(all="ignore"):
+            mid = a_mid + b_mid
+            return self.value(mid, _outward(p + q + self.rounding(mid)))
+
+    def subtract(self, a: Value, b: Value) -> BallValue:
+        return self.add(a, self.negative(b))
+
+    def multiply(self, a: Value, b: Value) -> BallValue:
+        (a_mid, p), (b_mid, q) = parts(a), parts(b)
+        with np.errstate(all="ignore"):
+            mid = a_mid * b_mid
+            exact = ((a_mid == 0.0) & (p == 0.0)) | ((b_mid == 0.0) & (q == 0.0))
+            spread = np.abs(a_mid) * q + np.abs(b_mid) * p + p * q + self.rounding(mid)
+            spread = np.where(np.isnan(spread), np.inf, spread)
+            return self.value(mid, np.where(exact, 0.0, _outward(spread + ETA)))
+
+    def divide(self, a: Value, b: Value) -> BallValue:
+        (a_mid, p), (b_mid, q) = parts(a), parts(b)
+        with np.errstate(all="ignore"):
+            mid = a_mid / b_mid
+            least = np.abs(b_mid) - q
+            least = np.where(least > 0.0, least * (1.0 - 2.0**-50) - (q > 0.0) * ETA, 0.0)
+            size = np.abs(mid) * (1.0 + 2.0**-50) + ETA
+            spread = np.where(least > 0.0, (p + size * q) / least + self.rounding(mid), np.inf)
+            zero = (a_mid == 0.0) & (p == 0.0) & (least > 0.0)
+            return self.value(mid, np.where(zero, 0.0, _outward(spread + ETA)))
+
+    def negative(self, a: Value) -> BallValue:
+        mid, radius = parts(a)
+        return self.value(-mid, radius)
+
+    def absolute(self, a: Value) -> BallValue:
+        mid, radius = parts(a)
+        return self.value(np.abs(mid), radius)
+
+    def square(self, a: Value) -> BallValue:
+        """a² where |a| - p < |A| < |a| + p; where the ball holds 0, [0, (|a| + p)²]."""
+        mid, radius = parts(a)
+        plain = self.multiply(a, a)
+        if not radius.any():
+            return plain
+        with np.errstate(all="ignore"):
+            top = np.square(np.abs(mid) + radius) * (1.0 + 2.0**-50) + _LOST
+            straddles = (radius >= np.abs(mid)) & (radius > 0.0)
+            half = top / 2
+            return self.value(
+                np.where(straddles, half, plain.mid), np.where(straddles, half, plain.radius)
+            )
+
+    def power(self, a: Value, exponent: int) -> BallValue:
+        if exponent < 0:
+            return self.divide(self.number(1), self.power(a, -exponent))
+        if exponent == 0:
+            return self.value(np.ones(a.shape), 0.0)
+        half = self.square(self.power(a, exponent // 2)) if exponent > 1 else None
+        if half is None:
+            return self.value(*parts(a))
+        return self.multiply(half, a) if exponent % 2 else half
+
+    def function(self, name: str, a: Value) -> BallValue:
+        if name not in FUNCTIONS:
+            raise ValueError(f"There is no function {name!r} in a formula.")
+        mid, spread = functions.ball(name, *parts(a))
+        return self.value(mid, np.where(spread == 0.0, 0.0, _outward(spread)))
+
+    def sum(self, a: Value, axis: int = -1) -> BallValue:
+        """|error| <= (n - 1) u sum |a|, without a condition on n. The sums of |a| and of radii are
+        computed too, and too small by at most n u of themselves."""
+        mid, radius = parts(a)
+        n = mid.shape[axis]
+        with np.errstate(all="ignore"):
+            total = mid.sum(axis=axis, keepdims=True)
+            sizes = np.abs(mid).sum(axis=axis, keepdims=True)
+            radii = radius.sum(axis=axis, keepdims=True)
+            gamma = self.unit * max(n - 1, 0)
+            slack = 1.0 + 2.0 * n * U + 2.0**-50
+            return self.value(total, _outward((radii + gamma * sizes) * slack))
+
+    def max(self, a: Value, axis: int = -1) -> BallValue:
+        mid, radius = parts(a)
+        with np.errstate(all="ignore"):
+            low = _down(mid, radius).max(axis=axis, keepdims=True)
+            high = _up(mid, radius).max(axis=axis, keepdims=True)
+        return self.between(low, high)
+
+    def cumsum(self, a: Value, axis: int = -1) -> BallValue:
+        mid, radius = parts(a)
+        length = mid.shape[axis]
+        shape = [1] * mid.ndim
+        shape[axis] = length
+        with np.errstate(all="ignore"):
+            total = np.cumsum(mid, axis=axis)
+            sizes, radii = np.cumsum(np.abs(mid), axis=axis), np.cumsum(radius, axis=axis)
+            counts = np.arange(length, dtype=np.float64).reshape(shape)
+            spread = (radii + counts * (self.unit * sizes)) * (1.0 + 2.0 * length * U + 2.0**-50)
+            return self.value(total, _outward(spread))
+
+    def matmul(self, a: Value, b: Value) -> BallValue:
+        """|error| <= K u |A||B| + K e for the products of the mids, in any order and with or
+        without FMA; |A| rB + rA (|B| + rB) for the radii."""
+        (a_mid, p), (b_mid, q) = parts(a), parts(b)
+        terms = a_mid.shape[-1]
+        with np.errstate(all="ignore"):
+            mid = a_mid @ b_mid
+            a_size, b_size = np.abs(a_mid), np.abs(b_mid)
+            spread = self.unit * terms * (a_size @ b_size)
+            if p.any() or q.any():
+                spread = spread + a_size @ q + p @ (b_size + q)
+            spread = np.where(np.isnan(spread), np.inf, spread)
+            lost = terms * 4.0 * ETA  # of each product, here and in the sums above
+            return self.value(mid, _outward(spread * (1.0 + 4.0 * terms * U) + lost))
+
+    def pivot(self, a: Value, axis: int = -1) -> BallValue:
+        return self.value(parts(a)[0].max(axis=axis, keepdims=True), 0.0)
+
+    def less(self, a: Value, b: Value) -> Mask:
+        (a_mid, p), (b_mid, q) = parts(a), parts(b)
+        with np.errstate(all="ignore"):
+            yes = _up(a_mid, p) < _down(b_mid, q)
+            no = _down(a_mid, p) >= _up(b_mid, q)
+        return Mask(np.asarray(yes), np.asarray(no))
+
+    def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> BallValue:
+        (a_mid, p), (b_mid, q) = parts(a), parts(b)
+        if not isinstance(mask, Mask):
+            return self.value(np.where(mask, a_mid, b_mid), np.where(mask, p, q))
+        mid, radius = np.where(mask.yes, a_mid, b_mid), np.where(mask.yes, p, q)
+        if mask.decided.all():
+            return self.value(mid, radius)
+        with np.errstate(all="ignore"):
+            union = self.between(
+                np.minimum(_down(a_mid, p), _down(b_mid, q)),
+                np.maximum(_up(a_mid, p), _up(b_mid, q)),
+            )
+        known = mask.decided
+        return self.value(np.where(known, mid, union.mid), np.where(known, radius, union.radius))
+
+    def maximum(self, a: Value, b: Value) -> BallValue:
+        (a_mid, p), (b_mid, q) = parts(a), parts(b)
+        with np.errstate(all="ignore"):
+            low = np.maximum(_down(a_mid, p), _down(b_mid, q))
+            high = np.maximum(_up(a_mid, p), _up(b_mid, q))
+        return self.between(low, high)
+
+    def between(self, low: Doubles, high: Doubles) -> BallValue:
+        """The ball that holds [low, high]; exact where they are one number."""
+        with np.errstate(all="ignore"):
+            mid = np.where(low == high, low, low / 2 + high / 2)
+            spread = np.maximum(high - mid, mid - low)
+            return self.value(mid, np.where(low == high, 0.0, _outward(spread + ETA)))
+
+    def rearrange(self, change: Any, *values: Value) -> BallValue:
+        pairs = [parts(value) for value in values]
+        return self.value(change(*(mid for mid, _ in pairs)), change(*(r for _, r in pairs)))
+
+    def scatter_add(self, a: Value, index: Index, length: int) -> BallValue:
+        mid, radius = parts(a)
+        total, sizes, radii = (np.zeros((length, *mid.shape[1:])) for _ in range(3))
+        with np.errstate(all="ignore"):
+            for into, rows in ((total, mid), (sizes, np.abs(mid)), (radii, radius)):
+                np.add.at(into, index, rows)
+            most = int(np.bincount(index.reshape(-1), minlength=1).max(initial=1))
+            # The first addition, to 0, is exact.
+            spread = radii + self.unit * (most - 1) * sizes
+            spread = spread * (1.0 + 2.0 * most * U + 2.0**-50)
+            return self.value(total, _outward(spread))
+
+    unit = U
+
+    def rounding(self, mid: Doubles) -> Doubles:
+        """What one rounding to nearest may have lost of a result in the normal range."""
+        size: Doubles = np.abs(mid) * self.unit
+        return size
+
+
+def parts(value: Value) -> tuple[Doubles, Doubles]:
+    """mid and radius of a Value."""
+    assert isinstance(value, BallValue)
+    return value.mid, value.radius
+
+
+def _outward(radius: Any) -> Any:
+    """At least the radius that these few operations meant; 0 stays 0."""
+    radius = np.where(np.isnan(radius), np.inf, radius)
+    return np.where(radius > 0.0, radius * _FACTOR + _LOST, 0.0)
+
+
+def _up(mid: Doubles, radius: Doubles) -> Doubles:
+    """At least mid + radius."""
+    end = mid + radius
+    return np.where(radius > 0.0, np.nextafter(end, np.inf), end)
+
+
+def _down(mid: Doubles, radius: Doubles) -> Doubles:
+    end = mid - radius
+    return np.where(radius > 0.0, np.nextafter(end, -np.inf), end)

@@ -1,0 +1,227 @@
+"""Context: the names that a formula finds in `xp`.
+
+Shapes. A formula sees canonical axes; a reduction goes over the last axis and keeps it (length 1),
+so that its result broadcasts against what was reduced. `axis` names another one.
+
+Primitives are what a context must define. What follows from them is defined here, once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from numbers import Integral, Rational
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.contexts.value import Mask, Value
+
+V = TypeVar("V", bound=Value)
+Index = npt.NDArray[np.integer[Any]]
+
+
+class Context(ABC):
+    """The primitives; see the module. `name` is for messages."""
+
+    name: str
+
+    # --- into the context --------------------------------------------------------------------
+
+    @abstractmethod
+    def array(self, values: npt.NDArray[Any]) -> Value:
+        """An input: its elements are exact, whatever their format."""
+
+    @abstractmethod
+    def number(self, value: Any) -> Value:
+        """A param or literal, exactly: an integer, a fraction, or the rational that a float is."""
+
+    @abstractmethod
+    def pi(self) -> Value:
+        """The circle number."""
+
+    def lift(self, other: Any) -> Value:
+        """An operand of an operator: a Value of this context, or an integer.
+
+        Raises TypeError for anything else, a float above all.
+        """
+        if isinstance(other, Value):
+            if other.context is not self:
+                raise TypeError(
+                    f"A value of {other.context.name} meets one of {self.name}: a formula's arrays "
+                    "all come from the xp that it was given."
+                )
+            return other
+        if isinstance(other, Integral) and not isinstance(other, bool | np.bool_):
+            return self.number(int(other))
+        raise TypeError(
+            f"A formula computes with xp's values and with integers, not with {other!r} of type "
+            f"{type(other).__name__}: write xp.number(...), which takes a float exactly."
+        )
+
+    # --- arithmetic --------------------------------------------------------------------------
+
+    @abstractmethod
+    def add(self, a: Value, b: Value) -> Value: ...
+
+    @abstractmethod
+    def multiply(self, a: Value, b: Value) -> Value: ...
+
+    @abstractmethod
+    def divide(self, a: Value, b: Value) -> Value: ...
+
+    @abstractmethod
+    def negative(self, a: Value) -> Value: ...
+
+    @abstractmethod
+    def absolute(self, a: Value) -> Value: ...
+
+    def subtract(self, a: Value, b: Value) -> Value:
+        return self.add(a, self.negative(b))
+
+    @abstractmethod
+    def square(self, a: Value) -> Value:
+        """a², known to be >= 0."""
+
+    @abstractmethod
+    def power(self, a: Value, exponent: int) -> Value:
+        """a^exponent for an integer exponent."""
+
+    # --- functions ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def function(self, name: str, a: Value) -> Value:
+        """f(a) for a name in `FUNCTIONS`."""
+
+    def sqrt(self, a: Value) -> Value:
+        return self.function("sqrt", a)
+
+    def rsqrt(self, a: Value) -> Value:
+        return self.function("rsqrt", a)
+
+    def exp(self, a: Value) -> Value:
+        return self.function("exp", a)
+
+    def expm1(self, a: Value) -> Value:
+        return self.function("expm1", a)
+
+    def log(self, a: Value) -> Value:
+        return self.function("log", a)
+
+    def log1p(self, a: Value) -> Value:
+        return self.function("log1p", a)
+
+    def tanh(self, a: Value) -> Value:
+        return self.function("tanh", a)
+
+    def erf(self, a: Value) -> Value:
+        return self.function("erf", a)
+
+    def erfc(self, a: Value) -> Value:
+        return self.function("erfc", a)
+
+    def sin(self, a: Value) -> Value:
+        return self.function("sin", a)
+
+    def cos(self, a: Value) -> Value:
+        return self.function("cos", a)
+
+    # --- reductions --------------------------------------------------------------------------
+
+    @abstractmethod
+    def sum(self, a: Value, axis: int = -1) -> Value: ...
+
+    @abstractmethod
+    def max(self, a: Value, axis: int = -1) -> Value: ...
+
+    def mean(self, a: Value, axis: int = -1) -> Value:
+        return self.divide(self.sum(a, axis), self.number(a.shape[axis]))
+
+    def norm(self, a: Value, axis: int = -1) -> Value:
+        """(sum a²)^(1/2)."""
+        return self.sqrt(self.sum(self.square(a), axis))
+
+    @abstractmethod
+    def cumsum(self, a: Value, axis: int = -1) -> Value: ...
+
+    @abstractmethod
+    def matmul(self, a: Value, b: Value) -> Value:
+        """Batched product of (..., m, k) and (..., k, n)."""
+
+    @abstractmethod
+    def pivot(self, a: Value, axis: int = -1) -> Value:
+        """A number near the axis' maximum on which the result does not depend mathematically: no
+        radius, derivative 0. Allowed only where that is so."""
+
+    # --- what a kernel may do ----------------------------------------------------------------
+
+    def store(self, a: Value) -> Value:
+        """a, kept in the storage format: where a kernel may keep it narrow."""
+        return a
+
+    def either(self, a: Value, b: Value) -> Value:
+        """Two ways of computing the same value, either of which a kernel may take."""
+        return a
+
+    # --- choice ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def less(self, a: Value, b: Value) -> Mask: ...
+
+    @abstractmethod
+    def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> Value:
+        """a where the mask holds, b where it does not, the union of both where it cannot tell."""
+
+    @abstractmethod
+    def maximum(self, a: Value, b: Value) -> Value: ...
+
+    def minimum(self, a: Value, b: Value) -> Value:
+        return self.negative(self.maximum(self.negative(a), self.negative(b)))
+
+    def clip(self, a: Value, low: Any, high: Any) -> Value:
+        return self.minimum(self.maximum(a, self.lift(low)), self.lift(high))
+
+    # --- shape -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def rearrange(self, change: Any, *values: Value) -> Value:
+        """change(*arrays) applied to every part of the values: it moves elements, no more."""
+
+    def reshape(self, a: Value, shape: Sequence[int]) -> Value:
+        return self.rearrange(lambda part: part.reshape(tuple(shape)), a)
+
+    def transpose(self, a: Value, axes: Sequence[int]) -> Value:
+        return self.rearrange(lambda part: part.transpose(tuple(axes)), a)
+
+    def broadcast(self, a: Value, shape: Sequence[int]) -> Value:
+        return self.rearrange(lambda part: np.broadcast_to(part, tuple(shape)), a)
+
+    def concatenate(self, values: Sequence[Value], axis: int = -1) -> Value:
+        return self.rearrange(lambda *parts: np.concatenate(parts, axis=axis), *values)
+
+    def take(self, a: Value, index: Index, axis: int = 0) -> Value:
+        """The slices of a at the integers of index along the axis."""
+        return self.rearrange(lambda part: np.take(part, index, axis=axis), a)
+
+    @abstractmethod
+    def scatter_add(self, a: Value, index: Index, length: int) -> Value:
+        """Row i of the result, of `length`, is the sum of the rows j of a with index[j] = i."""
+
+
+FUNCTIONS = ("sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "tanh", "erf", "erfc", "sin", "cos")
+
+
+def fraction(value: Any) -> Fraction:
+    """The exact rational that a param is. Raises TypeError for what is no real number, ValueError
+    for NaN and infinities."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{value!r} is no number: a formula's params are integers and floats.")
+    if isinstance(value, Rational):
+        return Fraction(value)
+    if isinstance(value, float | np.floating):
+        if not np.isfinite(value):
+            raise ValueError(f"A param of a formula is finite, and {value!r} is not.")
+        return Fraction(float(value))
+    raise TypeError(f"{value!r} is a {type(value).__name__}: a formula's params are real numbers.")

@@ -1,0 +1,297 @@
+"""Gradient: backward from forward, over any other context: a tape of pullbacks.
+
+    xp = Gradient(Arb(256))
+    x = xp.array(values)
+    y = formula(xp, x)
+    dx, = xp.pull(y, dy, [x])         # dy and dx in the context below
+
+`PULLBACKS` is the table of all derivatives: for z = f(a, ...), the cotangent of each argument from
+g, that of z. A rearrangement moves elements, so its pullback is read off from where it moves their
+indices. `pivot` has derivative 0, since results do not depend on it; `store` has 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.contexts.context import FUNCTIONS, Context, Index
+from refkernels.contexts.value import Mask, Value
+
+Pullback = Callable[..., tuple["Value | None", ...]]
+
+
+class Node(Value):
+    """A value of the context below, with what it was made from."""
+
+    __slots__ = ("arguments", "pull", "value")
+
+    def __init__(
+        self,
+        context: Gradient,
+        value: Value,
+        arguments: tuple[Node, ...] = (),
+        pull: Callable[[Value], tuple[Value | None, ...]] | None = None,
+    ) -> None:
+        self.context = context
+        self.value = value
+        self.arguments = arguments
+        self.pull = pull
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+
+class Gradient(Context):
+    """Everything as in `below`, and remembered."""
+
+    def __init__(self, below: Context) -> None:
+        self.below = below
+        self.name = f"Gradient({below.name})"
+
+    def pull(self, output: Value, cotangent: Value, inputs: Sequence[Value]) -> list[Value]:
+        """The cotangents of the inputs, in the context below, given that of the output.
+
+        Raises ValueError where the cotangent has not the output's shape.
+        """
+        if cotangent.shape != output.shape:
+            raise ValueError(
+                f"The cotangent has shape {cotangent.shape} and the output {output.shape}: "
+                "they are the same."
+            )
+        below = self.below
+        gathered: dict[int, Value] = {id(output): cotangent}
+        for current in reversed(_in_order(node(output))):
+            g = gathered.get(id(current))
+            if g is None or current.pull is None:
+                continue
+            for argument, share in zip(current.arguments, current.pull(g), strict=True):
+                if share is None:
+                    continue
+                share = _unbroadcast(below, share, argument.shape)
+                before = gathered.get(id(argument))
+                gathered[id(argument)] = share if before is None else below.add(before, share)
+        zero = below.number(0)
+        return [gathered.get(id(x)) or below.broadcast(zero, x.shape) for x in inputs]
+
+    def array(self, values: npt.NDArray[Any]) -> Node:
+        return Node(self, self.below.array(values))
+
+    def number(self, value: Any) -> Node:
+        return Node(self, self.below.number(value))
+
+    def pi(self) -> Node:
+        return Node(self, self.below.pi())
+
+    def _apply(self, name: str, *arguments: Value, **options: Any) -> Node:
+        """The primitive below, its pullback from the table."""
+        nodes = tuple(node(argument) for argument in arguments)
+        below = self.below
+        values = [argument.value for argument in nodes]
+        result = getattr(below, name)(*values, **options)
+        rule = PULLBACKS[name]
+        return Node(self, result, nodes, lambda g: rule(below, g, result, *values, **options))
+
+    def add(self, a: Value, b: Value) -> Node:
+        return self._apply("add", a, b)
+
+    def subtract(self, a: Value, b: Value) -> Node:
+        return self._apply("subtract", a, b)
+
+    def multiply(self, a: Value, b: Value) -> Node:
+        return self._apply("multiply", a, b)
+
+    def divide(self, a: Value, b: Value) -> Node:
+        return self._apply("divide", a, b)
+
+    def negative(self, a: Value) -> Node:
+        return self._apply("negative", a)
+
+    def absolute(self, a: Value) -> Node:
+        return self._apply("absolute", a)
+
+    def square(self, a: Value) -> Node:
+        return self._apply("square", a)
+
+    def power(self, a: Value, exponent: int) -> Node:
+        return self._apply("power", a, exponent=exponent)
+
+    def function(self, name: str, a: Value) -> Node:
+        argument = node(a)
+        result = self.below.function(name, argument.value)
+        slope = SLOPES[name]
+        below = self.below
+
+        def pull(g: Value) -> tuple[Value | None, ...]:
+            return (below.multiply(g, slope(below, result, argument.value)),)
+
+        return Node(self, result, (argument,), pull)
+
+    def sum(self, a: Value, axis: int = -1) -> Node:
+        return self._apply("sum", a, axis=axis)
+
+    def max(self, a: Value, axis: int = -1) -> Node:
+        return self._apply("max", a, axis=axis)
+
+    def cumsum(self, a: Value, axis: int = -1) -> Node:
+        return self._apply("cumsum", a, axis=axis)
+
+    def matmul(self, a: Value, b: Value) -> Node:
+        return self._apply("matmul", a, b)
+
+    def pivot(self, a: Value, axis: int = -1) -> Node:
+        return Node(self, self.below.pivot(node(a).value, axis))
+
+    def store(self, a: Value) -> Node:
+        return self._apply("store", a)
+
+    def either(self, a: Value, b: Value) -> Node:
+        return self._apply("either", a, b)
+
+    def less(self, a: Value, b: Value) -> Mask:
+        return self.below.less(node(a).value, node(b).value)
+
+    def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> Node:
+        below = self.below
+        nodes = node(a), node(b)
+        result = below.where(mask, nodes[0].value, nodes[1].value)
+        zero = below.number(0)
+
+        def pull(g: Value) -> tuple[Value | None, ...]:
+            return below.where(mask, g, zero), below.where(mask, zero, g)
+
+        return Node(self, result, nodes, pull)
+
+    def maximum(self, a: Value, b: Value) -> Node:
+        return self._apply("maximum", a, b)
+
+    def rearrange(self, change: Any, *values: Value) -> Node:
+        below = self.below
+        nodes = tuple(node(value) for value in values)
+        result = below.rearrange(change, *(one.value for one in nodes))
+        sizes = [int(np.prod(one.shape)) for one in nodes]
+        starts = np.cumsum([0, *sizes])
+        indices = [
+            np.arange(start, start + size).reshape(one.shape)
+            for start, size, one in zip(starts, sizes, nodes, strict=False)
+        ]
+
+        def pull(g: Value) -> tuple[Value | None, ...]:
+            came_from = change(*indices).reshape(-1)
+            flat = below.scatter_add(below.reshape(g, (-1,)), came_from, int(starts[-1]))
+            return tuple(
+                below.reshape(below.take(flat, index.reshape(-1)), index.shape) for index in indices
+            )
+
+        return Node(self, result, nodes, pull)
+
+    def scatter_add(self, a: Value, index: Index, length: int) -> Node:
+        below, argument = self.below, node(a)
+        result = below.scatter_add(argument.value, index, length)
+        return Node(self, result, (argument,), lambda g: (below.take(g, index),))
+
+
+def node(value: Value) -> Node:
+    assert isinstance(value, Node)
+    return value
+
+
+def _in_order(output: Node) -> list[Node]:
+    """Every node that the output is made from, arguments before what uses them; without recursion,
+    since a training step is deep."""
+    done: dict[int, Node] = {}
+    waiting = [(output, False)]
+    while waiting:
+        current, ready = waiting.pop()
+        if ready:
+            done[id(current)] = current
+        elif id(current) not in done:
+            waiting.append((current, True))
+            waiting += [(argument, False) for argument in current.arguments]
+    return list(done.values())
+
+
+def _unbroadcast(xp: Context, g: Value, shape: tuple[int, ...]) -> Value:
+    """g summed over the axes along which an argument of that shape was repeated."""
+    while len(g.shape) > len(shape):
+        g = xp.reshape(xp.sum(g, 0), g.shape[1:])
+    for axis, (have, want) in enumerate(zip(g.shape, shape, strict=True)):
+        if have != want:
+            g = xp.sum(g, axis)
+    return g if g.shape == shape else xp.broadcast(g, shape)
+
+
+def _absolute(xp: Context, g: Value, z: Value, a: Value) -> tuple[Value, ...]:
+    return (xp.where(xp.less(a, xp.number(0)), xp.negative(g), g),)
+
+
+def _max(xp: Context, g: Value, z: Value, a: Value, axis: int = -1) -> tuple[Value, ...]:
+    """Shared evenly by those that are the largest; where a context cannot tell which those are,
+    each share lies between 0 and 1."""
+    smaller = xp.less(a, z)
+    candidates = ~smaller.yes
+    count = candidates.sum(axis=axis, keepdims=True)
+    tied = (smaller.no | smaller.yes).all(axis=axis, keepdims=True)
+    decided = np.broadcast_to(tied | (count == 1), a.shape)
+    zero, one = xp.number(0), xp.number(1)
+    share = xp.where(decided, xp.broadcast(one / xp.array(count), a.shape), one)
+    return (g * xp.where(Mask(smaller.yes, candidates & decided), zero, share),)
+
+
+def _maximum(xp: Context, g: Value, z: Value, a: Value, b: Value) -> tuple[Value, ...]:
+    smaller, zero = xp.less(a, b), xp.number(0)
+    return xp.where(smaller, zero, g), xp.where(smaller, g, zero)
+
+
+def _cumsum(xp: Context, g: Value, z: Value, a: Value, axis: int = -1) -> tuple[Value, ...]:
+    def flip(x: Value) -> Value:
+        return xp.rearrange(lambda part: np.flip(part, axis), x)
+
+    return (flip(xp.cumsum(flip(g), axis)),)
+
+
+def _matmul(xp: Context, g: Value, z: Value, a: Value, b: Value) -> tuple[Value, ...]:
+    def swapped(x: Value) -> Value:
+        return xp.rearrange(lambda part: np.swapaxes(part, -1, -2), x)
+
+    return xp.matmul(g, swapped(b)), xp.matmul(swapped(a), g)
+
+
+PULLBACKS: dict[str, Pullback] = {
+    "add": lambda xp, g, z, a, b: (g, g),
+    "subtract": lambda xp, g, z, a, b: (g, -g),
+    "multiply": lambda xp, g, z, a, b: (g * b, g * a),
+    "divide": lambda xp, g, z, a, b: (g / b, -(g * z) / b),
+    "negative": lambda xp, g, z, a: (-g,),
+    "absolute": _absolute,
+    "square": lambda xp, g, z, a: (2 * (g * a),),
+    "power": lambda xp, g, z, a, exponent: (
+        (xp.number(exponent) * (g * xp.power(a, exponent - 1)),) if exponent else (None,)
+    ),
+    "sum": lambda xp, g, z, a, axis: (xp.broadcast(g, a.shape),),
+    "max": _max,
+    "cumsum": _cumsum,
+    "matmul": _matmul,
+    "store": lambda xp, g, z, a: (g,),
+    "either": lambda xp, g, z, a, b: (g, None),
+    "maximum": _maximum,
+}
+
+SLOPES: dict[str, Callable[[Context, Value, Value], Value]] = {
+    "sqrt": lambda xp, z, a: 1 / (2 * z),
+    "rsqrt": lambda xp, z, a: -z / (2 * a),
+    "exp": lambda xp, z, a: z,
+    "expm1": lambda xp, z, a: xp.exp(a),
+    "log": lambda xp, z, a: 1 / a,
+    "log1p": lambda xp, z, a: 1 / (1 + a),
+    "tanh": lambda xp, z, a: 1 - xp.square(z),
+    "erf": lambda xp, z, a: 2 * xp.exp(-xp.square(a)) / xp.sqrt(xp.pi()),
+    "erfc": lambda xp, z, a: -2 * xp.exp(-xp.square(a)) / xp.sqrt(xp.pi()),
+    "sin": lambda xp, z, a: xp.cos(a),
+    "cos": lambda xp, z, a: -xp.sin(a),
+}
+assert set(SLOPES) == set(FUNCTIONS)

@@ -1,0 +1,83 @@
+"""Rational: exact fractions, the last tier of algebraic formulas. It decides ties and exact zeros.
+
+Roots of squares of rationals are exact; other functions have no rational values, but for a few
+points (exp 0 = 1), and are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from refkernels.contexts.context import FUNCTIONS, fraction
+from refkernels.contexts.objects import Objectwise, data
+from refkernels.contexts.value import Value
+
+_AT_ZERO = {"exp": 1, "expm1": 0, "log1p": 0, "tanh": 0, "erf": 0, "erfc": 1, "sin": 0, "cos": 1}
+
+
+class Irrational(ArithmeticError):
+    """The formula left the rationals: another context has to answer."""
+
+
+class Rational(Objectwise):
+    """Exact fractions. Raises `Irrational` where a value is none, ZeroDivisionError for 1 / 0."""
+
+    name = "Rational"
+
+    def element(self, value: Any) -> Fraction:
+        return fraction(value)
+
+    def pi(self) -> Value:
+        raise Irrational("pi is no rational.")
+
+    def square(self, a: Value) -> Value:
+        return self.multiply(a, a)
+
+    def power(self, a: Value, exponent: int) -> Value:
+        return self.each(lambda x: x**exponent, a)
+
+    def function(self, name: str, a: Value) -> Value:
+        if name not in FUNCTIONS:
+            raise ValueError(f"There is no function {name!r} in a formula.")
+        return self.each(_RULES.get(name, lambda x: _at_point(name, x)), a)
+
+    def pivot(self, a: Value, axis: int = -1) -> Value:
+        return self.max(a, axis)
+
+    def compare(self, a: Fraction, b: Fraction) -> tuple[bool, bool]:
+        return a < b, not a < b
+
+    def larger(self, a: Fraction, b: Fraction) -> Fraction:
+        return max(a, b)
+
+    def union(self, a: Fraction, b: Fraction) -> Fraction:
+        raise AssertionError("a comparison of rationals is always decided")
+
+
+def _at_point(name: str, x: Fraction) -> Fraction:
+    if name == "log":
+        if x == 1:
+            return Fraction(0)
+    elif x == 0:
+        return Fraction(_AT_ZERO[name])
+    raise Irrational(f"{name}({x}) is no rational.")
+
+
+def _root(x: Fraction) -> Fraction:
+    if x >= 0:
+        top, bottom = math.isqrt(x.numerator), math.isqrt(x.denominator)
+        if top * top == x.numerator and bottom * bottom == x.denominator:
+            return Fraction(top, bottom)
+    raise Irrational(f"The root of {x} is no rational.")
+
+
+_RULES = {"sqrt": _root, "rsqrt": lambda x: 1 / _root(x)}
+
+
+def values(value: Value) -> list[Fraction]:
+    """The fractions, in C order."""
+    return list(np.asarray(data(value)).reshape(-1))

@@ -1,0 +1,103 @@
+"""Value: an array of some context. Its operators are the context's primitives.
+
+A Python float in a formula would be rounded before the context sees it (1 - beta**step in float64
+misses the truth of AdamW by 3.6e-15 of the update), so it is a TypeError: `xp.number(beta)` takes
+it as the exact rational that it is. Integers are exact and may stand as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from refkernels.contexts.context import Context
+
+Bools = npt.NDArray[np.bool_]
+
+
+class Value:
+    """One array of a context; immutable by convention. Operators broadcast as NumPy's do."""
+
+    __slots__ = ("context",)
+    __array_ufunc__ = None  # an ndarray on the left is refused, as one on the right is
+    __hash__ = None  # type: ignore[assignment]
+
+    context: Context
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> Value:
+        return self.context.add(self, self.context.lift(other))
+
+    def __radd__(self, other: Any) -> Value:
+        return self.context.add(self.context.lift(other), self)
+
+    def __sub__(self, other: Any) -> Value:
+        return self.context.subtract(self, self.context.lift(other))
+
+    def __rsub__(self, other: Any) -> Value:
+        return self.context.subtract(self.context.lift(other), self)
+
+    def __mul__(self, other: Any) -> Value:
+        return self.context.multiply(self, self.context.lift(other))
+
+    def __rmul__(self, other: Any) -> Value:
+        return self.context.multiply(self.context.lift(other), self)
+
+    def __truediv__(self, other: Any) -> Value:
+        return self.context.divide(self, self.context.lift(other))
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return self.context.divide(self.context.lift(other), self)
+
+    def __neg__(self) -> Value:
+        return self.context.negative(self)
+
+    def __abs__(self) -> Value:
+        return self.context.absolute(self)
+
+    def __lt__(self, other: Any) -> Mask:
+        return self.context.less(self, self.context.lift(other))
+
+    def __gt__(self, other: Any) -> Mask:
+        return self.context.less(self.context.lift(other), self)
+
+    def __le__(self, other: Any) -> Mask:
+        return ~(self > other)
+
+    def __ge__(self, other: Any) -> Mask:
+        return ~(self < other)
+
+    def __eq__(self, other: object) -> Any:
+        raise TypeError(
+            "Values are not compared with ==: in most contexts an interval cannot tell. "
+            "Use < and >, or decide exact zeros by structure."
+        )
+
+
+@dataclass(frozen=True)
+class Mask:
+    """What a comparison gives: where it certainly holds, and where it certainly does not. Where
+    neither is so, `where` takes both branches."""
+
+    yes: Bools
+    no: Bools
+
+    def __invert__(self) -> Mask:
+        return Mask(self.no, self.yes)
+
+    def __and__(self, other: Mask) -> Mask:
+        return Mask(self.yes & other.yes, self.no | other.no)
+
+    def __or__(self, other: Mask) -> Mask:
+        return Mask(self.yes | other.yes, self.no & other.no)
+
+    @property
+    def decided(self) -> Bools:
+        return self.yes | self.no

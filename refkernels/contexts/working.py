@@ -1,0 +1,192 @@
+"""Working: every operation rounded to a format, as a kernel does it; a model of a framework.
+
+Sums are taken in an order of one's choice. Elementary functions are correctly rounded but for
+float64's, which are the oracle's hi: a model's functions are a kernel's own affair.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.contexts import functions
+from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
+from refkernels.contexts.value import Mask, Value
+
+Array = npt.NDArray[Any]
+Order = Literal["sequential", "pairwise"]
+
+
+class WorkingValue(Value):
+    """An array of the working format."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, context: Working, data: Any) -> None:
+        self.context = context
+        self.data: Array = np.asarray(data)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+
+class Working(Context):
+    """Arithmetic in `format`; `storage` is what `store` keeps, the format by default.
+
+    IEEE 754's special values are themselves: the first form of a formula in Working("float64") is
+    the reference where an input is not finite.
+    """
+
+    def __init__(
+        self,
+        format: Format | str,
+        storage: Format | str | None = None,
+        order: Order = "sequential",
+    ) -> None:
+        self.format = formats.get(format)
+        self.storage = self.format if storage is None else formats.get(storage)
+        self.order = order
+        self.name = f"Working({self.format})"
+        if self.format.dtype is None:
+            raise ValueError(f"{self.format} is no format to compute in: it has no arithmetic.")
+
+    def value(self, data: Any) -> WorkingValue:
+        with np.errstate(all="ignore"):
+            return WorkingValue(self, np.asarray(data).astype(self.format.dtype, copy=False))
+
+    def array(self, values: Array) -> WorkingValue:
+        return self.value(values)
+
+    def number(self, value: Any) -> WorkingValue:
+        """The nearest number of the format, rounded once from the exact one."""
+        exact = fraction(value)
+        try:
+            wide = float(exact)
+        except OverflowError:
+            wide = np.inf if exact > 0 else -np.inf
+        if np.isfinite(wide) and self.format.p < 53 and wide != exact:
+            towards = np.inf if exact > wide else -np.inf  # a float64 that is a tie here is none
+            if float(self.value(np.nextafter(wide, towards)).data) != float(self.value(wide).data):
+                wide = float(np.nextafter(wide, towards))
+        return self.value(wide)
+
+    def pi(self) -> WorkingValue:
+        return self.value(np.pi)
+
+    def _with(self, operation: Any, *values: Value) -> WorkingValue:
+        with np.errstate(all="ignore"):
+            return self.value(operation(*(data(value) for value in values)))
+
+    def add(self, a: Value, b: Value) -> WorkingValue:
+        return self._with(np.add, a, b)
+
+    def subtract(self, a: Value, b: Value) -> WorkingValue:
+        return self._with(np.subtract, a, b)
+
+    def multiply(self, a: Value, b: Value) -> WorkingValue:
+        return self._with(np.multiply, a, b)
+
+    def divide(self, a: Value, b: Value) -> WorkingValue:
+        return self._with(np.divide, a, b)
+
+    def negative(self, a: Value) -> WorkingValue:
+        return self._with(np.negative, a)
+
+    def absolute(self, a: Value) -> WorkingValue:
+        return self._with(np.abs, a)
+
+    def square(self, a: Value) -> WorkingValue:
+        return self.multiply(a, a)
+
+    def power(self, a: Value, exponent: int) -> WorkingValue:
+        if exponent < 0:
+            return self.divide(self.number(1), self.power(a, -exponent))
+        result = self.value(np.ones(a.shape))
+        for _ in range(exponent):
+            result = self.multiply(result, a)
+        return result
+
+    def function(self, name: str, a: Value) -> WorkingValue:
+        if name not in FUNCTIONS:
+            raise ValueError(f"There is no function {name!r} in a formula.")
+        if name == "sqrt":
+            return self._with(np.sqrt, a)
+        wide = data(a).astype(np.float64)
+        mid, _ = functions.value(name, wide)
+        return self.value(mid)
+
+    def sum(self, a: Value, axis: int = -1) -> WorkingValue:
+        return self.value(np.expand_dims(self._sum(np.moveaxis(data(a), axis, -1)), axis))
+
+    def _sum(self, terms: Array) -> Array:
+        """Over the last axis, in the order chosen, every partial sum rounded."""
+        with np.errstate(all="ignore"):
+            if self.order == "sequential":
+                total = np.zeros(terms.shape[:-1], terms.dtype)
+                for k in range(terms.shape[-1]):
+                    total = (total + terms[..., k]).astype(terms.dtype, copy=False)
+                return total
+            while terms.shape[-1] > 1:
+                rest = terms[..., terms.shape[-1] - terms.shape[-1] % 2 :]
+                pairs = terms[..., 0 : terms.shape[-1] - rest.shape[-1] : 2]
+                pairs = (pairs + terms[..., 1 : terms.shape[-1] : 2]).astype(terms.dtype)
+                terms = np.concatenate([pairs, rest], axis=-1)
+            return terms[..., 0] if terms.shape[-1] else np.zeros(terms.shape[:-1], terms.dtype)
+
+    def max(self, a: Value, axis: int = -1) -> WorkingValue:
+        return self._with(lambda part: np.max(part, axis=axis, keepdims=True), a)
+
+    def cumsum(self, a: Value, axis: int = -1) -> WorkingValue:
+        terms = np.moveaxis(data(a), axis, 0)
+        total = np.empty_like(terms)
+        with np.errstate(all="ignore"):
+            running = np.zeros(terms.shape[1:], terms.dtype)
+            for k, term in enumerate(terms):
+                running = (running + term).astype(terms.dtype, copy=False)
+                total[k] = running
+        return self.value(np.moveaxis(total, 0, axis))
+
+    def matmul(self, a: Value, b: Value) -> WorkingValue:
+        left, right = data(a)[..., :, None, :], np.swapaxes(data(b), -1, -2)[..., None, :, :]
+        with np.errstate(all="ignore"):
+            return self.value(self._sum((left * right).astype(left.dtype, copy=False)))
+
+    def pivot(self, a: Value, axis: int = -1) -> WorkingValue:
+        return self.max(a, axis)
+
+    def store(self, a: Value) -> WorkingValue:
+        with np.errstate(all="ignore"):
+            return self.value(data(a).astype(self.storage.storage))
+
+    def less(self, a: Value, b: Value) -> Mask:
+        yes = np.asarray(data(a) < data(b))
+        return Mask(yes, ~yes)
+
+    def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> WorkingValue:
+        chosen = mask.yes if isinstance(mask, Mask) else mask
+        return self._with(lambda x, y: np.where(chosen, x, y), a, b)
+
+    def maximum(self, a: Value, b: Value) -> WorkingValue:
+        return self._with(np.maximum, a, b)
+
+    def rearrange(self, change: Any, *values: Value) -> WorkingValue:
+        return self._with(change, *values)
+
+    def scatter_add(self, a: Value, index: Index, length: int) -> WorkingValue:
+        rows = data(a)
+        total = np.zeros((length, *rows.shape[1:]), rows.dtype)
+        with np.errstate(all="ignore"):
+            for row, i in zip(rows, index.reshape(-1), strict=True):
+                total[i] = total[i] + row
+        return self.value(total)
+
+
+def data(value: Value) -> Array:
+    """The array of a Value."""
+    assert isinstance(value, WorkingValue)
+    return value.data

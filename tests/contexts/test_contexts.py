@@ -1,0 +1,176 @@
+"""One formula in every context: each reading lies in the next sharper one; floats are refused."""
+
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from refkernels.contexts import Arb, Ball, Gradient, Rational, Working
+from refkernels.contexts.arb import ends
+from refkernels.contexts.rational import Irrational, values
+
+B, R = Ball(), Rational()
+
+
+def softmax(xp: Any, x: Any) -> Any:
+    e = xp.exp(x - xp.pivot(x))
+    return e / xp.sum(e)
+
+
+def rms_norm(xp: Any, x: Any) -> Any:
+    return x * xp.rsqrt(xp.mean(xp.square(x)) + xp.number(1e-5))
+
+
+def log_softmax(xp: Any, x: Any) -> Any:
+    shifted = x - xp.pivot(x)
+    return shifted - xp.log(xp.sum(xp.exp(shifted)))
+
+
+def hardswish(xp: Any, x: Any) -> Any:
+    return x * xp.clip(x + 3, 0, 6) / 6
+
+
+def gelu(xp: Any, x: Any) -> Any:
+    return x * xp.erfc(-x / xp.sqrt(xp.number(2))) / 2
+
+
+def mixture(xp: Any, x: Any) -> Any:
+    """Every other primitive that has a derivative."""
+    y = xp.where(x < xp.number(0), xp.tanh(x), xp.log1p(xp.square(x)))
+    y = y + xp.expm1(x / 4) * xp.sin(x) - xp.cos(x) * xp.erf(x)
+    y = y + xp.power(x, 3) / (2 + xp.square(x)) + xp.maximum(x, -x) + abs(x)
+    y = xp.cumsum(y) + xp.norm(y) - xp.max(y)
+    z = xp.matmul(xp.transpose(y, (1, 0)), y)
+    picked = xp.take(z, np.array([1, 1, 0]), 0)
+    return xp.scatter_add(xp.concatenate([picked, z], 0), np.arange(3 + z.shape[0]) % 2, 2)
+
+
+FORMULAS = (softmax, log_softmax, rms_norm, hardswish, gelu, mixture)
+
+
+def inputs(seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(0, 2, (3, 5)).astype(np.float32)
+
+
+def assert_holds(ball: Any, truth: Any) -> None:
+    pairs = zip(ball.mid.reshape(-1), ball.radius.reshape(-1), ends(truth), strict=True)
+    checked = 0
+    for mid, radius, (low, high) in pairs:
+        assert Fraction(mid) - Fraction(radius) <= low
+        assert high <= Fraction(mid) + Fraction(radius)
+        checked += 1
+    assert checked
+
+
+@pytest.mark.parametrize("formula", FORMULAS, ids=lambda f: f.__name__)
+def test_arb_lies_in_ball_forward_and_backward(formula: Any) -> None:
+    x = inputs()
+    tape = Gradient(B)
+    node = tape.array(x)
+    y = formula(tape, node)
+    dy = np.random.default_rng(1).normal(0, 1, y.shape)
+    (dx,) = tape.pull(y, B.array(dy), [node])
+    with Arb(200) as arb:
+        exact = Gradient(arb)
+        point = exact.array(x)
+        z = formula(exact, point)
+        (dz,) = exact.pull(z, arb.array(dy), [point])
+        assert_holds(y.value, z.value)
+        assert_holds(dx, dz)
+    assert np.all(y.value.radius <= 1e-11 * (1 + np.abs(y.value.mid)))
+    assert np.all(dx.radius <= 1e-10 * (1 + np.abs(dx.mid)))
+
+
+@pytest.mark.parametrize("formula", FORMULAS, ids=lambda f: f.__name__)
+def test_gradients_are_the_limit_of_differences(formula: Any) -> None:
+    """(f(x + h d) - f(x - h d)) / 2h = <df, d> + O(h²), in Arb with h = 2^-100."""
+    rng = np.random.default_rng(2)
+    x, d = inputs(3).astype(np.float64), rng.normal(0, 1, (3, 5))
+    with Arb(600) as arb:
+        exact = Gradient(arb)
+        point = exact.array(x)
+        y = formula(exact, point)
+        dy = arb.array(rng.normal(0, 1, y.shape))
+        (dx,) = exact.pull(y, dy, [point])
+        along = (arb.array(d) * dx).data.sum()
+        h = arb.number(Fraction(1, 2**100))
+        forward, backward = (
+            formula(arb, arb.array(x) + arb.number(sign) * h * arb.array(d)) for sign in (1, -1)
+        )
+        slope = ((forward - backward) * dy / (2 * h)).data.sum()
+        assert abs(slope - along) < 2.0**-150
+
+
+def test_rational_is_exact_and_says_where_it_ends() -> None:
+    x = np.array([[-4.0, -1.5, 0.1, 2.0, 7.0]])
+    y = hardswish(R, R.array(x))
+    assert values(y) == [
+        Fraction(t) * min(max(Fraction(t) + 3, 0), 6) / 6 for t in x.reshape(-1).tolist()
+    ]
+    assert values(R.norm(R.array(np.array([3.0, 4.0])))) == [5]
+    with pytest.raises(Irrational, match="exp"):
+        softmax(R, R.array(x))
+
+
+@pytest.mark.parametrize(
+    "xp", [B, R, Arb(100), Working("float32"), Gradient(B)], ids=lambda c: c.name
+)
+def test_floats_arrays_and_other_contexts_are_refused_in_a_formula(xp: Any) -> None:
+    x = xp.array(np.array([1.0, 2.0]))
+    for other in (0.5, np.float32(2), True, "1", np.ones(2), None):
+        for operation in (lambda a, b: a + b, lambda a, b: b * a, lambda a, b: a / b):
+            with pytest.raises(TypeError):
+                operation(x, other)
+    with pytest.raises(TypeError, match="the xp that it was given"):
+        x + Ball().array(np.ones(2))
+    with pytest.raises(TypeError, match="=="):
+        _ = x == x
+    assert (x + 1).shape == (1 - x).shape == (2,)
+    for wrong in ("1e-5", True, 1j, None):
+        with pytest.raises(TypeError):
+            xp.number(wrong)
+    with pytest.raises(ValueError, match="finite"):
+        xp.number(float("nan"))
+
+
+@pytest.mark.parametrize("format", ["float16", "bfloat16", "float32", "float64"])
+def test_working_rounds_every_operation_to_its_format(format: str) -> None:
+    xp = Working(format)
+    rng = np.random.default_rng(5)
+    dtype = np.dtype(getattr(ml_dtypes, format, format))
+    a, b = (rng.normal(0, 1, 500).astype(dtype) for _ in range(2))
+    for rule, exact in (
+        (lambda x, y: x + y, lambda x, y: x + y),
+        (lambda x, y: x * y, lambda x, y: x * y),
+        (lambda x, y: x / y, lambda x, y: x / y),
+    ):
+        got = rule(xp.array(a), xp.array(b)).data
+        assert got.dtype == dtype
+        truth = [exact(Fraction(float(x)), Fraction(float(y))) for x, y in zip(a, b, strict=True)]
+        with Arb(100):
+            for value, z in zip(got, truth, strict=True):
+                beside = [np.nextafter(value, dtype.type(s)) for s in (-10000, 10000)]
+                off = abs(Fraction(float(value)) - z)
+                assert all(off <= abs(Fraction(float(one)) - z) for one in beside)
+
+
+def test_a_param_enters_working_rounded_once() -> None:
+    tie = 1 + Fraction(1, 2**24) + Fraction(1, 2**80)  # above a tie of float32, which float64 hides
+    assert float(Working("float32").number(tie).data) == 1 + 2.0**-23
+    assert float(Working("float32").number(0.1).data) == float(np.float32(0.1))
+    assert float(Working("bfloat16").number(1e-5).data) == float(ml_dtypes.bfloat16(1e-5))
+
+
+def test_sums_are_taken_in_the_order_asked_for() -> None:
+    terms = np.array([1.0, 2.0**-24, 2.0**-24, 2.0**-24], np.float32)
+    in_order = Working("float32", order="sequential")
+    pairs = Working("float32", order="pairwise")
+    assert float(in_order.sum(in_order.array(terms)).data[0]) == 1.0
+    assert float(pairs.sum(pairs.array(terms)).data[0]) == 1.0 + 2.0**-23
+
+
+def test_store_keeps_a_value_in_the_storage_format() -> None:
+    xp = Working("float32", storage="bfloat16")
+    assert float(xp.store(xp.number(0.1)).data) == float(ml_dtypes.bfloat16(0.1))
