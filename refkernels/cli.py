@@ -161,27 +161,64 @@ def add_environment(
         str, typer.Argument(help="A Python executable, or ssh=user@host//python=python3.")
     ],
 ) -> None:
-    """Measure NAME in an interpreter of yours, here or on another machine."""
-    from refkernels.frameworks import environments
+    """Measure NAME in an interpreter of yours, here or on another machine.
+
+    It is started and imports NAME first; ends with status 2 where that fails.
+    """
+    from refkernels.frameworks import addition
+    from refkernels.frameworks.catalog import FrameworkError
 
     try:
-        interpreter = environments.add(name, python)
-    except environments.FrameworkError as error:
+        added = addition.add(name, python)
+    except FrameworkError as error:
         refuse(str(error))
-    typer.echo(f"{name} will be measured in {interpreter.python}.")
+    typer.echo(f"{name} will be measured in {added.python}, which has version {added.version}.")
 
 
 @environments_app.command("remove")
-def remove_environment(name: Annotated[str, typer.Argument(metavar="NAME[==VERSION]")]) -> None:
-    """Forget an interpreter of yours, or delete a managed environment."""
-    from refkernels.frameworks import environments
+def remove_environment(
+    name: Annotated[str, typer.Argument(metavar="NAME[==VERSION]")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+) -> None:
+    """Forget an interpreter of yours (undo `add`); where there is none, delete the managed
+    environments, which are listed first.
+
+    Ends with status 1 where the answer is no, 2 where there is nothing to remove.
+    """
+    from refkernels.frameworks import addition, environments
 
     try:
-        removed = environments.remove(name)
+        forgotten = addition.forget(name)
+        folders = environments.managed(name)
+        if forgotten is not None:
+            typer.echo(f"Forgotten: {forgotten}")
+            if folders:
+                stay = ", ".join(map(str, folders))
+                typer.echo(f"Kept: {stay} (`refkernels env remove {name}` again deletes this).")
+            return
+        if not folders:
+            refuse(f"there is nothing to remove for {name}: see `refkernels env list`")
+        if not yes:
+            _confirm(name, folders)
+        for folder in folders:
+            environments.delete(folder)
+            typer.echo(f"Deleted: {folder}")
     except environments.FrameworkError as error:
         refuse(str(error))
-    for what in removed:
-        typer.echo(f"Removed: {what}")
+
+
+def _confirm(name: str, folders: list[Path]) -> None:
+    """Ask before managed environments are deleted; end with status 1 where the answer is no."""
+    typer.echo("These environments will be deleted:", err=True)
+    for folder in folders:
+        typer.echo(f"  {folder}", err=True)
+    try:
+        agreed = typer.confirm("Delete?", err=True)
+    except typer.Abort:
+        typer.echo(err=True)
+        refuse(f"nobody answers: `refkernels env remove {name} --yes` deletes without asking.")
+    if not agreed:
+        raise typer.Exit(1)
 
 
 def _measure(

@@ -203,10 +203,55 @@ def test_environments_refuse_what_they_do_not_know(
     assert "'torhc'" in refused(refkernels_says("env", "add", "torhc", sys.executable))
     assert "cannot be run" not in refused(refkernels_says("env", "remove", "torch"))
     assert "not an interpreter" in refused(refkernels_says("env", "add", "torch", "/no/python"))
-    added = refkernels_says("env", "add", "torch", sys.executable)
+    option = "ssh=-oProxyCommand=x//python=python3"
+    assert "without options" in refused(refkernels_says("env", "add", "torch", option))
+    (tmp_path / "interpreters.json").mkdir()
+    assert "interpreters.json cannot be" in refused(
+        refkernels_says("env", "add", "numpy", sys.executable)
+    )
+
+
+@pytest.fixture
+def two_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Two managed environments of numpy: folders that hold a file each."""
+    monkeypatch.setenv("REFKERNELS_HOME", str(tmp_path))
+    folders = [tmp_path / "environments" / f"numpy-{version}" for version in ("1.26.4", "2.4.0")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("4 GB")
+    return folders
+
+
+def test_remove_undoes_add_and_leaves_the_managed_environments(
+    two_environments: list[Path],
+) -> None:
+    added = refkernels_says("env", "add", "numpy", sys.executable)
     assert (added.exit_code, sys.executable in added.stdout) == (0, True)
-    removed = refkernels_says("env", "remove", "torch")
-    assert (removed.exit_code, sys.executable in removed.stdout) == (0, True)
+    removed = refkernels_says("env", "remove", "numpy", "--yes")
+    assert (removed.exit_code, f"Forgotten: {sys.executable}" in removed.stdout) == (0, True)
+    assert all(str(folder) in removed.stdout for folder in two_environments)
+    assert all((folder / "file").exists() for folder in two_environments)
+
+
+def test_managed_environments_are_deleted_only_where_the_user_agrees(
+    two_environments: list[Path],
+) -> None:
+    older, newer = two_environments
+    nobody = refkernels_says("env", "remove", "numpy")
+    assert nobody.exit_code == 2
+    assert "nobody answers: `refkernels env remove numpy --yes`" in nobody.stderr
+    assert all(str(folder) in nobody.stderr for folder in two_environments)
+    no = CliRunner().invoke(cli.app, ["env", "remove", "numpy"], input="n\n")
+    assert no.exit_code == 1
+    assert older.exists()
+    assert newer.exists()
+    one = CliRunner().invoke(cli.app, ["env", "remove", "numpy==1.26.4"], input="y\n")
+    assert (one.exit_code, one.stdout.endswith(f"Deleted: {older}\n")) == (0, True)
+    assert newer.exists()
+    yes = refkernels_says("env", "remove", "numpy", "--yes")
+    assert (yes.exit_code, yes.stdout) == (0, f"Deleted: {newer}\n")
+    assert not newer.exists()
+    assert "nothing to remove for numpy" in refused(refkernels_says("env", "remove", "numpy"))
 
 
 def test_help_needs_no_numerical_library() -> None:

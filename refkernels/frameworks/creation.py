@@ -140,8 +140,8 @@ def _failure(spec: Spec, command: list[str], lines: list[str]) -> CreationFailed
     last = (errors or lines or ["no output"])[-1].strip()
     if "No matching distribution" in text:
         return NoDistribution(
-            f"pip found no build of {spec} for {command[0]}: {last} "
-            f"(check the version, the index that pip uses, and the network)"
+            f"pip found no build of {spec} for {command[0]}: {last} (check the version, the index "
+            "that pip uses, for PyPI has no builds with a label such as +cpu, and the network)"
         )
     return CreationFailed(f"`{' '.join(command[1:5])} ...` failed for {spec}: {last}")
 
@@ -237,8 +237,15 @@ def _version_if_usable(python: str) -> str | None:
 @contextlib.contextmanager
 def _locked(environment: Path, progress: Progress) -> Iterator[None]:
     """Hold the environment's lock; the system frees it when the holder dies, however it dies."""
-    environment.parent.mkdir(parents=True, exist_ok=True)
-    with (environment.parent / f"{environment.name}.lock").open("a+b") as file:
+    try:
+        environment.parent.mkdir(parents=True, exist_ok=True)
+        file = (environment.parent / f"{environment.name}.lock").open("a+b")
+    except OSError as error:
+        raise CreationFailed(
+            f"{environment} cannot be made ({error.strerror}): make its folder writable, or set "
+            "REFKERNELS_HOME to one that is"
+        ) from None
+    with file:
         if not try_lock(file.fileno()):
             progress(f"waiting for another process that is making {environment}")
             while not try_lock(file.fileno()):

@@ -1,30 +1,28 @@
 """Where each framework's interpreter is: found, made, named by the user, or missing with the cure.
 
-An interpreter is looked for in this order: named by the user (`add`); the running one, where it can
-import the framework; a managed environment in the user's cache folder (`create`).  All state lies
-under one folder, `home()`: ``interpreters.json`` and ``environments/NAME-VERSION``.
+An interpreter is looked for in this order: named by the user (`addition`); the running one, where
+it can import the framework; a managed environment in the user's cache folder (`create`).  All state
+lies under one folder, `home.home()`: ``interpreters.json`` and ``environments/NAME-VERSION``.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from refkernels.frameworks import catalog, creation
+from refkernels.frameworks import catalog, creation, home, places, versions
 from refkernels.frameworks.catalog import FrameworkError, Spec
 from refkernels.frameworks.creation import CreationFailed, Progress
 
 __all__ = [
     "CreationFailed", "FrameworkError", "Interpreter", "Listed", "NotInstalled", "Outcome",
-    "add", "create", "create_all", "find", "home", "listing", "remove", "required",
+    "create", "create_all", "delete", "find", "listing", "managed", "required",
 ]  # fmt: skip
 
 _AT_A_TIME = 4  # environments that are being made
@@ -49,7 +47,8 @@ class Interpreter:
 
     @property
     def local(self) -> bool:
-        return "=" not in self.python.split("//")[0] or self.python.startswith("popen")
+        """Whether it runs on this machine."""
+        return places.is_local(self.python)
 
 
 @dataclass(frozen=True)
@@ -74,15 +73,6 @@ class Outcome:
     reason: str | None
 
 
-def home() -> Path:
-    """Where everything kept between runs lies: $REFKERNELS_HOME, or the user's cache folder."""
-    if chosen := os.environ.get("REFKERNELS_HOME"):
-        return Path(chosen).expanduser().absolute()
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("refkernels"))
-
-
 def required() -> frozenset[str]:
     """The frameworks that $REFKERNELS_REQUIRE lists: missing ones are failures, not skips."""
     listed = os.environ.get("REFKERNELS_REQUIRE", "")
@@ -92,8 +82,15 @@ def required() -> frozenset[str]:
 def find(name: str | Spec) -> Interpreter:
     """The interpreter for a framework; raise `NotInstalled` with the cure."""
     spec = catalog.get(name)
-    for found in _everywhere(spec):
-        return found
+    there = list(_everywhere(spec))
+    for found in there:
+        if not spec.version or (found.version and versions.fits(found.version, spec.version)):
+            return found
+    # What was recorded may lack the local label, or be older than the last upgrade: the session
+    # compares what the framework itself tells.
+    for found in there:
+        if found.source == "named" or versions.may_fit(found.version, spec.version):
+            return found
     raise NotInstalled(_cure(spec))
 
 
@@ -106,11 +103,13 @@ def create(name: str | Spec, progress: Progress = lambda line: None) -> Interpre
     if spec.framework.in_system or (spec.framework.on_host and not spec.version):
         return find(spec)
     version = spec.version or spec.framework.version
+    for _, made in _managed(spec.name):
+        if (told := _told(made)) and version and versions.fits(told, version):
+            return Interpreter(spec, str(creation.python_of(made)), "managed", told)
     environment = _folder(spec.name, version)
     creation.build(spec, version, environment, progress)
-    content = creation.marker(environment) or {}
     python = str(creation.python_of(environment))
-    return Interpreter(spec, python, "managed", content.get("version", version))
+    return Interpreter(spec, python, "managed", _told(environment) or version)
 
 
 def create_all(names: Iterable[str], progress: Progress = lambda line: None) -> list[Outcome]:
@@ -128,43 +127,24 @@ def create_all(names: Iterable[str], progress: Progress = lambda line: None) -> 
         return list(threads.map(one, names))
 
 
-def add(name: str, python: str) -> Interpreter:
-    """Name the interpreter of a framework: a path, or an execnet spec (``ssh=...//python=...``)."""
+def managed(name: str) -> list[Path]:
+    """The folders of the managed environments, complete or not: of ``NAME`` all, of
+    ``NAME==VERSION`` those of that version."""
     spec = catalog.get(name)
-    interpreter = Interpreter(spec, python, "named")
-    if interpreter.local and "=" not in python:
-        located = shutil.which(os.path.expanduser(python))
-        if located is None:
-            raise FrameworkError(
-                f"{python!r} is not an interpreter that can be run: give the path of a Python "
-                f"that has {spec}, or an execnet spec such as ssh=user@host//python=python3"
-            )
-        # A virtual environment's python must keep its own path: resolved, it is the base Python.
-        interpreter = Interpreter(spec, os.path.abspath(located), "named")
-    _write_named({**_named(), str(spec): interpreter.python})
-    return interpreter
+    return [
+        environment
+        for version, environment in _managed(spec.name)
+        if versions.fits(version, spec.version) or versions.fits(_told(environment), spec.version)
+    ]
 
 
-def remove(name: str) -> list[str]:
-    """Forget the named interpreter and erase the managed environments of a framework.
-
-    ``NAME`` removes every managed version of it, ``NAME==VERSION`` that one.  Returns what was
-    removed; raises `NotInstalled` where there was nothing.
-    """
-    spec = catalog.get(name)
-    removed = []
-    named = _named()
-    if str(spec) in named:
-        removed.append(named.pop(str(spec)))
-        _write_named(named)
-    for version, environment in _managed(spec.name):
-        if spec.version in ("", version):
-            creation.erase(environment)
-            (environment.parent / f"{environment.name}.lock").unlink(missing_ok=True)
-            removed.append(str(environment))
-    if not removed:
-        raise NotInstalled(f"there is nothing to remove for {spec}: see `refkernels env list`")
-    return removed
+def delete(environment: Path) -> None:
+    """Erase a managed environment; raise `FrameworkError` where that cannot be done."""
+    try:
+        creation.erase(environment)
+        (environment.parent / f"{environment.name}.lock").unlink(missing_ok=True)
+    except OSError as error:
+        raise FrameworkError(f"{environment} cannot be deleted ({error.strerror})") from None
 
 
 def listing() -> list[Listed]:
@@ -182,15 +162,13 @@ def listing() -> list[Listed]:
 
 
 def _lines(spec: Spec) -> Iterator[Listed]:
-    for key, python in _named().items():
-        if key.partition("==")[0] == spec.name:
-            version = key.partition("==")[2]
-            local = Interpreter(spec, python, "named").local
-            gone = local and "=" not in python and not os.path.exists(python)
-            cure = f"{python} is gone: `refkernels env remove {key}`" if gone else ""
-            yield Listed(
-                spec.name, version, "", python, "named", "broken" if gone else "ready", cure
-            )
+    for key, one in home.read_named().items():
+        name, _, version = key.partition("==")
+        if name == spec.name:
+            gone = not places.is_spec(one.place) and not os.path.exists(one.place)
+            cure = f"{one.place} is gone: `refkernels env remove {key}`" if gone else ""
+            state = "broken" if gone else "ready"
+            yield Listed(name, one.version or version, one.python, one.place, "named", state, cure)
     if running := _running(spec):
         python_version = sys.version.split()[0]
         yield Listed(spec.name, running.version, python_version, running.python, "running", "ready")
@@ -207,24 +185,25 @@ def _lines(spec: Spec) -> Iterator[Listed]:
 
 
 def _everywhere(spec: Spec) -> Iterator[Interpreter]:
+    """Every interpreter that has the framework, whatever its version; those of a spec without one
+    only where they are meant by the bare name."""
     if spec.framework.python:
         yield Interpreter(spec, spec.framework.python, "named", spec.version)
-    if python := _named().get(str(spec)):
-        yield Interpreter(spec, python, "named", spec.version)
+    named = home.read_named()
+    for key in sorted(named, key=lambda key: key != str(spec)):
+        name, _, version = key.partition("==")
+        if name == spec.name and (spec.version or not version):
+            yield Interpreter(spec, named[key].place, "named", named[key].version or version)
     if running := _running(spec):
         yield running
     for version, environment in _managed(spec.name):
-        wanted = spec.version or spec.framework.version
-        content = creation.marker(environment)
-        if content is not None and version == (wanted or version):
-            found = content.get("version", version)
+        found = _told(environment)
+        if found and (spec.version or version == (spec.framework.version or version)):
             yield Interpreter(spec, str(creation.python_of(environment)), "managed", found)
 
 
 def _running(spec: Spec) -> Interpreter | None:
-    """The running interpreter, if it has the wanted version; the framework is not imported."""
-    from packaging.specifiers import SpecifierSet
-
+    """The running interpreter, if it has the framework, which is not imported."""
     try:
         located = importlib.util.find_spec(spec.framework.module)
     except (ImportError, ValueError):
@@ -232,33 +211,32 @@ def _running(spec: Spec) -> Interpreter | None:
     if located is None or located.origin is None:
         return None
     if spec.framework.in_system:
-        # There is one, whatever version was asked for: its session compares them.
         return Interpreter(spec, sys.executable, "running")
     for distribution in spec.framework.distributions:
         try:
             version = importlib.metadata.version(distribution)
         except importlib.metadata.PackageNotFoundError:
             continue
-        wanted = SpecifierSet(f"=={spec.version}" if spec.version else "")
-        if wanted.contains(version, prereleases=True):
-            return Interpreter(spec, sys.executable, "running", version)
+        return Interpreter(spec, sys.executable, "running", version)
     return None
 
 
 def _folder(name: str, version: str) -> Path:
-    return home() / "environments" / f"{name}-{version or 'newest'}"
+    return home.home() / "environments" / f"{name}-{version or 'newest'}"
 
 
 def _managed(name: str) -> list[tuple[str, Path]]:
     """(version, folder) of the managed environments of a framework, complete or not."""
-    prefix = f"{name}-"
-    folder = home() / "environments"
+    folder = home.home() / "environments"
     entries = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [
-        (entry.name[len(prefix) :], entry)
-        for entry in entries
-        if entry.is_dir() and entry.name.startswith(prefix)
-    ]
+    parts = [(*entry.name.rpartition("-"), entry) for entry in entries if entry.is_dir()]
+    return [(version, entry) for owner, _, version, entry in parts if owner == name]
+
+
+def _told(environment: Path) -> str:
+    """The version that the framework of a complete environment tells, "" of an incomplete one."""
+    content = creation.marker(environment)
+    return "" if content is None else content.get("version", environment.name.rpartition("-")[2])
 
 
 def _cure(spec: Spec) -> str:
@@ -272,22 +250,3 @@ def _cure(spec: Spec) -> str:
         f"{spec} {what}: run `refkernels env create {spec}`, "
         f"or name a Python that has it with `refkernels env add {spec} PYTHON`"
     )
-
-
-def _named() -> dict[str, str]:
-    path = home() / "interpreters.json"
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise FrameworkError(f"{path} cannot be read ({error}): mend it or delete it") from None
-    return {str(key): str(value) for key, value in content.items()}
-
-
-def _write_named(named: dict[str, str]) -> None:
-    path = home() / "interpreters.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    aside.write_text(json.dumps(named, indent=1, sort_keys=True), encoding="utf-8")
-    os.replace(aside, path)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from refkernels.frameworks import catalog, environments
+from refkernels.frameworks import catalog, environments, versions
 from refkernels.frameworks.catalog import Framework, FrameworkError, Spec
 from refkernels.frameworks.process import Fault, WorkerProcess
 from refkernels.frameworks.transport import DTYPES, INLINE_BYTES
@@ -69,6 +69,7 @@ class Session:
               applied after the import where this adapter has it; any other key is an environment
               variable that the interpreter is started with
     timeout   seconds for one run; `start_timeout` seconds for starting and importing
+    place     the interpreter to take (see `places`), where it is not to be looked for
 
     Attributes after the start: `status` and `reason` ("ok", None unless the start failed), `info`
     (empty unless it succeeded): "framework", "version", "devices" (names), "ops", "environment"
@@ -86,11 +87,13 @@ class Session:
         timeout: float = RUN_SECONDS,
         *,
         start_timeout: float = START_SECONDS,
+        place: str | None = None,
     ) -> None:
         self.spec = catalog.get(spec)
         self.settings = {str(key): str(value) for key, value in (settings or {}).items()}
         self.timeout = timeout
         self.start_timeout = start_timeout
+        self.place = place
         self.status = "ok"
         self.reason: str | None = None
         self.info: dict[str, Any] = {}
@@ -120,7 +123,7 @@ class Session:
     def _start(self) -> bool:
         try:
             environment, flags = split_settings(self.spec.framework, self.settings)
-            interpreter = environments.find(self.spec)
+            interpreter = self._interpreter()
             self.starts += 1
             self._worker = WorkerProcess(interpreter, environment)
             reply = self._worker.ask(self._hello(flags), self.start_timeout)
@@ -135,6 +138,11 @@ class Session:
         self.info = self._described(reply, interpreter, flags)
         wrong = self._wrong_version()
         return True if wrong is None else self._failed("not_installed", wrong)
+
+    def _interpreter(self) -> environments.Interpreter:
+        if self.place is not None:
+            return environments.Interpreter(self.spec, self.place, "named")
+        return environments.find(self.spec)
 
     def run(
         self,
@@ -263,20 +271,12 @@ class Session:
 
     def _wrong_version(self) -> str | None:
         """A named interpreter may have another version than the user asked for by name."""
-        from packaging.specifiers import InvalidSpecifier, SpecifierSet
-        from packaging.version import InvalidVersion
-
-        if not self.spec.version:
-            return None
         found = self.info["version"]
-        try:
-            if SpecifierSet(f"=={self.spec.version}").contains(found, prereleases=True):
-                return None
-        except (InvalidSpecifier, InvalidVersion):
+        if versions.fits(found, self.spec.version):
             return None
         return (
             f"the interpreter has version {found}: run `refkernels env create {self.spec}`, "
-            "or name another one with `refkernels env add`"
+            f"or name another one with `refkernels env add {self.spec} PYTHON`"
         )
 
 

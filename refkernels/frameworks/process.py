@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.frameworks import places
 from refkernels.frameworks.environments import Interpreter
 from refkernels.frameworks.transport import Array, Inline, SharedFolder, bits_dtype, unpack
 
@@ -184,7 +185,8 @@ class WorkerProcess:
         import execnet
 
         python = interpreter.python
-        if not (interpreter.local and "=" not in python):
+        places.check(python)
+        if places.is_spec(python):
             spec = execnet.XSpec(python)
             words = shlex.split(spec.python) if isinstance(spec.python, str) else ["python3"]
         else:

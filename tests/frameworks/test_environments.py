@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from refkernels.frameworks import catalog, creation, environments
+from refkernels.frameworks import catalog, creation, environments, home
 from refkernels.frameworks.catalog import Framework, FrameworkError, Pin, Spec
 from refkernels.frameworks.environments import NotInstalled
 from refkernels.frameworks.gateway import Session
@@ -68,7 +68,7 @@ def test_importing_the_room_is_light() -> None:
 
 
 def test_the_home_can_be_moved(fake_home: Path) -> None:
-    assert environments.home() == fake_home
+    assert home.home() == fake_home
 
 
 def test_what_is_not_there_comes_with_the_cure(absent: Framework) -> None:
@@ -86,39 +86,17 @@ def test_another_version_than_the_running_one_is_not_found_there(fake_home: Path
         environments.find("numpy==0.1")
 
 
-def test_a_named_interpreter_comes_before_the_running_one(fake_home: Path) -> None:
-    environments.add("numpy", "ssh=user@host//python=python3.10")
-    found = environments.find("numpy")
-    assert (found.source, found.python) == ("named", "ssh=user@host//python=python3.10")
-    assert not found.local
-    assert environments.remove("numpy") == ["ssh=user@host//python=python3.10"]
-    assert environments.find("numpy").source == "running"
-
-
-def test_naming_keeps_the_path_of_a_virtual_environment(fake_home: Path, tmp_path: Path) -> None:
-    link = tmp_path / "python"
-    link.symlink_to(sys.executable)
-    assert environments.add("numpy", str(link)).python == str(link)
-
-
-def test_naming_what_cannot_be_run_says_what_to_give(fake_home: Path, tmp_path: Path) -> None:
-    with pytest.raises(FrameworkError, match="is not an interpreter that can be run"):
-        environments.add("torch", str(tmp_path / "nothing"))
-
-
 def test_a_broken_file_of_names_is_told(fake_home: Path) -> None:
     fake_home.mkdir(parents=True)
-    (fake_home / "interpreters.json").write_text("{", encoding="utf-8")
-    with pytest.raises(FrameworkError, match="mend it or delete it"):
-        environments.find("numpy")
+    wrong = ["{", "[1]", '{"torch": 1}', '{"torch": {"path": "x"}}', "[" * 100_000, '"torch"']
+    for content in wrong:
+        (fake_home / "interpreters.json").write_text(content, encoding="utf-8")
+        with pytest.raises(FrameworkError, match="mend it or delete it"):
+            environments.find("numpy")
+    assert len(wrong) == 6
 
 
-def test_removing_nothing_is_told(fake_home: Path) -> None:
-    with pytest.raises(NotInstalled, match="nothing to remove for torch"):
-        environments.remove("torch")
-
-
-def test_creating_makes_finds_lists_and_removes(local_package: Framework) -> None:
+def test_creating_makes_finds_lists_and_removes(local_package: Framework, fake_home: Path) -> None:
     told: list[str] = []
     made = environments.create("tinyframework", told.append)
     assert made.version == "1.0"
@@ -136,8 +114,9 @@ def test_creating_makes_finds_lists_and_removes(local_package: Framework) -> Non
     assert (line.state, "interrupted" in line.cure) == ("broken", True)
     with pytest.raises(NotInstalled, match=r"its creation was interrupted: run `refkernels env"):
         environments.find("tinyframework")
-    assert len(environments.remove("tinyframework")) == 1
-    assert list((environments.home() / "environments").iterdir()) == []
+    (folder,) = environments.managed("tinyframework")
+    environments.delete(folder)
+    assert list((fake_home / "environments").iterdir()) == []
 
 
 def test_a_failing_import_is_never_taken_as_complete(local_package: Framework) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import planted_faults
 import pytest
 
-from refkernels.frameworks import catalog, environments, gateway
+from refkernels.frameworks import addition, catalog, gateway
 from refkernels.frameworks.catalog import Framework
 from refkernels.frameworks.gateway import Session
 
@@ -324,7 +324,7 @@ def test_a_remote_machine_gets_arrays_over_the_channel(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     catalog.register(fake("correct"))
     try:
-        environments.add("numpy", f"ssh=user@host//python={sys.executable}")
+        addition.add("numpy", f"ssh=user@host//python={sys.executable}")
         with Session("numpy", settings={"REMOTE_NAME": "two words"}) as session:
             assert session.status == "ok", session.reason
             assert session.info["environment"]["interpreter"] == "named"

@@ -1,0 +1,66 @@
+"""What is kept between runs: the folder, and in it the interpreters that the user has named."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from refkernels.frameworks.catalog import FrameworkError
+
+
+@dataclass(frozen=True)
+class Named:
+    """An interpreter of the user's, and what it said when it was added ("" where nobody asked)."""
+
+    place: str
+    version: str = ""
+    python: str = ""
+
+
+def home() -> Path:
+    """Where everything kept between runs lies: $REFKERNELS_HOME, or the user's cache folder."""
+    if chosen := os.environ.get("REFKERNELS_HOME"):
+        return Path(chosen).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("refkernels"))
+
+
+def read_named() -> dict[str, Named]:
+    """The named interpreters by NAME or NAME==VERSION; raise `FrameworkError` where the file is
+    damaged."""
+    path = _file()
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {str(key): _one(value) for key, value in content.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
+        raise FrameworkError(f"{path} cannot be read ({error}): mend it or delete it") from None
+
+
+def write_named(named: Mapping[str, Named]) -> None:
+    """Replace the file; raise `FrameworkError` where that cannot be done."""
+    path = _file()
+    content = {key: asdict(one) for key, one in named.items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f"{path.name}.{os.getpid()}.part")
+        aside.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
+        os.replace(aside, path)
+    except OSError as error:
+        raise FrameworkError(
+            f"{path} cannot be written ({error.strerror}): make it writable, or set "
+            "REFKERNELS_HOME to a folder that is"
+        ) from None
+
+
+def _one(value: object) -> Named:
+    return Named(value) if isinstance(value, str) else Named(**value)  # type: ignore[arg-type]
+
+
+def _file() -> Path:
+    return home() / "interpreters.json"

@@ -1,0 +1,48 @@
+"""Where an interpreter is: the path of a Python here, or an execnet spec.
+
+/home/me/venv/bin/python
+ssh=me@host//python=python3.10
+popen//python=python3.10
+"""
+
+from __future__ import annotations
+
+import re
+
+from refkernels.frameworks.catalog import FrameworkError
+
+_SPEC = re.compile(r"[a-z_]+(=|//|$)")
+_KINDS = ("popen", "ssh")
+_KEYS = (*_KINDS, "python", "chdir", "nice")
+
+
+def is_spec(place: str) -> bool:
+    """Whether `place` is an execnet spec; a path otherwise."""
+    word = _SPEC.match(place)
+    return word is not None and (word[0].endswith(("=", "//")) or place in _KINDS)
+
+
+def is_local(place: str) -> bool:
+    """Whether the interpreter runs on this machine."""
+    return not is_spec(place) or place.split("//")[0].partition("=")[0] == "popen"
+
+
+def check(place: str) -> None:
+    """Raise `FrameworkError` where a spec is none, or would hand ssh an option to obey."""
+    if not is_spec(place):
+        return
+    pairs = [part.partition("=") for part in place.split("//")]
+    keys = [key for key, _, _ in pairs]
+    wrong = [key for key in keys if key not in _KEYS and not key.startswith("env:")]
+    if wrong or len(set(keys)) < len(keys) or sum(key in _KINDS for key in keys) != 1:
+        raise FrameworkError(
+            f"{place!r} is no place of an interpreter: write ssh=USER@HOST//python=PYTHON, or the "
+            "path of a Python here (what else ssh needs goes into ~/.ssh/config)"
+        )
+    host = {key: value for key, _, value in pairs}.get("ssh")
+    # ssh takes every word that begins with a dash for an option, and some options run commands.
+    if host is not None and (not host or host.startswith("-") or re.search(r"\s|@-", host)):
+        raise FrameworkError(
+            f"{host!r} is no host that ssh is given: write ssh=USER@HOST, without options "
+            "(a port, a key or a proxy goes into ~/.ssh/config)"
+        )

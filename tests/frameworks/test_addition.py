@@ -1,0 +1,155 @@
+"""Naming an interpreter: started, asked and compared before it is written down; and forgotten."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refkernels.frameworks import addition, catalog, environments, home, places
+from refkernels.frameworks.catalog import Framework, FrameworkError
+from refkernels.frameworks.environments import Interpreter
+from refkernels.frameworks.process import Fault, WorkerProcess
+
+Fake = Callable[[str], Framework]
+
+
+@pytest.fixture
+def local_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for ssh that runs the remote command line here, and the file of its arguments."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    seen = tmp_path / "arguments"
+    (folder / "ssh").write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" >{seen}\nfor last; do :; done\nexec /bin/sh -c "$last"\n'
+    )
+    (folder / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return seen
+
+
+def test_what_is_added_is_asked_first_and_found_before_the_running_one(
+    fake_home: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "python"
+    link.symlink_to(sys.executable)
+    added = addition.add("numpy", str(link))
+    # A virtual environment's python must keep its own path: resolved, it is the base Python.
+    assert added == Interpreter(catalog.get("numpy"), str(link), "named", np.__version__)
+    assert environments.find("numpy") == added
+    told = home.read_named()["numpy"]
+    assert (told.version, told.python) == (np.__version__, sys.version.split()[0])
+    (line,) = [one for one in environments.listing() if one.source == "named"]
+    assert (line.version, line.python, line.path) == (told.version, told.python, str(link))
+    assert addition.forget("numpy") == str(link)
+    assert addition.forget("numpy") is None
+    assert environments.find("numpy").source == "running"
+
+
+def test_another_machine_s_interpreter_is_asked_too(fake_home: Path, local_ssh: Path) -> None:
+    place = f"ssh=user@host//python={sys.executable}"
+    added = addition.add("numpy", place)
+    assert (added.python, added.version, added.local) == (place, np.__version__, False)
+    assert local_ssh.read_text().splitlines()[:2] == ["-C", "user@host"]
+
+
+@pytest.mark.parametrize(
+    ("name", "python", "said"),
+    [
+        ("torch", "/nothing/python", "is not an interpreter that can be run"),
+        ("numpy", "/bin/true", "does not start"),
+        ("numpy==0.1", sys.executable, f"the interpreter has version {np.__version__}"),
+        ("import_error", sys.executable, "importing the framework raised"),
+        ("crash_at_import", sys.executable, "the process was ended by"),
+        ("torhc", sys.executable, "no framework is named 'torhc'"),
+    ],
+)
+def test_what_does_not_work_is_a_sentence_and_is_not_written_down(
+    fake_home: Path, fake: Fake, name: str, python: str, said: str
+) -> None:
+    if name in ("import_error", "crash_at_import"):
+        framework = replace(fake(name), python=None)
+        catalog.register(framework)
+        name = framework.name
+    try:
+        with pytest.raises(FrameworkError) as error:
+            addition.add(name, python)
+    finally:
+        catalog.unregister(name)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+    assert home.read_named() == {}
+
+
+OPTION = "-oProxyCommand=touch${IFS}stolen"
+REFUSED = [
+    f"ssh={OPTION}//python=python3",
+    f"ssh=me@host {OPTION}//python=python3",
+    f"ssh=me@{OPTION}",
+    "ssh=",
+    "ssh",
+    "ssh=host//ssh=other",
+    "ssh=host//ssh_config=/tmp/evil",
+    "vagrant_ssh=-oProxyCommand=x",
+    "socket=host:1",
+    "popen//ssh=host",
+    "python=python3",
+    "_x=1",
+    "ssh=host//",
+]
+
+
+@pytest.mark.parametrize("place", REFUSED)
+def test_a_place_that_would_hand_ssh_an_option_is_refused_when_added_and_when_used(
+    fake_home: Path, local_ssh: Path, place: str
+) -> None:
+    with pytest.raises(FrameworkError, match=r"is no place of|is no host"):
+        addition.add("numpy", place)
+    with pytest.raises(Fault, match=r"is no place of|is no host"):  # as an edited file has it
+        WorkerProcess(Interpreter(catalog.get("numpy"), place, "named"), {})
+    assert not local_ssh.exists()
+
+
+@given(st.text("-oP=@ ./:\t\nabc", max_size=12))
+def test_no_word_of_an_accepted_host_is_an_option(host: str) -> None:
+    try:
+        places.check(f"ssh={host}//python=python3")
+    except FrameworkError:
+        return
+    words = host.split()
+    assert words == [host]
+    assert not any(part.startswith("-") for part in (host, host.rpartition("@")[2]))
+
+
+@pytest.mark.parametrize(
+    ("place", "local"),
+    [
+        ("/a=b/python", True),
+        ("./python", True),
+        ("python3.10", True),
+        ("popen//python=python3.10", True),
+        ("ssh=me@host//python=python3", False),
+        ("ssh=[::1]", False),
+    ],
+)
+def test_places_that_are_right_are_accepted(place: str, local: bool) -> None:
+    places.check(place)
+    assert places.is_local(place) == local
+    assert places.is_spec(place) == place.startswith(("popen", "ssh"))
+
+
+def test_names_that_cannot_be_kept_are_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    for wrong in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/self")):
+        monkeypatch.setenv("REFKERNELS_HOME", str(wrong))
+        with pytest.raises(FrameworkError, match=r"cannot be (written|read) .*(REFK|mend)"):
+            addition.add("numpy", sys.executable)
+        with pytest.raises(FrameworkError, match=r"cannot be made .*REFKERNELS_HOME"):
+            environments.create("torch")
