@@ -1,4 +1,4 @@
-"""The command line: measure | sweep | gallery | report | env.
+"""The command line: measure | sweep | explain | reveal | gallery | report | ops | warm | env.
 
 What it prints, `reporting` formats.
 """
@@ -10,9 +10,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from refkernels import (
+    completion,
+    env_command,
     explain_command,
     gallery_command,
+    ops_command,
     reveal_command,
+    severity,
     sweep_command,
     warm_command,
 )
@@ -22,13 +26,9 @@ app = typer.Typer(
     name="refkernels",
     help="How far is each framework from the truth, in ULP, and is that rounding?",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-environments_app = typer.Typer(
-    help="The frameworks' own interpreters: list, create, add, remove.", no_args_is_help=True
-)
-app.add_typer(environments_app, name="env")
+app.add_typer(env_command.app, name="env")
 
 
 @app.callback(invoke_without_command=True)
@@ -46,18 +46,32 @@ def about(
 def measure(
     framework: Annotated[
         list[str] | None,
-        typer.Option(help="torch, paddle==2.6.2, numpy, ...; all by default. Repeatable."),
+        typer.Option(
+            help="torch, paddle==2.6.2, numpy, ...; all by default. Repeatable.",
+            autocompletion=completion.frameworks,
+        ),
     ] = None,
-    op: Annotated[list[str] | None, typer.Option(help="All by default. Repeatable.")] = None,
+    op: Annotated[
+        list[str] | None,
+        typer.Option(help="All by default. Repeatable.", autocompletion=completion.ops),
+    ] = None,
     dtype: Annotated[
-        list[str] | None, typer.Option(help="float16, bfloat16, float32, float64. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="float16, bfloat16, float32, float64. Repeatable.",
+            autocompletion=completion.dtypes,
+        ),
     ] = None,
     device: Annotated[
         list[str] | None,
         typer.Option(help="cpu, cuda, cuda:1, npu, ...; all that are there by default."),
     ] = None,
     case: Annotated[
-        list[str] | None, typer.Option(help="A case's name; * stands for any part. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="A case's name; * stands for any part. Repeatable.",
+            autocompletion=completion.cases,
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for records, report and plots.")] = Path(
         "report"
@@ -71,15 +85,18 @@ def measure(
         float, typer.Option(min=0.1, help="Seconds that a framework may take for one answer.")
     ] = 120.0,
     show_list: Annotated[bool, typer.Option("--list", help="List the cases and stop.")] = False,
+    fail_on: Annotated[str | None, severity.OPTION] = None,
 ) -> None:
     """Measure the frameworks against the certified oracles and write a report.
 
-    Ends with status 1 where a framework failed on something (the report says on what), 2 where
-    the question itself cannot be answered, 130 where it was stopped.
+    Ends with status 1 where a framework failed on something (the report says on what) or an output
+    is as bad as --fail-on, 2 where the question itself cannot be answered, 130 where it was
+    stopped; else with 0, however wrong the numbers are.
     """
     from refkernels import measurement
     from refkernels.frameworks.catalog import FrameworkError
 
+    severity.check(fail_on)
     try:
         plan = measurement.select(op or (), dtype or (), case or ())
     except ValueError as error:
@@ -97,7 +114,14 @@ def measure(
         typer.echo(f"Stopped; what is done is kept: add --resume to go on. ({out})", err=True)
         raise typer.Exit(130) from None
     _show(out)
-    if outcome.faults or (framework and outcome.missing):
+    measured = [one for one in outcome.records if one["kind"] == "measurement"]
+    judged = [
+        (f"{one['framework']} {one['direction']} {one['dtype']} {one['case']['name']}", one)
+        for one in measured
+        if one["status"] == "ok"
+    ]
+    bad = severity.reached(fail_on, judged)
+    if outcome.faults or (framework and outcome.missing) or bad:
         raise typer.Exit(1)
 
 
@@ -105,6 +129,7 @@ app.command()(sweep_command.sweep)
 app.command()(explain_command.explain)
 app.command()(reveal_command.reveal)
 app.command()(gallery_command.gallery)
+app.command()(ops_command.ops)
 app.command()(warm_command.warm)
 
 
@@ -120,105 +145,6 @@ def report(
         _show(directory)
     if swept:
         show_sweeps(directory)
-
-
-@environments_app.command("list")
-def list_environments() -> None:
-    """Which frameworks can be measured here, and what to do about the others."""
-    from rich.console import Console
-
-    from refkernels import reporting
-    from refkernels.frameworks import environments
-
-    Console().print(reporting.environment_table(environments.listing()))
-
-
-@environments_app.command("create")
-def create_environments(
-    names: Annotated[list[str], typer.Argument(metavar="NAME[==VERSION]...")],
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="End with status 0 whatever cannot be made.")
-    ] = False,
-) -> None:
-    """Install frameworks, each into an environment of its own (0.5 to 4.3 GB each)."""
-    from refkernels.frameworks import catalog, environments
-
-    try:  # before the first one is installed, which takes minutes
-        for name in names:
-            catalog.get(name)
-    except catalog.FrameworkError as error:
-        refuse(str(error))
-    outcomes = environments.create_all(names, progress=typer.echo)
-    failures = [outcome for outcome in outcomes if outcome.reason is not None]
-    if failures and not keep_going:
-        raise typer.Exit(1)
-
-
-@environments_app.command("add")
-def add_environment(
-    name: Annotated[str, typer.Argument(help="torch, oneflow, ... or one of your own.")],
-    python: Annotated[
-        str, typer.Argument(help="A Python executable, or ssh=user@host//python=python3.")
-    ],
-) -> None:
-    """Measure NAME in an interpreter of yours, here or on another machine.
-
-    It is started and imports NAME first; ends with status 2 where that fails.
-    """
-    from refkernels.frameworks import addition
-    from refkernels.frameworks.catalog import FrameworkError
-
-    try:
-        added = addition.add(name, python)
-    except FrameworkError as error:
-        refuse(str(error))
-    typer.echo(f"{name} will be measured in {added.python}, which has version {added.version}.")
-
-
-@environments_app.command("remove")
-def remove_environment(
-    name: Annotated[str, typer.Argument(metavar="NAME[==VERSION]")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
-) -> None:
-    """Forget an interpreter of yours (undo `add`); where there is none, delete the managed
-    environments, which are listed first.
-
-    Ends with status 1 where the answer is no, 2 where there is nothing to remove.
-    """
-    from refkernels.frameworks import addition, environments
-
-    try:
-        forgotten = addition.forget(name)
-        folders = environments.managed(name)
-        if forgotten is not None:
-            typer.echo(f"Forgotten: {forgotten}")
-            if folders:
-                stay = ", ".join(map(str, folders))
-                typer.echo(f"Kept: {stay} (`refkernels env remove {name}` again deletes this).")
-            return
-        if not folders:
-            refuse(f"there is nothing to remove for {name}: see `refkernels env list`")
-        if not yes:
-            _confirm(name, folders)
-        for folder in folders:
-            environments.delete(folder)
-            typer.echo(f"Deleted: {folder}")
-    except environments.FrameworkError as error:
-        refuse(str(error))
-
-
-def _confirm(name: str, folders: list[Path]) -> None:
-    """Ask before managed environments are deleted; end with status 1 where the answer is no."""
-    typer.echo("These environments will be deleted:", err=True)
-    for folder in folders:
-        typer.echo(f"  {folder}", err=True)
-    try:
-        agreed = typer.confirm("Delete?", err=True)
-    except typer.Abort:
-        typer.echo(err=True)
-        refuse(f"nobody answers: `refkernels env remove {name} --yes` deletes without asking.")
-    if not agreed:
-        raise typer.Exit(1)
 
 
 def _measure(

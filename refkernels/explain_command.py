@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from refkernels import completion, severity
+
 Names = list[str]
 
 
 def explain(
-    what: Annotated[str, typer.Argument(metavar="CASE.npz|OP", help="A case file, or an op.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="CASE.npz|OP", help="A case file, or an op.", autocompletion=completion.ops
+        ),
+    ],
     inputs: Annotated[
         Names | None, typer.Option("--input", help="NAME=FILE.npy, as the op names it. Repeatable.")
     ] = None,
@@ -23,7 +30,10 @@ def explain(
     ] = None,
     framework: Annotated[
         Names | None,
-        typer.Option(help="Run it there, now: torch, paddle==2.6.2, numpy, ... Repeatable."),
+        typer.Option(
+            help="Run it there, now: torch, paddle==2.6.2, numpy, ... Repeatable.",
+            autocompletion=completion.frameworks,
+        ),
     ] = None,
     param: Annotated[
         Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5. Repeatable.")
@@ -39,6 +49,7 @@ def explain(
     ] = 120.0,
     lang: Annotated[str, typer.Option(help="en or zh.")] = "en",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    fail_on: Annotated[str | None, severity.OPTION] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the whole answer, scripts and all, as Markdown.")
     ] = None,
@@ -46,7 +57,8 @@ def explain(
 ) -> None:
     """Explain why a kernel's numbers differ from the truth, or kernels' from each other.
 
-    Ends with status 1 where a framework failed, 2 where the question cannot be answered.
+    Ends with status 1 where a framework failed or an output is as bad as --fail-on, 2 where the
+    question cannot be answered; else with 0, however wrong the numbers are.
     """
     from refkernels.cli import parse_settings, refuse
     from refkernels.diagnosis import casefile
@@ -54,6 +66,7 @@ def explain(
     from refkernels.reporting import answers
 
     faults: list[str] = []
+    severity.check(fail_on)
     try:
         answers.words_of(lang)
         case = _case(what, inputs or [], outputs or [], param or [], direction)
@@ -73,8 +86,16 @@ def explain(
     except OSError as error:
         refuse(f"{error.filename or save or out} cannot be written ({error.strerror}).")
     _print(found.to_dict(), lang, as_json, [path for path in (save, out) if path is not None])
-    if faults:
+    bad = severity.reached(fail_on, _judged(found))
+    if faults or bad:
         raise typer.Exit(1)
+
+
+def _judged(found: Any) -> Iterator[tuple[str, Any]]:
+    """Each kernel's outputs with their verdicts."""
+    for kernel, one in (found.kernels or {"kernel": found}).items():
+        for output, told in one.evidence["outputs"].items():
+            yield kernel, {**told, "output": output}
 
 
 def _case(

@@ -8,6 +8,7 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 import refkernels
+from refkernels.suggestion import instead
 
 if TYPE_CHECKING:
     from refkernels.op import Op
@@ -35,4 +36,4 @@ def get(name: str) -> Op:
     try:
         return ops()[name]
     except KeyError:
-        raise ValueError(f"There is no op {name!r}: choose one of {', '.join(ops())}.") from None
+        raise ValueError(f"There is no op {name!r}: {instead(str(name), ops())}.") from None

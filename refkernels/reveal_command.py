@@ -9,19 +9,29 @@ from typing import Annotated, Any
 
 import typer
 
+from refkernels import completion
+
 _LEAVES = 2**14  # a sum in sequence of so many values takes as many questions
 
 
 def reveal(
     op: Annotated[str, typer.Argument(help="sum, matmul, linear or layernorm (its mean).")],
-    framework: Annotated[str, typer.Option(help="torch, paddle==2.6.2, numpy, ...")],
+    framework: Annotated[
+        str,
+        typer.Option(help="torch, paddle==2.6.2, numpy, ...", autocompletion=completion.frameworks),
+    ],
     k: Annotated[int, typer.Option(min=1, max=_LEAVES, help="How many terms a sum has.")] = 64,
     m: Annotated[int, typer.Option(min=1, help="Rows of the output.")] = 32,
     n: Annotated[int, typer.Option(min=1, help="Columns of the output, where it has some.")] = 32,
     row: Annotated[int, typer.Option(min=0, help="The element that is watched.")] = 0,
     column: Annotated[int, typer.Option(min=0)] = 0,
     bias: Annotated[bool, typer.Option("--bias", help="linear with a bias.")] = False,
-    dtype: Annotated[str, typer.Option(help="float32, float64, float16 or bfloat16.")] = "float32",
+    dtype: Annotated[
+        str,
+        typer.Option(
+            help="float32, float64, float16 or bfloat16.", autocompletion=completion.dtypes
+        ),
+    ] = "float32",
     device: Annotated[str, typer.Option(help="cpu, cuda:0, npu:0, ...")] = "cpu",
     settings: Annotated[
         list[str] | None,
@@ -79,9 +89,10 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
     from refkernels.diagnosis.summation.boxes import OpBox
     from refkernels.diagnosis.summation.orders import reveal_order
     from refkernels.op import DTYPES
+    from refkernels.suggestion import instead
 
     if dtype not in DTYPES:
-        raise ValueError(f"There is no dtype {dtype!r}: choose from {', '.join(DTYPES)}.")
+        raise ValueError(f"There is no dtype {dtype!r}: {instead(dtype, DTYPES)}.")
 
     def run(inputs: dict[str, Any]) -> dict[str, Any]:
         reply = session.run(op, "forward", inputs, {}, device)

@@ -9,17 +9,29 @@ from typing import Annotated, Any
 
 import typer
 
+from refkernels import completion
+
 Names = list[str]
 
 
 def sweep(
-    op: Annotated[Names, typer.Argument(metavar="OP...", help="sin, cos, exp, ...")],
+    op: Annotated[
+        Names,
+        typer.Argument(metavar="OP...", help="sin, cos, exp, ...", autocompletion=completion.ops),
+    ],
     framework: Annotated[
-        Names, typer.Option(help="torch, paddle==2.6.2, numpy, libm, ... Repeatable.")
+        Names,
+        typer.Option(
+            help="torch, paddle==2.6.2, numpy, libm, ... Repeatable.",
+            autocompletion=completion.frameworks,
+        ),
     ],
     dtype: Annotated[
         Names | None,
-        typer.Option(help="float32 (default), float16, bfloat16; float64 is searched. Repeatable."),
+        typer.Option(
+            help="float32 (default), float16, bfloat16; float64 is searched. Repeatable.",
+            autocompletion=completion.dtypes,
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda:0, npu:0, ...")] = "cpu",
     range: Annotated[

@@ -16,7 +16,7 @@ from command_helpers import refused
 from typer.testing import CliRunner
 
 import refkernels
-from refkernels import cli
+from refkernels import cli, registry
 from refkernels.frameworks import catalog
 
 SMALL = ["--case", "tan/array_size[n=1,seed=0]", "--dtype", "float32"]
@@ -55,17 +55,22 @@ def test_the_list_has_every_case_with_its_dtypes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--op", "sine"], r"no op 'sine': choose one of .*cos"),
-        (["--dtype", "float8"], r"no dtype 'float8': choose from float16, bfloat16"),
+        (["--op", "sine"], r"no op 'sine': did you mean 'sin'\? Choose one of .*cos"),
+        (["--dtype", "float8"], r"no dtype 'float8': choose one of float16, bfloat16"),
         (["--case", "sin/nothing[n=1]"], r"No case is called 'sin/nothing\[n=1\]'.*--list"),
         (["--op", "sin", "--case", "cos/specials*"], r"No case of sin is called 'cos/specials\*'"),
         (["--case", "sin/range[low=3e+38*", "--dtype", "float16"], r"None .* inputs in float16: "),
+        (["--case", "sin/spcials[seed=0]"], r"did you mean 'sin/specials\[seed=0\]'\?"),
+        (["--dtype", "float23"], r"did you mean 'float32'\? Choose one of"),
         (["--case", ""], r"No case is called ''"),
-        (["--framework", "torhc"], r"no framework is named 'torhc'; the catalog has numpy, libm"),
+        (
+            ["--framework", "torhc"],
+            r"no framework is named 'torhc': did you mean 'torch'\? Choose one of numpy",
+        ),
         (["--framework", "torch==x.y"], r"'torch==x.y' names no version"),
         (["--set", "FOO"], r"--set 'FOO' is not NAME=VALUE"),
         (["--set", "=1"], r"--set '=1' is not NAME=VALUE"),
-        (["--set", "colour=red"], r"no adapter has a flag named 'colour' \(the flags are .*thread"),
+        (["--set", "colour=red"], r"no adapter has a flag named 'colour': the flags are .*thread"),
     ],
 )
 def test_a_question_without_an_answer_is_one_sentence(
@@ -131,6 +136,28 @@ def test_numbers_however_wrong_are_data_and_end_with_0(tmp_path: Path) -> None:
     assert ran.exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("level", "status"),
+    [("rounding", 1), ("unusual", 0), ("exceeds_bound", 0), ("special_value_mismatch", 0)],
+)
+def test_fail_on_ends_with_1_where_an_output_is_that_or_worse(
+    tmp_path: Path, level: str, status: int
+) -> None:
+    """One ulp off is rounding."""
+    asked = [*SMALL, "--framework", "fake_one_ulp_off", "--device", "cpu", "--out", tmp_path]
+    ran = refkernels_says("measure", *asked, "--fail-on", level)
+    assert ran.exit_code == status, ran.output
+    said = f"--fail-on {level}: fake_one_ulp_off forward float32 tan/array_size[n=1,seed=0]: y is"
+    assert (said in ran.stderr) == bool(status)
+
+
+def test_fail_on_takes_the_levels_and_nothing_else(tmp_path: Path) -> None:
+    for level, said in (("unusal", "did you mean 'unusual'?"), ("correctly_rounded", "no level")):
+        sentence = refused(refkernels_says("measure", *SMALL, "--fail-on", level))
+        assert said in sentence
+        assert "special_value_mismatch" in sentence
+
+
 def test_a_framework_that_fails_ends_with_1_and_the_report_says_on_what(tmp_path: Path) -> None:
     case = ["--case", "sin/array_size[n=1,seed=0]", "--dtype", "float32"]
     frameworks = ["--framework", "fake_exception", "--framework", "fake_correct"]
@@ -193,6 +220,35 @@ def test_environments_are_listed_with_the_cure(
     lines = {line.split()[0]: line for line in listed.stdout.splitlines() if line.strip()}
     assert "ready" in lines["numpy"]
     assert "env create fake_missing" in lines["fake_missing"]
+
+
+def test_environments_are_listed_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFKERNELS_HOME", str(tmp_path))
+    listed = json.loads(refkernels_says("env", "list", "--json").stdout)
+    assert (listed["schema"], listed["kind"]) == (1, "environments")
+    (numpy,) = [one for one in listed["environments"] if one["name"] == "numpy"]
+    assert (numpy["state"], numpy["path"]) == ("ready", sys.executable)
+    (tmp_path / "interpreters.json").write_text("{")
+    assert "mend it or delete it" in refused(refkernels_says("env", "list"))
+
+
+def test_the_ops_are_listed_with_who_has_them() -> None:
+    told = json.loads(refkernels_says("ops", "--json").stdout)
+    assert (told["schema"], told["kind"]) == (1, "ops")
+    rows = {row["op"]: row for row in told["ops"]}
+    assert list(rows) == list(registry.ops())
+    layernorm = rows["layernorm"]
+    assert layernorm["inputs"] == ["x", "weight", "bias"]
+    assert layernorm["optional"] == ["weight", "bias"]
+    assert layernorm["outputs"] == ["y", "mean", "rstd"]
+    assert layernorm["backward"]["outputs"] == ["dx", "dweight", "dbias"]
+    assert layernorm["params"] == {"eps": 1e-5, "normalized_shape": None}
+    assert layernorm["frameworks"]["torch"] is None
+    assert rows["erf"]["frameworks"]["numpy"] == "NumPy has no erf"
+    assert all(set(row["frameworks"]) == set(catalog.names()) for row in rows.values())
+    assert all(row["dtypes"] and row["cases"] for row in rows.values())
+    lines = refkernels_says("ops").stdout.splitlines()
+    assert {line.split()[0] for line in lines if not line.startswith(" ")} >= set(rows)
 
 
 def test_environments_refuse_what_they_do_not_know(
@@ -265,7 +321,7 @@ def test_help_needs_no_numerical_library() -> None:
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
-def test_help_takes_at_most_0_4_seconds() -> None:
+def test_help_takes_at_most_0_3_seconds() -> None:
     """Processor time, the best of five: what others do on the machine is not counted."""
     code = (
         "import os, subprocess, sys; subprocess.run([sys.executable, '-m', 'refkernels', '--help'],"
@@ -276,6 +332,6 @@ def test_help_takes_at_most_0_4_seconds() -> None:
     for _ in range(5):
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         best = min(best, float(ran.stdout))
-        if best <= 0.4:
+        if best <= 0.3:
             break
-    assert best <= 0.4
+    assert best <= 0.3

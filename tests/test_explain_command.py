@@ -113,17 +113,54 @@ def test_bfloat16_files_are_what_ml_dtypes_saves(folder: Path) -> None:
     assert json.loads(result.stdout)["format"] == "bfloat16"
 
 
+@pytest.mark.parametrize(
+    ("output", "level", "status"),
+    [
+        ("good:y=y.npy", "rounding", 0),
+        ("near:y=near.npy", "rounding", 1),
+        ("near:y=near.npy", "unusual", 0),
+        ("near:y=near.npy", "exceeds_bound", 0),
+        ("bad:y=z.npy", "exceeds_bound", 1),
+        ("bad:y=z.npy", "unusual", 1),
+        ("bad:y=z.npy", "invariant_violated", 0),
+    ],
+)
+def test_fail_on_ends_with_1_where_an_output_is_that_or_worse(
+    folder: Path, output: str, level: str, status: int
+) -> None:
+    np.save("near.npy", np.nextafter(np.sin(X), np.float32(0.0)))  # an ulp off
+    result = refkernels_says("sin", *INPUT, "--output", output, "--fail-on", level)
+    assert result.exit_code == status, result.output
+    assert result.stdout
+    kernel = output.partition(":")[0]
+    assert (f"--fail-on {level}: {kernel}" in result.stderr) == bool(status)
+
+
+def test_without_fail_on_wrong_numbers_end_with_0(folder: Path) -> None:
+    assert refkernels_says("sin", *INPUT, "--output", "bad:y=z.npy").exit_code == 0
+
+
 INPUT, OUTPUT = ["--input", "x=x.npy"], ["--output", "y=y.npy"]
 WRONG: dict[str, tuple[list[str], str]] = {
-    "no op": (["sine", *INPUT, *OUTPUT], "There is no op 'sine': choose one of"),
+    "no op": (
+        ["sine", *INPUT, *OUTPUT],
+        "There is no op 'sine': did you mean 'sin'? Choose one of",
+    ),
     "no case": (["missing.npz"], "There is no file missing.npz"),
     "no array": (["sin", "--input", "x=no.npy", *OUTPUT], "There is no file no.npy"),
     "no outputs": (["sin", *INPUT], "There is nothing to explain: give --output, or --framework"),
     "no inputs": (["sin", *OUTPUT], "sin forward needs 'x' among its inputs"),
-    "unknown input": (["sin", *INPUT, "--input", "z=x.npy", *OUTPUT], "sin forward takes x, not"),
-    "unknown output": (["sin", *INPUT, "--output", "a:z=y.npy"], "sin forward gives y, not 'z'"),
+    "unknown input": (
+        ["sin", *INPUT, "--input", "z=x.npy", *OUTPUT],
+        "sin forward takes no 'z': it takes x",
+    ),
+    "unknown output": (
+        ["sin", *INPUT, "--output", "a:z=y.npy"],
+        "sin forward gives y, not 'z'",
+    ),
     "unknown param": (["sin", *INPUT, *OUTPUT, "--param", "eps=1"], "sin has no parameter 'eps'"),
     "no number": (["sin", *INPUT, *OUTPUT, "--param", "eps=x"], "'x' is no number and no list"),
+    "level": (["sin", *INPUT, *OUTPUT, "--fail-on", "unusal"], "did you mean 'unusual'?"),
     "direction": (["sin", *INPUT, *OUTPUT, "--direction", "up"], "direction is 'up'"),
     "language": (["sin", *INPUT, *OUTPUT, "--lang", "fr"], "There is no language 'fr'"),
     "no framework": (["sin", *INPUT, "--framework", "nunpy"], "no framework is named 'nunpy'"),

@@ -29,6 +29,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import VERDICTS
 from refkernels.metrology import outputs as answered
 from refkernels.op import DIRECTIONS, Direction, Op
+from refkernels.suggestion import instead
 
 
 def explain(
@@ -244,13 +245,14 @@ def check_question(
         raise ValueError(f"direction is {direction!r}: it is 'forward' or 'backward'.")
     takes = record.takes(direction)
     if unknown := [name for name in inputs if name not in takes]:
-        raise ValueError(f"{op} {direction} takes {', '.join(takes)}, not {unknown[0]!r}.")
+        meant = instead(unknown[0], takes, "it takes")
+        raise ValueError(f"{op} {direction} takes no {unknown[0]!r}: {meant}.")
     required = [name for name in takes if name not in record.optional]
     if missing := [name for name in required if inputs.get(name) is None]:
         raise ValueError(f"{op} {direction} needs {missing[0]!r} among its inputs.")
     if unknown := [name for name in params if name not in record.params]:
-        known = ", ".join(record.params) or "none"
-        raise ValueError(f"{op} has no parameter {unknown[0]!r}; it has {known}.")
+        meant = instead(unknown[0], record.params or ("none",), "it has")
+        raise ValueError(f"{op} has no parameter {unknown[0]!r}: {meant}.")
     for name, value in params.items():
         several = value if isinstance(value, list | tuple) else (value,)
         if not all(one is None or isinstance(one, numbers.Real) for one in several):

@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from refkernels.suggestion import instead
+
 REMOTE = Path(__file__).parent / "remote"
 ENTRY_POINT_GROUP = "refkernels.frameworks"
 
@@ -195,7 +197,7 @@ def get(spec: str | Spec | Framework) -> Spec:
     known = _frameworks()
     if name not in known:
         raise UnknownFramework(
-            f"no framework is named {name!r}; the catalog has {', '.join(known)} "
+            f"no framework is named {name!r}: {instead(name, known)} "
             f"(an entry point of group {ENTRY_POINT_GROUP!r} adds one)"
         )
     try:

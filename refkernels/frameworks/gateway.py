@@ -12,20 +12,19 @@ sentence.  After a crash, a hang or running out of memory the next run starts a 
 
 from __future__ import annotations
 
-import ast
-import functools
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
 from refkernels.frameworks import catalog, environments, versions
+from refkernels.frameworks.adapters import flags_of
 from refkernels.frameworks.catalog import Framework, FrameworkError, Spec
 from refkernels.frameworks.process import Fault, WorkerProcess
 from refkernels.frameworks.transport import DTYPES, INLINE_BYTES
+from refkernels.suggestion import instead
 
 STATUSES = (
     "ok",
@@ -296,26 +295,15 @@ def split_settings(
         unknown = [key for key in stray if key not in known]
         if unknown:
             raise FrameworkError(
-                f"no adapter has a flag named {unknown[0]!r} (the flags are "
-                f"{', '.join(sorted(known | own))}; environment variables are in upper case)"
+                f"no adapter has a flag named {unknown[0]!r}: "
+                f"{instead(unknown[0], sorted(known | own), 'the flags are')}, and environment "
+                "variables are in upper case"
             )
     return environment, flags
 
 
 def _is_flag(key: str) -> bool:
     return key == key.lower()
-
-
-@functools.cache
-def flags_of(adapter: Path) -> frozenset[str]:
-    """The keys of an adapter's FLAGS, read from its source: the framework need not be there."""
-    for node in ast.parse(adapter.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
-            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            if names == ["FLAGS"]:
-                keys = [key.value for key in node.value.keys if isinstance(key, ast.Constant)]
-                return frozenset(str(key) for key in keys)
-    return frozenset()
 
 
 def _plain_params(params: Mapping[str, Any]) -> dict[str, Any]:

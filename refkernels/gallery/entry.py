@@ -33,6 +33,7 @@ from refkernels import registry
 from refkernels.diagnosis.explain import explain
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.op import Direction
+from refkernels.suggestion import instead
 
 Array = npt.NDArray[Any]
 _ARRAYS = ("inputs", "outputs")
@@ -84,8 +85,7 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> Entry:
     """The entry of that name. Raises EntryError for an unknown one, with the known names."""
     if name not in names():
-        known = ", ".join(names())
-        raise EntryError(f"The gallery has no entry {name!r}: choose one of {known}.")
+        raise EntryError(f"The gallery has no entry {name!r}: {instead(name, names())}.")
     told = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     return parse(name, told)
 

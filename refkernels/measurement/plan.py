@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from refkernels import registry
 from refkernels.op import DIRECTIONS, DTYPES, Case, Direction, Op
+from refkernels.suggestion import instead, nearest
 
 INVARIANCE_DTYPES = ("float32", "float64")
 MANY_CASES = 10  # an op with fewer is looked at more briefly: its invariance forward only
@@ -51,7 +52,7 @@ def select(
     chosen = [registry.get(name) for name in dict.fromkeys(ops)] or list(registry.ops().values())
     for dtype in dtypes:
         if dtype not in DTYPES:
-            raise ValueError(f"There is no dtype {dtype!r}: choose from {', '.join(DTYPES)}.")
+            raise ValueError(f"There is no dtype {dtype!r}: {instead(dtype, DTYPES)}.")
     wanted = tuple(dict.fromkeys(dtypes)) or DTYPES
     units: list[Unit] = []
     used: set[str] = set()
@@ -78,9 +79,11 @@ def select(
             ]
     if lost := [pattern for pattern in cases if pattern not in used]:
         of_these = f" of {', '.join(op.name for op in chosen)}" if ops else ""
+        meant = nearest(lost[0], (case.name for op in chosen for case in op.cases()))
         raise ValueError(
-            f"No case{of_these} is called {lost[0]!r}: `refkernels measure --list` shows their "
-            "names, and * stands for any part of one."
+            f"No case{of_these} is called {lost[0]!r}: "
+            + (f"did you mean {meant!r}? " if meant else "")
+            + "`refkernels measure --list` shows their names, and * stands for any part of one."
         )
     if not units:
         raise ValueError(

@@ -35,6 +35,7 @@ from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.op import Arrays, Direction, Op
+from refkernels.suggestion import nearest
 
 Array = npt.NDArray[Any]
 _NUMBERS = (bool, int, float, complex, str, bytes, np.generic)
@@ -61,7 +62,9 @@ def named(op: Op, direction: Direction, outputs: Any) -> dict[str, Array]:
     kept = {name: value for name, value in given.items() if value is not None}
     said = f"{op.name} {direction} gives {', '.join(names)}"
     if unknown := [name for name in kept if name not in names]:
-        raise ValueError(f"{said}, not {str(unknown[0])!r}.")
+        meant = nearest(str(unknown[0]), names)
+        hint = f": did you mean {meant!r}?" if meant else "."
+        raise ValueError(f"{said}, not {str(unknown[0])!r}{hint}")
     if not kept:
         raise ValueError(f"{said}, and none of them was handed in.")
     return {name: as_float_array(kept[name], name) for name in names if name in kept}

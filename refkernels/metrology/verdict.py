@@ -24,6 +24,8 @@ VERDICTS = (
     "rounding",
     "correctly_rounded",
 )
+LEVELS = (*VERDICTS[:3], "unusual", *VERDICTS[3:])
+"""How bad an output is, worst first: the verdicts, and among them the flag `unusual`."""
 UNUSUAL = 4.0
 """error / plain above this sets the flag `unusual`: correct kernels measure 0.02 to 1.8."""
 
@@ -53,6 +55,12 @@ def flags(counts: Mapping[str, int], plain_ratio: float | None) -> list[str]:
     """What deserves a look, whatever the verdict."""
     unusual = plain_ratio is not None and plain_ratio > UNUSUAL
     return [*(["unusual"] if unusual else []), *[name for name in _FLAGS if counts[name]]]
+
+
+def reaches(level: str, verdict: str, flags: Sequence[str]) -> bool:
+    """Whether an output with that verdict and those flags is at `level` or worse."""
+    found = [LEVELS.index(verdict), *(LEVELS.index(flag) for flag in flags if flag in LEVELS)]
+    return min(found) <= LEVELS.index(level)
 
 
 def error_over_plain(

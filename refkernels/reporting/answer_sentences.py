@@ -16,6 +16,7 @@ from refkernels.reporting.answer_facts import (
 )
 from refkernels.reporting.answer_words import WORDS
 from refkernels.reporting.causes import LANGUAGES
+from refkernels.suggestion import instead
 
 _ASTONISHING = 4.0  # ulp, the declared limit of elementwise ops: fewer need no condition number
 
@@ -44,7 +45,7 @@ def summary(answer: Record, lang: str = "en") -> str:
 def words_of(lang: str) -> Mapping[str, str]:
     """The sentences of a language. Raises ValueError for a language that is not there."""
     if lang not in LANGUAGES:
-        raise ValueError(f"There is no language {lang!r}: choose one of {', '.join(LANGUAGES)}.")
+        raise ValueError(f"There is no language {lang!r}: {instead(lang, LANGUAGES)}.")
     return WORDS[lang]
 
 

@@ -5,6 +5,7 @@ The same op, pass, format, subject and verdict is one symptom, however many case
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import defaultdict
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from refkernels.reporting.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_stat
 from refkernels.reporting.vocabulary import verdict as verdict_of
 
 _ROUNDING = verdict_of("rounding").rank
+_LINE = 600  # characters of a command: a longer one is not told
+_FOLDER = 120
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +75,32 @@ class Finding:
 
     @property
     def command(self) -> str:
-        """The command that measures the worst case again."""
-        spec = str(self.worst.record["framework"])
-        version = self.worst.record.get("version")
-        words = ["refkernels", "measure"]
-        words += ["--framework", f"{spec}=={version}" if version else spec]
-        words += ["--op", self.op, "--dtype", self.dtype]
-        if self.worst.device and self.worst.device != "cpu":
-            words += ["--device", self.worst.device]
-        for key, value in sorted((self.worst.record.get("settings") or {}).items()):
-            words += ["--set", f"{key}={value}"]
-        words += ["--case", self.worst.case]
-        return shlex.join(words)
+        """The command that measures the worst case again, "" where no line can hold it."""
+        record, case, device = self.worst.record, self.worst.case, self.worst.device
+        spec = _specification(record)
+        told = [f"{key}={value}" for key, value in sorted((record.get("settings") or {}).items())]
+        about = [spec, case, self.dtype, *([device] if device not in ("", "cpu") else []), *told]
+        # A folder of its own, and --resume: neither the run that this page tells of nor the other
+        # commands of the page are in its way, and given twice it only shows its table again.
+        folder = re.sub(r"[^A-Za-z0-9_.+]+", "-", " ".join(about)).strip("-.")
+        words = ["refkernels", "measure", "--framework", spec, "--op", self.op]
+        words += ["--dtype", self.dtype, "--device", device or "cpu"]
+        for setting in told:
+            words += ["--set", setting]
+        words += ["--case", case, "--out", f"again/{folder[:_FOLDER]}", "--resume"]
+        line = shlex.join(words)
+        return line if line.isprintable() and len(line) <= _LINE else ""
+
+
+def _specification(record: dict[str, Any]) -> str:
+    """NAME==VERSION as `--framework` takes it, NAME alone where PEP 440 knows no such version."""
+    from packaging.version import InvalidVersion, Version
+
+    name = str(record["framework"]).partition("==")[0]
+    try:
+        return f"{name}=={Version(str(record.get('version') or ''))}"
+    except InvalidVersion:
+        return str(record["framework"])
 
 
 def findings(study: Study) -> list[Finding]:

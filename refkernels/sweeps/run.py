@@ -13,6 +13,7 @@ from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.gateway import split_settings
 from refkernels.op import DTYPES, Op
+from refkernels.suggestion import instead
 from refkernels.sweeps import patterns, records
 from refkernels.sweeps.chunk import describe, run_chunk, settle_borders
 from refkernels.sweeps.crew import Crew, Job, Processes
@@ -85,7 +86,7 @@ def plan(
         _check_op(registry.get(name))
     for dtype in dtypes:
         if dtype not in DTYPES:
-            raise ValueError(f"There is no dtype {dtype!r}: choose from {', '.join(DTYPES)}.")
+            raise ValueError(f"There is no dtype {dtype!r}: {instead(dtype, DTYPES)}.")
         if range is not None:
             patterns.parse_range(range, formats.get(dtype))
     specs = [catalog.get(name) for name in frameworks]

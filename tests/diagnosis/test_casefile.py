@@ -90,7 +90,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "meta of floats": ({"meta": X, **GOOD}, "'meta' is not JSON as bytes"),
     "list": ({"meta": np.frombuffer(b"[]", np.uint8), **GOOD}, "'meta' is not that of a case"),
     "newer": ({"meta": meta(schema=2), **GOOD}, "schema 2 where this version reads 1"),
-    "unknown op": ({"meta": meta(op="sine"), **GOOD}, "no op 'sine': choose one of"),
+    "unknown op": ({"meta": meta(op="sine"), **GOOD}, "no op 'sine': did you mean 'sin'?"),
     "no direction": ({"meta": meta(direction="up"), **GOOD}, "its direction is 'up'"),
     "params": ({"meta": meta(params=[1]), **GOOD}, "its params are no JSON object"),
     "environment": ({"meta": meta(environment={"a": 1}), **GOOD}, "one JSON object for each"),

@@ -219,9 +219,9 @@ def test_an_explanation_is_strict_json() -> None:
     [
         ({"op": "sine"}, "no op 'sine'"),
         ({"direction": "up"}, "'forward' or 'backward'"),
-        ({"inputs": {"x": X, "w": WEIGHT}}, "takes x, weight, bias, not 'w'"),
+        ({"inputs": {"x": X, "w": WEIGHT}}, "takes no 'w': it takes x, weight, bias"),
         ({"inputs": {"weight": WEIGHT}}, "needs 'x'"),
-        ({"params": {"epsilon": 1e-5}}, "no parameter 'epsilon'; it has eps, normalized_shape"),
+        ({"params": {"epsilon": 1e-5}}, r"no parameter 'epsilon': did you mean 'eps'\? It"),
         ({"outputs": {}}, "outputs is empty"),
         ({"outputs": {"a": {}}}, "a answers nothing"),
         ({"outputs": {"z": X}}, "gives y, mean, rstd, not 'z'"),

@@ -4,7 +4,8 @@ import ast
 
 import pytest
 
-from refkernels.frameworks import catalog, gateway
+from refkernels.frameworks import adapters as adapters_of
+from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import Framework
 
 ELEMENTWISE = (
@@ -78,6 +79,6 @@ def test_an_adapter_needs_numpy_its_framework_and_the_standard_library(
 
 @adapters
 def test_flags_are_lower_case_and_can_be_read_without_running(framework: Framework) -> None:
-    flags = gateway.flags_of(framework.adapter)
+    flags = adapters_of.flags_of(framework.adapter)
     assert all(flag == flag.lower() for flag in flags)
     assert bool(flags) == (framework.name not in ("numpy", "libm"))

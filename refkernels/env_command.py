@@ -1,0 +1,146 @@
+"""`refkernels env`: the frameworks' own interpreters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refkernels import completion
+
+app = typer.Typer(
+    help="The frameworks' own interpreters: list, create, add, remove.", no_args_is_help=True
+)
+
+
+@app.command("list")
+def list_environments(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Which frameworks can be measured here, and what to do about the others."""
+    from rich.console import Console
+
+    from refkernels import reporting
+    from refkernels.cli import refuse
+    from refkernels.frameworks import environments
+
+    try:
+        listing = environments.listing()
+    except environments.FrameworkError as error:
+        refuse(str(error))
+    if as_json:
+        lines = [asdict(line) for line in listing]
+        typer.echo(json.dumps({"schema": 1, "kind": "environments", "environments": lines}))
+    else:
+        Console().print(reporting.environment_table(listing))
+
+
+@app.command("create")
+def create_environments(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME[==VERSION]...", autocompletion=completion.frameworks),
+    ],
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="End with status 0 whatever cannot be made.")
+    ] = False,
+) -> None:
+    """Install frameworks, each into an environment of its own (0.5 to 4.3 GB each).
+
+    Ends with status 1 where one cannot be made, 2 where a name means none.
+    """
+    from refkernels.cli import refuse
+    from refkernels.frameworks import catalog, environments
+
+    try:  # before the first one is installed, which takes minutes
+        for name in names:
+            catalog.get(name)
+    except catalog.FrameworkError as error:
+        refuse(str(error))
+    outcomes = environments.create_all(names, progress=typer.echo)
+    failures = [outcome for outcome in outcomes if outcome.reason is not None]
+    if failures and not keep_going:
+        raise typer.Exit(1)
+
+
+@app.command("add")
+def add_environment(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME[==VERSION]",
+            help="torch, oneflow, ... or one of your own.",
+            autocompletion=completion.frameworks,
+        ),
+    ],
+    python: Annotated[
+        str, typer.Argument(help="A Python executable, or ssh=user@host//python=python3.")
+    ],
+) -> None:
+    """Measure NAME in an interpreter of yours, here or on another machine.
+
+    It is started and imports NAME first; ends with status 2 where that fails.
+    """
+    from refkernels.cli import refuse
+    from refkernels.frameworks import addition
+    from refkernels.frameworks.catalog import FrameworkError
+
+    try:
+        added = addition.add(name, python)
+    except FrameworkError as error:
+        refuse(str(error))
+    typer.echo(f"{name} will be measured in {added.python}, which has version {added.version}.")
+
+
+@app.command("remove")
+def remove_environment(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME[==VERSION]", autocompletion=completion.frameworks)
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+) -> None:
+    """Forget an interpreter of yours (undo `add`); where there is none, delete the managed
+    environments, which are listed first.
+
+    Ends with status 1 where the answer is no, 2 where there is nothing to remove.
+    """
+    from refkernels.cli import refuse
+    from refkernels.frameworks import addition, environments
+
+    try:
+        forgotten = addition.forget(name)
+        folders = environments.managed(name)
+        if forgotten is not None:
+            typer.echo(f"Forgotten: {forgotten}")
+            if folders:
+                stay = ", ".join(map(str, folders))
+                typer.echo(f"Kept: {stay} (`refkernels env remove {name}` again deletes this).")
+            return
+        if not folders:
+            refuse(f"there is nothing to remove for {name}: see `refkernels env list`")
+        if not yes:
+            _confirm(name, folders)
+        for folder in folders:
+            environments.delete(folder)
+            typer.echo(f"Deleted: {folder}")
+    except environments.FrameworkError as error:
+        refuse(str(error))
+
+
+def _confirm(name: str, folders: list[Path]) -> None:
+    """Ask before managed environments are deleted; end with status 1 where the answer is no."""
+    from refkernels.cli import refuse
+
+    typer.echo("These environments will be deleted:", err=True)
+    for folder in folders:
+        typer.echo(f"  {folder}", err=True)
+    try:
+        agreed = typer.confirm("Delete?", err=True)
+    except typer.Abort:
+        typer.echo(err=True)
+        refuse(f"nobody answers: `refkernels env remove {name} --yes` deletes without asking.")
+    if not agreed:
+        raise typer.Exit(1)

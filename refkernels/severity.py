@@ -1,0 +1,44 @@
+"""--fail-on: the exit status that says how bad the worst output is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import typer
+
+from refkernels import completion
+
+OPTION: Any = typer.Option(
+    help="End with status 1 where an output is this or worse: special_value_mismatch, "
+    "invariant_violated, exceeds_bound, unusual, rounding.",
+    autocompletion=completion.levels,
+)
+
+
+def check(level: str | None) -> None:
+    """End with status 2 where --fail-on is no level."""
+    if level is not None:
+        from refkernels.cli import refuse
+        from refkernels.metrology.verdict import LEVELS
+        from refkernels.suggestion import instead
+
+        if level not in LEVELS[:-1]:
+            refuse(f"--fail-on {level!r} is no level: {instead(level, LEVELS[:-1])}.")
+
+
+def reached(level: str | None, judged: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:
+    """Whether an output, given with its name, is at that level or worse; says which one is."""
+    if level is None:
+        return False
+    from refkernels.metrology.verdict import reaches
+
+    bad = [
+        f"{name}: {one['output']} is {' '.join([one['verdict'], *one['flags']])}"
+        for name, one in judged
+        if reaches(level, one["verdict"], one["flags"])
+    ]
+    if bad:
+        more = f" and {len(bad) - 1:,} more" if len(bad) > 1 else ""
+        typer.echo(f"refkernels: --fail-on {level}: {bad[0]}{more}.", err=True)
+    return bool(bad)

@@ -1,0 +1,37 @@
+"""What a mistyped name was meant to be."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+_ALIKE = 0.8  # of difflib's ratio: 'torhc' is near 'torch', 'float8' is not near 'float64'
+_PREFIX = 3
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The one of `known` that `word` is nearest to, None where nothing is near."""
+    folded = {_folded(name): name for name in known}
+    asked = _folded(word)
+    if close := difflib.get_close_matches(asked, folded, 1, _ALIKE):
+        return folded[close[0]]
+    begun = [name for key, name in folded.items() if _begins(asked, key) or _begins(key, asked)]
+    return begun[0] if begun else None
+
+
+def instead(word: str, known: Iterable[str], choose: str = "choose one of") -> str:
+    """The end of a sentence that refuses `word`: ``did you mean 'sin'? Choose one of sin, cos``."""
+    names = list(known)
+    listed = f"{choose} {', '.join(names)}"
+    meant = nearest(word, names)
+    if meant is None:
+        return listed
+    return f"did you mean {meant!r}? {listed[0].upper()}{listed[1:]}"
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("-", "_")
+
+
+def _begins(short: str, long: str) -> bool:
+    return len(short) >= _PREFIX and long.startswith(short)

@@ -1,0 +1,58 @@
+"""What the shell completes, asked as bash asks."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from refkernels import completion, registry
+from refkernels.frameworks import catalog
+from refkernels.metrology.verdict import LEVELS
+from refkernels.op import DTYPES
+
+
+def completed(*words: str) -> list[str]:
+    """What bash is offered for the last word."""
+    asked = {"_REFKERNELS_COMPLETE": "complete_bash", "COMP_CWORD": str(len(words))}
+    asked["COMP_WORDS"] = " ".join(["refkernels", *words])
+    code = "import sys; sys.argv[0] = 'refkernels'; from refkernels.__main__ import main; main()"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True
+    )
+    assert ran.stderr == ""
+    return ran.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("explain", "sig"), ["sigmoid"]),
+        (("measure", "--op", "layer"), ["layernorm"]),
+        (("sweep", "sin", "cosh", "--framework", "tor"), ["torch"]),
+        (("reveal", "sum", "--dtype", "bf"), ["bfloat16"]),
+        (("explain", "sin", "--fail-on", "ex"), ["exceeds_bound"]),
+        (("measure", "--case", "matmul/k_sweep[K=385"), ["matmul/k_sweep[K=385,seed=0]"]),
+        (("env", "remove", "mind"), ["mindspore"]),
+        (("meas",), ["measure"]),
+    ],
+)
+def test_bash_is_offered_what_goes_on_so(words: tuple[str, ...], offered: list[str]) -> None:
+    assert completed(*words) == offered
+
+
+def test_all_there_is_is_offered() -> None:
+    assert sorted(completion.ops("")) == sorted(registry.ops())
+    assert completion.frameworks("") == catalog.names()
+    assert completion.dtypes("") == list(DTYPES)
+    assert completion.levels("") == list(LEVELS[:-1])
+    assert sorted(completion.cases("")) == sorted(f"{name}/" for name in registry.ops())
+    listed = [case for op in registry.ops() for case in completion.cases(f"{op}/")]
+    assert listed == [case.name for op in registry.ops().values() for case in op.cases()]
+    assert completion.cases("nothing/") == []
+
+
+def test_a_version_that_is_here_is_offered() -> None:
+    import numpy as np
+
+    assert f"numpy=={np.__version__}" in completion.frameworks("numpy==")

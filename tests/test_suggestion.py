@@ -1,0 +1,45 @@
+"""What a mistyped name was meant to be."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refkernels import registry
+from refkernels.frameworks import catalog
+from refkernels.op import DTYPES
+from refkernels.suggestion import instead, nearest
+
+NAMES = sorted({*registry.ops(), *catalog.names(), *DTYPES})
+
+
+@given(st.sampled_from(NAMES), st.data())
+def test_a_name_with_one_letter_wrong_is_near_a_known_one(name: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(name) - 1))
+    letter = data.draw(st.sampled_from("abcxyz_"))
+    wrong = data.draw(
+        st.sampled_from(
+            [name[:place] + name[place + 1 :], name[:place] + letter + name[place:], name.upper()]
+        )
+    )
+    if len(name) < 5 or wrong in NAMES:
+        return
+    meant = nearest(wrong, NAMES)
+    assert meant is not None
+    assert meant == name or abs(len(meant) - len(wrong)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("sine", "sin"), ("layer_norm", "layernorm"), ("LayerNorm", "layernorm"),
+        ("pytorch", "torch"), ("torhc", "torch"), ("gelu-tanh", "gelu_tanh"),
+        ("float8", None), ("tensorflow", None), ("x", None), ("", None), ("sigm", "sigmoid"),
+    ],
+)  # fmt: skip
+def test_what_is_near_is_suggested_and_nothing_else(word: str, meant: str | None) -> None:
+    assert nearest(word, NAMES) == meant
+
+
+def test_the_end_of_a_refusal_has_the_suggestion_first() -> None:
+    assert instead("b", ["a", "c"]) == "choose one of a, c"
+    assert instead("epsilon", ["eps"], "it has") == "did you mean 'eps'? It has eps"
