@@ -106,6 +106,7 @@ def _case(
     direction: str | None,
 ) -> Any:
     """The case file, or the case that the options make."""
+    from refkernels.array_files import load_npy
     from refkernels.diagnosis import casefile
 
     if not what.endswith(".npz"):
@@ -113,7 +114,7 @@ def _case(
         return casefile.CaseFile(
             what,
             direction or "forward",  # type: ignore[arg-type]
-            {name: _array(path) for name, path in given},
+            {name: load_npy(path) for name, path in given},
             _outputs(outputs),
             dict(_param(text) for text in params),
         )
@@ -128,13 +129,15 @@ def _case(
 
 
 def _outputs(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    from refkernels.array_files import load_npy
+
     found: dict[str, dict[str, Any]] = {}
     for text in texts:
         name, path = _assigned(text, "--output", "KERNEL:NAME=FILE.npy")
         kernel, colon, output = name.rpartition(":")
         if not colon:
             kernel = "kernel"
-        found.setdefault(kernel, {})[output] = _array(path)
+        found.setdefault(kernel, {})[output] = load_npy(path)
     return found
 
 
@@ -148,36 +151,13 @@ def _assigned(text: str, option: str, shape: str) -> tuple[str, str]:
 
 
 def _param(text: str) -> tuple[str, Any]:
+    from refkernels.parameters import parse_parameter
+
     name, value = _assigned(text, "--param", "NAME=VALUE")
     try:
-        return name, json.loads(value)
-    except ValueError:
-        try:
-            return name, float(value)
-        except ValueError:
-            raise ValueError(
-                f"--param {text!r}: {value!r} is no number and no list of them."
-            ) from None
-
-
-def _array(path: str) -> Any:
-    """One .npy file, without pickle. NumPy saves bfloat16 as two nameless bytes."""
-    import ml_dtypes
-    import numpy as np
-
-    try:
-        array = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise ValueError(f"There is no file {path}.") from None
-    except (ValueError, OSError, EOFError, SyntaxError) as error:
-        told = str(error)
-        if "pickle" in told:  # so NumPy speaks of every file without its magic bytes
-            known = Path(path).read_bytes()[:6] == b"\x93NUMPY"
-            told = "it holds Python objects" if known else "it does not begin as one"
-        raise ValueError(f"{path} is no .npy file of numbers ({told}).") from None
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f"{path} is an archive: give .npy files, or a case file in OP's place.")
-    return array.view(ml_dtypes.bfloat16) if array.dtype == np.dtype("V2") else array
+        return name, parse_parameter(value)
+    except ValueError as error:
+        raise ValueError(f"--param {name[:40]!r}: {error}.") from None
 
 
 def _run(

@@ -11,6 +11,8 @@ PACKAGE = Path(__file__).parent.parent / "refkernels"
 OP = {"op"}
 ORACLE_NEEDS = {"arithmetic", "metrology", "elementwise", *OP}
 DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "registry", "layernorm_ref", *OP}
+READERS = {"array_files", "parameters", "strict_json"}  # of what strangers wrote
+DIAGNOSIS_NEEDS |= READERS
 DIAGNOSIS_NEEDS |= {
     "reporting",
     "frameworks",
@@ -31,7 +33,10 @@ ALLOWED = {
     "op": {"arithmetic"},
     "registry": OP,
     "arithmetic": set(),
-    "journal": set(),
+    "journal": {"strict_json"},
+    "strict_json": set(),
+    "array_files": set(),
+    "parameters": {"strict_json"},
     "metrology": {"arithmetic", *OP},
     "diagnosis": DIAGNOSIS_NEEDS,
     "elementwise": {"arithmetic", "metrology", *OP},
@@ -51,7 +56,15 @@ ALLOWED = {
     "gallery": {"diagnosis", "registry", "schedule_ref", "frameworks", *OP},
     "gallery_command": {"cli", "gallery", "reporting"},
     "reveal_command": {"cli", "arithmetic", "diagnosis", "frameworks", "reporting", *OP},
-    "explain_command": {"cli", "arithmetic", "diagnosis", "frameworks", "reporting"},
+    "explain_command": {
+        "cli",
+        "array_files",
+        "parameters",
+        "arithmetic",
+        "diagnosis",
+        "frameworks",
+        "reporting",
+    },
     "warm_command": {"cli", "arithmetic", "diagnosis", "registry", "testing", *OP},
     "cli": {*COMMANDS, "measurement", "sweeps", "frameworks", "reporting"},
 }

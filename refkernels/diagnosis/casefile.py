@@ -11,31 +11,28 @@ A file is untrusted: it is checked before any array is read, and what is wrong i
 
 from __future__ import annotations
 
-import io
 import json
-import math
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import refkernels
-from refkernels import registry
+from refkernels import array_files, registry, strict_json
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.diagnosis.explain import explain
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.op import DIRECTIONS, DTYPES, Direction
+from refkernels.parameters import check_parameter
 
 SCHEMA = 1
-MOST_BYTES = 2 * 2**30  # of all arrays: more is no case that anybody meant to send
 _META_BYTES = 2**24
+_META_DEPTH = 12
 Array = npt.NDArray[Any]
 
 
@@ -106,22 +103,11 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
 
 def load(path: str | os.PathLike[str]) -> CaseFile:
     """Read a case. Raises CaseFileError, one sentence, for whatever is wrong with the file."""
-    source = Path(path)
     try:
-        with zipfile.ZipFile(source) as archive:
-            return _Reader(source.name, archive).case()
-    except FileNotFoundError:
-        raise CaseFileError(f"There is no file {source}.") from None
-    except IsADirectoryError:
-        raise CaseFileError(f"{source} is a folder, not a case file.") from None
-    except PermissionError:
-        raise CaseFileError(f"{source} may not be read.") from None
-    except zipfile.BadZipFile:
-        raise CaseFileError(
-            f"{source.name} is no .npz file, or a truncated one: save the case again."
-        ) from None
-    except (zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        raise CaseFileError(f"{source.name} is damaged ({error}): save the case again.") from None
+        with array_files.opened_npz(path) as archive:
+            return _Reader(Path(path).name, archive).case()
+    except array_files.ArrayFileError as error:
+        raise CaseFileError(str(error)) from None
 
 
 def _stored(array: Array) -> Array:
@@ -134,15 +120,19 @@ def _stored(array: Array) -> Array:
 class _Reader:
     """One open archive: what is in it, checked as it is read."""
 
-    def __init__(self, name: str, archive: zipfile.ZipFile) -> None:
+    def __init__(self, name: str, archive: array_files.Archive) -> None:
         self.name, self.archive = name, archive
+        if unreadable := [key for key in archive.names if not key.isprintable()]:
+            raise self.wrong(f"{unreadable[0]!r} is no name of an array.")
 
     def wrong(self, sentence: str) -> CaseFileError:
         return CaseFileError(f"{self.name}: {sentence}")
 
     def case(self) -> CaseFile:
         meta = self.meta()
-        arrays = {key: self.array(key, meta["dtypes"]) for key in self.keys() if key != "meta"}
+        arrays = {
+            key: self.array(key, meta["dtypes"]) for key in self.archive.names if key != "meta"
+        }
         inputs = {key[6:]: array for key, array in arrays.items() if key.startswith("input.")}
         outputs: dict[str, dict[str, Array]] = {}
         for key, array in arrays.items():
@@ -163,29 +153,18 @@ class _Reader:
             **told,
         )  # fmt: skip
 
-    def keys(self) -> list[str]:
-        names = self.archive.namelist()
-        if foreign := [name for name in names if not name.endswith(".npy")]:
-            raise self.wrong(f"it holds {foreign[0]!r}, which is no array: not a case file.")
-        if len(set(names)) < len(names):
-            raise self.wrong("it holds an array twice.")
-        size = sum(info.file_size for info in self.archive.infolist())
-        if size > MOST_BYTES:
-            raise self.wrong(f"it would unpack to {size:,} bytes, more than {MOST_BYTES:,}.")
-        return [name[:-4] for name in names]
-
     def meta(self) -> dict[str, Any]:
-        if "meta" not in self.keys():
+        if "meta" not in self.archive.names:
             raise self.wrong(
                 "it has no 'meta', so it is not a case file: `refkernels explain OP --input ... "
                 "--output ... --save CASE.npz` writes one."
             )
-        raw = self.read("meta", _META_BYTES)
+        raw = self.archive.read("meta", _META_BYTES)
         if raw.dtype != np.uint8 or raw.ndim != 1:
             raise self.wrong("its 'meta' is not JSON as bytes.")
         try:
-            meta = json.loads(raw.tobytes().decode())
-        except (UnicodeDecodeError, ValueError, RecursionError) as error:
+            meta = strict_json.loads(raw.tobytes().decode(), depth=_META_DEPTH)
+        except ValueError as error:
             raise self.wrong(f"its 'meta' is no JSON ({error}).") from None
         if not isinstance(meta, dict) or meta.get("kind") != "case":
             raise self.wrong("its 'meta' is not that of a case.")
@@ -206,6 +185,11 @@ class _Reader:
         for name in ("params", "dtypes", "environment"):
             if not isinstance(meta.setdefault(name, {}), dict):
                 raise self.wrong(f"its {name} are no JSON object.")
+        for name, value in meta["params"].items():
+            try:
+                check_parameter(value)
+            except ValueError as error:
+                raise self.wrong(f"its parameter {name!r} cannot be used: {error}.") from None
         told = list(meta["environment"].values())
         if not all(isinstance(one, dict) for one in told):
             raise self.wrong("its environment is not one JSON object for each kernel.")
@@ -216,51 +200,14 @@ class _Reader:
         return meta
 
     def array(self, key: str, dtypes: Mapping[str, Any]) -> Array:
-        stored = self.read(key, MOST_BYTES)
+        stored = self.archive.read(key)
         name = dtypes.get(key)
-        if name not in DTYPES:
+        if stored.dtype.kind not in "fu":
+            raise self.wrong(f"{key} has dtype {stored.dtype}: a case holds floats.")
+        if not isinstance(name, str) or name not in DTYPES:
             raise self.wrong(f"{key} is said to be {name!r}: it is one of {', '.join(DTYPES)}.")
         format = formats.get(name)
         right = format.bits_dtype if name == "bfloat16" else format.storage
         if stored.dtype != right:
             raise self.wrong(f"{key} is stored as {stored.dtype} where {name} is {right}.")
         return stored.view(format.storage)
-
-    def read(self, key: str, most: int) -> Array:
-        """One array, its header looked at before its data: shape, dtype and size as promised."""
-        with self.archive.open(f"{key}.npy") as file:
-            shape, dtype, order = self.header(key, file)
-            size = math.prod(shape) * dtype.itemsize
-            if size > most:
-                raise self.wrong(f"{key} says to be {size:,} bytes, more than {most:,}.")
-            content = file.read(size + 1)
-        if len(content) != size:
-            more = "more" if len(content) > size else "fewer"
-            raise self.wrong(f"{key} holds {more} bytes than its shape {shape} needs.")
-        try:
-            return np.frombuffer(bytearray(content), dtype).reshape(shape, order=order)
-        except ValueError:  # no elements, and yet an axis of 10^30
-            raise self.wrong(f"{key} has the impossible shape {shape}.") from None
-
-    def header(
-        self, key: str, file: Any
-    ) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F"]]:
-        start = io.BytesIO(file.read(8))
-        try:
-            version = np.lib.format.read_magic(start)
-            reader = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }[version]
-            shape, fortran, dtype = reader(file)
-        except (ValueError, KeyError, EOFError, SyntaxError, TypeError) as error:
-            raise self.wrong(f"{key} is no array that NumPy reads ({error}).") from None
-        if dtype.hasobject:
-            raise self.wrong(
-                f"{key} holds Python objects (pickle), which are never read: save numbers instead."
-            )
-        if dtype.fields is not None or dtype.kind not in "fu":
-            raise self.wrong(f"{key} has dtype {dtype}: a case holds floats (bfloat16 as uint16).")
-        if any(n < 0 for n in shape):
-            raise self.wrong(f"{key} has the impossible shape {shape}.")
-        return shape, dtype, "F" if fortran else "C"

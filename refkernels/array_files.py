@@ -1,0 +1,211 @@
+"""Arrays from files of strangers: .npy and .npz, checked before anything is allocated.
+
+Only regular files are opened (no device, no pipe), nothing is unpickled, a header is read by a
+pattern and not evaluated, and its promise (shape times item size) is held against a limit and
+against the bytes that are there. What is wrong is one sentence. bfloat16 comes as ml_dtypes saves
+it: two bytes of NumPy's kind V. Format: NumPy Enhancement Proposal 1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+MOST_BYTES = 2 * 2**30  # of one array, and of all arrays of an archive
+MOST_ARRAYS = 1000  # in an archive
+_LONGEST_HEADER = 10_000  # NumPy's own limit
+_PIECE = 1 << 20
+_MAGIC = b"\x93NUMPY"
+_SIZES = {(1, 0): "<H", (2, 0): "<I", (3, 0): "<I"}  # of the header's length, by version
+_VALUE = r"'[^'\\]*'|True|False|\([0-9L, ]*\)"
+_HEADER = re.compile(rf"\s*\{{(?:\s*'\w+'\s*:\s*(?:{_VALUE})\s*(?:,|(?=\}})))*\s*\}}\s*")
+_ENTRY = re.compile(rf"'(\w+)'\s*:\s*({_VALUE})")
+_SHAPE = re.compile(r"\((?:\d{1,19}L?, ?)*(?:\d{1,19}L?)?\)")
+_DESCR = re.compile(r"[<>|=]?[A-Za-z?]\d{0,4}")
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, NotImplementedError,
+    RuntimeError, ValueError, OverflowError, IndexError,
+)  # fmt: skip
+
+Array = npt.NDArray[Any]
+
+
+class ArrayFileError(ValueError):
+    """What is wrong with a file of arrays, in one sentence that names it."""
+
+
+def load_npy(path: str | os.PathLike[str]) -> Array:
+    """The array of a .npy file: writable, in native byte order. Raises ArrayFileError."""
+    with opened(path) as file:
+        return read_array(file, Path(path).name)
+
+
+def load_npz(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """All arrays of a .npz file by name. Raises ArrayFileError."""
+    with opened_npz(path) as archive:
+        return {name: archive.read(name) for name in archive.names}
+
+
+@contextlib.contextmanager
+def opened_npz(path: str | os.PathLike[str]) -> Iterator[Archive]:
+    """A .npz file whose arrays are read one by one. Raises ArrayFileError."""
+    name = Path(path).name
+    with opened(path) as file:
+        with _faults_named(name):
+            archive = zipfile.ZipFile(file)
+        with archive:
+            yield Archive(name, archive)
+
+
+class Archive:
+    """An open .npz file: the `names` of its arrays, and `read` for each."""
+
+    def __init__(self, name: str, archive: zipfile.ZipFile) -> None:
+        self._name, self._archive = name, archive
+        members = archive.infolist()
+        if len(members) > MOST_ARRAYS:
+            raise self._wrong(f"it holds {len(members):,} files, more than {MOST_ARRAYS:,}.")
+        if foreign := [one.filename for one in members if not one.filename.endswith(".npy")]:
+            raise self._wrong(f"it holds {foreign[0]!r}, which is no array.")
+        self.names = tuple(one.filename.removesuffix(".npy") for one in members)
+        if len(set(self.names)) < len(self.names):
+            raise self._wrong("it holds an array twice.")
+        size = sum(one.file_size for one in members)
+        if size > MOST_BYTES:
+            raise self._wrong(f"it would unpack to {size:,} bytes, more than {MOST_BYTES:,}.")
+
+    def read(self, name: str, most: int = MOST_BYTES) -> Array:
+        """One array of at most so many bytes."""
+        with _faults_named(self._name), self._archive.open(f"{name}.npy") as file:
+            return read_array(file, f"{self._name}: {name}", most)
+
+    def _wrong(self, sentence: str) -> ArrayFileError:
+        return ArrayFileError(f"{self._name}: {sentence}")
+
+
+@contextlib.contextmanager
+def _faults_named(name: str) -> Iterator[None]:
+    """Whatever `zipfile` and its decompressors raise, as one sentence."""
+    try:
+        yield
+    except ArrayFileError:
+        raise
+    except zipfile.BadZipFile:
+        raise ArrayFileError(
+            f"{name} is no .npz file, or a truncated one: save it again."
+        ) from None
+    except _DAMAGE as error:
+        told = str(error).rstrip(".") or type(error).__name__
+        raise ArrayFileError(f"{name} is damaged ({told}): save it again.") from None
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A regular file, open to read bytes. Raises ArrayFileError for all else that a path names."""
+    try:
+        mode = os.stat(path).st_mode
+        file = open(path, "rb") if stat.S_ISREG(mode) else None  # noqa: SIM115
+    except FileNotFoundError:
+        raise ArrayFileError(f"There is no file {path}.") from None
+    except OSError as error:
+        raise ArrayFileError(f"{path} cannot be read ({error.strerror}).") from None
+    except ValueError:  # a path with a null character
+        raise ArrayFileError(f"{str(path)!r} is no path.") from None
+    if stat.S_ISDIR(mode):
+        raise ArrayFileError(f"{path} is a folder: name a file in it.")
+    if file is None:
+        raise ArrayFileError(f"{path} is a device, pipe or socket: save the array to a file.")
+    with file:
+        yield file
+
+
+def read_array(file: Any, name: str, most: int = MOST_BYTES) -> Array:
+    """The array in an open .npy file that holds nothing else; `name` is what errors call it."""
+    shape, dtype, order = _header(file, name)
+    size = math.prod(shape) * dtype.itemsize
+    if size > most:
+        raise ArrayFileError(f"{name} says to be {size:,} bytes, more than {most:,}.")
+    content = _content(file, size)
+    if len(content) != size:
+        more = "more" if len(content) > size else "fewer"
+        raise ArrayFileError(f"{name} holds {more} bytes than its shape {shape} needs.")
+    try:
+        flat = np.frombuffer(content, dtype) if size else np.empty(0, dtype)
+        array = flat.reshape(shape, order=order)
+    except ValueError:  # too many axes; or no elements, and yet an axis of 10^18
+        raise ArrayFileError(f"{name} has the impossible shape {shape}.") from None
+    return _native(array)
+
+
+def _header(file: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F"]]:
+    start = file.read(8)
+    if start[:2] == b"PK":
+        raise ArrayFileError(
+            f"{name} is an archive where one array is asked for: give a .npy file."
+        )
+    size = _SIZES.get(tuple(start[6:8]))
+    if start[:6] != _MAGIC or size is None:
+        raise ArrayFileError(f"{name} is no .npy file of numbers: it does not begin as one.")
+    told = file.read(struct.calcsize(size))
+    length = struct.unpack(size, told)[0] if len(told) == struct.calcsize(size) else 0
+    if length > _LONGEST_HEADER:
+        raise ArrayFileError(
+            f"{name} has a header of {length:,} bytes, more than {_LONGEST_HEADER:,}."
+        )
+    text = file.read(length).decode("utf-8", "replace")
+    if not _HEADER.fullmatch(text):
+        structured = re.match(r"\s*\{\s*'descr'\s*:\s*\[", text)
+        told = "it holds records" if structured else "its header cannot be read"
+        raise ArrayFileError(f"{name} is no .npy file of numbers: {told}.")
+    entries = dict(_ENTRY.findall(text))
+    shape, fortran = entries.get("shape", ""), entries.get("fortran_order")
+    if not _SHAPE.fullmatch(shape) or fortran not in ("True", "False"):
+        raise ArrayFileError(f"{name} is no .npy file of numbers: its header cannot be read.")
+    lengths = tuple(int(digits) for digits in re.findall(r"\d+", shape))
+    return lengths, _dtype(entries.get("descr", ""), name), "F" if fortran == "True" else "C"
+
+
+def _dtype(text: str, name: str) -> np.dtype[Any]:
+    """A dtype of numbers: bool, integer, float, complex, or the two bytes of a bfloat16."""
+    described = text.strip("'")
+    try:
+        dtype = np.dtype(described) if _DESCR.fullmatch(described) else None
+    except TypeError:
+        dtype = None
+    if dtype is None:
+        raise ArrayFileError(f"{name} has the dtype {described[:40]!r}, which is none of numbers.")
+    if dtype.hasobject:
+        raise ArrayFileError(
+            f"{name}: it holds Python objects (pickle), which are never read: save numbers instead."
+        )
+    if dtype.kind not in "biufc" and dtype != np.dtype("V2"):
+        raise ArrayFileError(f"{name} is no .npy file of numbers: it has dtype {dtype}.")
+    return dtype
+
+
+def _content(file: Any, size: int) -> bytearray:
+    """The bytes that are there, at most one more than promised: nothing is allocated on trust."""
+    content = bytearray()
+    while len(content) <= size and (piece := file.read(min(_PIECE, size + 1 - len(content)))):
+        content += piece
+    return content
+
+
+def _native(array: Array) -> Array:
+    if array.dtype == np.dtype("V2"):
+        import ml_dtypes
+
+        return array.view(ml_dtypes.bfloat16)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)

@@ -1,0 +1,51 @@
+"""JSON as this project writes it, read from files of strangers: finite numbers, real text.
+
+Python's `json` also takes NaN, 1e999 and integers of any length, and makes half characters of
+"\\ud800"; and it recurses. Here these are a ValueError, whose message is one clause.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+# Without one of these a text holds nothing that needs a look: a long number, a half character.
+_SUSPICIOUS = re.compile(r"\d{20}|[eE]\+?\d{3}|\\u[dD]")
+
+
+def loads(text: str, depth: int | None = None) -> Any:
+    """The value of a JSON text; `depth`: how far its lists and objects may be nested. Raises
+    ValueError for what is no JSON, for numbers that no float or 64-bit integer holds, for half
+    characters (lone surrogates) and for deeper nesting."""
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if depth is not None or _SUSPICIOUS.search(text):
+        _check(value, 100 if depth is None else depth)
+    return value
+
+
+def _check(value: Any, depth: int) -> None:
+    if isinstance(value, str):
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise ValueError("it holds half a character (a lone surrogate)")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("it holds a number that no float64 can")
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            raise ValueError("it holds an integer beyond 64 bits")
+    elif isinstance(value, dict | list):
+        if depth == 0:
+            raise ValueError("it is nested too deeply")
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check(inner, depth - 1)
+        for name in value if isinstance(value, dict) else ():
+            _check(name, 0)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"bare {name}, which strict JSON does not have")
