@@ -22,11 +22,19 @@ def explain(
         ),
     ],
     inputs: Annotated[
-        Names | None, typer.Option("--input", help="NAME=FILE.npy, as the op names it. Repeatable.")
+        Names | None,
+        typer.Option(
+            "--input",
+            help="NAME=FILE.npy, NAME=FILE.npz:ARRAY, or FILE.npz for all of its arrays; torch's "
+            ".pt files likewise. Repeatable.",
+        ),
     ] = None,
     outputs: Annotated[
         Names | None,
-        typer.Option("--output", help="KERNEL:NAME=FILE.npy, what a kernel gave. Repeatable."),
+        typer.Option(
+            "--output",
+            help="KERNEL:NAME=FILE.npy or KERNEL:FILE.npz, what a kernel gave. Repeatable.",
+        ),
     ] = None,
     framework: Annotated[
         Names | None,
@@ -69,7 +77,8 @@ def explain(
     severity.check(fail_on)
     try:
         answers.words_of(lang)
-        case = _case(what, inputs or [], outputs or [], param or [], direction)
+        with _tensors(framework or [], timeout) as tensors:
+            case = _case(what, inputs or [], outputs or [], param or [], direction, tensors)
         case, faults = _run(case, framework or [], parse_settings(settings or []), device, timeout)
         for fault in faults:
             typer.echo(f"refkernels: {fault}", err=True)
@@ -100,22 +109,22 @@ def _judged(found: Any) -> Iterator[tuple[str, Any]]:
 
 def _case(
     what: str,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    params: Sequence[str],
+    inputs: list[str],
+    outputs: list[str],
+    params: list[str],
     direction: str | None,
+    tensors: Any,
 ) -> Any:
     """The case file, or the case that the options make."""
-    from refkernels.array_files import load_npy
+    from refkernels import array_options
     from refkernels.diagnosis import casefile
 
     if not what.endswith(".npz"):
-        given = [_assigned(text, "--input", "NAME=FILE.npy") for text in inputs]
         return casefile.CaseFile(
             what,
             direction or "forward",  # type: ignore[arg-type]
-            {name: load_npy(path) for name, path in given},
-            _outputs(outputs),
+            array_options.read_inputs(inputs, tensors),
+            array_options.read_outputs(outputs, tensors),
             dict(_param(text) for text in params),
         )
     if inputs or params or direction:
@@ -124,36 +133,25 @@ def _case(
             "--framework besides it, nothing else."
         )
     case = casefile.load(what)
-    case.outputs.update(_outputs(outputs))
+    case.outputs.update(array_options.read_outputs(outputs, tensors))
     return case
 
 
-def _outputs(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
-    from refkernels.array_files import load_npy
+def _tensors(frameworks: Sequence[str], timeout: float) -> Any:
+    """What reads .pt files: the torch that is asked, or the one that there is."""
+    from refkernels import array_options
+    from refkernels.frameworks import catalog
 
-    found: dict[str, dict[str, Any]] = {}
-    for text in texts:
-        name, path = _assigned(text, "--output", "KERNEL:NAME=FILE.npy")
-        kernel, colon, output = name.rpartition(":")
-        if not colon:
-            kernel = "kernel"
-        found.setdefault(kernel, {})[output] = load_npy(path)
-    return found
-
-
-def _assigned(text: str, option: str, shape: str) -> tuple[str, str]:
-    # A kernel may have a version in its name: torch==1.9.0:y=y.npy.
-    head, equals, value = text.replace("==", "\0\0").partition("=")
-    name, value = head.replace("\0\0", "=="), value.replace("\0\0", "==")
-    if not (name and equals and value):
-        raise ValueError(f"{option} {text!r} is not {shape}.")
-    return name, value
+    asked = [name for name in frameworks if catalog.get(name).name == "torch"]
+    return array_options.tensors_of_torch([*asked, "torch"][0], timeout)
 
 
 def _param(text: str) -> tuple[str, Any]:
     from refkernels.parameters import parse_parameter
 
-    name, value = _assigned(text, "--param", "NAME=VALUE")
+    name, _, value = text.partition("=")
+    if not (name and value):
+        raise ValueError(f"--param {text!r} is not NAME=VALUE.")
     try:
         return name, parse_parameter(value)
     except ValueError as error:

@@ -48,6 +48,7 @@ ALLOWED = {
     "testing": {"arithmetic", "metrology", "registry", "diagnosis", "reporting", *OP},
     "testing_plugin": {"testing"},
     "suggestion": set(),
+    "array_options": {"array_files", "frameworks"},
     "completion": {"frameworks", "metrology", "registry", *OP},
     "severity": {"cli", "completion", "metrology"},
     "env_command": {"cli", "frameworks", "reporting"},
@@ -58,7 +59,7 @@ ALLOWED = {
     "reveal_command": {"cli", "arithmetic", "diagnosis", "frameworks", "reporting", *OP},
     "explain_command": {
         "cli",
-        "array_files",
+        "array_options",
         "parameters",
         "arithmetic",
         "diagnosis",

@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
@@ -171,6 +172,24 @@ class Session:
             if not self.start():
                 return Reply(self.status, self.reason)
             return self._ask(message, given, self.timeout if timeout is None else timeout)
+
+    def load(self, path: str | Path, key: str | None, timeout: float | None = None) -> Reply:
+        """The tensors in a file of the framework's own (torch's .pt), by name.
+
+        key   the one of that name (under it); "" the only one; None all of them
+        The file is read there, tensors alone, never what else could be unpickled.
+        """
+        message = {"do": "load", "key": key}
+        with self._turn:
+            if not self.start():
+                return Reply(self.status, self.reason)
+            assert self._worker is not None
+            try:
+                seconds = self.timeout if timeout is None else timeout
+                reply = self._worker.load(message, Path(path), seconds)
+            except Fault as fault:
+                reply = {"status": fault.status, "reason": fault.reason}
+            return self._reply_of({"seconds": 0.0, **reply}, reply.get("outputs", {}))
 
     def sweep(
         self,

@@ -93,6 +93,18 @@ class WorkerProcess:
             reply["outputs"] = self._arrays.receive(reply["outputs"])
         return reply
 
+    def load(self, message: dict[str, Any], path: Path, seconds: float) -> dict[str, Any]:
+        """`ask` with a file, which travels where the worker is on another machine."""
+        try:
+            content = None if self._arrays.path else path.read_bytes()
+        except OSError as error:
+            raise Fault("error", f"{path} cannot be read ({error.strerror})") from error
+        place = {"path": str(path.absolute()), "name": path.name, "content": content}
+        reply = self.ask({**message, **place}, seconds)
+        if reply["status"] == "ok":
+            reply["outputs"] = self._arrays.receive(reply["outputs"])
+        return reply
+
     def sweep(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
         """`ask` with patterns; the reply's "answers" are a view that the next sweep overwrites."""
         dtype, count = message["dtype"], message["count"]
@@ -215,4 +227,6 @@ class WorkerProcess:
 def _doing(message: Mapping[str, Any]) -> str:
     if message["do"] == "sweep":
         return f"sweeping {message['op']} on {message['device']}"
+    if message["do"] == "load":
+        return f"reading {message['name']}"
     return f"running {message['op']} {message['direction']} on {message['device']}"

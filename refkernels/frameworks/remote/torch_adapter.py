@@ -1,6 +1,7 @@
 """PyTorch 1.9 and newer."""
 
 import importlib.util
+import traceback
 
 import numpy as np
 import torch
@@ -129,6 +130,35 @@ def array(tensor):
     if tensor.dtype == torch.bfloat16:
         return "bfloat16", tensor.contiguous().view(torch.int16).numpy().view(np.uint16)
     return str(tensor.dtype).replace("torch.", ""), tensor.numpy()
+
+
+def load(file):
+    """The tensors of what torch.save wrote; in dicts and lists they are named layer.0.weight."""
+    # Before 2.6, weights_only could be made to run code (CVE-2025-32434).
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
+        raise ValueError("torch %s reads no file safely: use 2.6 or newer" % torch.__version__)
+    try:
+        content = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:
+        if isinstance(error, MemoryError) or "allocate" in str(error):
+            raise
+        traceback.print_exc()
+        # torch's own message tells how to unpickle all the same.
+        raise ValueError(
+            "it is no file of tensors alone, which torch.save({'x': x}, FILE) writes (%s)"
+            % type(error).__name__
+        ) from error
+    return dict(tensors_in(content, ""))
+
+
+def tensors_in(content, name):
+    if isinstance(content, torch.Tensor):
+        yield name, content
+    elif isinstance(content, (dict, list, tuple)):
+        pairs = content.items() if isinstance(content, dict) else enumerate(content)
+        for key, value in pairs:
+            for found in tensors_in(value, "%s.%s" % (name, key) if name else str(key)):
+                yield found
 
 
 def forward(op, inputs, params):

@@ -22,9 +22,12 @@ tensor(array, dtype, device)   the framework's tensor; may alias `array`, which 
 array(tensor)                  (dtype name, NumPy array in host memory)
 forward(op, inputs, params), backward(op, inputs, cotangent, params)   dicts of tensors
 synchronize(device)            wait until the device has finished
+load(file)                     optional: {name: tensor} of a file (a path, or a binary file object);
+                               ValueError with a sentence for what is no file of tensors alone
 """
 
 import gc
+import io
 import mmap
 import os
 import platform
@@ -379,6 +382,36 @@ class Worker:
         window[: answers.nbytes].view(answers.dtype)[...] = answers
         return {"seconds": seconds, "content": None}
 
+    def load(self, message):
+        """Tensors of a file, by name: the one of a key, the only one (""), or all (None)."""
+        adapter, name, key = self.adapter, message["name"], message["key"]
+        if not hasattr(adapter, "load"):
+            raise Fault("unsupported", "its adapter reads no files")
+        try:
+            content = message["content"]
+            found = adapter.load(message["path"] if content is None else io.BytesIO(content))
+        except ValueError as error:
+            raise Fault("error", "%s: %s" % (name, error)) from error
+        except Exception as error:
+            traceback.print_exc()
+            raise classify(error, "reading %s" % name) from error
+        if not found:
+            raise Fault("error", "%s holds no tensors" % name)
+        if key is not None:
+            listed = ", ".join(list(found)[:20]) + (", ..." if len(found) > 20 else "")
+            if not key and len(found) > 1:
+                reason = "%s holds several tensors (%s): write %s:KEY" % (name, listed, name)
+                raise Fault("error", reason)
+            if key and key not in found:
+                raise Fault("error", "%s has no tensor %r: it has %s" % (name, key, listed))
+            found = {key: found[key]} if key else found
+        try:
+            arrays = {one: adapter.array(tensor) for one, tensor in found.items()}
+        except Exception as error:
+            traceback.print_exc()
+            raise classify(error, "reading %s" % name) from error
+        return {"outputs": self.arrays.send(arrays)}
+
     def compute(self, op, direction, inputs, params, device):
         adapter = self.adapter
         cotangent = None
@@ -398,9 +431,9 @@ class Worker:
 
     def answer(self, message):
         try:
-            reply = {"hello": self.hello, "run": self.run, "sweep": self.sweep}[message["do"]](
-                message
-            )
+            requests = {"hello": self.hello, "run": self.run, "sweep": self.sweep}
+            requests["load"] = self.load
+            reply = requests[message["do"]](message)
             reply.update(status="ok", reason=None)
         except Fault as fault:
             reply = {"status": fault.status, "reason": fault.reason}

@@ -1,0 +1,123 @@
+"""What --input and --output name: arrays in files.
+
+    x=x.npy                 a .npy file
+    x=case.npz:x            an array of a .npz file; x=case.npz where it holds one alone
+    case.npz                all of its arrays, by their names
+    x=model.pt:layer.x      a tensor of a file that torch.save wrote; x=x.pt, x.pt likewise
+
+.pt files are read in torch's own interpreter with weights_only; nothing is unpickled here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from refkernels import array_files
+
+FORMS = ("NAME=FILE.npy", "NAME=FILE.npz:ARRAY", "FILE.npz")
+Array = npt.NDArray[Any]
+Tensors = Callable[[str, str | None], Mapping[str, Array]]
+"""Reads a .pt file: (path, key) -> the tensor of that key (under it), of "" the only one, of None
+all of them by their names."""
+_ARCHIVE = re.compile(r"(.*?\.(npz|pth?))(?::(.+))?", re.DOTALL)
+
+
+def read_inputs(texts: list[str], tensors: Tensors) -> dict[str, Array]:
+    """The arrays of all --input by name. Raises ValueError, one sentence."""
+    found: dict[str, Array] = {}
+    for text in texts:
+        name, place = _split(text)
+        if name is None and not _ARCHIVE.fullmatch(place):
+            raise ValueError(f"--input {text!r} is none of {', '.join(FORMS)}.")
+        _add(found, "--input", _read(name, place, tensors))
+    return found
+
+
+def read_outputs(texts: list[str], tensors: Tensors) -> dict[str, dict[str, Array]]:
+    """The arrays of all --output by kernel and name. Raises ValueError, one sentence."""
+    found: dict[str, dict[str, Array]] = {}
+    for text in texts:
+        name, place = _split(text)
+        if name is not None:
+            kernel, _, name = name.rpartition(":")
+        else:
+            kernel, _, place = ("", "", text) if os.path.exists(text) else text.rpartition(":")
+        if name == "" or (name is None and not _ARCHIVE.fullmatch(place)):
+            forms = ", ".join(f"KERNEL:{form}" for form in FORMS)
+            raise ValueError(f"--output {text!r} is none of {forms}.")
+        _add(found.setdefault(kernel or "kernel", {}), "--output", _read(name, place, tensors))
+    return found
+
+
+def _split(text: str) -> tuple[str | None, str]:
+    """(NAME, FILE), (None, FILE) without a name. A kernel may have a version: torch==1.9.0:y=..."""
+    head, equals, value = text.replace("==", "\0\0").partition("=")
+    if not equals or not value or not head:
+        return None, text
+    return head.replace("\0\0", "=="), value.replace("\0\0", "==")
+
+
+def _add(found: dict[str, Array], option: str, more: Mapping[str, Array]) -> None:
+    if twice := [name for name in more if name in found]:
+        raise ValueError(f"{option} gives {twice[0]!r} twice: leave one of them out.")
+    found.update(more)
+
+
+def _read(name: str | None, place: str, tensors: Tensors) -> dict[str, Array]:
+    """One array under its name, or all of a file's."""
+    parts = _ARCHIVE.fullmatch(place)
+    if parts is None or (place.endswith(".npy") and os.path.exists(place)):
+        assert name is not None
+        return {name: array_files.load_npy(place)}
+    path, kind, key = parts.groups()
+    read = _arrays if kind == "npz" else tensors
+    if name is None:
+        if key is not None:
+            raise ValueError(f"{place!r} has no name here: write NAME={place}.")
+        return dict(read(path, None))
+    (array,) = read(path, key or "").values()
+    return {name: array}
+
+
+def _arrays(path: str, key: str | None) -> dict[str, Array]:
+    """`Tensors`, of a .npz file."""
+    from refkernels.suggestion import instead
+
+    with array_files.opened_npz(path) as archive:
+        names = list(archive.names)
+        if "meta" in names and any(name.startswith("input.") for name in names):
+            raise ValueError(f"{path} is a case file: give it in OP's place.")
+        if key is None:
+            return {name: archive.read(name) for name in names}
+        if not key:
+            if len(names) != 1:
+                listed = ", ".join(names) or "none"
+                raise ValueError(f"{path} holds several arrays ({listed}): write {path}:ARRAY.")
+            key = names[0]
+        if key not in names:
+            raise ValueError(f"{path} has no array {key!r}: {instead(key, names, 'it has')}.")
+        return {key: archive.read(key)}
+
+
+@contextlib.contextmanager
+def tensors_of_torch(framework: str, timeout: float) -> Iterator[Tensors]:
+    """`Tensors`, read by the torch of that name; its interpreter starts with the first file."""
+    from refkernels.frameworks.catalog import FrameworkError
+    from refkernels.frameworks.gateway import Session
+
+    def read(path: str, key: str | None) -> Mapping[str, Array]:
+        with array_files.opened(path):
+            pass  # what is no regular file is told as of the other kinds
+        reply = session.load(path, key)
+        if not reply.ok:
+            raise FrameworkError(str(reply.reason))
+        return reply.outputs
+
+    with contextlib.closing(Session(framework, timeout=timeout)) as session:
+        yield read
