@@ -182,9 +182,17 @@ def _run(
             if not reply.ok:
                 faults.append(str(reply.reason))
                 continue
-            outputs[spec] = reply.outputs
-            environment[spec] = {**session.info["environment"], "device": device}
+            kernel = _kernel(session, case.op)
+            outputs[kernel] = reply.outputs
+            environment[kernel] = {**session.info["environment"], "device": device}
     return replace(case, outputs=outputs, environment=environment), faults
+
+
+def _kernel(session: Any, op: str) -> str:
+    """What the answer calls it: the framework, or the formula that its adapter composes."""
+    formula = session.info["formulas"].get(op)
+    version = session.spec.version
+    return f"{formula} {version}".strip() if formula else str(session.spec)
 
 
 def _print(answer: dict[str, Any], lang: str, as_json: bool, written: Sequence[Path]) -> None:

@@ -195,6 +195,26 @@ def test_settings_reach_the_records(tmp_path: Path) -> None:
     assert all(t == {"OMP_NUM_THREADS": "1", "fake_precision": "medium"} for t in told)
 
 
+def test_what_numpy_has_no_kernel_for_is_told_as_a_formula(tmp_path: Path) -> None:
+    case = ["--case", "linear/k_sweep[K=3,seed=0]", "--case", "matmul/k_sweep[K=3,seed=0]"]
+    frameworks = ["--framework", "numpy", "--framework", "fake_correct", "--device", "cpu"]
+    question = [*case, "--dtype", "float32", *frameworks, "--out", tmp_path]
+    assert refkernels_says("measure", *question).exit_code == 0
+    lines = (tmp_path / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    measured = [one for one in records if one["kind"] == "measurement"]
+    told = {(one["op"], one["framework"], one["formula"]) for one in measured}
+    assert told == {
+        ("linear", "numpy", "NumPy formula"), ("matmul", "numpy", None),
+        ("linear", "fake_correct", None), ("matmul", "fake_correct", None),
+    }  # fmt: skip
+    pairs = {(one["op"], *sorted((one["a"], one["b"]))) for one in records if "a" in one}
+    assert pairs == {
+        ("linear", "NumPy formula", "fake_correct"), ("matmul", "fake_correct", "numpy")
+    }  # fmt: skip
+    assert "NumPy formula" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
 def test_a_report_of_nothing_is_one_sentence(tmp_path: Path) -> None:
     assert "does not exist" in refused(refkernels_says("report", tmp_path / "nowhere"))
     (tmp_path / "file").touch()

@@ -80,6 +80,17 @@ def test_live_frameworks_are_asked_and_told_with_their_environment(folder: Path)
     assert told["settings"] == {"OMP_NUM_THREADS": "1"}
 
 
+def test_a_formula_of_an_adapter_s_is_called_one(folder: Path) -> None:
+    from refkernels.explain_command import _kernel
+    from refkernels.frameworks.gateway import Session
+
+    with Session(f"numpy=={np.__version__}") as session:
+        assert _kernel(session, "linear") == f"NumPy formula {np.__version__}"
+        assert _kernel(session, "matmul") == f"numpy=={np.__version__}"
+    with Session("numpy") as session:
+        assert _kernel(session, "layernorm") == "NumPy formula"
+
+
 def test_a_framework_that_fails_is_a_sentence_and_the_others_are_explained(folder: Path) -> None:
     both = ["--framework", "fake_exception", "--framework", "numpy"]
     result = refkernels_says("sin", "--input", "x=x.npy", *both)

@@ -73,7 +73,8 @@ class Session:
 
     Attributes after the start: `status` and `reason` ("ok", None unless the start failed), `info`
     (empty unless it succeeded): "framework", "version", "devices" (names), "ops", "environment"
-    (for the record) and "capabilities" ({device: {op: {direction: {dtype: None or why not}}}}).
+    (for the record), "formulas" ({op: name} of those that its adapter
+    composes) and "capabilities" ({device: {op: {direction: {dtype: None or why not}}}}).
 
     Threads may share a session: their runs take turns.
 
@@ -284,7 +285,8 @@ class Session:
             "interpreter": interpreter.source,
             "settings": applied,
         }
-        described = {key: reply[key] for key in ("version", "devices", "ops", "capabilities")}
+        keys = ("version", "devices", "ops", "formulas", "capabilities")
+        described = {key: reply[key] for key in keys}
         return {"framework": self.spec.name, **described, "environment": environment}
 
     def _wrong_version(self) -> str | None:

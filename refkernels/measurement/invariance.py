@@ -129,6 +129,7 @@ def _seat_records(
         "version": seat.version,
         "device": seat.device,
         "dtype": unit.dtype,
+        "formula": seat.formulas.get(unit.op.name),
     }
     return [{**head, "property": name, **_outcome(checks[name])} for name in PROPERTIES]
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Seat:
-    """One framework on one device. `label` is how tables name it; `absent` says why there is no
-    such device, and is then the answer to everything."""
+    """One framework on one device. `absent` says why there is no such device, and is then the
+    answer to everything; `formulas` are the ops that are no kernels of the framework's."""
 
     session: Session
     framework: str
@@ -28,10 +28,12 @@ class Seat:
     settings: dict[str, str]
     environment: str
     absent: str | None = None
+    formulas: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def label(self) -> str:
-        return self.framework if self.device == "cpu" else f"{self.framework}@{self.device}"
+    def label(self, op: str) -> str:
+        """How tables name the seat where they speak of `op`."""
+        name = self.formulas.get(op, self.framework)
+        return name if self.device == "cpu" else f"{name}@{self.device}"
 
     def run(
         self,
@@ -98,8 +100,9 @@ def take_seats(
             records.append(
                 {"schema": 1, "kind": "environment", "id": identity, **environment, **about}
             )
+        formulas = info.get("formulas", {})
         seats += [
-            Seat(session, name, version, device, dict(settings), identity, absent)
+            Seat(session, name, version, device, dict(settings), identity, absent, formulas)
             for device, absent in _places(name, info, devices)
         ]
     return seats, records

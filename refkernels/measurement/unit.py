@@ -162,6 +162,7 @@ def _head(
         },
         "settings": seat.settings,
         "environment": seat.environment,
+        "formula": seat.formulas.get(unit.op.name),
     }
 
 
@@ -185,8 +186,8 @@ def _agreements(
                     "device": seat_a.device if same_device else "mixed",
                     "case": case.name,
                     "regime": case.regime,
-                    "a": seat_a.label,
-                    "b": seat_b.label,
+                    "a": seat_a.label(unit.op.name),
+                    "b": seat_b.label(unit.op.name),
                     **agreement(a[output], b[output]),
                 }
             )

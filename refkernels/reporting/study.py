@@ -1,7 +1,8 @@
 """A study: the records, sorted by kind, with a short unambiguous label for each thing measured.
 
-A *subject* is a framework in one version, on one device, under one set of settings; its label
-says only as much as tells it from the other subjects ("torch", or "torch 2.6.0 cuda:0").
+A *subject* is a framework in one version, on one device, under one set of settings, or a formula
+that its adapter composes ("NumPy formula"); its label says only as much as tells it from the other
+subjects ("torch", or "torch 2.6.0 cuda:0").
 """
 
 from __future__ import annotations
@@ -109,7 +110,8 @@ Identity = tuple[str, str, str, tuple[tuple[str, str], ...]]
 def _identity(record: Record) -> Identity:
     settings = tuple(sorted((str(k), str(v)) for k, v in (record.get("settings") or {}).items()))
     version = str(record.get("version") or "")
-    return str(record["framework"]), version, str(record.get("device") or ""), settings
+    name = str(record.get("formula") or record["framework"])
+    return name, version, str(record.get("device") or ""), settings
 
 
 def _labels(identities: set[Identity]) -> dict[Identity, str]:

@@ -2,10 +2,11 @@
 
 import ast
 
+import numpy as np
 import pytest
 
 from refkernels.frameworks import adapters as adapters_of
-from refkernels.frameworks import catalog
+from refkernels.frameworks import catalog, gateway
 from refkernels.frameworks.catalog import Framework
 
 ELEMENTWISE = (
@@ -82,3 +83,23 @@ def test_flags_are_lower_case_and_can_be_read_without_running(framework: Framewo
     flags = adapters_of.flags_of(framework.adapter)
     assert all(flag == flag.lower() for flag in flags)
     assert bool(flags) == (framework.name not in ("numpy", "libm"))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_numpy_s_layernorm_is_the_formula_that_one_writes_and_is_called_one(dtype: str) -> None:
+    x, weight, bias = np.random.default_rng(1).standard_normal((3, 4, 6)).astype(dtype) + 3
+    mean, var = x.mean(axis=-1, keepdims=True), x.var(axis=-1, keepdims=True)
+    y = (x - mean) / np.sqrt(var + 1e-5) * weight[0] + bias[0]
+    inputs = {"x": x, "weight": weight[0], "bias": bias[0]}
+    with gateway.Session("numpy") as session:
+        given = session.run("layernorm", "forward", inputs, {"eps": 1e-5}).outputs
+        assert session.info["formulas"] == dict.fromkeys(("linear", "layernorm"), "NumPy formula")
+    assert given["y"].tobytes() == y.tobytes()
+    assert given["mean"].tobytes() == mean.tobytes()
+    assert np.array_equal(given["rstd"], (1 / np.sqrt(var + 1e-5)).reshape(4))
+
+
+def test_only_numpy_composes_ops() -> None:
+    for framework in catalog.BUILTIN:
+        composes = "\nFORMULAS = " in framework.adapter.read_text(encoding="utf-8")
+        assert composes == (framework.name == "numpy")

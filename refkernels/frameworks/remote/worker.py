@@ -14,6 +14,8 @@ OPS            {op: (name of the main output, function of the inputs and params)
                returns the main output, or a dict of outputs that starts with it
 FLAGS          {key: (getter or None, setter of a str or None)}, framework switches for --set; the
                keys must be literals, for the host reads them without running the file
+FORMULAS       optional: {op: name}; the ops that the framework has no kernel for and the adapter
+               composes of its others, each with what a report calls that instead of the framework
 version()      the framework's version
 devices()      [(name, description)], "cpu" first, and every device the framework reports
 information()  {"threads": int or None, "blas": str, ...}: what else the record should say
@@ -306,6 +308,7 @@ class Worker:
             "devices": names,
             "ops": list(adapter.OPS),
             "environment": environment,
+            "formulas": dict(getattr(adapter, "FORMULAS", {})),
             "capabilities": self.capabilities(names, dtypes),
         }
 
