@@ -11,6 +11,7 @@ import typer
 
 from refkernels import completion
 
+_WIDE = 1000
 app = typer.Typer(
     help="The frameworks' own interpreters: list, create, add, remove.", no_args_is_help=True
 )
@@ -35,7 +36,8 @@ def list_environments(
         lines = [asdict(line) for line in listing]
         typer.echo(json.dumps({"schema": 1, "kind": "environments", "environments": lines}))
     else:
-        Console().print(reporting.environment_table(listing))
+        # Wide enough for every line: a path or a command that is folded cannot be copied.
+        Console(width=_WIDE).print(reporting.environment_table(listing))
 
 
 @app.command("create")
@@ -141,6 +143,6 @@ def _confirm(name: str, folders: list[Path]) -> None:
         agreed = typer.confirm("Delete?", err=True)
     except typer.Abort:
         typer.echo(err=True)
-        refuse(f"nobody answers: `refkernels env remove {name} --yes` deletes without asking.")
+        refuse(f"nothing was deleted: `refkernels env remove {name} --yes` deletes without asking.")
     if not agreed:
         raise typer.Exit(1)

@@ -46,7 +46,7 @@ def _table(told: list[tuple[Any, Any]]) -> None:
 
     rows = [(entry.to_dict(), found.to_dict()) for entry, found in told]
     Console().print(gallery_table(rows))
-    typer.echo("* answers recorded elsewhere. refkernels gallery NAME tells one of them in full.")
+    typer.echo("* answers recorded elsewhere. `refkernels gallery NAME` tells one in full.")
 
 
 def _page(entry: Any, explanation: Any, lang: str) -> str:

@@ -315,7 +315,7 @@ def test_managed_environments_are_deleted_only_where_the_user_agrees(
     older, newer = two_environments
     nobody = refkernels_says("env", "remove", "numpy")
     assert nobody.exit_code == 2
-    assert "nobody answers: `refkernels env remove numpy --yes`" in nobody.stderr
+    assert "nothing was deleted: `refkernels env remove numpy --yes`" in nobody.stderr
     assert all(str(folder) in nobody.stderr for folder in two_environments)
     no = CliRunner().invoke(cli.app, ["env", "remove", "numpy"], input="n\n")
     assert no.exit_code == 1

@@ -83,7 +83,7 @@ def read_records(path: Path) -> list[Record]:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise RecordsError(
-            f"{path} does not exist: give the folder that `refkernels measure --out` wrote to."
+            f"{path} does not exist: give the folder that `refkernels measure --out DIR` wrote to."
         ) from None
     except UnicodeDecodeError as fault:
         broken = fault.object.count(b"\n", 0, fault.start) + 1
@@ -109,7 +109,7 @@ def _parse(line: str, where: str, last: bool) -> Record:
         if last:
             raise RecordsError(
                 f"{where}: the line is cut off, as when a run is stopped while it writes; "
-                "finish the run with `refkernels measure --resume` or delete this line."
+                "give the run's command again with --resume, or delete this line."
             ) from None
         raise RecordsError(f"{where}: not valid JSON ({fault}); delete or mend it.") from None
     if not isinstance(record, dict):
