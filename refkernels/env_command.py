@@ -122,7 +122,8 @@ def remove_environment(
                 typer.echo(f"Kept: {stay} (`refkernels env remove {name}` again deletes this).")
             return
         if not folders:
-            refuse(f"there is nothing to remove for {name}: see `refkernels env list`")
+            others = " and ".join(f"`refkernels env remove {key}`" for key in addition.named(name))
+            refuse(f"nothing is kept for {name}: see {others or '`refkernels env list`'}.")
         if not yes:
             _confirm(name, folders)
         for folder in folders:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from refkernels import completion
+
 if TYPE_CHECKING:
     from refkernels.op import Case, Direction, Op
 
@@ -17,7 +19,10 @@ LARGEST = 1 << 16  # elements of an input: enough for any kernel to be wanted
 
 
 def warm(
-    op: Annotated[list[str] | None, typer.Option(help="All by default. Repeatable.")] = None,
+    op: Annotated[
+        list[str] | None,
+        typer.Option(help="All by default. Repeatable.", autocompletion=completion.ops),
+    ] = None,
 ) -> None:
     """Compile the kernels that oracles, assertions and explanations need, once for this version.
 

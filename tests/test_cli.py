@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy
 import planted_faults
 import pytest
 from command_helpers import refused
@@ -246,8 +247,8 @@ def test_environments_are_listed_as_json(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("REFKERNELS_HOME", str(tmp_path))
     listed = json.loads(refkernels_says("env", "list", "--json").stdout)
     assert (listed["schema"], listed["kind"]) == (1, "environments")
-    (numpy,) = [one for one in listed["environments"] if one["name"] == "numpy"]
-    assert (numpy["state"], numpy["path"]) == ("ready", sys.executable)
+    (found,) = [one for one in listed["environments"] if one["name"] == "numpy"]
+    assert (found["state"], found["path"]) == ("ready", sys.executable)
     (tmp_path / "interpreters.json").write_text("{")
     assert "mend it or delete it" in refused(refkernels_says("env", "list"))
 
@@ -327,7 +328,20 @@ def test_managed_environments_are_deleted_only_where_the_user_agrees(
     yes = refkernels_says("env", "remove", "numpy", "--yes")
     assert (yes.exit_code, yes.stdout) == (0, f"Deleted: {newer}\n")
     assert not newer.exists()
-    assert "nothing to remove for numpy" in refused(refkernels_says("env", "remove", "numpy"))
+    sentence = refused(refkernels_says("env", "remove", "numpy"))
+    assert sentence == "nothing is kept for numpy: see `refkernels env list`."
+
+
+def test_what_was_added_in_a_version_is_removed_by_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REFKERNELS_HOME", str(tmp_path))
+    name = f"numpy=={numpy.__version__}"
+    assert refkernels_says("env", "add", name, sys.executable).exit_code == 0
+    sentence = refused(refkernels_says("env", "remove", "numpy"))
+    assert f"see `refkernels env remove {name}`" in sentence
+    assert refkernels_says("env", "remove", name).exit_code == 0
+    assert "env list" in refused(refkernels_says("env", "remove", name))
 
 
 def test_help_needs_no_numerical_library() -> None:

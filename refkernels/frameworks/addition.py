@@ -48,3 +48,9 @@ def forget(name: str) -> str | None:
     forgotten = named.pop(str(spec))
     home.write_named(named)
     return forgotten.place
+
+
+def named(name: str) -> list[str]:
+    """Under what names interpreters of this framework were added: NAME or NAME==VERSION."""
+    framework = catalog.get(name).name
+    return [key for key in home.read_named() if key.partition("==")[0] == framework]

@@ -12,7 +12,7 @@ A framework is one adapter file and one :class:`Framework` record.  Three ways t
 * `register`, for the running process (tests plant faulty frameworks this way).
 
 Names on the command line are ``NAME`` or ``NAME==VERSION``; two versions of one framework may be
-measured side by side.
+measured side by side.  2.13.0 means any build of it, 2.13.0+cpu that one (`versions`).
 """
 
 from __future__ import annotations
