@@ -1,0 +1,57 @@
+"""What the fuzzers share: a seed, a budget of seconds, and a line that replays what they find.
+
+    REFKERNELS_FUZZ_SECONDS=600 python -m pytest tests/fuzz     a longer hunt (20 s a test otherwise)
+    REFKERNELS_FUZZ_SEED=1 REFKERNELS_FUZZ_CASE=7 ...           that one case again
+
+Every case has a generator of its own, made of the seed and the case's number, so that one case can
+be replayed without those before it. A new seed on every run: the hunt goes on.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+SECONDS = 20.0
+
+
+@dataclass
+class Hunt:
+    """The cases of one test, until its budget is spent."""
+
+    test: str
+    seed: int
+    only: int | None
+    seconds: float
+    run: int = 0
+
+    def cases(self, least: int = 1) -> Iterator[tuple[int, np.random.Generator]]:
+        """(number, generator) of each case; at least so many, however slow they are."""
+        end = time.monotonic() + self.seconds
+        if self.only is not None:
+            yield self._case(self.only)
+            return
+        while time.monotonic() < end or self.run < least:
+            yield self._case(self.run)
+
+    def _case(self, number: int) -> tuple[int, np.random.Generator]:
+        self.run += 1
+        return number, np.random.default_rng([self.seed, number])
+
+    def replay(self, number: int) -> str:
+        """The command that runs this one case again."""
+        chosen = f"REFKERNELS_FUZZ_SEED={self.seed} REFKERNELS_FUZZ_CASE={number}"
+        return f"replay: {chosen} python -m pytest '{self.test}'"
+
+
+@pytest.fixture
+def hunt(request: pytest.FixtureRequest) -> Hunt:
+    """The hunt of this test, as the environment asks for it."""
+    chosen = {name: os.environ.get(f"REFKERNELS_FUZZ_{name}") for name in ("SEED", "CASE")}
+    seed = int(chosen["SEED"] or time.time_ns() % 2**32)
+    only = None if chosen["CASE"] is None else int(chosen["CASE"])
+    seconds = float(os.environ.get("REFKERNELS_FUZZ_SECONDS", SECONDS))
+    return Hunt(request.node.nodeid, seed, only, seconds)
