@@ -27,7 +27,7 @@ def parse_parameter(text: str) -> Any:
         try:
             value = float(text)
         except ValueError:
-            raise ValueError(f"{text!r} is no number and no list of them") from None
+            raise ValueError(f"{text[:40]!r} is no number and no list of them") from None
     return check_parameter(value)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from refkernels.reporting.answer_facts import Kernel, Record, place_of
-from refkernels.reporting.answer_markdown import escaped, folded
+from refkernels.reporting.answer_markdown import folded
+from refkernels.reporting.escaping import escaped
 from refkernels.reporting.scripts import blank_script, script
 
 

@@ -20,12 +20,12 @@ from refkernels.reporting.answer_facts import (
     show,
     show_ratio,
 )
-from refkernels.reporting.answer_markdown import escaped, folded, grid
+from refkernels.reporting.answer_markdown import folded, grid
 from refkernels.reporting.answer_scripts import script_parts
 from refkernels.reporting.answer_sentences import summary, words_of
 from refkernels.reporting.causes import NO_BUG
+from refkernels.reporting.escaping import clipped, code, escaped
 from refkernels.reporting.model_names import model_name, statement
-from refkernels.reporting.numerals import clipped
 from refkernels.reporting.pages import environment_lines
 
 _RULED_OUT = 12  # rows for each kernel
@@ -233,8 +233,8 @@ def _told(answer: Record, words: Mapping[str, str]) -> list[str]:
             reported = ", ".join(f"{name} {value}" for name, value in reported.items())
         lines.append(words["reported"].format(reported=escaped(str(reported))))
     if evidence.get("source"):
-        where = clipped(str(evidence["source"]), 400).replace("<", "&lt;")  # an address stays one
-        lines.append(words["source"].format(source=where))
+        # Whoever wrote the file wrote this: it is told, and is no link.
+        lines.append(words["source"].format(source=code(str(evidence["source"]))))
     return ["  \n".join(lines)] if lines else []
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from refkernels.reporting.numerals import clipped
+from refkernels.reporting.escaping import clipped
 from refkernels.reporting.scores import falling, largest, worst_of
 from refkernels.reporting.study import Measurement, Study, as_number
 from refkernels.reporting.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_status

@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from refkernels.reporting.comparisons import invariances
+from refkernels.reporting.escaping import clipped
 from refkernels.reporting.findings import Finding, findings
-from refkernels.reporting.numerals import clipped, count, figure, joined, large, ratio, share
+from refkernels.reporting.numerals import count, figure, joined, large, ratio, share
 from refkernels.reporting.study import Measurement, Study
 from refkernels.reporting.symptoms import Symptom, symptoms
 from refkernels.reporting.vocabulary import (

@@ -72,9 +72,3 @@ def large(number: int) -> str:
         if number >= size:
             return f"{number / size:.1f} {name}"
     return f"{number:,}"
-
-
-def clipped(text: str, length: int = 300) -> str:
-    """One line of at most `length` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= length else line[: length - 1].rstrip() + "…"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from refkernels.reporting import numerals, vocabulary
+from refkernels.reporting import escaping, numerals, vocabulary
 from refkernels.reporting.certainty import TIERS, certainties
 from refkernels.reporting.comparisons import agreements, invariances
 from refkernels.reporting.drawing import Drawn
@@ -129,8 +129,9 @@ def _environment(html: bool) -> jinja2.Environment:
     )
     environment.filters.update(
         figure=numerals.figure, ratio=numerals.ratio, count=numerals.count, joined=numerals.joined,
-        clipped=numerals.clipped, md=_markdown_text, datum=_datum, datum_ratio=_datum_ratio,
-        brief=_brief, svg=lambda plot: Markup(plot.inline),
+        clipped=escaping.clipped, md=lambda value: escaping.escaped(str(value)), datum=_datum,
+        code=escaping.code, datum_ratio=_datum_ratio, brief=_brief,
+        svg=lambda plot: Markup(plot.inline),
     )  # fmt: skip
     environment.globals["share"] = numerals.share
     return environment
@@ -154,14 +155,6 @@ def _data(value: float | None, text: str) -> Markup:
 def _brief(case: str) -> str:
     """A case without its seed, for a narrow column: `cos/seed_pi[k_max=64]`."""
     return re.sub(r",?seed=\w+(?=\]$)", "", case).replace("[]", "")
-
-
-def _markdown_text(value: object) -> str:
-    """Text that Markdown and the HTML in it leave as it is, on one line, also in a table."""
-    line = numerals.clipped(str(value), 400)
-    for mark in "\\`*_[]|#~":
-        line = line.replace(mark, "\\" + mark)
-    return str(escape(line)).replace("&#39;", "'").replace("&#34;", '"')
 
 
 def _flags_seen(study: Study) -> list[tuple[str, str]]:

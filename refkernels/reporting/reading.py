@@ -6,9 +6,13 @@ decoded here, outside the fields that are text by definition.
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+
+from refkernels import strict_json
+from refkernels.reporting import schema
+from refkernels.reporting.escaping import showable
 
 SCHEMA = 1
 Record = dict[str, Any]
@@ -46,26 +50,7 @@ _TEXT = frozenset(
         "id",
     ]
 )
-_MEASURED = ("op", "direction", "framework", "dtype")
-_REQUIRED = {
-    "measurement": _MEASURED,
-    "agreement": ("op", "direction", "output", "dtype", "a", "b"),
-    "invariance": ("op", "direction", "framework", "dtype", "property"),
-    "sweep": _MEASURED,
-    "environment": ("framework",),
-}
-_OBJECTS = (
-    "counts",
-    "ulp",
-    "error",
-    "bound",
-    "plain",
-    "condition",
-    "worst",
-    "settings",
-    "oracle",
-    "seconds",
-)
+_ESCAPES = re.compile(r"\\[ubfr]")  # which may stand for a character that no page can show
 
 
 class RecordsError(ValueError):
@@ -77,7 +62,7 @@ def read_records(path: Path) -> list[Record]:
 
     Raises RecordsError (one sentence, with the line number) for a missing file, bytes that are
     not UTF-8, a line that is not one JSON object, a line that is cut off, another schema, and a
-    record that lacks what its kind needs. Blank lines are allowed.
+    record that is not what `schema` says of its kind. Blank lines are allowed.
     """
     try:
         text = path.read_bytes().decode("utf-8")
@@ -104,7 +89,7 @@ def read_records(path: Path) -> list[Record]:
 
 def _parse(line: str, where: str, last: bool) -> Record:
     try:
-        record = json.loads(line, parse_constant=_refuse_constant)
+        record = strict_json.loads(line)
     except ValueError as fault:
         if last:
             raise RecordsError(
@@ -119,30 +104,21 @@ def _parse(line: str, where: str, last: bool) -> Record:
             f"{where}: schema {record.get('schema')!r} is not the schema {SCHEMA} that this "
             "version reads; make the report with the version of refkernels that measured."
         )
-    _check(record, where)
-    # Few lines hold one of the three words: the others need no walk through all their fields.
+    # Few lines hold one of these: the others need no walk through all their fields.
     if any(word in line for word in _WORDS):
-        decoded: Record = _decode(record)
-        return decoded
+        record = _decode(record)
+    if _ESCAPES.search(line) or showable(line) != line:
+        record = _shown(record)
+    _check(record, where)
     return record
 
 
 def _check(record: Record, where: str) -> None:
-    kind = record.get("kind")
-    if not isinstance(kind, str):
+    if not isinstance(record.get("kind"), str):
         raise RecordsError(f"{where}: the record has no kind.")
-    for name in _REQUIRED.get(kind, ()):
-        if not isinstance(record.get(name), str):
-            raise RecordsError(f"{where}: a record of kind {kind!r} needs the text field {name!r}.")
-    if kind == "measurement":
-        if not isinstance(record.get("case"), dict):
-            raise RecordsError(f"{where}: a measurement needs the object field 'case'.")
-        for name in _OBJECTS:
-            if not isinstance(record.get(name), dict | None):
-                raise RecordsError(f"{where}: the field {name!r} must be an object or null.")
-        for name in ("output", "verdict"):
-            if record.get("status") == "ok" and not isinstance(record.get(name), str):
-                raise RecordsError(f"{where}: a measurement with status 'ok' needs the {name}.")
+    if said := schema.complaint(record):
+        field, _, what = said.rpartition(".")
+        raise RecordsError(f"{where}: in a record of kind {record['kind']!r} {field!r} {what}.")
 
 
 def _decode(value: Any) -> Any:
@@ -158,8 +134,13 @@ def _decode(value: Any) -> Any:
     return value
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"bare {name}, which strict JSON does not have")
+def _shown(value: Any) -> Any:
+    """The value with every text as it can be shown."""
+    if isinstance(value, dict):
+        return {showable(key): _shown(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_shown(inner) for inner in value]
+    return showable(value) if isinstance(value, str) else value
 
 
 def _kind_of(value: Any) -> str:

@@ -67,4 +67,8 @@ def _plots(found: list[Row]) -> list[Drawn]:
 def _limits(found: list[Row]) -> set[tuple[float, str]]:
     """(declared limit in ulp, its source) of all sweeps."""
     bounds = [row.record.get("bound") or {} for row in found]
-    return {(float(one["limit"]), str(one["source"])) for one in bounds if "limit" in one}
+    return {
+        (float(one["limit"]), str(one.get("source") or "no source recorded"))
+        for one in bounds
+        if one.get("limit") is not None
+    }

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from refkernels.reporting import drawing
 from refkernels.reporting.drawing import Drawn, colour_of, finish
 from refkernels.reporting.reading import Record
+from refkernels.reporting.series import safe_name
 from refkernels.reporting.sweeps import Row
 
 _LOGARITHMIC = 8.0  # errors beyond so many ulp need a logarithmic axis
@@ -58,7 +59,7 @@ def draw_sweeps(op: str, dtype: str, some: list[Row], subjects: list[str]) -> Dr
                 "Every step is one binade: above the largest error that the search found there (a "
                 "lower bound), below the share of the tried inputs that are not correctly rounded."
             )
-        return finish(figure, f"sweep-{op}-{dtype}", f"{op} {dtype}", caption)
+        return finish(figure, safe_name(f"sweep-{op}-{dtype}"), f"{op} {dtype}", caption)
 
 
 def _steps(axes: Axes, points: list[tuple[float, float]], colour: str) -> None:
@@ -76,7 +77,7 @@ def _steps(axes: Axes, points: list[tuple[float, float]], colour: str) -> None:
 
 def _exponents(swept: list[Row]) -> tuple[int, int]:
     """Least and largest exponent of all binades, subnormals and specials included."""
-    known = [b["exponent"] for row in swept for b in row.record["binades"]]
+    known = [b.get("exponent") for row in swept for b in row.record["binades"]]
     finite = [exponent for exponent in known if exponent is not None]
     return min(finite, default=0), max(finite, default=0)
 
@@ -95,7 +96,7 @@ def _line(row: Row, low: int) -> list[tuple[float, float, float]]:
             100.0 * (1.0 - binade.get("correct", 0) / binade["inputs"]),
         )
         for binade in row.record["binades"]
-        if binade["exponent"] is not None
+        if binade.get("exponent") is not None
     ]
     return sorted(points)
 

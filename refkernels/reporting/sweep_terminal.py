@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from refkernels.reporting.numerals import clipped
+from refkernels.reporting.escaping import clipped
 from refkernels.reporting.reading import Record
 from refkernels.reporting.sweeps import Row, headline, rows
 
@@ -29,9 +29,9 @@ def sweep_table(records: list[Record]) -> RenderableType:
         style = row.verdict.colour if row.swept else "dim"
         name = Text(clipped(row.subject.partition("+")[0], _SUBJECT), style=style)
         if not row.swept:
-            status = str(row.record.get("status")).replace("_", " ")
+            status = row.status.replace("_", " ")
             table.add_row(Text(row.op), name, row.dtype, Text(status, style="dim"))
-            notes.append(_note(row, str(row.record.get("reason"))))
+            notes.append(_note(row, row.reason))
             continue
         table.add_row(
             Text(row.op), name, row.dtype, f"{row.counts['inputs']:,}", row.largest,
@@ -49,8 +49,8 @@ def _faults(row: Row) -> list[str]:
             at = f", first at {where['hex']} = {where['decimal']}"
         got = f" (got {first['got']['decimal']})" if where else ""
         lines.append(f"{number:,} {words}{at}{got}")
-    if row.record.get("reason"):
-        lines.append(str(row.record["reason"]))
+    if row.reason:
+        lines.append(row.reason)
     return lines
 
 

@@ -57,6 +57,15 @@ class Row:
         return name.strip() + (f" on {device}" if device != "cpu" else "")
 
     @property
+    def status(self) -> str:
+        return str(self.record.get("status") or "error")
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, as a whole or in part; empty where it did not."""
+        return str(self.record.get("reason") or "")
+
+    @property
     def swept(self) -> bool:
         """Whether there are counts at all."""
         return bool(self.counts.get("inputs"))

@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from refkernels.reporting.escaping import clipped
 from refkernels.reporting.headline import Headline, headline
-from refkernels.reporting.numerals import clipped, figure, ratio, share
+from refkernels.reporting.numerals import figure, ratio, share
 from refkernels.reporting.reading import Record
 from refkernels.reporting.scores import Block, Row, blocks
 from refkernels.reporting.study import Study

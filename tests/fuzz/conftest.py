@@ -1,6 +1,6 @@
 """What the fuzzers share: a seed, a budget of seconds, and a line that replays what they find.
 
-    REFKERNELS_FUZZ_SECONDS=600 python -m pytest tests/fuzz     a longer hunt (20 s a test otherwise)
+    REFKERNELS_FUZZ_SECONDS=600 python -m pytest tests/fuzz    longer than 20 s a test
     REFKERNELS_FUZZ_SEED=1 REFKERNELS_FUZZ_CASE=7 ...           that one case again
 
 Every case has a generator of its own, made of the seed and the case's number, so that one case can

@@ -216,7 +216,7 @@ def test_the_script_of_a_kernel_of_yours_waits_for_its_call() -> None:
 def test_report_source_and_environment_are_told() -> None:
     text = explained("case").to_markdown()
     assert "Reported: torch -0.8428, oneflow -0.8454" in text
-    assert "Source: https://example.org/1" in text
+    assert "Source: `https://example.org/1`" in text  # told, and no link
     assert "- torch: framework torch, version 1.9.0, device cpu, threads 2" in text
     assert f"refkernels {refkernels.__version__}" in text
 
@@ -228,7 +228,9 @@ def test_what_a_case_tells_of_itself_is_neither_code_nor_html() -> None:
         {"numpy": told}, "<script>\n# title", "<script>\n# title",
     )  # fmt: skip
     text = case.explain().to_markdown()
-    assert "<script>" not in text
+    assert "Reported: &lt;script&gt; \\# title" in text
+    assert "Source: `<script> # title`" in text
+    assert text.count("<script>") == 1
     assert "\n# title" not in text
     assert "\nimport os" not in text
 

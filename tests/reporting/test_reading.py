@@ -75,4 +75,4 @@ def test_an_ok_measurement_without_a_verdict_is_refused(tmp_path):
         "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
     )
     del record["verdict"]
-    assert "needs the verdict" in _fault(tmp_path, json.dumps(record) + "\n")
+    assert "'verdict' must be a text" in _fault(tmp_path, json.dumps(record) + "\n")

@@ -1,0 +1,42 @@
+"""Text of others (a framework's message, a name in a file) on its way to a page or a terminal.
+
+What a page shows is what the text says: no control character acts, no half character breaks the
+file, and Markdown and HTML see neither marks nor addresses to make links of. Links are made of what
+this package holds itself, never of what it is told.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Control characters, half characters, and the marks that turn the direction of writing around.
+_UNSHOWABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+_MARKS = re.compile(r"([\\`*_\[\]|#~])")
+_ADDRESS = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)
+
+
+def showable(text: str) -> str:
+    """The text with a replacement character for each that cannot be shown; tabs and line feeds
+    stay."""
+    return _UNSHOWABLE.sub("\ufffd", text)
+
+
+def clipped(text: str, length: int = 300) -> str:
+    """One showable line of at most `length` characters."""
+    line = showable(" ".join(text.split()))
+    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+
+
+def escaped(text: str, length: int = 400) -> str:
+    """One line in which Markdown and HTML see nothing, not even an address."""
+    line = clipped(text, length).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _ADDRESS.sub(lambda found: "\\" + found[0], _MARKS.sub(r"\\\1", line))
+
+
+def code(text: str, length: int = 400) -> str:
+    """One line as Markdown's code, which is shown as it stands."""
+    line = clipped(text, length)
+    fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    return f"{fence} {line} {fence}" if "`" in line else f"{fence}{line}{fence}"

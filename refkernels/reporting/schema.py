@@ -1,0 +1,242 @@
+"""What a record must look like before a view reads it: types and ranges, field by field.
+
+A check is a function of a value that gives None or a complaint ("'ulp.max' must be a number").
+Fields that no table here names may hold anything; a field that may be absent may be null too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Check = Callable[[Any], str | None]
+
+_LARGEST_EXPONENT = 1100  # float64's smallest subnormal is 2^-1074
+_DEPTH = 4  # of what an environment tells
+
+
+def complaint(record: Mapping[str, Any]) -> str | None:
+    """What is wrong with a record, None where nothing is. A kind that is not known is let pass:
+    the views count those."""
+    check = _KINDS.get(str(record["kind"]))
+    return check(record) if check is not None else None
+
+
+def _is(what: str, test: Callable[[Any], bool]) -> Check:
+    return lambda value: None if test(value) else f"must be {what}"
+
+
+def _maybe(check: Check) -> Check:
+    return lambda value: None if value is None else check(value)
+
+
+def _each(check: Check) -> Check:
+    """A list of such values."""
+
+    def checked(value: Any) -> str | None:
+        if not isinstance(value, list):
+            return "must be a list"
+        return next((said for said in map(check, value) if said), None)
+
+    return checked
+
+
+def _named(check: Check) -> Check:
+    """An object of such values, whatever their names."""
+
+    def checked(value: Any) -> str | None:
+        if not isinstance(value, dict):
+            return "must be an object"
+        found = ((name, check(inner)) for name, inner in value.items())
+        return next((f"{name}.{said}" for name, said in found if said), None)
+
+    return checked
+
+
+def _object(needed: Mapping[str, Check], others: Mapping[str, Check] | None = None) -> Check:
+    """An object with the fields `needed`, and perhaps `others`."""
+    checks = {**needed, **{name: _maybe(check) for name, check in (others or {}).items()}}
+
+    def checked(value: Any) -> str | None:
+        if not isinstance(value, dict):
+            return "must be an object"
+        found = ((name, check(value.get(name))) for name, check in checks.items())
+        return next((f"{name}.{said}" for name, said in found if said), None)
+
+    return checked
+
+
+def _pair(first: Check, second: Check) -> Check:
+    def checked(value: Any) -> str | None:
+        if not isinstance(value, list) or len(value) != 2:
+            return "must be a list of pairs"
+        return first(value[0]) or second(value[1])
+
+    return checked
+
+
+def _shallow(value: Any, depth: int = _DEPTH) -> bool:
+    if not isinstance(value, dict | list):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return depth > 0 and all(_shallow(one, depth - 1) for one in inner)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _integer(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+TEXT = _is("a text", lambda value: isinstance(value, str))
+NAME = _is("a name", lambda value: isinstance(value, str) and bool(value.strip()))
+NUMBER = _is("a number", _number)
+COUNT = _is("a count", lambda value: _integer(value, 0, 2**63 - 1))
+TRUTH = _is("true or false", lambda value: isinstance(value, bool))
+SCALAR = _is("a text or a number", lambda value: not isinstance(value, dict | list))
+SHALLOW = _is(f"nested {_DEPTH} times at most", _shallow)
+
+_NUMBERS = _named(_maybe(NUMBER))
+_FLOAT = _object({"decimal": TEXT, "hex": TEXT})
+_POINT = _object({"input": _FLOAT, "got": _FLOAT})
+_SUBJECT = {
+    "version": TEXT,
+    "device": TEXT,
+    "status": TEXT,
+    "reason": TEXT,
+    "settings": _named(SCALAR),
+}
+_MEASURED = {"op": NAME, "direction": NAME, "framework": NAME, "dtype": NAME}
+
+_WORST = _object(
+    {},
+    {
+        "index": _each(SCALAR),
+        "inputs": _named(_object({}, {"index": _each(SCALAR), "decimal": TEXT, "hex": TEXT})),
+        "got": _object({}, {"decimal": TEXT, "hex": TEXT}),
+        "exact": _object({}, {"decimal": TEXT, "hex": TEXT}),
+        "ulp_error": NUMBER,
+        "condition": NUMBER,
+        "error_over_bound": NUMBER,
+    },
+)
+_MEASUREMENT = _object(
+    {**_MEASURED, "case": _object({"name": TEXT}, {"regime": TEXT, "parameters": _named(SCALAR)})},
+    {
+        **_SUBJECT,
+        "output": TEXT,
+        "verdict": TEXT,
+        "flags": _each(TEXT),
+        "counts": _named(COUNT),
+        "ulp": _object(
+            {},
+            {
+                **dict.fromkeys(("max", "max_uncertainty", "mean", "p50", "p99", "p999"), NUMBER),
+                "histogram": _each(_pair(NUMBER, COUNT)),
+            },
+        ),
+        "error": _NUMBERS,
+        "bound": _object({}, {"max_ratio": NUMBER, "limit": NUMBER, "limit_source": TEXT}),
+        "plain": _NUMBERS,
+        "condition": _NUMBERS,
+        "worst": _WORST,
+        "invariants_violated": _each(TEXT),
+        "oracle": _object({}, {"tiers": _named(COUNT)}),
+        "seconds": _NUMBERS,
+    },
+)
+_AGREEMENT = _object(
+    {"op": NAME, "direction": NAME, "output": TEXT, "dtype": NAME, "a": NAME, "b": NAME},
+    {
+        "device": TEXT,
+        "case": TEXT,
+        "elements": COUNT,
+        "equal_bits": COUNT,
+        "max_abs_difference": NUMBER,
+        "max_ulp_distance": NUMBER,
+    },
+)
+_INVARIANCE = _object(
+    {**_MEASURED, "property": TEXT},
+    {**_SUBJECT, "holds": TRUTH, "different": COUNT, "elements": COUNT, "case": TEXT,
+     "detail": TEXT},
+)  # fmt: skip
+_BINADE = _object(
+    {
+        "sign": _is("1 or -1", lambda value: value in (1, -1)),
+        "inputs": _is("a count above 0", lambda value: _integer(value, 1, 2**64)),
+    },
+    {
+        "exponent": _is(
+            "an exponent", lambda value: _integer(value, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
+        ),
+        "correct": COUNT,
+        "max": NUMBER,
+    },
+)
+_SWEPT = _object(
+    {
+        "status": TEXT,
+        "counts": _object({"inputs": COUNT, "compared": COUNT, "not_correctly_rounded": COUNT}),
+        "distances": _named(COUNT),
+        "binades": _each(_BINADE),
+    }
+)
+_SWEEP = _object(
+    _MEASURED,
+    {
+        **_SUBJECT,
+        "output": TEXT,
+        "verdict": TEXT,
+        "method": TEXT,
+        "counts": _named(COUNT),
+        "distances": _named(COUNT),
+        "ulp": _is("an object", lambda value: isinstance(value, dict)),
+        "bound": _object({}, {"limit": NUMBER, "source": TEXT}),
+        "firsts": _named(_POINT),
+        "invariants": _each(_object({"name": TEXT, "violated": COUNT}, {"statement": TEXT})),
+        "seconds": _NUMBERS,
+    },
+)
+_LARGEST = _object(
+    {
+        **dict.fromkeys(("max", "error", "uncertainty"), NUMBER),
+        **dict.fromkeys(("input", "got"), _FLOAT),
+        "exact": TEXT,
+    }
+)
+
+
+def _measurement(record: Mapping[str, Any]) -> str | None:
+    said = _MEASUREMENT(record)
+    if said or record.get("status") != "ok":
+        return said
+    return _object({"output": TEXT, "verdict": TEXT})(record)
+
+
+def _sweep(record: Mapping[str, Any]) -> str | None:
+    said = _SWEEP(record)
+    if said or not (record.get("counts") or {}).get("inputs"):
+        return said
+    if said := _SWEPT(record) or _object({}, {"ulp": _LARGEST if record.get("ulp") else SCALAR})(
+        record
+    ):
+        return said
+    if any((one.get("correct") or 0) > one["inputs"] for one in record["binades"]):
+        return "binades.correct must not exceed binades.inputs"
+    return _each(_POINT)(record.get("invariants") or [])
+
+
+def _environment(record: Mapping[str, Any]) -> str | None:
+    return _object({"framework": NAME})(record) or _named(SHALLOW)(dict(record))
+
+
+_KINDS: dict[str, Check] = {
+    "measurement": _measurement,
+    "agreement": _AGREEMENT,
+    "invariance": _INVARIANCE,
+    "sweep": _sweep,
+    "environment": _environment,
+}
