@@ -6,12 +6,13 @@ work is never continued with another question.
 """
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from refkernels import strict_json
 
 Json = dict[str, Any]
 
@@ -35,13 +36,16 @@ class Journal:
     """The folder of one piece of work; `done` holds what each finished piece gave, by its key.
 
     A kind of work is a subclass: its `words`, the `error` that it raises (the message says why and
-    what to do) and how it writes JSON. `error` is raised when the folder holds other work, or one
-    that has not been asked to go on, and when it cannot be written.
+    what to do), how it writes JSON, and what a piece's result must look like. `error` is raised
+    when the folder holds other work, or one that has not been asked to go on, when a line in it is
+    damaged (it is named), and when it cannot be written.
     """
 
     words: Words
     error: type[Exception]
     encode: Callable[[Any], str]
+    sound: Callable[[str, Any], bool]
+    """Whether a piece, by its key, may have this result; an edited line is so found when read."""
 
     def __init__(self, directory: Path, question: Json, resume: bool) -> None:
         self.directory = directory
@@ -52,8 +56,9 @@ class Journal:
 
     @property
     def complete(self) -> bool:
-        """Whether the work has ended before."""
-        return (self.directory / self.words.records).exists()
+        """Whether the work has ended before, and nothing of it is left to do."""
+        ended = (self.directory / self.words.records).exists()
+        return ended and not (self.directory / self.words.journal).exists()
 
     def add(self, key: str, result: Any) -> None:
         """Keep a finished piece: one line, on the disk before this returns."""
@@ -67,18 +72,28 @@ class Journal:
             os.fsync(file.fileno())
         self.done[key] = result
 
-    def write(self, records: Iterable[Json]) -> Path:
-        """Write the records and drop the journal."""
+    def write(self, records: Iterable[Json], keep: bool = False) -> Path:
+        """Write the records and drop the journal; `keep` it where --resume may mend something."""
         path = self.directory / self.words.records
         with self._writing("make room, then add --resume to go on"):
             write_whole(path, "".join(self.encode(record) + "\n" for record in records))
-            (self.directory / self.words.journal).unlink(missing_ok=True)
+            journal = self.directory / self.words.journal
+            journal.touch() if keep else journal.unlink(missing_ok=True)
         return path
 
     def records(self) -> list[Json]:
         """The records of ended work."""
-        with (self.directory / self.words.records).open(encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+        path = self.directory / self.words.records
+        records = []
+        for number, line in enumerate(self._content(path).splitlines(), start=1):
+            try:
+                record = strict_json.loads(line.decode())
+            except ValueError:
+                record = None
+            if not isinstance(record, dict):
+                raise self._damaged(path, number)
+            records.append(record)
+        return records
 
     @contextlib.contextmanager
     def _writing(self, cure: str) -> Iterator[None]:
@@ -90,7 +105,8 @@ class Journal:
             ) from None
 
     def _open(self, question: Json, resume: bool) -> None:
-        used = self.complete or (self.directory / self.words.journal).exists()
+        files = (self.words.records, self.words.journal)
+        used = any((self.directory / name).exists() for name in files)
         if used and not resume:
             raise self.error(
                 f"{self.directory} already holds a {self.words.work}: add --resume to go on with "
@@ -104,13 +120,15 @@ class Journal:
 
     def _check(self, manifest: Path, question: Json) -> None:
         try:
-            before = json.loads(manifest.read_text(encoding="utf-8"))
+            before = strict_json.loads(manifest.read_text(encoding="utf-8"))
+            if not isinstance(before, dict):
+                raise ValueError("it is no object")
         except (OSError, ValueError):
             raise self.error(
                 f"{manifest} is missing or damaged, so nobody can tell what was "
                 f"{self.words.done} there: choose another --out."
             ) from None
-        asked = json.loads(self.encode(question))
+        asked = strict_json.loads(self.encode(question))
         for key in asked:
             if before.get(key) != asked[key]:
                 raise self.error(
@@ -124,19 +142,34 @@ class Journal:
         path = self.directory / self.words.journal
         if not path.exists():
             return
-        content = path.read_bytes()
+        content = self._content(path)
         whole = content[: content.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
-                entry = json.loads(line)
-                self.done[entry[self.words.piece]] = entry[self.words.result]
-            except (ValueError, KeyError, TypeError):
-                raise self.error(
-                    f"{path}, line {number}, is damaged: delete that line to {self.words.redo} "
-                    "again, or choose another --out."
-                ) from None
+                entry = strict_json.loads(line.decode())
+                key, result = entry[self.words.piece], entry[self.words.result]
+                sound = isinstance(key, str) and type(self).sound(key, result)
+            except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+                sound = False
+            if not sound:
+                raise self._damaged(path, number)
+            self.done[key] = result
         if len(whole) < len(content):
             os.truncate(path, len(whole))
+
+    def _content(self, path: Path) -> bytes:
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise self.error(
+                f"{path} cannot be read ({error.strerror}): choose another --out."
+            ) from None
+
+    def _damaged(self, path: Path, number: int) -> Exception:
+        return self.error(
+            f"{path}, line {number}, is damaged: delete that line to {self.words.redo} again, or "
+            "choose another --out."
+        )
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -49,12 +49,14 @@ class Reply:
 
     outputs  NumPy arrays in the framework's output dtype (bfloat16 as `ml_dtypes.bfloat16`)
     seconds  time of the op itself on the framework's side, its device synchronised
+    started  False where the framework had not even started, so that it was not asked
     """
 
     status: str
     reason: str | None = None
     outputs: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     seconds: float = 0.0
+    started: bool = True
 
     @property
     def ok(self) -> bool:
@@ -171,7 +173,7 @@ class Session:
         given = {name: value for name, value in inputs.items() if value is not None}
         with self._turn:
             if not self.start():
-                return Reply(self.status, self.reason)
+                return Reply(self.status, self.reason, started=False)
             return self._ask(message, given, self.timeout if timeout is None else timeout)
 
     def load(self, path: str | Path, key: str | None, timeout: float | None = None) -> Reply:
@@ -210,7 +212,7 @@ class Session:
         message.update(first=int(first), count=int(count))
         with self._turn:
             if not self.start():
-                return Reply(self.status, self.reason)
+                return Reply(self.status, self.reason, started=False)
             assert self._worker is not None
             try:
                 reply = self._worker.sweep(message, self.timeout if timeout is None else timeout)

@@ -39,7 +39,7 @@ Question = tuple[Case, dict[str, npt.NDArray[Any]], dict[str, Any]]
 
 
 class NoAnswer(Exception):
-    """The framework gave no answer; (status, reason)."""
+    """The framework gave no answer; (status, reason, whether it had started)."""
 
 
 @dataclass
@@ -138,8 +138,9 @@ def _outcome(check: Callable[[], Comparison]) -> Record:
     try:
         found = check()
     except NoAnswer as fault:
-        status, reason = fault.args
-        return {"status": status, "reason": reason, "holds": None}
+        status, reason, started = fault.args
+        late = {} if started else {"started": False}
+        return {"status": status, "reason": reason, "holds": None, **late}
     return {
         "status": "ok",
         "reason": None,
@@ -155,7 +156,7 @@ def _ask(
 ) -> Outputs:
     reply = seat.run(unit.op.name, unit.direction, inputs, params)
     if reply.status != "ok" or reply.outputs is None:
-        raise NoAnswer(reply.status, reply.reason)
+        raise NoAnswer(reply.status, reply.reason, reply.started)
     return dict(reply.outputs)
 
 

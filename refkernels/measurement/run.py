@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,11 @@ from refkernels.frameworks.gateway import split_settings
 from refkernels.measurement.invariance import ThreadedSeats, measure_invariance
 from refkernels.measurement.plan import Plan, Unit
 from refkernels.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
-from refkernels.measurement.store import Store, StoreError
+from refkernels.measurement.store import ENVIRONMENTS, Store, StoreError
 from refkernels.measurement.unit import Record, measure_unit
 
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy")
 FAULTS = ("import_error", "error", "wrong_shape", "killed", "timeout", "oom")
-_ENVIRONMENTS = "environments"
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,9 @@ def measure(
     """Measure every unit of the plan on every framework; write `directory`/records.jsonl.
 
     Stopped at any moment and called again with `resume=True`, it does not repeat the units that
-    are done. `settings` are environment variables and framework flags, part of every record.
+    are done. What a framework did when it was asked, be it a crash, is its answer and final; a unit
+    is measured again where a framework that had not started (not installed, killed, out of time)
+    starts now. `settings` are environment variables and framework flags, part of every record.
     `timeout` is how many seconds a framework may take for one answer. Raises StoreError where the
     directory holds another run, and FrameworkError for what no framework has: a name that the
     catalog lacks, a flag, a device.
@@ -69,15 +70,16 @@ def measure(
     check_subnormals()
     question = _question(plan, frameworks, devices, chosen)
     store = Store(directory, question, resume)
-    keys = (_ENVIRONMENTS, *(unit.key for unit in plan.units))
-    if store.complete:
+    keys = (ENVIRONMENTS, *(unit.key for unit in plan.units))
+    if store.complete and not any(map(store.waiting, keys)):
         return _outcome(store.records(), directory / "records.jsonl")
     progress(Progress("starting the frameworks", 0, len(plan.units)))
     sessions = open_sessions(frameworks, chosen, timeout)
     try:
         seats, environments = take_seats(sessions, devices, chosen)
         _keep_environments(store, environments)
-        _measure_units(plan, seats, store, timeout, progress)
+        started = {name for name, session in sessions.items() if session.status == "ok"}
+        _measure_units(plan, seats, store, started, timeout, progress)
     finally:
         close_all(sessions.values())
     path = store.finish(keys)
@@ -88,6 +90,7 @@ def _measure_units(
     plan: Plan,
     seats: Sequence[Seat],
     store: Store,
+    started: Collection[str],
     timeout: float,
     progress: Callable[[Progress], None],
 ) -> None:
@@ -96,7 +99,7 @@ def _measure_units(
         with ThreadPoolExecutor(max(1, len(seats))) as pool:
             for done, unit in enumerate(plan.units):
                 progress(Progress(unit.key, done, len(plan.units)))
-                if unit.key not in store.done:
+                if store.waiting(unit.key, started):
                     store.add(unit.key, _stoppable(unit, seats, pool, threaded))
     finally:
         threaded.close()
@@ -122,22 +125,25 @@ def _measure_one(
 
 
 def _keep_environments(store: Store, records: list[Record]) -> None:
-    """Raises StoreError where a framework is not the one that the run began with."""
+    """Raises StoreError where a framework is not the one that the run began with. One that had not
+    started then may have by now."""
     host = _host()
     records = [{**record, "host": host} for record in records]
-    before = store.done.get(_ENVIRONMENTS)
+    before = store.done.get(ENVIRONMENTS)
     if before is None:
-        store.add(_ENVIRONMENTS, records)
+        store.add(ENVIRONMENTS, records)
         return
-    old = {record["framework"]: record["version"] for record in before}
+    old = {record.get("framework"): record.get("version") for record in before}
     new = {record["framework"]: record["version"] for record in records}
-    for name in {**old, **new}:
-        if old.get(name) != new.get(name):
+    for name in old:
+        if old[name] != new.get(name):
             was, now = (found.get(name) or "absent" for found in (old, new))
             raise StoreError(
                 f"When the run began, {name} was {was}, and now it is {now}: make that as it was, "
                 "or measure anew into another --out."
             )
+    if late := [record for record in records if record["framework"] not in old]:
+        store.add(ENVIRONMENTS, [*before, *late])
 
 
 def _question(
@@ -164,5 +170,5 @@ def _host() -> dict[str, Any]:
 
 def _outcome(records: list[Record], path: Path) -> Outcome:
     faults = sum(record.get("status") in FAULTS for record in records)
-    missing = {r["framework"] for r in records if r.get("status") == "not_installed"}
+    missing = {str(r.get("framework")) for r in records if r.get("status") == "not_installed"}
     return Outcome(records, path, faults, tuple(sorted(missing)))

@@ -2,15 +2,16 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 from refkernels.journal import Journal, Words, write_whole
 
-__all__ = ["RECORDS", "Store", "StoreError", "to_json", "write_whole"]
+__all__ = ["ENVIRONMENTS", "RECORDS", "Store", "StoreError", "to_json", "write_whole"]
 
 RECORDS = "records.jsonl"
+ENVIRONMENTS = "environments"  # the key of the frameworks' accounts of themselves
 
 Record = dict[str, Any]
 
@@ -34,6 +35,19 @@ def _strict(value: Any) -> Any:
     return value
 
 
+def unit_of(record: Record) -> str | None:
+    """The key of the unit (`plan.Unit`) that a record is of; None for no record of a run."""
+    kind, case = record.get("kind"), record.get("case")
+    if kind == "environment":
+        return ENVIRONMENTS
+    if kind == "invariance":
+        case = f"{record.get('op')}/invariance"
+    elif isinstance(case, dict):
+        case = case.get("name")
+    known = kind in ("measurement", "agreement", "invariance")
+    return f"{case} {record.get('dtype')} {record.get('direction')}" if known else None
+
+
 class Store(Journal):
     """The directory of one run; `done` holds the records of finished units. Raises StoreError when
     it holds another run, or one that has not been asked to go on, or when it cannot be written."""
@@ -51,6 +65,11 @@ class Store(Journal):
     error = StoreError
     encode = staticmethod(to_json)
 
+    @staticmethod
+    def sound(key: str, result: Any) -> bool:
+        """Whether it is a list of records."""
+        return isinstance(result, list) and all(isinstance(one, dict) for one in result)
+
     def __init__(self, directory: Path, question: dict[str, Any], resume: bool) -> None:
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -59,6 +78,25 @@ class Store(Journal):
                 f"{directory} cannot be made a folder ({error.strerror}): choose another --out."
             ) from None
         super().__init__(directory, question, resume)
+
+    def waiting(self, key: str, started: Collection[str] | None = None) -> bool:
+        """Whether a unit is still to be measured: it is not there, or a framework had not started
+        when it was asked. `started`: only those that have by now are worth asking again."""
+        return key not in self.done or any(
+            record.get("started") is False
+            and (started is None or record.get("framework") in started)
+            for record in self.done[key]
+        )
+
+    def _read(self) -> None:
+        """The units of a run that has ended are in its records."""
+        path = self.directory / RECORDS
+        for number, record in enumerate(self.records() if path.exists() else (), start=1):
+            key = unit_of(record)
+            if key is None:
+                raise self._damaged(path, number)
+            self.done.setdefault(key, []).append(record)
+        super()._read()
 
     def finish(self, units: Iterable[str]) -> Path:
         """Write the records of all units, in that order, and drop the journal."""

@@ -53,7 +53,8 @@ def measure_unit(unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor) ->
         status, reason = _accept(unit, reply.status, reply.reason, outputs, truth.reference)
         head = _head(unit, unit.case, seat, inputs, params)
         if status != "ok":
-            records.append({**head, "output": None, "status": status, "reason": reason})
+            late = {} if reply.started else {"started": False}
+            records.append({**head, "output": None, "status": status, "reason": reason, **late})
             continue
         answers.append((seat, outputs))
         timing = {"framework": reply.seconds, "oracle": truth.seconds}

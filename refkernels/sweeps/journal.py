@@ -6,6 +6,10 @@ from typing import Any
 
 from refkernels import journal
 from refkernels.journal import Json
+from refkernels.sweeps.tally import Tally
+
+ENVIRONMENT = " environment"  # what the key of a framework's account of itself ends with
+FINAL = (None, "ok", "unsupported")  # an environment has no status
 
 RECORDS = "sweeps.jsonl"
 
@@ -39,6 +43,15 @@ class Journal(journal.Journal):
     error = JournalError
     encode = staticmethod(to_json)
 
+    @staticmethod
+    def sound(key: str, result: Any) -> bool:
+        """Whether it is a chunk's result, or what a framework says of itself."""
+        if key.endswith(ENVIRONMENT):
+            return isinstance(result["environment"], dict) and isinstance(result["status"], str)
+        Tally.from_json(result["tally"])  # raises where it is none
+        return True
+
     def finish(self, records: list[Json]) -> Path:
-        """Write the records and drop the journal."""
-        return self.write(records)
+        """Write the records and drop the journal; where something failed, it stays: --resume asks
+        for that again."""
+        return self.write(records, keep=any(one.get("status") not in FINAL for one in records))

@@ -17,7 +17,7 @@ from refkernels.suggestion import instead
 from refkernels.sweeps import patterns, records
 from refkernels.sweeps.chunk import describe, run_chunk, settle_borders
 from refkernels.sweeps.crew import Crew, Job, Processes
-from refkernels.sweeps.journal import Journal, Json
+from refkernels.sweeps.journal import ENVIRONMENT, Journal, Json
 from refkernels.sweeps.patterns import Span
 from refkernels.sweeps.question import ONE_THREAD, Question
 from refkernels.sweeps.search import run_island
@@ -109,7 +109,8 @@ def sweep(
 ) -> list[Json]:
     """Sweep everything that the plan names; write `directory`/sweeps.jsonl and give its records.
 
-    Stopped at any moment and called again with `resume=True` it goes on, with the same answer.
+    Stopped at any moment and called again with `resume=True` it goes on, with the same answer; so
+    does one that has ended with something failed, which is then asked for again.
     `crew`: who works (by default as many processes as there are cores); it is closed at the end.
     Raises JournalError where the directory holds another sweep, CrewError where nobody can work.
     """
@@ -185,7 +186,7 @@ def _unit(question: Question, plan: Plan) -> Unit:
 
 def _describe(unit: Unit, crew: Crew, journal: Journal) -> Json:
     """Asked of as many workers as there are, which start the framework at the same time."""
-    key = f"{unit.label} environment"
+    key = unit.label + ENVIRONMENT
     if key not in journal.done:
         jobs = [Job(f"{key} {worker}", describe, (unit.question,)) for worker in range(crew.width)]
         results = [told for _, told in crew.results(jobs)]

@@ -8,32 +8,34 @@ import pytest
 from refkernels.sweeps.journal import Journal, JournalError
 
 QUESTION = {"ops": ["sin"], "chunk": 16}
+A, B = "sin a environment", "sin b environment"
+TOLD = {"status": "ok", "version": "1", "environment": {}}
 
 
 def test_what_was_added_is_there_again(tmp_path: Path) -> None:
-    Journal(tmp_path, QUESTION, False).add("a", {"status": "ok"})
-    assert Journal(tmp_path, QUESTION, True).done == {"a": {"status": "ok"}}
+    Journal(tmp_path, QUESTION, False).add(A, TOLD)
+    assert Journal(tmp_path, QUESTION, True).done == {A: TOLD}
 
 
 def test_a_line_cut_short_by_a_kill_is_dropped(tmp_path: Path) -> None:
     journal = Journal(tmp_path, QUESTION, False)
-    journal.add("a", {"status": "ok"})
-    journal.add("b", {"status": "ok"})
+    journal.add(A, TOLD)
+    journal.add(B, TOLD)
     path = tmp_path / "sweep-journal.jsonl"
     whole = path.read_bytes()
     first = whole.index(b"\n") + 1
     for end in range(first, len(whole)):
         path.write_bytes(whole[:end])
         again = Journal(tmp_path, QUESTION, True)
-        assert list(again.done) == ["a"]
+        assert list(again.done) == [A]
         assert path.read_bytes() == whole[:first]
     path.write_bytes(whole)
-    assert list(Journal(tmp_path, QUESTION, True).done) == ["a", "b"]
+    assert list(Journal(tmp_path, QUESTION, True).done) == [A, B]
 
 
 def test_a_damaged_line_another_question_and_a_used_folder_are_refused(tmp_path: Path) -> None:
     journal = Journal(tmp_path, QUESTION, False)
-    journal.add("a", {"status": "ok"})
+    journal.add(A, TOLD)
     with pytest.raises(JournalError, match="already holds a sweep: add --resume"):
         Journal(tmp_path, QUESTION, False)
     with pytest.raises(JournalError, match=r"holds a sweep with chunk = 16, not 32"):
@@ -49,7 +51,7 @@ def test_a_damaged_line_another_question_and_a_used_folder_are_refused(tmp_path:
 
 def test_at_the_end_records_stand_and_the_journal_goes(tmp_path: Path) -> None:
     journal = Journal(tmp_path, QUESTION, False)
-    journal.add("a", {"status": "ok"})
+    journal.add(A, TOLD)
     path = journal.finish([{"kind": "sweep"}])
     assert json.loads(path.read_text()) == {"kind": "sweep"}
     assert sorted(p.name for p in tmp_path.iterdir()) == ["sweep.json", "sweeps.jsonl"]

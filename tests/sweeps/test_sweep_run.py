@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,34 @@ def test_float64_is_searched_reproducibly_and_says_so(swept: Sweep, tmp_path: Pa
     with in_this_process() as crew:
         again = sweeps.sweep(asked, tmp_path / "again", crew=crew)
     assert comparable(again) == comparable([record])
+
+
+@pytest.mark.parametrize("fault", ["crash_at_import", "exception"])
+def test_what_failed_in_a_sweep_that_has_ended_is_asked_again(tmp_path: Path, fault: str) -> None:
+    framework = replace(planted_faults.framework(fault, tmp_path), name="mended")
+    catalog.register(framework)
+    try:
+        asked = sweeps.plan(
+            ["sin"], ["fake_correct", framework.name], ["float16"], range="1:2", chunk=256
+        )
+        found = []
+        for text in (None, "correct"):
+            if text is not None:  # mended
+                right = planted_faults.framework(text, tmp_path).adapter
+                framework.adapter.write_text(right.read_text(encoding="utf-8"), encoding="utf-8")
+                seats.release()
+            with in_this_process() as crew:
+                found.append(sweeps.sweep(asked, tmp_path / "out", crew=crew, resume=bool(text)))
+    finally:
+        catalog.unregister(framework.name)
+    statuses = [[one["status"] for one in some if one["kind"] == "sweep"] for some in found]
+    assert statuses[0][0] == "ok"
+    assert statuses[0][1] in ("killed", "incomplete")
+    assert statuses[1] == ["ok", "ok"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "sweep.json",
+        "sweeps.jsonl",
+    ]
 
 
 @pytest.mark.parametrize(
