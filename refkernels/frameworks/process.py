@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.frameworks import places
+from refkernels.frameworks import places, starting
 from refkernels.frameworks.environments import Interpreter
 from refkernels.frameworks.transport import Array, Inline, SharedFolder, bits_dtype, unpack
 
@@ -46,7 +46,8 @@ class Fault(Exception):
 class WorkerProcess:
     """A worker in `interpreter`, started with the variables of `environment` added to the user's.
 
-    Raises `Fault("not_installed", ...)` where the interpreter cannot be started at all.
+    Raises `Fault` where the interpreter cannot be started at all: "not_installed", or "killed" or
+    "timeout" where it was ended on its way.
     """
 
     def __init__(self, interpreter: Interpreter, environment: Mapping[str, str]) -> None:
@@ -57,7 +58,8 @@ class WorkerProcess:
         self._group = execnet.Group()
         self._process: subprocess.Popen[bytes] | None = None
         try:
-            gateway = self._group.makegateway(self._execnet_spec(interpreter, environment))
+            spec, words = self._execnet_spec(interpreter, environment)
+            gateway = starting.start(self._group, spec, words, READY_SECONDS)
             # execnet keeps the Popen object to itself; its exit status is the only word on a crash.
             self._process = getattr(getattr(gateway, "_io", None), "popen", None)
             self._channel = gateway.remote_exec(WORKER.read_text(encoding="utf-8"))
@@ -69,11 +71,18 @@ class WorkerProcess:
                 "import_error", f"{interpreter.python} has no usable NumPy: {line}"
             ) from error
         except Exception as error:
-            told = self._log_tail() or str(error) or type(error).__name__
+            told = self._log_tail()
+            if isinstance(error, starting.NotStarted):
+                told = f"{error}; its last words: {told}" if told else str(error)
             self.kill()
+            told = told or str(error) or type(error).__name__
             raise Fault(
-                "not_installed", f"the interpreter {interpreter.python!r} does not start: {told}"
+                getattr(error, "status", "not_installed"),
+                f"the interpreter {interpreter.python!r} does not start: {told}",
             ) from error
+        except BaseException:
+            self.kill()
+            raise
 
     @property
     def pid(self) -> int | None:
@@ -172,7 +181,7 @@ class WorkerProcess:
         if OUT_OF_MEMORY.search(told):
             return Fault("oom", f"out of memory while {doing}, which ended the process ({told})")
         if code is not None and code < 0:
-            name = signal.Signals(-code).name
+            name = _signal_name(-code)
             hint = " (as the system does when memory runs out)" if name == "SIGKILL" else ""
             said = f"; its last words: {told}" if told and name != "SIGKILL" else ""
             return Fault("killed", f"the process was ended by {name}{hint} while {doing}{said}")
@@ -193,7 +202,10 @@ class WorkerProcess:
             return lines[-1][:300] if lines else ""
         return ""
 
-    def _execnet_spec(self, interpreter: Interpreter, environment: Mapping[str, str]) -> Any:
+    def _execnet_spec(
+        self, interpreter: Interpreter, environment: Mapping[str, str]
+    ) -> tuple[Any, list[str]]:
+        """execnet's specification without the interpreter, and the words that start this."""
         import execnet
 
         python = interpreter.python
@@ -207,8 +219,7 @@ class WorkerProcess:
         spec.execmodel = spec.execmodel or "main_thread_only"
         if os.name == "nt" and interpreter.local:
             spec.env.update(environment)
-            spec.python = shlex.join(words)
-            return spec
+            return spec, words
         # `env` sets the variables before the interpreter starts; execnet would set them after.
         assigned = [f"{key}={value}" for key, value in environment.items()]
         unset = UNSET if interpreter.source == "managed" else ()
@@ -220,8 +231,14 @@ class WorkerProcess:
             os.close(descriptor)
             self._log = Path(name)
             words = ["/bin/sh", "-c", 'log=$0; exec "$@" 2>>"$log"', name, *words]
-        spec.python = shlex.join(words)
-        return spec
+        return spec, words
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
 
 
 def _doing(message: Mapping[str, Any]) -> str:

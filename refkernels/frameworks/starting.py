@@ -1,0 +1,94 @@
+"""An interpreter becomes execnet's gateway, whatever it prints on its standard output before.
+
+execnet speaks through the standard output, and takes its first byte for the other side's greeting.
+A site module, a wrapper script or a login shell may print there first. So the interpreter is told
+to print a line of ours before execnet's own first line, and all before that line is passed over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+BEGINS = "refkernels-begins"
+# The interpreter gets execnet's own arguments after these: the last one is what it shall run.
+FIRST = f'import sys;print("{BEGINS}",flush=True);_=sys.argv.pop();del sys.argv[1:];exec(_)'
+_MOST_NOISE = 1 << 20
+
+
+class NotStarted(Exception):
+    """The interpreter ended, or was silent for too long; the message says what it printed."""
+
+    def __init__(self, status: str, what: str, noise: bytes | bytearray) -> None:
+        text = " ".join(noise[-300:].decode("utf-8", "replace").split())
+        super().__init__(f"{what}; it printed {text!r}" if text else what)
+        self.status = status
+
+
+def start(group: Any, spec: Any, words: list[str], seconds: float) -> Any:
+    """The gateway of the interpreter that `words` start, as `group.makegateway(spec)`. Raises
+    NotStarted, and what execnet raises."""
+    from execnet import gateway_bootstrap, gateway_io
+
+    if spec.socket or spec.via:  # a server that runs already
+        spec.python = shlex.join(words)
+        return group.makegateway(spec)
+    spec.python = shlex.join([*words, "-u", "-c", FIRST])
+    group.allocate_id(spec)
+    io = gateway_io.create_io(spec, group.execmodel)
+    try:
+        with _killed_after(io, seconds) as late:
+            _pass_over_noise(io, late, seconds)
+            gateway = gateway_bootstrap.bootstrap(io, spec)
+    except BaseException:
+        io.kill()
+        io.wait()
+        for pipe in (io.infile, io.outfile):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        raise
+    gateway.spec = spec
+    group._register(gateway)
+    return gateway
+
+
+@contextlib.contextmanager
+def _killed_after(io: Any, seconds: float) -> Iterator[threading.Event]:
+    """Kill the process after so long: whoever waits for it learns of its end. The event is set."""
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        io.kill()
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()
+
+
+def _pass_over_noise(io: Any, late: threading.Event, seconds: float) -> None:
+    """Read up to the end of the line that says that the interpreter begins."""
+    noise = bytearray()
+    sign = BEGINS.encode()
+    with contextlib.suppress(EOFError):
+        while len(noise) < _MOST_NOISE:
+            noise += io.read(1)
+            if noise.endswith(sign):
+                while io.read(1) != b"\n":
+                    pass
+                return
+    if late.is_set():
+        raise NotStarted("timeout", f"it did not begin within {seconds:g} s", noise)
+    if len(noise) >= _MOST_NOISE:
+        raise NotStarted("not_installed", "it does not stop printing", noise)
+    code = io.wait()
+    if code is not None and code < 0:
+        raise NotStarted("killed", f"signal {-code} ended it", noise)
+    raise NotStarted("not_installed", f"it ended with exit status {code}", noise)
