@@ -1,11 +1,37 @@
 """`python -m refkernels` and the console script."""
 
 import atexit
+import contextlib
 import gc
+import os
+import signal
+import sys
+from typing import Any, NoReturn
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; Ctrl-C ends it in one line, with status 130, from here on."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # before there are commands that could meet it
+        _stop()
+    finally:
+        with contextlib.suppress(OSError, ValueError):  # nobody listens any more
+            sys.stdout.flush()
+        signal.signal(signal.SIGINT, _stop)  # while Python takes itself apart
+
+
+def _stop(*_: Any) -> NoReturn:
+    with contextlib.suppress(OSError):
+        os.write(2, b"refkernels: stopped.\n")
+    os._exit(130)
+
+
+def _run() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A name that the terminal's encoding lacks, or half a character, is told all the same.
+            stream.reconfigure(errors="backslashreplace")
     from refkernels.cli import app
 
     # What a command reads in is no garbage: looking for it at Python's pace takes a fifth of it.

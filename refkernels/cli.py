@@ -20,8 +20,10 @@ from refkernels import (
     sweep_command,
     warm_command,
 )
+from refkernels.options import Commands, seconds
 
 app = typer.Typer(
+    cls=Commands,
     rich_markup_mode=None,
     name="refkernels",
     help="How far is each framework from the truth, in ULP, and is that rounding?",
@@ -82,7 +84,8 @@ def measure(
         typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds that a framework may take for one answer.")
+        float,
+        typer.Option(parser=seconds, help="Seconds that a framework may take for one answer."),
     ] = 120.0,
     show_list: Annotated[bool, typer.Option("--list", help="List the cases and stop.")] = False,
     fail_on: Annotated[str | None, severity.OPTION] = None,

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from refkernels import completion, severity
+from refkernels.options import seconds
 
 Names = list[str]
 
@@ -53,7 +54,7 @@ def explain(
         typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds that a framework may take.")
+        float, typer.Option(parser=seconds, help="Seconds that a framework may take.")
     ] = 120.0,
     lang: Annotated[str, typer.Option(help="en or zh.")] = "en",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from refkernels import completion
+from refkernels.options import MOST_ELEMENTS, seconds
 
 _LEAVES = 2**14  # a sum in sequence of so many values takes as many questions
 
@@ -40,7 +41,8 @@ def reveal(
     svg: Annotated[Path | None, typer.Option(help="Draw the tree into this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds that a framework may take for one answer.")
+        float,
+        typer.Option(parser=seconds, help="Seconds that a framework may take for one answer."),
     ] = 120.0,
 ) -> None:
     """Reveal the tree of additions behind one output element, and check it on random data.
@@ -58,6 +60,7 @@ def reveal(
     if op in ("sum", "layernorm"):
         n, column = 1, 0
     try:
+        _check_size(m, n, k)
         chosen = parse_settings(settings or [])
         split_settings(catalog.get(framework).framework, chosen)  # refused before anything starts
         with Session(framework, chosen, timeout) as session:
@@ -68,14 +71,22 @@ def reveal(
     except _FrameworkFault as fault:
         typer.echo(f"refkernels: {fault}", err=True)
         raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
     if svg is not None:
         _draw(found, svg, refuse)
     if as_json:
         typer.echo(json.dumps(found))
     else:
         _print(found, svg)
+
+
+def _check_size(m: int, n: int, k: int) -> None:
+    """Raises ValueError where the arrays of the question are larger than anybody's memory."""
+    largest = max(m * k, k * n, m * n)
+    if largest > MOST_ELEMENTS:
+        raise ValueError(
+            f"--m {m}, --n {n} and --k {k} make an array of {largest:,} elements, more than "
+            f"{MOST_ELEMENTS:,}: ask for fewer rows or columns."
+        )
 
 
 class _FrameworkFault(Exception):

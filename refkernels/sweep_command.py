@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from refkernels import completion
+from refkernels.options import MOST_SEED, MOST_TRIES, MOST_WORKERS, seconds
 
 Names = list[str]
 
@@ -43,7 +44,8 @@ def sweep(
     ),
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped sweep.")] = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that work at a time: one a core.")
+        int | None,
+        typer.Option(min=1, max=MOST_WORKERS, help="Processes that work at a time: one a core."),
     ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Dask's scheduler, tcp://HOST:8786, whose workers do it.")
@@ -52,10 +54,12 @@ def sweep(
         Names | None,
         typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
     ] = None,
-    tries: Annotated[int, typer.Option(min=1, help="Inputs of a search (float64).")] = 1 << 21,
-    seed: Annotated[int, typer.Option(min=0, help="Of a search.")] = 0,
+    tries: Annotated[
+        int, typer.Option(min=1, max=MOST_TRIES, help="Inputs of a search (float64).")
+    ] = 1 << 21,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of a search.")] = 0,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds that a framework may take for one call.")
+        float, typer.Option(parser=seconds, help="Seconds that a framework may take for one call.")
     ] = 120.0,
 ) -> None:
     """Try every input of a format, and judge every answer by a certified oracle.

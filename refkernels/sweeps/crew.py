@@ -234,7 +234,11 @@ def _cores() -> int:
 
 @contextlib.contextmanager
 def _no_interrupt() -> Iterator[None]:
-    """A process started here never sees Ctrl-C, which is its parent's affair; it waits for us."""
+    """A process started here never sees Ctrl-C, which is its parent's affair; it waits for us.
+    Where the system has no masks (Windows), nothing is copied either, and `_begin` sees to it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

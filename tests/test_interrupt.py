@@ -1,0 +1,67 @@
+"""Ctrl-C ends a command in one line with status 130, however early it comes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+X = np.linspace(-3, 3, 60).astype(np.float32).reshape(3, 20)
+# A shell's background jobs ignore Ctrl-C; what is interrupted is our code, not Python's own start.
+BEGIN = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from refkernels.__main__ import main
+print("begun", flush=True)
+main()
+"""
+COMMANDS = {
+    "explain": ("explain", "layernorm", "--input", "x=x.npy", "--output", "y=x.npy"),
+    "measure": ("measure", "--list"),
+    "gallery": ("gallery", "sine-at-pi"),
+    "reveal": ("reveal", "sum", "--framework", "numpy", "--k", "4096"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("after", [0.0, 0.3, 0.9])
+def test_ctrl_c_at_any_moment_is_one_line(tmp_path: Path, command: str, after: float) -> None:
+    np.save(tmp_path / "x.npy", X)
+    process = subprocess.Popen(
+        [sys.executable, "-c", BEGIN, *COMMANDS[command]],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "100"},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert "Traceback" not in said
+    assert "Error" not in said
+    if process.returncode != 0:  # it had ended before
+        assert process.returncode == 130, said
+        assert said.splitlines()[-1:] == ["refkernels: stopped."], said
+
+
+def test_what_the_terminal_cannot_show_is_told_all_the_same(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    name = os.fsdecode(b"caf\xe9")
+    kernel = ["--input", "x=x.npy", "--output", f"{name}:y=x.npy"]
+    done = subprocess.run(
+        [sys.executable, "-m", "refkernels", "explain", "sin", *kernel],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert done.stdout.isascii()
