@@ -194,7 +194,12 @@ def _imports(source: str, framework: str, text: str) -> list[str]:
 
 def _settings(environment: Mapping[str, Any]) -> list[str]:
     settings = environment.get("settings") or {}
-    variables = {key: value for key, value in settings.items() if key != key.lower()}
+    # No process has a variable with a null character or an = in its name.
+    variables = {
+        key: value
+        for key, value in settings.items()
+        if key != key.lower() and "=" not in key and "\0" not in f"{key}{value}"
+    }
     flags = {key: value for key, value in settings.items() if key == key.lower()}
     # On one line each: what a file tells is no code.
     lines = [
