@@ -12,7 +12,7 @@ import re
 from typing import Any, NoReturn
 
 # Without one of these a text holds nothing that needs a look: a long number, a half character.
-_SUSPICIOUS = re.compile(r"\d{20}|[eE]\+?\d{3}|\\u[dD]")
+_SUSPICIOUS = re.compile(r"(?:^|[:\[,\s])-?\d(?:\d{19}|[\d.]*[eE]\+?\d{3})|\\u[dD]")
 
 
 def loads(text: str, depth: int | None = None) -> Any:
@@ -30,8 +30,10 @@ def loads(text: str, depth: int | None = None) -> Any:
 
 def _check(value: Any, depth: int) -> None:
     if isinstance(value, str):
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            raise ValueError("it holds half a character (a lone surrogate)")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError("it holds half a character (a lone surrogate)") from None
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("it holds a number that no float64 can")

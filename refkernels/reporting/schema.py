@@ -36,7 +36,10 @@ def _each(check: Check) -> Check:
     def checked(value: Any) -> str | None:
         if not isinstance(value, list):
             return "must be a list"
-        return next((said for said in map(check, value) if said), None)
+        for inner in value:
+            if said := check(inner):
+                return said
+        return None
 
     return checked
 
@@ -47,8 +50,10 @@ def _named(check: Check) -> Check:
     def checked(value: Any) -> str | None:
         if not isinstance(value, dict):
             return "must be an object"
-        found = ((name, check(inner)) for name, inner in value.items())
-        return next((f"{name}.{said}" for name, said in found if said), None)
+        for name, inner in value.items():
+            if said := check(inner):
+                return f"{name}.{said}"
+        return None
 
     return checked
 
@@ -60,8 +65,10 @@ def _object(needed: Mapping[str, Check], others: Mapping[str, Check] | None = No
     def checked(value: Any) -> str | None:
         if not isinstance(value, dict):
             return "must be an object"
-        found = ((name, check(value.get(name))) for name, check in checks.items())
-        return next((f"{name}.{said}" for name, said in found if said), None)
+        for name, check in checks.items():
+            if said := check(value.get(name)):
+                return f"{name}.{said}"
+        return None
 
     return checked
 
@@ -225,7 +232,7 @@ def _sweep(record: Mapping[str, Any]) -> str | None:
     ):
         return said
     if any((one.get("correct") or 0) > one["inputs"] for one in record["binades"]):
-        return "binades.correct must not exceed binades.inputs"
+        return "binades.correct.must not exceed the inputs"
     return _each(_POINT)(record.get("invariants") or [])
 
 
