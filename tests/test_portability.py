@@ -25,6 +25,7 @@ NAMES = {
     "time": {"tzset", "pthread_getcpuclockid", "clock_gettime"},
 }  # fmt: skip
 STDLIB = {"statvfs"}  # what `shutil` itself has chosen by when it was imported
+ABSENT = {module: sorted(names - STDLIB) for module, names in NAMES.items()}
 IMPORTER = f"""
 import importlib, pkgutil, sys
 # What others import is theirs: numba, rich and the like have their own guards.
@@ -36,7 +37,7 @@ import hypothesis, platform
 platform.platform()
 for name in {sorted(MODULES)}:
     sys.modules[name] = None
-for module, names in { ({module: sorted(names - STDLIB) for module, names in NAMES.items()}) }.items():
+for module, names in {ABSENT}.items():
     for name in names:
         if hasattr(importlib.import_module(module), name):
             delattr(importlib.import_module(module), name)
