@@ -1,5 +1,6 @@
 """Whether an interval (hi + lo ± radius) * 2^scale decides a rounding, and how many ulp it is wide.
 
+The interval is open: neither end is in it, so an end that is a midpoint, or zero, decides too.
 Nearly every element is decided by a vectorised test in one float64 operation or two on either side;
 the few in doubt by exact arithmetic on pairs. The quick test only ever says what the exact one says
 too, so the answers are those of the exact one alone.
@@ -177,14 +178,40 @@ def _is_hopeless(
 def is_undecided(
     hi: float, lo: float, radius: float, scale: int, p: int, emin: int, emax: int
 ) -> bool:
-    """Whether the ends of the interval round to different floats, in magnitude or in sign."""
-    if radius == 0.0:
+    """Whether the numbers inside round to different floats, in magnitude or in sign."""
+    if radius == 0.0 or math.isinf(hi):
         return False
+    lower, upper = rounded_ends(hi, lo, radius, scale, p, emin, emax)
+    return not (lower == upper and math.copysign(1.0, lower) == math.copysign(1.0, upper))
+
+
+@njit
+def rounded_ends(
+    hi: float, lo: float, radius: float, scale: int, p: int, emin: int, emax: int
+) -> tuple[float, float]:
+    """What numbers just inside the ends round to, or, where an end is no pair, just inside a pair
+    beyond it; a zero has the sign of those numbers."""
     low, high = directed(hi, lo, -radius), directed(hi, lo, radius)
+    low, high = _moved(low[0], low[1], 1.0), _moved(high[0], high[1], -1.0)
     lower = round_pair(low[0], low[1], scale, p, emin, emax)
-    upper = round_pair(high[0], high[1], scale, p, emin, emax)
-    same_sign = math.copysign(1.0, lower) == math.copysign(1.0, upper)
-    return not (lower == upper and same_sign and low[0] != 0.0 and high[0] != 0.0)
+    return lower, round_pair(high[0], high[1], scale, p, emin, emax)
+
+
+@njit
+def _moved(hi: float, lo: float, side: float) -> tuple[float, float]:
+    """A pair that rounds as what lies just beside hi + lo, on that side of it (±1).
+
+    hi + lo can only be a boundary that decides otherwise where lo = 0 (it has 53 bits), or where it
+    is the midpoint of hi and its neighbour."""
+    if hi == 0.0:
+        return math.copysign(0.0, side), 0.0
+    if lo == 0.0:
+        return hi, side * 2.0**-1074
+    if (lo > 0.0) == (side > 0.0):
+        neighbour = np.nextafter(hi, math.copysign(math.inf, lo))
+        if 2.0 * lo == neighbour - hi:
+            return neighbour, -lo
+    return hi, lo
 
 
 @njit
@@ -292,8 +319,9 @@ def _measure_clear(
 
 @njit
 def uncertainty_of(hi: float, lo: float, radius: float, scale: int, p: int, emin: int) -> float:
-    """radius / ulp by the exact end of the interval towards zero."""
-    if radius == 0.0:
+    """radius / ulp by the exact end of the interval towards zero; 0 where no ulp is asked of a
+    value, because it is infinite or beyond every format."""
+    if radius == 0.0 or math.isinf(hi):
         return 0.0
     toward_zero = -radius if hi > 0.0 else radius
     inner = directed(hi, lo, toward_zero)

@@ -1,8 +1,12 @@
 """Enclosure: a value with a proven error bound, element by element.
 
-The exact real value of every element lies in (hi + lo ± radius) * 2^scale. hi = fl(hi + lo), so hi
-alone is the value correctly rounded to float64 whenever the radius is small enough; scale is 0
-except where float64's range does not suffice. NaN and infinities live in hi, with lo = radius = 0.
+The exact real value of every element lies strictly inside (hi + lo ± radius) * 2^scale, or is
+hi + lo itself where radius = 0. An interval that ends at hi (|lo| = radius) or at zero thus says on
+which side of it the value is, however near it is. hi = fl(hi + lo), so hi alone is the value
+correctly rounded to float64 whenever the radius is small enough. scale is 0 except where float64's
+range does not suffice, and within ±SCALE_LIMIT: what is smaller lies between zero and a power of
+two, what is larger has hi = ±infinity and radius = infinity: a finite number beyond every format,
+of that sign. NaN and true infinities live in hi, with lo = radius = 0.
 """
 
 from dataclasses import dataclass
@@ -17,9 +21,11 @@ from refkernels.arithmetic.blocks import each_block, flat
 from refkernels.arithmetic.decisions import directed
 from refkernels.arithmetic.formats import Format
 
-__all__ = ["Enclosure", "Relative", "directed"]
+__all__ = ["PARTS", "SCALE_LIMIT", "Enclosure", "Relative", "directed"]
 
-_PARTS = ("hi", "lo", "radius", "scale")
+SCALE_LIMIT = 2**30  # kernels' exponents are 32 bits wide, with some room for sums
+
+PARTS = ("hi", "lo", "radius", "scale")
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,7 @@ class Enclosure:
     def replace(self, flat_indices: npt.NDArray[np.intp], other: "Enclosure") -> "Enclosure":
         """A copy whose elements at the flat (C order) indices are other's, in order."""
         parts = []
-        for name in _PARTS:
+        for name in PARTS:
             part = np.array(getattr(self, name), order="C")  # reshape must not copy
             part.reshape(-1)[flat_indices] = getattr(other, name).reshape(-1)
             parts.append(part)
@@ -125,13 +131,7 @@ class Enclosure:
 
     def round(self, format: Format | str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """The values rounded to the format (nearest even), and where that rounding is certified:
-        where both ends of the interval round to the same bits. Exact elements always are.
-
-        An inherent limit: a value within about 2^-106 of itself of a midpoint of two float64, and
-        not exactly that midpoint, cannot be certified in float64, however sharp the oracle. hi and
-        lo then sum to the midpoint, so that what decides can only be in the radius, and the
-        interval reaches to both sides. hi is right nevertheless where it comes from exact
-        arithmetic. Narrower formats have no such limit: there lo says which side it is."""
+        where all numbers inside the interval round to the same bits. Exact elements always are."""
         target = formats.get(format)
         # float32 holds every number of the narrower formats.
         values = np.empty(self.size, np.float64 if target.p == 53 else np.float32)
@@ -174,7 +174,7 @@ class Enclosure:
         return flat(self.hi), flat(self.lo), flat(self.radius), flat(self.scale)
 
     def lower_upper(self, index: Any) -> tuple[Fraction, Fraction]:
-        """The exact ends of one (finite) element's interval."""
+        """The exact ends of one (finite) element's interval, which is open."""
         power = Fraction(2) ** int(self.scale[index])
         middle = Fraction(float(self.hi[index])) + Fraction(float(self.lo[index]))
         radius = Fraction(float(self.radius[index]))
@@ -183,4 +183,4 @@ class Enclosure:
     def contains(self, index: Any, value: Fraction | int) -> bool:
         """Whether the interval of one (finite) element holds the rational."""
         lower, upper = self.lower_upper(index)
-        return lower <= value <= upper
+        return lower < value < upper or lower == value == upper

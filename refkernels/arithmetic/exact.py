@@ -7,14 +7,18 @@ with a common exponent. What comes back is a ball (mid ± radius) * 2^exponent w
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import PARTS, SCALE_LIMIT, Enclosure
+
+Parts: TypeAlias = tuple[float, float, float, int]  # hi, lo, radius, scale of one element
 
 _KEPT_BITS = 300  # at a time, of an integer that becomes a float: float64 has no room for 1024
+_APART = 5000  # exponents of intervals that are not compared bit by bit
+_BEYOND = 2000  # exponents above it are beyond every format's
 _SCALED_SIZE = 1000  # log2 of a scaled ball: leaves its low part the most room above underflow
 
 
@@ -37,18 +41,59 @@ def from_integer_balls(
     exponents: Sequence[int],
     shape: tuple[int, ...],
 ) -> Enclosure:
-    """The Enclosure of the balls (mid_i ± radius_i) * 2^exponent_i; exact ones get radius 0
-    where a double-double holds them, and a radius below 2^-105 of the value elsewhere. hi is
-    the correctly rounded midpoint, and lo's sign is that of what hi leaves."""
-    parts = [_parts(m, r, e) for m, r, e in zip(mids, radii, exponents, strict=True)]
-    columns = np.array([part[:3] for part in parts], dtype=np.float64).reshape(len(parts), 3)
-    scale = np.array([part[3] for part in parts], dtype=np.int64).reshape(shape)
-    return Enclosure(
-        columns[:, 0].reshape(shape),
-        columns[:, 1].reshape(shape),
-        columns[:, 2].reshape(shape),
-        scale,
+    """The Enclosure of values strictly inside (mid_i ± radius_i) * 2^exponent_i, or mid_i itself
+    where radius_i = 0. Such exact ones get radius 0 where a double-double holds them, and a radius
+    below 2^-105 of the value elsewhere. hi is the correctly rounded midpoint, lo's sign is that of
+    what hi leaves, and a ball on one side of hi becomes an interval on that side.
+
+    Beyond 2^±SCALE_LIMIT: the interval from zero to that power, or an infinite radius.
+    """
+    return _assemble([_parts(*ball) for ball in zip(mids, radii, exponents, strict=True)], shape)
+
+
+def _assemble(elements: Sequence[Parts], shape: tuple[int, ...]) -> Enclosure:
+    columns = np.array([element[:3] for element in elements], dtype=np.float64).reshape(-1, 3)
+    hi, lo, radius = (column.reshape(shape) for column in columns.T)
+    scale = np.array([element[3] for element in elements], dtype=np.int64)
+    return Enclosure(hi, lo, radius, scale.reshape(shape))
+
+
+def intersection(one: Enclosure, other: Enclosure) -> Enclosure:
+    """What two flat Enclosures of the same values say together.
+
+    Raises ArithmeticError where they have no number in common: one of them is wrong.
+    """
+    columns = (
+        zip(*(getattr(side, name).tolist() for name in PARTS), strict=True) for side in (one, other)
     )
+    return _assemble([_meet(a, b) for a, b in zip(*columns, strict=True)], one.shape)
+
+
+def _meet(one: Parts, other: Parts) -> Parts:
+    if one[2] == 0.0 or other[2] == math.inf:
+        return one
+    if other[2] == 0.0 or one[2] == math.inf:
+        return other
+    (low, high, exponent), (low2, high2, exponent2) = _ends(*one), _ends(*other)
+    if abs(exponent - exponent2) > _APART:  # integers of so many bits gain nothing here
+        return one if exponent < exponent2 else other
+    common = min(exponent, exponent2)
+    low, high = low << (exponent - common), high << (exponent - common)
+    low2, high2 = low2 << (exponent2 - common), high2 << (exponent2 - common)
+    if low2 <= low and high <= high2:
+        return one
+    if low <= low2 and high2 <= high:
+        return other
+    low, high = max(low, low2), min(high, high2)
+    if low >= high:
+        raise ArithmeticError(f"Two certified answers contradict each other: {one} and {other}.")
+    return _parts(low + high, high - low, common - 1)
+
+
+def _ends(hi: float, lo: float, radius: float, scale: int) -> tuple[int, int, int]:
+    """(low, high, e): the interval's ends are low 2^e and high 2^e exactly."""
+    (mid, tail, wide), exponent = to_integers(np.array([hi, lo, radius]))
+    return mid + tail - wide, mid + tail + wide, exponent + scale
 
 
 def from_fractions(values: Iterable[Fraction], shape: tuple[int, ...]) -> Enclosure:
@@ -67,41 +112,72 @@ def from_fractions(values: Iterable[Fraction], shape: tuple[int, ...]) -> Enclos
     return from_integer_balls(mids, radii, exponents, shape)
 
 
-def _parts(mid: int, radius: int, exponent: int) -> tuple[float, float, float, int]:
-    """(hi, lo, radius, scale) of one ball. lo is taken from the exact remainder, however far below
-    hi it lies: it tells a value 2^-1000 beside a midpoint from the midpoint. The scale is 0 unless
-    a part would leave float64's range."""
-    hi, hi_power = _nearest(mid)
-    rest = mid - (int(hi) << hi_power)
-    lo, lo_power = _nearest(rest)
-    if hi + math.ldexp(lo, lo_power - hi_power) != hi:  # rounded up to a tie that hi does not win
-        lo = math.nextafter(lo, 0.0)
-    spread, power = _float_up(radius + abs(rest - (int(lo) << lo_power)))
-    if hi == 0.0 and spread == 0.0:
+def _parts(mid: int, radius: int, exponent: int) -> Parts:
+    """One ball. The scale is 0 unless a part would leave float64's range."""
+    if not mid and not radius:
         return 0.0, 0.0, 0.0, 0
     size = max(mid.bit_length(), radius.bit_length()) + exponent
-    scale = 0 if -900 < size < 1000 else size - _SCALED_SIZE
-    high, low, lost = _placed(hi, hi_power + exponent - scale, lo, lo_power + exponent - scale)
-    if lost and scale == 0:
-        scale = size - _SCALED_SIZE
-        high, low, lost = _placed(hi, hi_power + exponent - scale, lo, lo_power + exponent - scale)
-    power += exponent - scale
-    wide = math.ldexp(spread, power)
-    if lost or math.ldexp(wide, -power) != spread:
-        wide = math.nextafter(wide + (2.0**-1073 if lost else 0.0), math.inf)
+    if abs(size) > SCALE_LIMIT:
+        return _out_of_range(mid, radius, exponent)
+    mid, radius, exponent = mid << 64, radius << 64, exponent - 64  # for lo's neighbours
+    hi, hi_power = _nearest(mid)
+    rest = mid - (int(hi) << hi_power)
+    lo, lo_power, spread = _remainder(hi, hi_power, rest, radius)
+    far = size - _SCALED_SIZE
+    for scale in (0, far) if -900 < size < 1000 else (far,):
+        power = exponent - scale
+        high, high_lost = _scaled(hi, hi_power + power)
+        low, low_lost = _scaled(lo, lo_power + power)
+        if not (high_lost or low_lost):
+            break
+    wide = _scaled_up(spread, power, high_lost + low_lost)
+    if wide > abs(low) and abs(rest) >= max(radius, 1) and not high_lost:
+        # All of the ball is on one side of hi: from there to its far end.
+        bound = _scaled_up(abs(rest) + radius + (radius == 0), power - 1, 0)
+        side = bound if rest > 0 else -bound
+        if high + side == high:
+            return high, side, bound, scale
     return high, low, wide, scale
 
 
-def _placed(hi: float, hi_power: int, lo: float, lo_power: int) -> tuple[float, float, bool]:
-    """hi 2^hi_power, lo 2^lo_power, and whether underflow took something of them: less than
-    2^-1073 in all. A lo that vanishes leaves its sign, which breaks ties."""
-    high, low = math.ldexp(hi, hi_power), math.ldexp(lo, lo_power)
-    if math.ldexp(high, -hi_power) != hi:
-        return high, 0.0, True
-    lost = math.ldexp(low, -lo_power) != lo
-    if lo != 0.0 and low == 0.0 and abs(high) > 2.0**-1000:
-        low = math.copysign(2.0**-1074, lo)
-    return high, low, lost
+def _remainder(hi: float, hi_power: int, rest: int, radius: int) -> tuple[float, int, int]:
+    """(lo, power, spread): rest ± radius lies in lo 2^power ± spread, however far below hi it is.
+
+    A rest just short of the midpoint between hi and its neighbour gets a lo on the same side of it,
+    with an interval that ends there."""
+    lo, power = _nearest(rest)
+    middle = int(lo) << power
+    neighbour = math.nextafter(hi, math.copysign(math.inf, lo))
+    if middle != rest and 2.0 * math.ldexp(lo, power - hi_power) == neighbour - hi:
+        lo = math.nextafter(lo, 0.0)
+        if abs(rest) + radius <= abs(middle):
+            return lo, power, abs(middle - (int(lo) << power))
+    left = abs(rest - (int(lo) << power))
+    return lo, power, radius + left + (left != 0 and radius == 0)  # the value is never at an end
+
+
+def _out_of_range(mid: int, radius: int, exponent: int) -> Parts:
+    """Of a ball beyond 2^±SCALE_LIMIT, of which only the sign can be told, if that."""
+    sign = (mid >= radius) - (-mid >= radius)
+    if exponent + max(mid.bit_length(), radius.bit_length()) < 0:
+        return 0.5 * sign, 0.0, 0.5 if sign else 1.0, -SCALE_LIMIT
+    certain = (abs(mid) - radius).bit_length() + exponent > _BEYOND and sign != 0
+    return sign * math.inf if certain else 0.0, 0.0, math.inf, 0
+
+
+def _scaled(value: float, power: int) -> tuple[float, bool]:
+    """value 2^power, and whether underflow took something of it: at most 2^-1075."""
+    scaled = math.ldexp(value, power)
+    return scaled, math.ldexp(scaled, -power) != value
+
+
+def _scaled_up(value: int, power: int, lost: int) -> float:
+    """At least value 2^power + lost 2^-1075, by 2^-50 of itself or some 2^-1074."""
+    whole, shift = _float_up(value)
+    scaled = math.ldexp(whole, power + shift)
+    if lost or math.ldexp(scaled, -power - shift) != whole:
+        scaled = math.nextafter(scaled, math.inf) + lost * 2.0**-1074
+    return scaled
 
 
 def _nearest(value: int) -> tuple[float, int]:

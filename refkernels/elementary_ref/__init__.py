@@ -12,7 +12,8 @@ with the error budgets); Arb and rational arithmetic for what a question still l
 
 Special values follow the limits; rsqrt(-0) and reciprocal(-0) are -inf and sqrt(-0) is -0 as in
 IEEE 754, and slopes at -0 are those of the formulas 1/x, 1/(2 sqrt x), ...: infinite, with the sign
-that -0 gives them. Results beyond 2^±(2^29) are told as that power: every rounding is the same.
+that -0 gives them. Tails below 2^-10^8 are told as between that and zero; exponentials of more than
+2^29 as finite numbers beyond every format (`Enclosure`): every rounding is certified.
 """
 
 from refkernels.elementary_ref import erf_functions, functions

@@ -3,7 +3,7 @@
 All take x of any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`), and
 raise TypeError for other dtypes and ValueError for an unknown question. The radius told is that of
 the double-double tier; the float64 tier, for inputs of 32 bits and fewer, has 2^-44 or less. Tails
-below exp(-1400) have 2^-71, and those below exp(-2^27) are told as the one there.
+below exp(-1400) have 2^-71; those below 2^-10^8 are told as between that and zero.
 """
 
 from functools import partial
@@ -38,8 +38,8 @@ def _function(name: str) -> Function:
         name=name,
         values=getattr(kernels, f"{name}_values"),
         slopes=getattr(kernels, f"{name}_slopes"),
-        exact_value=partial(erf_exact.ball, *erf_exact.VALUES[name]),
-        exact_slope=partial(erf_exact.ball, *erf_exact.SLOPES[name]),
+        exact_value=partial(erf_exact.ball, erf_exact.VALUES[name]),
+        exact_slope=partial(erf_exact.ball, erf_exact.SLOPES[name]),
         condition=erf_conditions.FORWARD[name],
         slope_condition=erf_conditions.SLOPE[name],
         plain=getattr(erf_plain, name),

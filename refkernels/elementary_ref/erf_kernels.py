@@ -37,10 +37,9 @@ from refkernels.elementary_ref.erf_tail import (
     erfc_tail,
     fast_tail,
     one_minus,
-    saturated,
 )
 from refkernels.elementary_ref.exponential import FAR, FAR_ERROR, exp_dd, exp_fast
-from refkernels.elementary_ref.results import exactly, place, tiny_sum
+from refkernels.elementary_ref.results import exactly, place, tiny_sum, vanishing
 
 FAST_ERF_BOUND = 2.0**-49
 FAST_ERFC_BOUND = 2.0**-46
@@ -111,6 +110,8 @@ def _erfc(x: Any) -> Any:
         return exactly(1.0)
     if abs(x) < TINY:
         return tiny_sum(1.0, -TWO_OVER_SQRT_PI_HIGH, x, 1)
+    if x > FARTHEST:
+        return vanishing(1.0)
     if x > 0.0:
         high, low, error, k = erfc_tail(x)
         return place(high, low, high * error, k)
@@ -128,8 +129,9 @@ def _erf_slope(x: Any) -> Any:
         return exactly(x if x != x else 0.0)
     if abs(x) < TINY:
         return TWO_OVER_SQRT_PI_HIGH, TWO_OVER_SQRT_PI_LOW, SLOPE, 0
-    a = saturated(abs(x))
-    sh, sl = two_prod(a, a)
+    if abs(x) > FARTHEST:
+        return vanishing(1.0)
+    sh, sl = two_prod(x, x)
     high, low, k = exp_dd(-sh, -sl)
     high, low = dd_mul(high, low, TWO_OVER_SQRT_PI_HIGH, TWO_OVER_SQRT_PI_LOW)
     error = SLOPE + FAR_ERROR if sh > FAR else SLOPE
@@ -146,10 +148,8 @@ def erf_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
 @njit(nogil=True)
 def erfc_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
     """erfc(x) in (hi + lo ± radius) 2^scale for every float64 x."""
-    far = _erfc(FARTHEST)
     for i in range(x.size):
-        beyond = FARTHEST <= x[i] < math.inf
-        hi[i], lo[i], radius[i], scale[i] = far if beyond else _erfc(x[i])
+        hi[i], lo[i], radius[i], scale[i] = _erfc(x[i])
 
 
 @njit(nogil=True)

@@ -66,7 +66,7 @@ EXPM1_SMALL_ERROR = 4 * U**2  # where |x| <= SMALL
 SMALL = 0.005  # below ln 2 / 128: expm1_dd is a series
 FAR = 1400.0  # beyond it n would be too long; results are beyond 2^2000
 FAR_ERROR = 2.0**-72
-FARTHEST = 2.0**29  # beyond it the exponent stays where it is: see `exp_dd`
+FARTHEST = 2.0**29  # no scale holds e^(10^300): what is beyond, callers tell as such
 
 _MAGIC = 1.5 * 2.0**52  # t = fl(y + MAGIC): the low bits of t are rint(y)
 _STEPS_PER_UNIT = 64 * INV_LN2_HIGH
@@ -169,8 +169,6 @@ def _exp_near(xh: Any, xl: Any) -> Any:
 @njit
 def _exp_far(xh: Any, xl: Any) -> Any:
     """x / ln 2 to 7 U^2 of at most 2^29.6, so its fraction to 2^-73.5; that times ln 2."""
-    if abs(xh) > FARTHEST:
-        xh, xl = math.copysign(FARTHEST, xh), 0.0
     yh, yl = dd_mul(xh, xl, INV_LN2_HIGH, INV_LN2_LOW)
     n = np.rint(yh)
     fh, fl = two_sum(yh - n, yl)
@@ -181,10 +179,9 @@ def _exp_far(xh: Any, xl: Any) -> Any:
 
 @njit
 def exp_dd(xh: Any, xl: Any) -> Any:
-    """(high, low, k): exp(xh + xl) = (high + low) 2^k, high in [0.99, 2.01]; finite x.
+    """(high, low, k): exp(xh + xl) = (high + low) 2^k, high in [0.99, 2.01]; |x| <= FARTHEST.
 
-    Relative error <= EXP_ERROR; FAR_ERROR for |x| > FAR. Beyond ±FARTHEST the result is that of
-    ±FARTHEST: no scale holds e^(10^300), and every rounding and comparison is the same.
+    Relative error <= EXP_ERROR; FAR_ERROR for |x| > FAR.
     """
     if abs(xh) > FAR:
         return _exp_far(xh, xl)

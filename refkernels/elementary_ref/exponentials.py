@@ -2,7 +2,7 @@
 
 exp2: x = n + r exactly; r ln 2 to 3 U^2 of 0.35, then exp's 5 U^2; the slope multiplies by ln 2
 (5 + 1). An integer x gives the power of two itself, a rounding boundary where it is half of the
-smallest subnormal. What `exp_dd` says of arguments beyond its range holds here too.
+smallest subnormal. Results of arguments beyond FARTHEST have no scale (`vanishing`, `beyond`).
 """
 
 import math
@@ -22,10 +22,12 @@ from refkernels.elementary_ref.exponential import (
 )
 from refkernels.elementary_ref.results import (
     LINEAR,
+    beyond,
     exactly,
     place,
     tiny_product,
     tiny_sum,
+    vanishing,
 )
 from refkernels.elementary_ref.tables import LN2_HIGH, LN2_LOW
 
@@ -42,6 +44,12 @@ def exp_error(x: Any) -> Any:
 
 
 @njit
+def _unheld(x: Any) -> Any:
+    """e^x or 2^x for |x| > FARTHEST."""
+    return beyond(1.0) if x > 0.0 else vanishing(1.0)
+
+
+@njit
 def _exp(x: Any) -> Any:
     if x == 0.0:
         return exactly(1.0)
@@ -49,6 +57,8 @@ def _exp(x: Any) -> Any:
         return exactly(0.0 if x < 0.0 else x)
     if abs(x) < LINEAR:
         return tiny_sum(1.0, 1.0, x, 1)
+    if abs(x) > FARTHEST:
+        return _unheld(x)
     high, low, k = exp_dd(x, 0.0)
     return place(high, low, high * exp_error(x), k)
 
@@ -58,7 +68,7 @@ def _exp2(x: Any, slope: bool) -> Any:
     if not math.isfinite(x):
         return exactly(0.0 if x < 0.0 else x)
     if abs(x) > FARTHEST:
-        x = math.copysign(FARTHEST, x)
+        return _unheld(x)
     n = np.rint(x)
     if x == n and not slope:
         return place(1.0, 0.0, 0.0, np.int64(n))
@@ -83,6 +93,8 @@ def _expm1(x: Any) -> Any:
         return tiny_product(1.0, 0.5, x, 1)
     if x < -_BEYOND_ONE:
         return -1.0, 2.0**-1000, 2.0**-1000, 0
+    if x > FARTHEST:
+        return beyond(1.0)
     if x > _BEYOND_ONE:
         high, low, k = exp_dd(x, 0.0)
         return place(high, low, high * (exp_error(x) + 2.0**-900), k)

@@ -2,8 +2,9 @@
 
 All take x of any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`), and
 raise TypeError for other dtypes and ValueError for an unknown question. The radius told is that of
-the double-double tier (2^-72 where a result is beyond 2^±2000); the float64 tier, for inputs of 32
-bits and fewer, has 2^-49 or less.
+the double-double tier (2^-72 where a result is beyond 2^±2000, and none for exponentials of
+|x| > 2^29: below 2^-10^8 they are told as between that and zero, above as a finite number beyond
+every format); the float64 tier, for inputs of 32 bits and fewer, has 2^-49 or less.
 """
 
 from collections.abc import Callable

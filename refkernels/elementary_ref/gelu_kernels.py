@@ -38,11 +38,17 @@ from refkernels.elementary_ref.erf_tail import (
     erfcx_dd,
     fast_tail,
     one_minus,
-    saturated,
     tail_dd,
 )
 from refkernels.elementary_ref.exponential import FAR, FAR_ERROR, exp_dd
-from refkernels.elementary_ref.results import LINEAR, exactly, place, tiny_product, tiny_sum
+from refkernels.elementary_ref.results import (
+    LINEAR,
+    exactly,
+    place,
+    tiny_product,
+    tiny_sum,
+    vanishing,
+)
 
 FAST_GELU_BOUND = 2.0**-46
 SLOPE_NEAR = 22 * U**2
@@ -69,7 +75,9 @@ def _gelu(x: Any) -> Any:
         return tiny_product(0.5, DENSITY_HIGH, x, 1)
     if x > CERTAIN:
         return x, -x * (0.5 * TINIEST), x * (0.5 * TINIEST), 0
-    a = saturated(abs(x))
+    a = abs(x)
+    if a > FARTHEST:
+        return vanishing(-1.0)
     sh, sl, wh, wl = _arguments(a)
     high, low, error, k = tail_dd(sh, sl, wh, wl)
     if x < 0.0:
@@ -91,7 +99,9 @@ def _slope(x: Any) -> Any:
         return tiny_sum(0.5, 2.0 * DENSITY_HIGH, x, 1)
     if x > CERTAIN:
         return 1.0, 0.5 * TINIEST, 0.5 * TINIEST, 0
-    a = saturated(abs(x))
+    a = abs(x)
+    if a > FARTHEST:
+        return vanishing(-1.0)
     sh, sl, wh, wl = _arguments(a)
     eh, el, k = exp_dd(-sh, -sl)
     ch, cl = erfcx_dd(wh, wl)
@@ -111,10 +121,8 @@ def _slope(x: Any) -> Any:
 @njit(nogil=True)
 def gelu_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
     """gelu(x) in (hi + lo ± radius) 2^scale for every float64 x; -0 at -infinity."""
-    far = _gelu(-FARTHEST)
     for i in range(x.size):
-        beyond = -math.inf < x[i] <= -FARTHEST
-        hi[i], lo[i], radius[i], scale[i] = far if beyond else _gelu(x[i])
+        hi[i], lo[i], radius[i], scale[i] = _gelu(x[i])
 
 
 @njit(nogil=True)

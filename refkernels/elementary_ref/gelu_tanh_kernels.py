@@ -40,13 +40,20 @@ from refkernels.elementary_ref.erf_tables import (
     TANH_LINEAR_LOW,
 )
 from refkernels.elementary_ref.exponential import FAR, FAR_ERROR, exp_dd, exp_fast
-from refkernels.elementary_ref.results import LINEAR, exactly, place, tiny_product, tiny_sum
+from refkernels.elementary_ref.results import (
+    LINEAR,
+    exactly,
+    place,
+    tiny_product,
+    tiny_sum,
+    vanishing,
+)
 
 FAST_GELU_TANH_BOUND = 2.0**-44
 VALUE, VALUE_PER_V = 20 * U**2, 12 * U**2
 SLOPE, SLOPE_PER_V = 54 * U**2, 24 * U**2
 TINY = 2.0**-60
-FARTHEST = 2.0**10  # beyond it results stay where they are, below exp(-2^26)
+FARTHEST = 2.0**10  # beyond it results are below 2^VANISHING: v = 7.66e7, x e^-v = 2^-1.1e8
 CERTAIN = 20.0  # v(20) = 602.8
 TINIEST = 2.0**-850  # above exp(-v) (1 + q) there
 NEGLIGIBLE = -900  # powers of two: e beyond it does not change 1 + e
@@ -81,7 +88,9 @@ def _gelu_tanh(x: Any) -> Any:
         return tiny_product(0.5, DENSITY_HIGH, x, 1)
     if x > CERTAIN:
         return x, -x * (0.5 * TINIEST), x * (0.5 * TINIEST), 0
-    a = min(abs(x), FARTHEST)
+    a = abs(x)
+    if a > FARTHEST:
+        return vanishing(-1.0)
     eh, el, k, v, _, _ = _exponential(a)
     dh, dl = _one_plus(eh, el, k)
     error = VALUE + VALUE_PER_V * v + (FAR_ERROR if v > FAR else 0.0)
@@ -104,7 +113,9 @@ def _slope(x: Any) -> Any:
         return tiny_sum(0.5, 2.0 * DENSITY_HIGH, x, 1)
     if x > CERTAIN:
         return 1.0, 0.5 * TINIEST, 0.5 * TINIEST, 0
-    a = min(abs(x), FARTHEST)
+    a = abs(x)
+    if a > FARTHEST:
+        return vanishing(-1.0)
     eh, el, k, v, sh, sl = _exponential(a)
     dh, dl = _one_plus(eh, el, k)
     qh, ql = dd_mul(TANH_CUBIC_SLOPE_HIGH, TANH_CUBIC_SLOPE_LOW, sh, sl)
@@ -126,10 +137,8 @@ def _slope(x: Any) -> Any:
 @njit(nogil=True)
 def gelu_tanh_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
     """gelu_tanh(x) in (hi + lo ± radius) 2^scale for every float64 x; -0 at -infinity."""
-    far = _gelu_tanh(-FARTHEST)
     for i in range(x.size):
-        beyond = -math.inf < x[i] <= -FARTHEST
-        hi[i], lo[i], radius[i], scale[i] = far if beyond else _gelu_tanh(x[i])
+        hi[i], lo[i], radius[i], scale[i] = _gelu_tanh(x[i])
 
 
 @njit(nogil=True)

@@ -14,14 +14,16 @@ from typing import Any
 
 from refkernels.arithmetic.double_double import U, dd_add, dd_add_double, dd_div, dd_mul
 from refkernels.arithmetic.jit import njit
-from refkernels.elementary_ref.exponential import exp_dd, expm1_dd
+from refkernels.elementary_ref.exponential import FARTHEST, exp_dd, expm1_dd
 from refkernels.elementary_ref.exponentials import exp_error
 from refkernels.elementary_ref.results import (
     SQUARE,
+    beyond,
     exactly,
     place,
     tiny_product,
     tiny_sum,
+    vanishing,
 )
 
 SINH, COSH, TANH, TANH_SLOPE = 0, 1, 2, 3
@@ -36,6 +38,8 @@ _REST = 2.0**-115  # e^(-2 LARGE)
 @njit
 def _sinh_cosh_large(code: int, x: Any) -> Any:
     size = abs(x)
+    if size > FARTHEST:
+        return beyond(x if code == SINH else size)
     high, low, k = exp_dd(size, 0.0)
     radius = high * (exp_error(size) + _REST)
     if code == SINH and x < 0.0:
@@ -105,6 +109,8 @@ def logistic_slope(y: Any) -> Any:
 
     Error: e^-y 5 U^2, or FAR_ERROR; 1 + e^-y 2 + 5/2, its square twice that and 5; division 9.9.
     """
+    if y > FARTHEST:
+        return vanishing(1.0)
     high, low, k = exp_dd(-y, 0.0)
     error = exp_error(y)
     if k < -110:

@@ -26,7 +26,7 @@ from refkernels.arithmetic.double_double import (
 )
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import njit
-from refkernels.elementary_ref.exponential import exp_dd
+from refkernels.elementary_ref.exponential import FARTHEST, exp_dd
 from refkernels.elementary_ref.exponentials import exp_error
 from refkernels.elementary_ref.hyperbolic import logistic_slope
 from refkernels.elementary_ref.logarithm import LOG_ERROR, log1p_dd
@@ -37,6 +37,7 @@ from refkernels.elementary_ref.results import (
     place,
     tiny_product,
     tiny_sum,
+    vanishing,
 )
 from refkernels.elementary_ref.tables import LN2_HIGH, LN2_LOW
 from refkernels.elementwise.product import multiply
@@ -48,6 +49,12 @@ SOFTPLUS_ERROR = LOG_ERROR + 8 * U**2
 _NEAR_ONE = -56  # E = e^-|x| < 2^(k + 1.01) beside 1: above this k its square counts
 _NOTHING = -110  # below this k the sum 1 + E is 1 to 2^-108
 _LEAST = -900  # below this k E only tells on which side of a value the result is
+
+
+@njit
+def _decay(x: Any) -> Any:
+    """exp(-|x|) as (high, low, k); for |x| > FARTHEST that of FARTHEST, whose size alone counts."""
+    return exp_dd(-min(abs(x), FARTHEST), 0.0)
 
 
 @njit
@@ -67,7 +74,9 @@ def _sigmoid(x: Any) -> Any:
         return exactly(x if math.isnan(x) else (1.0 if x > 0.0 else 0.0))
     if abs(x) < LINEAR:
         return tiny_sum(0.5, 0.25, x, 1)
-    high, low, k = exp_dd(-abs(x), 0.0)
+    if x < -FARTHEST:
+        return vanishing(1.0)
+    high, low, k = _decay(x)
     if x > 0.0 and k < _NEAR_ONE:
         return _beside(1.0, high, low, k, -1.0)
     if k < _NOTHING:
@@ -97,7 +106,9 @@ def _softplus(x: Any) -> Any:
         return exactly(0.0 if x < 0.0 else x)
     if x == 0.0:
         return LN2_HIGH, LN2_LOW, U**2, 0
-    high, low, k = exp_dd(-abs(x), 0.0)
+    if x < -FARTHEST:
+        return vanishing(1.0)
+    high, low, k = _decay(x)
     if x > 0.0 and k < _NEAR_ONE:
         return _beside(x, high, low, k, 1.0)
     if k < _NOTHING:
@@ -131,7 +142,9 @@ def _silu_slope(x: Any) -> Any:
         return exactly(0.5)
     if abs(x) < LINEAR:
         return tiny_sum(0.5, 0.5, x, 1)
-    high, low, k = exp_dd(-abs(x), 0.0)
+    if x < -FARTHEST:
+        return vanishing(-1.0)
+    high, low, k = _decay(x)
     if k < _NOTHING:
         if x > 0.0:  # 1 + (x - 1) E - ..., E <= 2^-109, x >= 76
             return 1.0, 2.0**-101, 2.0**-101, 0

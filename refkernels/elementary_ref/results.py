@@ -3,7 +3,8 @@
 Beside 0 a function is c + b x^p or x (c + b x^p) with an exact c, and the next term is below 2^-52
 of the correction b x^p. The correction is all that tells such a value from a rounding boundary c x
 of a narrow format (silu(x) = x/2 + x^2/4 of an odd subnormal), so lo holds nothing else, with a
-radius relative to itself.
+radius relative to itself; or, where the correction is below 2^-960, |lo| = radius: an interval that
+ends at c or c x, on the side where the value is (`Enclosure`).
 """
 
 import math
@@ -13,6 +14,7 @@ from refkernels.arithmetic.jit import njit
 
 LINEAR = 2.0**-54  # below it c + b x is enough for |b / c| <= 1
 SQUARE = 2.0**-27  # below it c + b x^2 is
+VANISHING = -(10**8)  # the power of two below which tails are told as "between it and zero"
 _LEAST = 2.0**-960  # of a correction; below it lo only tells on which side the value is
 
 
@@ -20,6 +22,18 @@ _LEAST = 2.0**-960  # of a correction; below it lo only tells on which side the 
 def exactly(value: Any) -> Any:
     """A float64 that is the value itself, or is special."""
     return value, 0.0, 0.0, 0
+
+
+@njit
+def vanishing(sign: Any) -> Any:
+    """A result between zero and ±2^VANISHING."""
+    return math.copysign(0.5, sign), 0.0, 0.5, VANISHING
+
+
+@njit
+def beyond(sign: Any) -> Any:
+    """A finite result of that sign, too large for any scale."""
+    return math.copysign(math.inf, sign), 0.0, math.inf, 0
 
 
 @njit
@@ -36,9 +50,9 @@ def place(high: Any, low: Any, radius: Any, exponent: Any) -> Any:
 def _correction(b: Any, x: Any, power: int) -> Any:
     """b x^power, power 1 or 2, and a bound on its error, with 2^-52 of it for the terms beyond."""
     term = b * x if power == 1 else b * (x * x)
-    if power == 2 and abs(x) < 2.0**-480:
-        return math.copysign(_LEAST, b), _LEAST
-    return term, abs(term) * 2.0**-50 + 2.0**-1073
+    if abs(term) < _LEAST:
+        return math.copysign(_LEAST, term), _LEAST
+    return term, abs(term) * 2.0**-50
 
 
 @njit
@@ -55,4 +69,6 @@ def tiny_product(c: Any, b: Any, x: Any, power: int) -> Any:
     low, radius = _correction(b, x, power)
     if exponent > -200:
         return c * x, low * x, radius * abs(x) * 2.0, 0
+    if radius == _LEAST:
+        return c * m, math.copysign(low, low * m), radius, exponent
     return c * m, low * m, radius * 2.0, exponent

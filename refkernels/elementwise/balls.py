@@ -8,7 +8,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from refkernels.arithmetic.enclosure import SCALE_LIMIT
 from refkernels.elementwise.function import Ball
+
+ANYWHERE = 2 * SCALE_LIMIT  # the exponent of a ball that says nothing
 
 
 def of_arb(expression: Callable[[Any], Any], x: float, precision: int) -> Ball:
@@ -16,19 +19,31 @@ def of_arb(expression: Callable[[Any], Any], x: float, precision: int) -> Ball:
     import flint
 
     with flint.ctx.workprec(precision):
-        return of(expression(flint.arb(x)))
+        return of(expression(flint.arb(x)), 2 * precision)
 
 
-def of(value: Any) -> Ball:
-    """The ball that a flint.arb is, exactly."""
+def of(value: Any, bits: int) -> Ball:
+    """A ball that holds a flint.arb, with integers of about so many bits at most: the radius of
+    x (1 - exp(-x^2/2)) has an exponent of -0.7 x^2, and 1 + exp(x) may have any other."""
+    if not value.is_finite():
+        return 0, 1, ANYWHERE
     mid, exponent = (int(part) for part in value.mid().man_exp())
     radius, power = (int(part) for part in value.rad().man_exp())
     if not radius:
         return mid, 0, exponent
-    if not mid:
-        return 0, radius, power
-    common = min(exponent, power)
-    return mid << (exponent - common), radius << (power - common), common
+    top = max(part.bit_length() + at for part, at in ((mid, exponent), (radius, power)) if part)
+    common = max(min(exponent, power) if mid else power, top - bits)
+    radius = _shifted_up(radius, power - common)
+    if exponent < common and mid:
+        return mid >> (common - exponent), radius + 1, common
+    return mid << (exponent - common) if mid else 0, radius, common
+
+
+def _shifted_up(value: int, shift: int) -> int:
+    """value 2^shift, rounded up; value > 0."""
+    if shift >= 0:
+        return value << shift
+    return 1 if -shift > value.bit_length() else -(-value >> -shift)
 
 
 def of_fraction(value: Fraction, precision: int) -> Ball:

@@ -56,7 +56,8 @@ def backward_bound(
     slope_error = _ulp(slope, target)[0]
     with np.errstate(all="ignore"):
         steep = np.asarray(slope)
-        zero = (wide == 0.0) & np.isfinite(slope.hi)  # also where the slope is beyond float64
+        finite = np.isfinite(slope.hi) | np.isinf(slope.radius)  # also beyond float64 or any scale
+        zero = (wide == 0.0) & finite
         dx = np.where(zero, 0.0, np.abs(wide * steep))
         if function.extra_slope_error is not None:
             y = oracle.forward(function, x)

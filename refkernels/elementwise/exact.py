@@ -1,8 +1,9 @@
 """The exact tier: multiple precision for the few elements that a question leaves open.
 
-A function gives balls (mid ± radius) 2^exponent of integers that hold the value for certain; the
-precision grows until they decide the question, or to the last one here. A value that is a rounding
-boundary itself, a rational, has to come with radius 0.
+A function gives balls (mid ± radius) 2^exponent of integers that hold the value for certain, and
+strictly inside; the precision grows until they decide the question, or to the last one here. A
+value that is a rounding boundary itself, a rational, has to come with radius 0. What the tier
+before knows stays known: on which side of x the value x (1 - exp(-x)) is, no precision tells.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.exact import from_integer_balls
+from refkernels.arithmetic.exact import from_integer_balls, intersection
 from refkernels.arithmetic.question import Question
 from refkernels.elementwise.function import Ball, Doubles, Function
 
@@ -19,17 +20,19 @@ _PRECISIONS = (160, 320, 640, 1280, 2560, 5120)  # 1 + x^2 and the smallest x: 2
 Evaluation = Callable[[int], Ball]  # by precision in bits
 
 
-def values(function: Function, x: Doubles, question: Question) -> Enclosure:
-    """f(x) for finite x, flat, as sharp as the question asks."""
+def values(function: Function, x: Doubles, question: Question, known: Enclosure) -> Enclosure:
+    """f(x) for finite x, flat, as sharp as the question asks; known: what the tier before says."""
 
     def at(argument: float) -> Evaluation:
         return lambda precision: function.exact_value(argument, precision)
 
-    return _refine([at(argument) for argument in x.tolist()], question)
+    return _refine([at(argument) for argument in x.tolist()], question, known)
 
 
-def gradients(function: Function, dy: Doubles, x: Doubles, question: Question) -> Enclosure:
-    """dy f'(x) for finite dy and x, flat, as sharp as the question asks."""
+def gradients(
+    function: Function, dy: Doubles, x: Doubles, question: Question, known: Enclosure
+) -> Enclosure:
+    """dy f'(x) for finite dy and x, flat, as sharp as the question asks; known: see `values`."""
 
     whole = function.exact_gradient
 
@@ -44,19 +47,19 @@ def gradients(function: Function, dy: Doubles, x: Doubles, question: Question) -
 
         return at
 
-    return _refine([product(*pair) for pair in zip(dy.tolist(), x.tolist(), strict=True)], question)
+    pairs = zip(dy.tolist(), x.tolist(), strict=True)
+    return _refine([product(*pair) for pair in pairs], question, known)
 
 
-def _refine(evaluations: list[Evaluation], question: Question) -> Enclosure:
+def _refine(evaluations: list[Evaluation], question: Question, known: Enclosure) -> Enclosure:
     """Each evaluation at the first precision that decides it, or at the last one."""
-    enclosure = _enclose([evaluate(_PRECISIONS[0]) for evaluate in evaluations])
-    for precision in _PRECISIONS[1:]:
-        rest: npt.NDArray[np.intp] = np.flatnonzero(question.undecided(enclosure))
+    for precision in _PRECISIONS:
+        rest: npt.NDArray[np.intp] = np.flatnonzero(question.undecided(known))
         if not rest.size:
             break
-        sharper = [evaluations[i](precision) for i in rest]
-        enclosure = enclosure.replace(rest, _enclose(sharper))
-    return enclosure
+        sharper = _enclose([evaluations[i](precision) for i in rest])
+        known = known.replace(rest, intersection(known[rest], sharper))
+    return known
 
 
 def _enclose(balls: list[Ball]) -> Enclosure:

@@ -61,7 +61,8 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
         rest = rest[left]
     tiers.answered("exact", rest.size)
     if rest.size:
-        exactly = exact.values(function, to_float64(flat[rest]), question)
+        known = _enclosure_at(columns, rest)
+        exactly = exact.values(function, to_float64(flat[rest]), question, known)
         columns = _put(columns, rest, _parts(exactly))
     return Enclosure(*columns).reshape(x.shape)
 
@@ -89,7 +90,8 @@ def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure"
     tiers.answered("exact", rest.size)
     if rest.size:
         pair = to_float64(flat_dy[rest]), to_float64(flat_x[rest])
-        columns = _put(columns, rest, _parts(exact.gradients(function, *pair, question)))
+        known = _enclosure_at(columns, rest)
+        columns = _put(columns, rest, _parts(exact.gradients(function, *pair, question, known)))
     return Enclosure(*columns).reshape(x.shape)
 
 
@@ -211,6 +213,10 @@ def _put(columns: Columns, indices: Indices, other: Columns) -> Columns:
         changed.append(column)
     hi, lo, radius, scale = changed
     return hi, lo, radius, scale
+
+
+def _enclosure_at(columns: Columns, indices: Indices) -> Enclosure:
+    return Enclosure(*(column[indices] for column in columns))
 
 
 def _parts(enclosure: Enclosure) -> Columns:

@@ -4,11 +4,14 @@ With dy = m 2^e (1/2 <= |m| < 1) and the slope (h + l ± r) 2^s brought to 1/2 <
     m h = p + q exactly (two_prod: no underflow),  t = fl(m l),  w + lost = q + t exactly,
     m (h + l) = p + w + lost + (m l - t),          |m l - t| <= U |t| + 2^-1074.
 So the radius is r |m| + |lost| + U |t| and a subnormal; where l is all that tells a value from a
-midpoint (x^2 beside 1), nothing of it is drowned in an error relative to p.
+midpoint (x^2 beside 1), nothing of it is drowned in an error relative to p. A slope on one side of
+h (r = |l|) or of zero (r = |h|) gives a product on one side of m h = p, where q = 0, or of zero.
 """
 
 import math
 from typing import Any
+
+import numpy as np
 
 from refkernels.arithmetic.double_double import U
 from refkernels.arithmetic.eft import fast_two_sum, two_prod, two_sum
@@ -27,6 +30,10 @@ def multiply(dy: Any, high: Any, low: Any, radius: Any, scale: Any) -> Any:
     Special values are those of one IEEE 754 product dy · f'(x): a zero of the product's sign for
     dy = ±0, a signed infinity for dy = ±inf, NaN for 0 times infinity and for NaNs.
     """
+    if math.isinf(radius) and math.isinf(high) and not math.isinf(dy):  # a finite slope
+        if dy == 0.0 or dy != dy:
+            return dy * math.copysign(1.0, high), 0.0, 0.0, 0
+        return dy * high, 0.0, math.inf, 0
     exact_zero = high == 0.0 and radius == 0.0
     if dy == 0.0 or exact_zero or not (math.isfinite(dy) and math.isfinite(high)):
         if high == 0.0 and not exact_zero:  # a slope that cancels is not zero: only its sign counts
@@ -34,6 +41,7 @@ def multiply(dy: Any, high: Any, low: Any, radius: Any, scale: Any) -> Any:
         elif dy == 0.0 and math.isfinite(high):  # not by underflow nor by the slope's zero
             return math.copysign(0.0, dy) * math.copysign(1.0, high), 0.0, 0.0, 0
         return dy * high, 0.0, 0.0, 0
+    beside, above = radius == abs(low) != 0.0, radius == abs(high) and low == 0.0
     rounded = low != 0.0 or radius != 0.0
     m, exponent = math.frexp(dy)
     _, shift = math.frexp(high)
@@ -42,6 +50,11 @@ def multiply(dy: Any, high: Any, low: Any, radius: Any, scale: Any) -> Any:
     if math.ldexp(wide, shift) < radius:  # a subnormal radius of a huge slope
         wide += 2.0**-1074
     p, q = two_prod(m, high)
+    if q == 0.0 and beside:
+        bound = max(np.nextafter(abs(m * low), math.inf), 2.0**-1022)
+        return _place(p, math.copysign(bound, m * low), bound, exponent + shift + scale)
+    if q == 0.0 and above:
+        return _place(p, 0.0, abs(p), exponent + shift + scale)
     t = m * low
     w, lost = two_sum(q, t)
     p, w = fast_two_sum(p, w)

@@ -15,11 +15,9 @@ answered in double-double, with a radius of about 2^-98 of sum_k |a_ik b_kj| or 
 float64 adds the terms without error. Large ones are answered by tiers (`oracle`): float64 operands
 to about 2^-92 of |a_i| |b_j| (Euclidean norms), operands of 32 bits and fewer to about 2^-44 of it,
 by one float64 product. `certify=("rounding", format)` or `("ulp", format, uncertainty)` refines the
-elements for which that is too wide, in the end in exact integer arithmetic. (One thing stays
-uncertified, though hi is right: a float64 rounding of a value within 2^-104 of a midpoint, as hi,
-lo and radius cannot hold the difference.) No bit of any part depends on the number of threads.
-See `gemm`, `slices` and `dot2` for the proofs, `bounds` for what a stable kernel keeps to,
-`algorithms` for working-precision kernels.
+elements for which that is too wide, in the end in exact integer arithmetic. No bit of any part
+depends on the number of threads. See `gemm`, `slices` and `dot2` for the proofs, `bounds` for what
+a stable kernel keeps to, `algorithms` for working-precision kernels.
 
 What is assumed of NumPy's BLAS: each element is the sum of its own products, in double precision,
 in any order, with or without FMA (not Strassen's: `parallel.conventional` looks).

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.bits import bits_of
-from refkernels.arithmetic.decisions import directed
+from refkernels.arithmetic.decisions import rounded_ends
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.formats import exponent_of, round_pair
+from refkernels.arithmetic.formats import exponent_of
 from refkernels.arithmetic.jit import njit
 from refkernels.metrology import special_values as flag
 
@@ -176,11 +176,8 @@ def _rounding_flags(
         )
         certified = abs((t - nearest) + tail) + radius < reach * SLACK
     if not certified:
-        low, high = directed(hi, lo, -r), directed(hi, lo, r)
-        lower = round_pair(low[0], low[1], s, p, emin, emax)
-        upper = round_pair(high[0], high[1], s, p, emin, emax)
-        one_sign = low[0] != 0.0 and high[0] != 0.0 and (low[0] > 0.0) == (high[0] > 0.0)
-        if not (lower == upper and one_sign):
+        lower, upper = rounded_ends(hi, lo, r, s, p, emin, emax)
+        if not (lower == upper and math.copysign(1.0, lower) == math.copysign(1.0, upper)):
             return flag.UNDECIDED if lower <= g <= upper else 0
     same_sign = math.copysign(1.0, g) == math.copysign(1.0, hi)
     if infinite:

@@ -114,7 +114,7 @@ def _balls(
                 continue
             # Near the end the sine of what is left is sharper than the cosine of what is gone.
             root = flint.arb.sin_pi_fmpq(flint.fmpq(decay_steps - step, 2 * decay_steps))
-            found.append(balls.of(lowest + span * root * root))
+            found.append(balls.of(lowest + span * root * root, 2 * precision))
         return found
 
 

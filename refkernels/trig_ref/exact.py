@@ -6,8 +6,6 @@ given away as its error. f(x) is transcendental for every rational x != 0 (Linde
 never a rounding boundary itself.
 The other functions are Arb's. Theirs too are transcendental, or for slopes irrational, wherever the
 tier before is not exact (Niven for sinpi and cospi at rationals), but for atan's slope.
-(dy cos x for |x| < 2^-1000 beside a midpoint of a narrower format is right but not certified: no
-scale gives float64's lo room for x^2.)
 """
 
 from collections.abc import Callable

@@ -97,9 +97,10 @@ def _cosine(x: Any) -> Any:
 @njit
 def _tiny(x: Any, b: Any) -> Any:
     """x + b x^3, next term below x^3 2^-54, for 0 < |x| < TINY; b = ±1/6, ±1/3."""
-    if abs(x) < SCALED:  # the cubic term is below |x| 2^-500
+    if abs(x) < SCALED:  # the cubic term is below |x| 2^-501
         scaled = x * 2.0**600
-        return scaled, 0.0, abs(scaled) * 2.0**-500, -600
+        side = scaled * math.copysign(2.0**-501, b)
+        return scaled, side, abs(side), -600
     low = b * (x * (x * x))
     return x, low, abs(low) * 2.0**-49, 0
 
@@ -157,18 +158,18 @@ def _slope(code: int, x: Any) -> Any:
     if size == 1.0 or size == 0.0:
         return sign * (math.inf if size == 1.0 else 1.0), 0.0, 0.0, 0
     if size < TINY:  # 1 + x^2/2, next term below x^2 2^-55
-        low, radius = _beside_one(size)
-        return sign, sign * 0.5 * low, radius, 0
+        low, radius = _beside_one(size, 0.5)
+        return sign, sign * low, radius, 0
     high, low = dd_div(1.0, 0.0, *_cosine(size))
     return sign * high, sign * low, high * SLOPE_ERROR, 0
 
 
 @njit
-def _beside_one(x: Any) -> Any:
-    """x^2 and a bound on the error of what is made of it; both 2^-501 where x^2 would underflow."""
+def _beside_one(x: Any, b: Any) -> Any:
+    """b x^2 and a bound on its error, b <= 1; both 2^-501 where x^2 would underflow."""
     if x < SCALED:
         return 2.0**-501, 2.0**-501
-    return x * x, x * x * 2.0**-50
+    return b * (x * x), x * x * 2.0**-50
 
 
 @njit
@@ -177,7 +178,7 @@ def _atan_slope(x: Any) -> Any:
     if x == 0.0 or x == 1.0 or not math.isfinite(x):
         return 1.0 / (1.0 + x * x), 0.0, 0.0, 0
     if x < TINY:  # 1 - x^2, next term below x^2 2^-54
-        low, radius = _beside_one(x)
+        low, radius = _beside_one(x, 1.0)
         return 1.0, -low, radius, 0
     m, exponent = math.frexp(x)
     if x < _HUGE:

@@ -144,9 +144,10 @@ def _tiny_value(code: int, x: Any) -> Any:
         if abs(x) < SCALED:
             return 1.0, -(2.0**-501), 2.0**-501, 0
         return 1.0, -0.5 * square, square * 2.0**-51, 0
-    if abs(x) < SCALED:  # the cubic term is below |x| 2^-500
+    if abs(x) < SCALED:  # the cubic term is below |x| 2^-501
         scaled = x * 2.0**600
-        return scaled, 0.0, abs(scaled) * 2.0**-500, -600
+        side = scaled * (-(2.0**-501) if code == SIN else 2.0**-501)
+        return scaled, side, abs(side), -600
     third = x * square
     low = -third / 6.0 if code == SIN else third / 3.0
     return x, low, abs(low) * 2.0**-49, 0

@@ -12,6 +12,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure, Relative
 from refkernels.arithmetic.exact import from_fractions
 
+INSIDE = 1 - Fraction(1, 2**3000)  # an interval is open: how near its ends a point may be
 FORMATS = [formats.BINARY16, formats.BFLOAT16, formats.TF32, formats.BINARY32, formats.BINARY64]
 
 
@@ -53,7 +54,7 @@ def enclosures(draw: st.DrawFn) -> tuple[Enclosure, formats.Format, Fraction]:
         )
     )
     sign = draw(st.sampled_from([1.0, -1.0]))
-    where = Fraction(draw(st.sampled_from([-1.0, 1.0, 0.0]) | st.floats(-1, 1)))
+    where = Fraction(draw(st.sampled_from([-1.0, 1.0, 0.0]) | st.floats(-1, 1))) * INSIDE
     middle = (Fraction(hi) + Fraction(lo)) * int(sign)
     point = (middle + where * Fraction(radius)) * Fraction(2) ** power
     one = Enclosure(np.array([sign * hi]), np.array([sign * lo]), np.array([radius]), power)
@@ -120,9 +121,39 @@ def test_uncertainty_is_the_radius_in_the_smallest_ulp(
         assert Fraction(found) <= most + underflow
 
 
-def test_an_interval_with_zero_at_its_end_has_no_certified_sign() -> None:
-    one = Enclosure(np.array([2.0**-1000, 2.0**-1000]), 0.0, np.array([2.0**-1000, 2.0**-1001]))
-    assert one.round("float32")[1].tolist() == [False, True]
+@given(st.sampled_from(FORMATS), st.integers(0, 2**53), st.integers(-40, 3), st.booleans())
+def test_an_end_that_is_a_boundary_is_outside(
+    format: formats.Format, steps: int, power: int, above: bool
+) -> None:
+    """From a number or a midpoint of the format outwards: certified, on that side of it."""
+    hi = math.ldexp(float(2**format.p + steps % 2**format.p), -format.p)  # in half units
+    side = math.ldexp(1.0 if above else -1.0, power - 60)
+    if format.p == 53 or hi + side != hi:
+        return
+    one = Enclosure(np.array([hi, -hi]), np.array([side, -side]), abs(side))
+    value, certified = one.round(format)
+    beside = nearest(Fraction(hi) + Fraction(side), format)
+    assert certified.all()
+    assert value.tolist() == [beside, -beside]
+
+
+def test_an_interval_with_zero_at_its_end_has_a_certified_sign() -> None:
+    tiny, wider = 2.0**-1000, math.nextafter(2.0**-1000, 1.0)
+    one = Enclosure([tiny, -tiny, tiny, -tiny], 0.0, [tiny, tiny, wider, wider])
+    values, certified = one.round("float32")
+    assert certified.tolist() == [True, True, False, False]
+    assert np.signbit(values).tolist() == [False, True, False, True]
+    assert one.exact_zero.tolist() == [False] * 4
+    assert not one.contains(0, 0)
+
+
+def test_a_value_beyond_every_scale_overflows_every_format() -> None:
+    one = Enclosure([np.inf, -np.inf], 0.0, np.inf)
+    for format in FORMATS:
+        values, certified = one.round(format)
+        assert certified.all()
+        assert np.asarray(values, float).tolist() == [math.inf, -math.inf]
+        assert (one.uncertainty(format) == 0.0).all()
 
 
 def test_specials_pass_through() -> None:
@@ -183,16 +214,14 @@ def test_a_scaled_one_becomes_an_array_by_rounding() -> None:
 
 @pytest.mark.parametrize("power", [-120, -400, -1000])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_beside_a_float64_midpoint_nothing_is_certified_and_hi_is_right(
-    power: int, sign: int
-) -> None:
-    """1 + 2^-53 ± 2^power: lo is half an ulp of hi, and the rest fits nowhere but the radius."""
+def test_beside_a_float64_midpoint_the_interval_ends_there(power: int, sign: int) -> None:
+    """1 + 2^-53 ± 2^power: hi and lo have no bits for the last term, but the end is open."""
     above = Fraction(1) + Fraction(1, 2**53) + Fraction(2) ** power
     below = Fraction(1) + Fraction(1, 2**53) - Fraction(2) ** power
     one = from_fractions([sign * above, sign * below], (2,))
     value, certified = one.round("float64")
     assert value.tolist() == [sign * (1 + 2.0**-52), sign * 1.0]
-    assert not certified.any()
+    assert certified.all()
     assert one.round("float32")[1].all()
     assert one.contains(0, sign * above)
     assert one.contains(1, sign * below)

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refkernels.arithmetic.enclosure import SCALE_LIMIT, Enclosure
 from refkernels.arithmetic.exact import (
     from_fractions,
     from_integer_balls,
+    intersection,
     to_fraction,
     to_integers,
 )
@@ -30,6 +32,12 @@ def test_to_integers_spans_the_whole_range() -> None:
     assert [m * Fraction(2) ** exponent for m in whole] == [Fraction(v) for v in values.ravel()]
 
 
+def inside(mid: int, radius: int) -> list[Fraction]:
+    """The middle of a ball, and points within 2^-3000 of its ends, which are not in it."""
+    reach = radius * (1 - Fraction(1, 2**3000))
+    return [mid - reach, Fraction(mid), mid + reach]
+
+
 integers = st.one_of(
     st.integers(-(2**400), 2**400),
     st.integers(-(2**53), 2**53),
@@ -46,8 +54,8 @@ integers = st.one_of(
 def test_a_ball_is_contained_and_hi_is_rounded(mid: int, radius: int, exponent: int) -> None:
     one = from_integer_balls([mid], [radius], [exponent], (1,))
     power = Fraction(2) ** exponent
-    for end in (mid - radius, mid, mid + radius):
-        assert one.contains(0, end * power)
+    for point in inside(mid, radius):
+        assert one.contains(0, point * power)
     hi, lo = float(one.hi[0]), float(one.lo[0])
     assert math.isfinite(hi)
     assert hi + lo == hi
@@ -90,17 +98,89 @@ def test_shapes_and_empties_are_kept() -> None:
         ((1 << 2200) + 1, 0, -2100),  # lo is 2^-2200 of hi: below what any scale holds
         ((1 << 2200) - 1, 0, 0),
         ((1 << 2200) + 3, 1, -3000),
+        ((1 << 5000) - (1 << 1100), 0, -5000),
         (3, 1, -1075),
         ((1 << 170) + 1, 1, -1060),
     ],
 )
 def test_what_underflows_is_in_the_radius(mid: int, radius: int, exponent: int) -> None:
     one = from_integer_balls([mid], [radius], [exponent], (1,))
-    for end in (mid - radius, mid, mid + radius):
-        assert one.contains(0, end * Fraction(2) ** exponent)
+    for point in inside(mid, radius):
+        assert one.contains(0, point * Fraction(2) ** exponent)
 
 
 def test_a_lo_that_underflows_still_breaks_the_tie() -> None:
     middle = (2**24 + 1) << 2300  # halfway between two float32
     one = from_integer_balls([middle + 1, middle - 1], [0, 0], [-2324, -2324], (2,))
-    assert one.round("float32")[0].tolist() == [1.0 + 2.0**-23, 1.0]
+    values, certified = one.round("float32")
+    assert values.tolist() == [1.0 + 2.0**-23, 1.0]
+    assert certified.all()
+
+
+@given(st.integers(2**52, 2**53 - 1), st.integers(1, 3000), st.integers(0, 99), st.integers(0, 1))
+def test_a_ball_beside_a_midpoint_of_any_format_decides(
+    whole: int, depth: int, share: int, above: int
+) -> None:
+    """(whole + 1/2) ± 2^-depth, and whole, with a ball that ends before the boundary."""
+    for boundary, format in ((2 * whole + 1, "float64"), ((whole | 1) << 1, "tf32")):
+        shift = 53 - 11 - 1 if format == "tf32" else 0
+        middle = (boundary >> shift | 1) << shift << (depth + 10)
+        offset = 1000 if above else -1000
+        one = from_integer_balls([middle + offset], [10 * share], [-depth - 10], (1,))
+        assert one.round(format)[1][0]
+        right = from_fractions([Fraction(middle + offset, 2 ** (depth + 10))], (1,))
+        assert one.round(format)[0][0] == right.round(format)[0][0]
+
+
+def element(ball: tuple[int, int, int]) -> Enclosure:
+    return from_integer_balls(*([part] for part in ball), (1,))
+
+
+@given(
+    st.tuples(integers, st.integers(1, 2**420), st.integers(-40, 40)),
+    st.tuples(st.integers(-(2**60), 2**60), st.integers(0, 2**61), st.integers(-200, 300)),
+)
+def test_an_intersection_holds_what_both_hold_and_no_more(
+    first: tuple[int, int, int], move: tuple[int, int, int]
+) -> None:
+    one = element(first)
+    mid, radius, exponent = first
+    moved = (mid << 300) + (move[0] << max(move[2], 0)), radius << (300 + move[2]), exponent - 300
+    other = element((moved[0], moved[1] or 1, moved[2]))
+    (low, high), (low2, high2) = one.lower_upper(0), other.lower_upper(0)
+    low, high = max(low, low2), min(high, high2)
+    if low >= high:
+        with pytest.raises(ArithmeticError, match="contradict"):
+            intersection(one, other)
+        return
+    both = intersection(one, other)
+    found = both.lower_upper(0)
+    for point in (low + (high - low) / 2**3000, (low + high) / 2, high - (high - low) / 2**3000):
+        assert both.contains(0, point)
+    slack = (high - low) / 2**45 + max(abs(low), abs(high)) / 2**100
+    assert found[1] - found[0] <= (high - low) + slack
+
+
+def test_an_intersection_keeps_the_side() -> None:
+    """(x, x + 2^-900) and x ± 2^-3000, exactly or not, leave a number above x."""
+    beside = Enclosure([1.5, 0.5], [2.0**-900, 0.0], [2.0**-900, 0.5])
+    around = from_integer_balls([3 << 2999, 0], [1, 1], [-3000, -3000], (2,))
+    for both in (intersection(beside, around), intersection(around, beside)):
+        assert both.contains(0, Fraction(3, 2) + Fraction(1, 2**3001))
+        assert not both.contains(0, Fraction(3, 2))
+        assert not both.contains(1, Fraction(0))
+        for low, high in (both.lower_upper(0), both.lower_upper(1)):
+            assert 0 < high - low <= Fraction(1, 2**1073)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_no_scale_holds_is_wide_or_beside_zero(sign: int) -> None:
+    far = SCALE_LIMIT * 4
+    one = from_integer_balls([sign * 5, 3, sign * 5, 3], [1, 4, 1, 4], [far, far, -far, -far], (4,))
+    assert (one.hi[0], one.radius[0]) == (sign * np.inf, np.inf)
+    assert (one.hi[1], one.radius[1]) == (0.0, np.inf)
+    assert one.round("float64")[1].tolist() == [True, False, True, False]
+    assert np.sign(one.hi[2]) == sign
+    assert (one.scale[2:] == -SCALE_LIMIT).all()
+    known = Enclosure([7.0], 0.0, 0.5)
+    assert intersection(known, one[1:2]).hi[0] == 7.0

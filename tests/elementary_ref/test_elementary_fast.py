@@ -37,7 +37,7 @@ def test_the_error_is_within_the_bound_at_every_adversary(name):
     with np.errstate(invalid="ignore"):
         true = oracle.values(function, x.astype(np.float64))
     huge = np.asarray(true.hi) * np.exp2(np.clip(true.scale, -1000, 1000).astype(float))
-    special = ~np.isfinite(true.hi) | true.exact_zero
+    special = (~np.isfinite(true.hi) & (true.radius == 0.0)) | true.exact_zero
     np.testing.assert_array_equal(hi[special], true.hi[special])
     zeros = special & (hi == 0)
     np.testing.assert_array_equal(np.signbit(hi[zeros]), np.signbit(true.hi[zeros]))
