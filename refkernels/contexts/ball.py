@@ -60,8 +60,9 @@ class BallValue(Value):
         return self.mid.shape
 
     def enclosure(self) -> Enclosure:
-        """As an Enclosure; infinite radii stay."""
-        return Enclosure(self.mid, 0.0, self.radius)
+        """As an Enclosure, which has no value at its ends, as a ball may; infinite radii stay."""
+        wider = np.where(self.radius > 0.0, np.nextafter(self.radius, np.inf), 0.0)
+        return Enclosure(self.mid, 0.0, wider)
 
 
 class Ball(Context):
