@@ -97,6 +97,11 @@ def of(array: npt.NDArray[Any]) -> Format:
     return get(array.dtype)
 
 
+def working_format(format: Format | str) -> Format:
+    """Where kernels compute what they store in the format: binary32, or binary64 for binary64."""
+    return BINARY64 if get(format).p > BINARY32.p else BINARY32
+
+
 @njit
 def exponent_of(hi: float, lo: float) -> int:
     """floor(log2 |hi + lo|) for a nonzero pair with hi = fl(hi + lo)."""

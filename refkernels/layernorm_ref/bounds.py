@@ -1,175 +1,80 @@
 """What any stable LayerNorm can be off by: a rigorous bound for every element of every output.
 
-Notation: u is the unit roundoff of the working precision (binary64 for float64, binary32 for
-narrower formats), eta its smallest subnormal, G = gamma_{n+8}, X = max|x|, m the mean, v the
-variance, V = v + eps, r = V^(-1/2), d = x - m, xhat = d r, t = dy g, T = mean|t|, a = mean t,
-c = mean(t xhat), q = c / r = mean(t d). Hats are computed values.
+Notation and errors of the statistics (E, dr, xi, R, W, G, u, eta) as in `row_errors`; besides,
+t = dy g, T = mean|t|, a = mean t, c = mean(t xhat), q = c / r = mean(t d), D = max|dy|,
+Gamma = max|g|; l(f, ...) is `underflow.loss` of the factors f, ..., in any association.
 
-**Stable** means: IEEE arithmetic with gradual underflow; the mean by a sum in any order, divided
-by n or multiplied by fl(1/n), or by Welford's update, or by Chan merges m_a + delta (n_b / n) in
-which the second part is not the larger one, save once on the way from any leaf to the root; the
-variance by two passes around the computed mean, by Welford's or by Chan's update; eps rounded to
-the working precision; rsqrt, or square root and division, to within 2 ulp together; y as
-(x - m) r g + b or folded, x (r g) + (b - m r g), in any association; dx by its formula, by
-autograd through mean, variance and rsqrt, or folded as PyTorch's (sum(t) m - sum(t x)) r^3 / n;
-every sum in any order; FMA or not. One-pass E[x^2] - E[x]^2 is not stable.
+**Stable** means the mean, variance, rstd and xhat that `row_errors` names, every sum in any order,
+every product in any association, with FMA or without (/ sqrt(V) may stand for r), and
+    y         d r g + b;  x r g + (b - m r g);  (x r - m r) g + b
+    dx        r (t - a - xhat c);
+              (r / n) (n t - sum(t) - xhat sum(t xhat)), as PyTorch's on a GPU;
+              dy g r - a r - d r r c, with c the mean of dy g d r;
+              dy g r + b x - (b m + a r) with b = (sum(t) m - sum(dy g x)) r^3 / n, as PyTorch's on
+              a CPU;
+              autograd through mean, variance and rstd: dv = -sum(t d) r^3 / 2,
+              dd = t r + 2 d dv / n, dx = dd - mean(dd)
+    dweight   sum(dy xhat);  sum(dy d r)
+    dbias     sum(dy)
 
-**Mean**, E = G X + (n + 8) eta. A sum in any order has an error gamma_n mean|x| <= G X. Welford:
-e_k <= (1 - 1/k) e_{k-1} + 6 u X / k + u X (difference <= 2X, two or three roundings, one addition),
-so e_n <= (6 + (n + 1) / 2) u X for n >= 2, and 0 for n = 1. Chan: with e <= C(n) u X,
-C(n) <= max over n_a + n_b = n of (n_a C(n_a) + n_b C(n_b)) / n + 6 n_b / n + 1. The recursion
-gives C(n) <= n + 8 (evaluated for n < 260 in the tests; for larger n a split loses 2 n_a n_b / n
-against (n_a^2 + n_b^2) / n = n - 2 n_a n_b / n, which outweighs 6 n_b / n + 1 when n_a >= n_b >= 2,
-and a reversed split, once, adds at most 6). Underflow: eta / 2 in each of at most n + 8 operations.
+**y**: |g| xi + 4 u (|g xhat| + |b|) + 2 l(W, R, |g|) + 2 eta. Two products x r g and m r g, of
+factors below W / 2, or one, lose 2 l; a folded xhat's product with g loses eta / 2.
 
-**Variance**, dv = 3 E sigma + 2 E^2 + 2 G v + 4 u eps + (8 + log2 n) eta.
-Two passes: mean (x - mhat)^2 = v + (mhat - m)^2, each term through at most n + 4 roundings: no
-cross term, E^2 + G (v + E^2). Welford: the terms (x_k - mhat_{k-1}) (x_k - mhat_k) differ from the
-exact ones, which add up to n v, by (x_k - m_k) e_{k-1} + (x_k - m_{k-1}) e_k + e_k e_{k-1}; by
-Cauchy-Schwarz with sum (1 - 1/k) (x_k - m_{k-1})^2 = n v their mean is at most
-E sigma (1 + sqrt(1 + (H_{n-1} - 1) / n)) + E^2 <= 2.11 E sigma + E^2. Chan: delta^2 n_a n_b / n
-adds up to n v over the merges, and by Cauchy-Schwarz the mean error is at most
-2 sigma sqrt(F / n) u X + E^2 with F(n) <= F(n_a) + F(n_b) + (C(n_a) + C(n_b))^2 n_a n_b / n,
-and F(n) <= 0.65 n (n + 8)^2 by the same recursion (tests; by induction for larger n, because
-n (n + 8)^2 grows by n_a n_b (3 n + 32) over its parts and (C_a + C_b)^2 / n <= (n + 16)^2 / n is
-smaller). In each, a further G (v + 2.11 E sigma + E^2) for at most n + 8 roundings; with G <= 0.1
-the sum is below dv, whose slack 0.6 E sigma + 0.9 G v also holds the rounding of v + eps. All terms
-are >= 0, so vhat >= 0. Underflow: eta / 2 a product; merges scale it by n_a n_b / n, which adds up
-to at most (n / 2) log2 n.
-
-**rstd**: rhat in [r-, r+] (1 ± 6u), r± = (V ∓ dv)^(-1/2) with v - dv not below 0 (2 ulp are up to
-4u; eps and v + eps are rounded besides; an eps that the working precision holds as a subnormal, or
-as 0, is off by more than u eps: that loss is taken off V and added to dv):
-dr = max(r+ - r, r - r-) + 6 u r+, and R = r + dr >= rhat.
-
-**xhat**: xi = (E + 5 u X) R + |d| dr + 4 u |xhat|. Centred: (|mhat - m| + u |x - mhat|) rhat
-+ |d| |rhat - r| + 2u |..|. Folded: the products x r g and m r g, b - m r g and the last addition
-round quantities up to 2X R |g|: at most 5 u X R |g| in all.
-**y**: |g| xi + 4 u (|g xhat| + |b|).
-
-**dx**: dc = mean(|t| xi) + 2 G X R T bounds the error of c (|xhat| <= 2 X r), also where c is
-(sum(t x) - mhat sum(t)) rhat / n: mean|t x| and |m| T each carry gamma_n, and E T R sits in
-mean(|t| xi).
-    dr |t - a - xhat c| + R [ G T + xi (|c| + dc) + |xhat| dc + 12 u (|t| + |a| + |xhat c|) ].
-With rhat = r + rho, |rho| <= dr, the formula's product |xhat chat - xhat c| <= xi (|c| + dc)
-+ |xhat| dc. In PyTorch's form b = -q rhat^3, and rhat (t - a) - rhat^3 q d differs from dx by
+**dx**: dc = mean(|t| xi) + 2 G X R T + 8 l(D, Gamma, W, R) bounds the error of c
+(|xhat| <= 2 X r), also where c is (sum(t x) - mhat sum(t)) rhat / n: mean|t x| and |m| T each carry
+gamma_n, and E T R sits in mean(|t| xi). With C = |c| + dc,
+    dr |t - a - xhat c| + R [ G T + xi C + |xhat| dc + 12 u (|t| + |a| + |xhat c|) ] + L.
+With rhat = r + rho, |rho| <= dr, the formula's product |xhat chat - xhat c| <= xi C + |xhat| dc.
+In PyTorch's form b = -q rhat^3, and rhat (t - a) - rhat^3 q d differs from dx by
 rho (t - a - xhat c) - rho (rhat^2 + rhat r) q d; the second part is at most
 dr |q d| (R r + R r + R dr), which R xi |c| holds by |d| dr r |q|, R |xhat| dc by mean|t d| dr
 >= |q| dr, and R xi dc by |d| dr |q| dr;
 b x + (-b m - a r) rounds quantities up to X q r^2 four times: in the 5 u X R of xi. Through
 autograd, mean(dhat) enters multiplied by b; the common error of dhat cancels, and its rounding is
 at most G mean|d| r^2 |q| <= G X R |c|.
-**dweight**: sum |dy| xi + gamma_{R+8} sum |dy| (|xhat| + xi); **dbias**: gamma_{R+8} sum |dy|
-(R rows here).
+Underflow, where `row_errors` does not hold it:
+    L = R [ 12 l(D, Gamma) + 4 l(W R, C) ] + 8 l(R, D, Gamma) + 4 l(W, R, R, C)
+        + (|d| + 2 E) db + 4 eta,
+    db = R^3 dq + 6 l(n q', R, R, R, 1/n),   dq = 4 l(D, Gamma, W).
+In the brackets: t, a's terms and their division by n, before r multiplies them, and xhat c. c's
+terms lose l(D, Gamma, W, R) each, twice that where xhat is folded, and its division no more. dq is
+the error of q: its terms t x or t d, the t in sum(t) m, that product and the division.
+q' = T (max|d| + 2 E + 4 G X) + dq is not below the computed |q|. db is the error of b, with the
+factors 1/2 and 2 of autograd; b multiplies what differs from d by E at most. 4 eta: the last
+products, b x, b m, r t and r a or their like, eta / 2 each.
+
+**dweight**: sum(|dy| xi + eta A) (1 + gamma_{R+8}) + gamma_{R+8} sum|dy xhat|, with
+A = 1 + W + R + |dy| the amplification in dy d r; **dbias**: gamma_{R+8} sum|dy| (R rows here):
+additions lose nothing by underflow.
 
 Second order: each bound is multiplied by 1 + 16 u, and products of two errors are kept by using
-R for r and |c| + dc for c. Underflow of products: a few eta, times R or X where a later factor
-is. Overflow: where a stable algorithm may overflow inside (sums of |x|, squares of differences,
-r^3), it may answer anything, and the bound is infinite; likewise where (n + 8) u > 0.1.
+R for r and C for c. 4 eta hold what this page's own evaluation in float64 loses by underflow.
+Overflow: where a product on the way, in some association, or a sum may overflow, a kernel may
+answer anything, and the bound is infinite.
 
-16-bit formats: statistics in binary32; the outputs, mean and rstd too, are rounded once, u_out
-times the value and half an output subnormal. In backward, mean and rstd may come from 16-bit
-storage: E and dr take up these roundings.
+16-bit formats: all of it in binary32; the outputs, mean and rstd too, are rounded once, u_out times
+the value and half an output subnormal. In backward, mean and rstd may come from 16-bit storage.
 """
 
-import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.arithmetic.formats import Format, working_format
+from refkernels.arithmetic.underflow import amplification, loss
 from refkernels.layernorm_ref.arguments import NormalizedShape, Problem, prepare, widened
-from refkernels.layernorm_ref.oracle import Backward, Forward, backward, forward
+from refkernels.layernorm_ref.oracle import Backward, Forward, backward
+from refkernels.layernorm_ref.row_errors import (
+    INFLATION,
+    RowErrors,
+    gamma,
+    row_errors,
+)
 
 Array = npt.NDArray[np.float64]
-_INFLATION = 1.0 + 1e-9  # float64 evaluation of the bound itself, all of it non-negative sums
-
-
-def working_format(format: Format) -> Format:
-    """Where statistics are computed: binary32 for formats up to binary32, else binary64."""
-    return BINARY64 if format.p > BINARY32.p else BINARY32
-
-
-def gamma(k: float, u: float) -> float:
-    """k u / (1 - k u), infinite where that means nothing."""
-    return k * u / (1.0 - k * u) if k * u < 0.1 else math.inf
-
-
-@dataclass(frozen=True)
-class RowErrors:
-    """The exact statistics of the rows (as columns, to float64) and the errors allowed in them."""
-
-    x: Array
-    d: Array
-    largest: Array
-    mean: Array
-    mean_error: Array
-    sigma: Array
-    r: Array
-    r_error: Array
-    xhat: Array
-    xhat_error: Array
-    overflows: npt.NDArray[np.bool_]
-    growth: float
-    u: float
-    eta: float
-
-    @property
-    def r_above(self) -> Array:
-        return self.r + self.r_error
-
-
-def mean_tail(mean: Enclosure) -> Array:
-    """What the means in float64 leave out, as a column: in x's own unit, the scale undone."""
-    return np.ldexp(mean.lo, mean.scale)[:, None]
-
-
-def _lost_eps(eps: float, work: Format) -> float:
-    """What a subnormal eps loses when rounded to the working precision: up to all of it."""
-    error = abs(float(formats.round_to(eps, work)) - eps)
-    return error if error > work.u * eps else 0.0
-
-
-def row_errors(problem: Problem, format: Format, *, stored: bool) -> RowErrors:
-    """E, dr and xi of the module's text; `stored`: with mean and rstd rounded to the format."""
-    work = working_format(format)
-    u, eta = work.u, work.min_subnormal
-    x, n = widened(problem.x), problem.x.shape[1]
-    growth = gamma(n + 8.0, u)
-    exact = forward(problem.x, eps=problem.eps)
-    mean = np.asarray(exact.mean)[:, None]
-    r = np.asarray(exact.rstd)[:, None]
-    d = (x - mean) - mean_tail(exact.mean)
-    v = np.mean(d * d, axis=1, keepdims=True) + eta
-    sigma = np.sqrt(v)
-    largest = np.max(np.abs(x), axis=1, keepdims=True)
-    mean_error = growth * largest + (n + 8.0) * eta
-    dv = 3.0 * mean_error * sigma + 2.0 * mean_error**2 + 2.0 * growth * v
-    lost = _lost_eps(problem.eps, work)
-    dv = (dv + 4.0 * u * problem.eps + lost + (9.0 + math.log2(n)) * eta) * _INFLATION
-    total = v + problem.eps
-    up = np.expm1(-0.5 * np.log1p(-np.minimum((np.minimum(dv, v) + lost) / total, 1.0)))
-    down = -np.expm1(-0.5 * np.log1p(dv / total))
-    r_error = r * (np.maximum(up, down) + 6.0 * u * (1.0 + up))
-    if stored and format.p < work.p:
-        mean_error = mean_error + format.u * np.abs(mean) + format.min_subnormal
-        r_error = r_error + format.u * (r + r_error) + format.min_subnormal
-    above = r + r_error
-    xhat = d * r
-    xhat_error = (mean_error + 5.0 * u * largest) * above + np.abs(d) * r_error
-    xhat_error = xhat_error + 4.0 * u * np.abs(xhat) + eta * (4.0 + 4.0 * above)
-    sums = np.maximum(np.sum(np.abs(x), axis=1, keepdims=True), 2.0 * largest)
-    squares = 2.0 * float(n) ** 2 * (v + dv)
-    limit = format.max if stored else work.max
-    overflows = ~((1.1 * sums < work.max) & (squares < work.max) & (above < limit))
-    return RowErrors(
-        x, d, largest, mean, mean_error, sigma, r, r_error, xhat, xhat_error,
-        overflows, growth, u, eta,
-    )  # fmt: skip
+Mask = npt.NDArray[np.bool_]
 
 
 def forward_bound(
@@ -192,10 +97,8 @@ def forward_bound(
     with np.errstate(all="ignore"):
         for rows, part in problem.parts():
             e = row_errors(part, target, stored=False)
-            scaled = np.abs(part.weight * e.xhat)
-            error = np.abs(part.weight) * e.xhat_error + 4.0 * e.u * (scaled + np.abs(part.bias))
-            error = error + e.eta * (4.0 + np.abs(part.weight))
-            y[rows] = _output(error, part.weight * e.xhat + part.bias, e.overflows, target)
+            large = e.overflows | _y_overflows(part, e, working_format(target))
+            y[rows] = _output(_y_error(part, e), part.weight * e.xhat + part.bias, large, target)
             mean[rows] = _output(e.mean_error, e.mean, e.overflows, target)
             rstd[rows] = _output(e.r_error, e.r, e.overflows, target)
     return Forward(
@@ -203,12 +106,26 @@ def forward_bound(
     )
 
 
+def _y_error(problem: Problem, e: RowErrors) -> Array:
+    size = np.abs(problem.weight)
+    rounding = 4.0 * e.u * (size * np.abs(e.xhat) + np.abs(problem.bias))
+    underflow = 2.0 * loss(e.eta, e.reach, e.r_above, size) + 2.0 * e.eta
+    error: Array = size * e.xhat_error + rounding + underflow
+    return error
+
+
+def _y_overflows(problem: Problem, e: RowErrors, work: Format) -> Mask:
+    product = (1.0 + e.reach) * (1.0 + e.r_above) * (1.0 + np.abs(problem.weight))
+    overflows: Mask = ~(1.1 * (product + np.abs(problem.bias)) < work.max)
+    return overflows
+
+
 def _output(error: Array, value: Array, overflows: Any, format: Format) -> Array:
     """The error after the output's rounding, infinite where the answer may have overflowed."""
     work = working_format(format)
     if format.p < work.p:
         error = error + format.u * (np.abs(value) + error) + format.min_subnormal
-    error = error * (1.0 + 16.0 * work.u) * _INFLATION
+    error = error * (1.0 + 16.0 * work.u) * INFLATION + 4.0 * work.min_subnormal
     unbounded = overflows | (np.abs(value) + error >= format.max)
     return np.where(unbounded | ~np.isfinite(error), np.inf, error)
 
@@ -232,19 +149,14 @@ def backward_bound(
     height, n = problem.x.shape
     exact = backward(problem.cotangent, problem.x, problem.weight, eps=problem.eps)
     flat_dx = np.asarray(exact.dx)
-    dx, sums = np.zeros((height, n)), _ColumnSums(n)
+    dx, sums = np.zeros((height, n)), _ColumnSums(n, working_format(target))
     with np.errstate(all="ignore"):
         for rows, part in problem.parts():
             e = row_errors(part, target, stored=True)
-            size = np.abs(widened(part.cotangent))
-            sums.add(size, e)
-            cubed = (1.0 + e.r_above) ** 3 * np.max(
-                size * np.abs(part.weight), axis=1, keepdims=True
-            )
-            limit = working_format(target).max
-            large = e.overflows | ~(4.0 * cubed * n * (1.0 + e.largest) < limit)
-            value = flat_dx[rows]
-            dx[rows] = _output(_dx_error(part, e), value, large, target)
+            sums.add(np.abs(widened(part.cotangent)), e)
+            gradient = _RowGradients(part, e)
+            large = e.overflows | gradient.overflows(working_format(target))
+            dx[rows] = _output(gradient.dx_error(), flat_dx[rows], large, target)
         dweight, dbias = sums.bounds(height, exact, target)
     return Backward(
         dx.reshape(problem.shape),
@@ -256,50 +168,84 @@ def backward_bound(
 class _ColumnSums:
     """What the bounds of dweight and dbias need, added up over the rows."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, work: Format) -> None:
         self.terms, self.scaled, self.size = np.zeros((3, n))
-        self.overflows = False
+        self.overflows = np.zeros(n, np.bool_)
+        self.work = work
 
     def add(self, size: Array, e: RowErrors) -> None:
         """The rows of |dy|."""
-        self.terms += np.sum(size * e.xhat_error, axis=0)
+        lost = e.eta * amplification(e.reach, e.r_above, size)
+        self.terms += np.sum(size * e.xhat_error + lost, axis=0)
         self.scaled += np.sum(size * np.abs(e.xhat), axis=0)
         self.size += np.sum(size, axis=0)
-        self.overflows |= bool(e.overflows.any())
+        product = np.max((1.0 + size) * (1.0 + e.reach) * (1.0 + e.r_above), axis=0, initial=0.0)
+        self.overflows |= ~(1.1 * product < self.work.max) | e.overflows.any()
 
     def bounds(self, height: int, exact: Backward, format: Format) -> tuple[Array, Array]:
         """Of dweight and dbias."""
-        work = working_format(format)
-        growth = gamma(height + 8.0, work.u)
-        dweight = (
-            self.terms + growth * (self.scaled + self.terms) + 4.0 * height * work.min_subnormal
-        )
+        growth = gamma(height + 8.0, self.work.u)
+        dweight = self.terms + growth * (self.scaled + self.terms)
         dbias = growth * self.size
-        many = ~(1.1 * self.size < work.max)
+        many = ~(1.1 * self.size < self.work.max)
+        large = self.overflows | many | ~(1.1 * (self.scaled + dweight) < self.work.max)
         return (
-            _output(dweight, np.asarray(exact.dweight), self.overflows | many, format),
+            _output(dweight, np.asarray(exact.dweight), large, format),
             _output(dbias, np.asarray(exact.dbias), many, format),
         )
 
 
-def _dx_error(problem: Problem, e: RowErrors) -> Array:
-    t = widened(problem.cotangent) * problem.weight
-    n = t.shape[1]
-    size = np.abs(t)
-    average = np.mean(size, axis=1, keepdims=True)
-    a = np.mean(t, axis=1, keepdims=True)
-    c = np.mean(t * e.xhat, axis=1, keepdims=True)
-    moment = np.mean(np.abs(t * e.xhat), axis=1, keepdims=True)
-    above = e.r_above
-    dc = np.mean(size * e.xhat_error, axis=1, keepdims=True)
-    dc = dc + 2.0 * e.growth * e.largest * above * average
-    dc = dc + 8.0 * e.eta * (1.0 + above) * (1.0 + e.largest)
-    product = np.abs(e.xhat) * np.abs(c)
-    # t - a - xhat c cancels: its own float64 error is added
-    z = np.abs(t - a - e.xhat * c)
-    z = z + 2.0**-52 * (12.0 + math.log2(n)) * (size + average + np.abs(e.xhat) * moment)
-    inner = e.growth * average + e.xhat_error * (np.abs(c) + dc) + np.abs(e.xhat) * dc
-    inner = inner + 12.0 * e.u * (size + np.abs(a) + product)
-    underflow = 8.0 * e.eta * (1.0 + above) ** 2 * (1.0 + e.largest) * (1.0 + np.abs(e.xhat))
-    error: Array = e.r_error * z + above * inner + underflow
-    return error
+class _RowGradients:
+    """What the bound of dx needs of some rows: t, a, c and dc; as columns but for t."""
+
+    def __init__(self, problem: Problem, e: RowErrors) -> None:
+        self.e = e
+        dy = widened(problem.cotangent)
+        self.t = dy * problem.weight
+        self.n = float(self.t.shape[1])
+        size = np.abs(self.t)
+        self.largest_dy = np.max(np.abs(dy), axis=1, keepdims=True)
+        self.largest_weight = float(np.max(np.abs(problem.weight)))
+        self.average = np.mean(size, axis=1, keepdims=True)
+        self.a = np.mean(self.t, axis=1, keepdims=True)
+        self.c = np.mean(self.t * e.xhat, axis=1, keepdims=True)
+        self.moment = np.mean(np.abs(self.t * e.xhat), axis=1, keepdims=True)
+        above = e.r_above
+        dc = np.mean(size * e.xhat_error, axis=1, keepdims=True)
+        dc = dc + 2.0 * e.growth * e.largest * above * self.average
+        factors = self.largest_dy, self.largest_weight, e.reach
+        self.dc = dc + 8.0 * loss(e.eta, *factors, above)
+        self.dq = 4.0 * loss(e.eta, *factors)
+        spread = e.largest_d + 2.0 * e.mean_error + 4.0 * e.growth * e.largest
+        self.q = self.average * spread + self.dq
+
+    def overflows(self, work: Format) -> Mask:
+        """Rows in which a product or a sum of some form may overflow."""
+        e, above = self.e, 1.0 + self.e.r_above
+        sums = self.n * (1.0 + self.largest_dy) * (1.0 + self.largest_weight) * (1.0 + e.reach)
+        product = (1.0 + self.n * self.q) * above**3 * (1.0 + e.reach)
+        overflows: Mask = ~(4.0 * np.maximum(sums * above, product) < work.max)
+        return overflows
+
+    def dx_error(self) -> Array:
+        e, above = self.e, self.e.r_above
+        size, xhat, c = np.abs(self.t), np.abs(e.xhat), np.abs(self.c)
+        # t - a - xhat c cancels: its own float64 error is added
+        z = np.abs(self.t - self.a - e.xhat * self.c)
+        z = z + 2.0**-52 * (12.0 + np.log2(self.n)) * (size + self.average + xhat * self.moment)
+        inner = e.growth * self.average + e.xhat_error * (c + self.dc) + xhat * self.dc
+        inner = inner + 12.0 * e.u * (size + np.abs(self.a) + xhat * c)
+        error: Array = e.r_error * z + above * inner + self._underflow()
+        return error
+
+    def _underflow(self) -> Array:
+        """L of the module's text."""
+        e, above = self.e, self.e.r_above
+        eta, factors = e.eta, (self.largest_dy, self.largest_weight)
+        c = np.abs(self.c) + self.dc
+        db = 6.0 * loss(eta, self.n * self.q, above, above, above, 1.0 / self.n)
+        db = db + above**3 * self.dq
+        inside = 12.0 * loss(eta, *factors) + 4.0 * loss(eta, e.reach * above, c)
+        outside = 8.0 * loss(eta, above, *factors) + 4.0 * loss(eta, e.reach, above, above, c)
+        lost: Array = (np.abs(e.d) + 2.0 * e.mean_error) * db + above * inside + outside
+        return lost + 4.0 * eta

@@ -26,9 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import working_format
 from refkernels.layernorm_ref.arguments import NormalizedShape, prepare, widened
-from refkernels.layernorm_ref.bounds import mean_tail, working_format
 from refkernels.layernorm_ref.oracle import Backward, Forward, backward, forward
+from refkernels.layernorm_ref.row_errors import mean_tail
 from refkernels.op import Arrays, Invariant
 
 Array = npt.NDArray[np.float64]
