@@ -6,15 +6,19 @@ FMA, in the accumulator's precision u (float32 for 16-bit formats). Then (Jeanne
 
     |c - z| <= K u P,   P = sum_k |a_ik b_kj| (+ |bias_j|, and K + 1 terms, where there is a bias)
 
-with no condition on K. Additions never underflow; each product may, and is then off by at most
-half a subnormal, h = 2^(emin-p). That amounts to exact products of slightly changed operands plus
-K h, and the sum sees operands larger by as much: K h (1 + K u) in all.
+with no condition on K. Additions never underflow; each product, or fused step a_ik b_kj + c, may,
+and is then off by at most half a subnormal, h = 2^(emin-p), and by nothing relative. That amounts
+to exact sums of slightly changed terms: K h, and the additions see terms larger by as much,
+K h (1 + K u) in all. Nothing multiplies a sum afterwards, so this is all that underflow costs.
+The bias may come first, last or between, by an addition or as what a fused step starts from.
 
 **16-bit storage.** The result is rounded to the output format: u_out (|z| + error) + h_out. A
 kernel may also store what is only a part of the answer: the product before the bias is added, or
 the gradient of each broadcast batch element before they are summed (`partials`). The magnitudes of
-these parts sum to at most P (1 + K u), and each may lose h_out: u_out P (1 + K u) + partials h_out.
-Formats that accumulate in themselves store nothing less precise, so nothing is added for them.
+these parts sum to at most P (1 + K u), and each may lose h_out: s = u_out P (1 + K u) +
+partials h_out. The additions that follow and the last rounding see terms larger by as much:
+s (1 + K u) (1 + u_out) in all. Formats that accumulate in themselves store nothing less precise, so
+nothing is added for them.
 
 **Overflow.** No partial sum exceeds (1 + K u) P + K h. Where that passes the accumulator's largest
 number, or the rounded result (or a stored part) may pass the output format's, inf and NaN are
@@ -61,7 +65,7 @@ def rounding_bound(contraction: Contraction, format: Format | str) -> Floats:
         reach = magnitude * growth + underflow
         bound = np.where(reach * _UP <= accumulator.max, bound, np.inf)
         if accumulator is not output:
-            bound = bound + _storage(contraction, output, bound, reach)
+            bound = bound + _storage(contraction, output, bound, reach, growth)
         bound = np.where(np.isnan(bound), np.inf, bound * _UP)
     if not _finite(contraction):
         bound = np.where(np.isfinite(_exact(contraction).hi), bound, np.nan)
@@ -78,16 +82,18 @@ def _finite(contraction: Contraction) -> bool:
     return all(operand is None or bool(np.isfinite(operand).all()) for operand in operands)
 
 
-def _storage(contraction: Contraction, output: Format, bound: Floats, reach: Floats) -> Floats:
+def _storage(
+    contraction: Contraction, output: Format, bound: Floats, reach: Floats, growth: float
+) -> Floats:
     """What storing the answer, and its parts, in a 16-bit output format adds."""
     exact = _exact(contraction)
     answer = np.abs(np.asarray(exact)) * _UP + np.ldexp(exact.radius, exact.scale) + bound
     added = output.u * answer + _half_subnormal(output)
     largest = answer
     if contraction.partials > 1 or contraction.addend is not None:
-        added = added + output.u * reach + contraction.partials * _half_subnormal(output)
+        parts = output.u * reach + contraction.partials * _half_subnormal(output)
+        added = added + parts * growth * (1.0 + output.u)
         largest = reach * (1.0 + output.u)
-        added = added * (1.0 + output.u)
     return np.where(largest * _UP <= output.max, added, np.inf)
 
 
