@@ -43,6 +43,7 @@ def error_over_bound(got, exact, bound):
     value, give or take the bound, does not overflow; infinite where got is not finite."""
     largest = formats.of(got).max
     got, bound = to_float64(got), np.broadcast_to(bound, got.shape)
+    assert (bound[np.isfinite(exact.hi)] >= 0.0).all()
     with np.errstate(all="ignore"):
         judged = np.abs(np.ldexp(exact.hi, np.clip(exact.scale, -5000, 5000))) + bound < largest
         error = np.abs((got - exact.hi) - exact.lo) - exact.radius

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.formats import Format, working_format
 from refkernels.elementary_ref import erf_plain, erf_tables
 from refkernels.elementwise.function import Doubles
 
@@ -96,17 +96,26 @@ def _ulp(x: Doubles, format: Format) -> Doubles:
     return np.ldexp(1.0, power - format.p + 1)
 
 
+def _subnormal_ulp(values: Doubles, format: Format) -> Doubles:
+    """Their ulp in the working format where they are subnormal there, at most the value; else 0."""
+    work = working_format(format)
+    return np.where(values < work.min_normal, np.minimum(values, work.min_subnormal), 0.0)
+
+
 def _gelu_terms(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
-    """ulp(Phi) + ulp(x phi); Phi = y / x."""
+    """ulp(Phi) + ulp(x phi) + |x| ulp(phi) where phi is subnormal; Phi = y / x."""
     a = _magnitude(x)
-    return _ulp(y / x, format) + _ulp(a * _DENSITY * np.exp(-0.5 * a * a), format)
+    phi = _DENSITY * np.exp(-0.5 * a * a)
+    return _ulp(y / x, format) + _ulp(a * phi, format) + a * _subnormal_ulp(phi, format)
 
 
 def _gelu_tanh_terms(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
-    """ulp(s) + ulp(x s (1 - s) v'); s = y / x."""
+    """ulp(s) + ulp(x s (1 - s) v') + |x v'| ulp(1 - s) where that is subnormal; s = y / x."""
     a, decay, steepness = _tanh_parts(x)
-    term = a * steepness * decay / (1.0 + decay) ** 2
-    return _ulp(y / x, format) + _ulp(term, format)
+    rest = decay / (1.0 + decay)
+    term = a * steepness * rest / (1.0 + decay)
+    lost = a * steepness * _subnormal_ulp(rest, format)
+    return _ulp(y / x, format) + _ulp(term, format) + lost
 
 
 def _rounded_square(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
@@ -132,4 +141,14 @@ EXTRA: dict[str, Callable[[Doubles, Doubles, Doubles, Format], Doubles]] = {
     "erfc": _rounded_square,
     "gelu": _gelu_terms,
     "gelu_tanh": _gelu_tanh_terms,
+}
+
+
+def _bell_factors(x: Doubles, y: Doubles, slope: Doubles) -> tuple[Doubles | float, ...]:
+    return _SLOPE, slope / _SLOPE
+
+
+FACTORS: dict[str, Callable[[Doubles, Doubles, Doubles], tuple[Doubles | float, ...]]] = {
+    "erf": _bell_factors,
+    "erfc": _bell_factors,
 }

@@ -48,6 +48,7 @@ def _function(name: str) -> Function:
         invariants=INVARIANTS[name],
         fast=Fast(getattr(kernels, f"{name}_fast"), error),
         extra_slope_error=erf_conditions.EXTRA.get(name),
+        factors=erf_conditions.FACTORS.get(name),
     )
 
 

@@ -67,6 +67,7 @@ def _function(name: str) -> Function:
         invariants=INVARIANTS[name],
         fast=FAST[name],
         extra_slope_error=conditions.EXTRA.get(name),
+        factors=conditions.FACTORS.get(name),
     )
 
 

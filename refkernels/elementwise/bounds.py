@@ -7,8 +7,22 @@ one rounded product, and half a subnormal where the product underflows:
 A function whose slope frameworks form from their own rounded y or x (tan: 1 + y^2) adds what that
 costs: a forward inside the limit is never blamed for its backward. Where the slope itself
 overflows the format, so may the gradient: the bound is infinite there.
+
+Kernels also multiply dy by the factors of a slope in turn (reciprocal: -(dy y) y), where a product
+on the way may underflow, or overflow. What they lose so is added (`underflow.loss`: each product
+holds dy; 16-bit formats multiply in binary32), and where a product of some factors and dy may
+overflow the bound is infinite. The forms that this is proven for, in any order of multiplication
+(/ where a factor is a reciprocal), y and s = sigmoid(x) rounded by the kernel itself:
+    exp2        dy y ln 2                log2, log10   dy / x / ln b, dy / (x ln b)
+    sqrt        dy / 2 / y               rsqrt         -dy y y y / 2
+    reciprocal  -dy y y                  sigmoid       dy y (1 - y)
+    silu        (dy s) (1 + x (1 - s))   softplus      dy e^x / (1 + e^x), dy s
+    sinpi       dy pi cos(pi x)          cospi         -dy pi sin(pi x)
+    erf         dy 2/sqrt(pi) e^(-x^2)   erfc          its negative
+and dy f'(x) for any function, which for expm1 may be dy y + dy.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,8 +30,9 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.enclosure import Enclosure, directed
-from refkernels.arithmetic.formats import Format, exponent_of
+from refkernels.arithmetic.formats import Format, exponent_of, working_format
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.underflow import loss
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Array, Doubles, Function
 
@@ -44,8 +59,9 @@ def forward_bound(
 def backward_bound(
     function: Function, dy: Any, x: Any, *, format: Format | str, limit: float = LIMIT
 ) -> Doubles:
-    """limit |dy| (ulp(f'(x)) + what frameworks' formula of the slope adds) + u |dx| + 2^(emin - p),
-    shaped like x; NaN where dx is, infinite where f'(x) overflows the format.
+    """limit |dy| (ulp(f'(x)) + what frameworks' formula of the slope adds) + u |dx| + 2^(emin - p)
+    + what dy's products with the slope's factors lose, shaped like x; NaN where dx is, infinite
+    where f'(x) or such a product overflows.
 
     Raises as `oracle.backward` does.
     """
@@ -59,17 +75,30 @@ def backward_bound(
         finite = np.isfinite(slope.hi) | np.isinf(slope.radius)  # also beyond float64 or any scale
         zero = (wide == 0.0) & finite
         dx = np.where(zero, 0.0, np.abs(wide * steep))
+        y = ulp_y = np.asarray(np.nan)
+        if function.extra_slope_error is not None or function.factors is not None:
+            values = oracle.forward(function, x)
+            y, ulp_y = np.asarray(values), _ulp_of_values(function, x, values, target)
         if function.extra_slope_error is not None:
-            y = oracle.forward(function, x)
-            ulp_y = _ulp_of_values(function, x, y, target)
-            slope_error = slope_error + function.extra_slope_error(
-                to_float64(x), np.asarray(y), ulp_y, target
-            )
+            extra = function.extra_slope_error(to_float64(x), y, ulp_y, target)
+            slope_error = slope_error + extra
         error = np.where(zero, 0.0, limit * np.abs(wide) * slope_error)
         bound = error + target.u * dx
+        if function.factors is not None:
+            largest_y = np.abs(y) + limit * ulp_y
+            factors = function.factors(to_float64(x), largest_y, np.abs(steep))
+            bound = bound + _lost_on_the_way(np.abs(wide), factors, target)
         bound = np.where(np.abs(steep) > target.max, np.inf, bound)
     underflow = max(target.min_subnormal / 2, 2.0**-1074)
     return np.where(np.isnan(dx), np.nan, bound + underflow)
+
+
+def _lost_on_the_way(dy: Doubles, factors: Any, format: Format) -> Any:
+    """What products of |dy| with the factors in turn lose; infinite where one may overflow."""
+    work = working_format(format)
+    reach = math.prod((np.maximum(factor, 1.0) for factor in factors), start=np.maximum(dy, 1.0))
+    lost = loss(work.min_subnormal, *factors, inside=dy)
+    return np.where(reach < work.max, np.where(dy == 0.0, 0.0, lost), np.inf)
 
 
 def forward_condition(function: Function, x: Any) -> Doubles:

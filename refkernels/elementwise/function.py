@@ -34,6 +34,8 @@ class Function:
     `plain(x)`, `plain_slope(x)`: a careful algorithm in the working precision, float32 or float64.
     `extra_slope_error(x, y, ulp_y, format)`: how much more than ulp(f'(x)) a kernel may err that
     forms its slope from its own rounded y or x, per unit of the limit (tan: 2 |y| ulp(y)).
+    `factors(x, |y|, |f'(x)|)`: the magnitudes of what kernels multiply dy by one after the other
+    (reciprocal: y and y); None where they multiply it by the slope.
     """
 
     name: str
@@ -50,3 +52,4 @@ class Function:
     fast: Fast | None = None
     extra_slope_error: Callable[[Doubles, Doubles, Doubles, Format], Doubles] | None = None
     exact_gradient: Callable[[float, float, int], Ball] | None = None
+    factors: Callable[[Doubles, Doubles, Doubles], tuple[Doubles | float, ...]] | None = None

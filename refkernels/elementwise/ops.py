@@ -48,7 +48,7 @@ class Family:
     def backward_bound(
         self, name: str, dy: Any, x: Any, *, format: Format | str, limit: float = LIMIT
     ) -> Doubles:
-        """limit |dy| ulp(f'(x)) + u |dx| + 2^(emin - p): see `bounds.backward_bound`."""
+        """limit |dy| ulp(f'(x)) + u |dx|, and underflow: see `bounds.backward_bound`."""
         return bounds.backward_bound(self.function(name), dy, x, format=format, limit=limit)
 
     def forward_condition(self, name: str, x: Any) -> Doubles:

@@ -64,6 +64,10 @@ def _rounded_square(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> D
     return format.u * x * x / 2.0 * _squared_cosine(x) ** -1.5
 
 
+def _pi_and_rest(x: Doubles, y: Doubles, slope: Doubles) -> tuple[Doubles | float, ...]:
+    return math.pi, slope / math.pi
+
+
 def _inverse(name: str, condition: Any, slope_condition: Any) -> Function:
     code = inverse.CODES[name]
     return Function(
@@ -98,6 +102,7 @@ def _turns(name: str, code: int, condition: Any, slope_condition: Any) -> Functi
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
         fast=turns.FAST[name],
+        factors=_pi_and_rest,
     )
 
 
