@@ -23,7 +23,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
 from refkernels.layernorm_ref.arguments import NormalizedShape, prepare
-from refkernels.layernorm_ref.oracle import Backward, Forward
+from refkernels.layernorm_ref.oracle import BackwardArrays, ForwardArrays
 
 Array = npt.NDArray[Any]
 ALGORITHMS = ("naive", "naive_clamped", "two_pass", "welford", "chunked_welford", "pairwise")
@@ -251,7 +251,7 @@ def layernorm(
     form: str = "centred",
     lanes: int = 8,
     chunk: int = 16,
-) -> Forward:
+) -> ForwardArrays:
     """LayerNorm in the working precision of `format` (x's own where None), as arrays.
 
     `form`: "centred" (x - mean) * rstd, "folded" x * rstd + (-rstd * mean), or "divided"
@@ -264,7 +264,7 @@ def layernorm(
         mean, var = moments(rows, algorithm, lanes=lanes, chunk=chunk)
         y, rstd = np.empty_like(rows), np.empty_like(mean)
         _normalise(rows, g, b, mean, var, kind(eps), FORMS.index(form), y, rstd)
-        return Forward(
+        return ForwardArrays(
             y.reshape(problem.shape).astype(target.storage),
             mean.reshape(problem.leading).astype(target.storage),
             rstd.reshape(problem.leading).astype(target.storage),
@@ -281,7 +281,7 @@ def layernorm_backward(
     normalized_shape: NormalizedShape = None,
     format: Format | str | None = None,
     algorithm: str = "two_pass",
-) -> Backward:
+) -> BackwardArrays:
     """The gradients in the working precision of `format`, every sum in order, as arrays."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
     target, kind = _working(format or formats.of(np.empty(0, problem.dtype)))
@@ -292,7 +292,7 @@ def layernorm_backward(
             rstd = (kind(1) / np.sqrt(var + kind(eps))).astype(kind)
         dx, (dweight, dbias) = np.empty_like(rows), np.zeros((2, rows.shape[1]), kind)
         _gradients(rows, grad, g, mean, rstd, dx, dweight, dbias)
-        return Backward(
+        return BackwardArrays(
             dx.reshape(problem.shape).astype(target.storage),
             dweight.reshape(problem.normalized).astype(target.storage),
             dbias.reshape(problem.normalized).astype(target.storage),
@@ -307,7 +307,7 @@ def forward_plain(
     eps: float = 1e-5,
     normalized_shape: NormalizedShape = None,
     format: Format | str,
-) -> Forward:
+) -> ForwardArrays:
     """Welford's streaming algorithm, one row after the other: the scale of what rounding costs.
 
     Where the mean is large, two passes are more accurate by far, and a framework that streams or
@@ -333,7 +333,7 @@ def backward_plain(
     eps: float = 1e-5,
     normalized_shape: NormalizedShape = None,
     format: Format | str,
-) -> Backward:
+) -> BackwardArrays:
     """The gradients by plain sequential sums, with Welford's statistics as in `forward_plain`."""
     return layernorm_backward(
         dy,

@@ -65,7 +65,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format, working_format
 from refkernels.arithmetic.underflow import amplification, loss
 from refkernels.layernorm_ref.arguments import NormalizedShape, Problem, prepare, widened
-from refkernels.layernorm_ref.oracle import Backward, Forward, backward
+from refkernels.layernorm_ref.oracle import Backward, BackwardArrays, ForwardArrays, backward
 from refkernels.layernorm_ref.row_errors import (
     INFLATION,
     RowErrors,
@@ -85,7 +85,7 @@ def forward_bound(
     eps: float = 1e-5,
     normalized_shape: NormalizedShape = None,
     format: Format | str,
-) -> Forward:
+) -> ForwardArrays:
     """|computed - exact| of any stable LayerNorm in `format`, for y, mean and rstd; float64.
 
     Infinite where a stable algorithm may overflow inside, and in rows that are not finite.
@@ -101,7 +101,7 @@ def forward_bound(
             y[rows] = _output(_y_error(part, e), part.weight * e.xhat + part.bias, large, target)
             mean[rows] = _output(e.mean_error, e.mean, e.overflows, target)
             rstd[rows] = _output(e.r_error, e.r, e.overflows, target)
-    return Forward(
+    return ForwardArrays(
         y.reshape(problem.shape), mean.reshape(problem.leading), rstd.reshape(problem.leading)
     )
 
@@ -139,7 +139,7 @@ def backward_bound(
     eps: float = 1e-5,
     normalized_shape: NormalizedShape = None,
     format: Format | str,
-) -> Backward:
+) -> BackwardArrays:
     """|computed - exact| of any stable LayerNorm gradient in `format`, for dx, dweight, dbias.
 
     Infinite where a stable algorithm may overflow inside, and where something is not finite.
@@ -158,7 +158,7 @@ def backward_bound(
             large = e.overflows | gradient.overflows(working_format(target))
             dx[rows] = _output(gradient.dx_error(), flat_dx[rows], large, target)
         dweight, dbias = sums.bounds(height, exact, target)
-    return Backward(
+    return BackwardArrays(
         dx.reshape(problem.shape),
         dweight.reshape(problem.normalized),
         dbias.reshape(problem.normalized),

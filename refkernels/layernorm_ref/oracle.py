@@ -61,17 +61,33 @@ _POOR = 2.0**-16  # ulp: far below what an ULP error is told to
 class Forward(NamedTuple):
     """y has x's shape; mean and rstd have x's leading shape."""
 
-    y: Any
-    mean: Any
-    rstd: Any
+    y: Enclosure
+    mean: Enclosure
+    rstd: Enclosure
 
 
 class Backward(NamedTuple):
     """dx has x's shape; dweight and dbias have the normalised shape."""
 
-    dx: Any
-    dweight: Any
-    dbias: Any
+    dx: Enclosure
+    dweight: Enclosure
+    dbias: Enclosure
+
+
+class ForwardArrays(NamedTuple):
+    """Bounds, condition numbers or a plain algorithm's answers, as Forward has its Enclosures."""
+
+    y: npt.NDArray[Any]
+    mean: npt.NDArray[Any]
+    rstd: npt.NDArray[Any]
+
+
+class BackwardArrays(NamedTuple):
+    """The same for Backward."""
+
+    dx: npt.NDArray[Any]
+    dweight: npt.NDArray[Any]
+    dbias: npt.NDArray[Any]
 
 
 def forward(

@@ -28,7 +28,13 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import working_format
 from refkernels.layernorm_ref.arguments import NormalizedShape, prepare, widened
-from refkernels.layernorm_ref.oracle import Backward, Forward, backward, forward
+from refkernels.layernorm_ref.oracle import (
+    BackwardArrays,
+    Forward,
+    ForwardArrays,
+    backward,
+    forward,
+)
 from refkernels.layernorm_ref.row_errors import mean_tail
 from refkernels.op import Arrays, Invariant
 
@@ -63,7 +69,7 @@ def forward_condition(
     *,
     eps: float = 1e-5,
     normalized_shape: NormalizedShape = None,
-) -> Forward:
+) -> ForwardArrays:
     """Condition numbers of y, mean and rstd (see the module), float64."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
     height = problem.x.shape[0]
@@ -79,7 +85,7 @@ def forward_condition(
             spread = np.sqrt(_mean(xhat * xhat))  # sigma r: no over- or underflow, as v may
             constant = np.all(wide == wide[:, :1], axis=1, keepdims=True)
             rstd[rows] = np.where(constant, 0.0, spread * np.hypot(spread, middle * r))
-    return Forward(
+    return ForwardArrays(
         y.reshape(problem.shape), mean.reshape(problem.leading), rstd.reshape(problem.leading)
     )
 
@@ -92,7 +98,7 @@ def backward_condition(
     *,
     eps: float = 1e-5,
     normalized_shape: NormalizedShape = None,
-) -> Backward:
+) -> BackwardArrays:
     """Condition numbers of dx, dweight and dbias (see the module), float64."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
     height, n = problem.x.shape
@@ -112,7 +118,7 @@ def backward_condition(
             sizes += np.sum(grad, axis=0)
         dweight = _ratio(columns, np.asarray(exact.dweight))
         dbias = _ratio(sizes, np.asarray(exact.dbias))
-    return Backward(
+    return BackwardArrays(
         dx.reshape(problem.shape),
         dweight.reshape(problem.normalized),
         dbias.reshape(problem.normalized),

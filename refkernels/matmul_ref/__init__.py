@@ -64,18 +64,33 @@ Floats = npt.NDArray[np.float64]
 
 
 class Backward(NamedTuple):
-    """Of matmul: Enclosures from `backward`, arrays from its bound, condition and plain."""
+    """Of matmul."""
 
-    da: Any
-    db: Any
+    da: Enclosure
+    db: Enclosure
 
 
 class LinearBackward(NamedTuple):
     """Of linear. `dbias` does not depend on the bias and is given whether or not there is one."""
 
-    dx: Any
-    dweight: Any
-    dbias: Any
+    dx: Enclosure
+    dweight: Enclosure
+    dbias: Enclosure
+
+
+class BackwardArrays(NamedTuple):
+    """Bounds, condition numbers or a plain algorithm's answers, as Backward has its Enclosures."""
+
+    da: npt.NDArray[Any]
+    db: npt.NDArray[Any]
+
+
+class LinearBackwardArrays(NamedTuple):
+    """The same for LinearBackward."""
+
+    dx: npt.NDArray[Any]
+    dweight: npt.NDArray[Any]
+    dbias: npt.NDArray[Any]
 
 
 def forward(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
@@ -103,21 +118,21 @@ def backward(dc: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Back
     return Backward(*(oracle.evaluate(part, certify) for part in _matmul_backward(dc, a, b)))
 
 
-def backward_bound(dc: Any, a: Any, b: Any, *, format: Format | str) -> Backward:
+def backward_bound(dc: Any, a: Any, b: Any, *, format: Format | str) -> BackwardArrays:
     """`forward_bound` for both gradients."""
     parts = _matmul_backward(dc, a, b)
-    return Backward(*(bounds.rounding_bound(part, format) for part in parts))
+    return BackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
 
 
-def backward_condition(dc: Any, a: Any, b: Any) -> Backward:
+def backward_condition(dc: Any, a: Any, b: Any) -> BackwardArrays:
     """`forward_condition` for both gradients."""
-    return Backward(*(bounds.condition(part) for part in _matmul_backward(dc, a, b)))
+    return BackwardArrays(*(bounds.condition(part) for part in _matmul_backward(dc, a, b)))
 
 
-def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> Backward:
+def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> BackwardArrays:
     """`forward_plain` for both gradients."""
     parts = _matmul_backward(dc, a, b)
-    return Backward(*(algorithms.run(algorithms.plain, part, format) for part in parts))
+    return BackwardArrays(*(algorithms.run(algorithms.plain, part, format) for part in parts))
 
 
 def linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosure") -> Enclosure:
@@ -150,25 +165,27 @@ def linear_backward(
 
 def linear_backward_bound(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
-) -> LinearBackward:
+) -> LinearBackwardArrays:
     """`forward_bound` for the three gradients."""
     parts = _linear_backward(dy, x, weight, bias)
-    return LinearBackward(*(bounds.rounding_bound(part, format) for part in parts))
+    return LinearBackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
 
 
-def linear_backward_condition(dy: Any, x: Any, weight: Any, bias: Any = None) -> LinearBackward:
+def linear_backward_condition(
+    dy: Any, x: Any, weight: Any, bias: Any = None
+) -> LinearBackwardArrays:
     """`forward_condition` for the three gradients."""
-    return LinearBackward(
+    return LinearBackwardArrays(
         *(bounds.condition(part) for part in _linear_backward(dy, x, weight, bias))
     )
 
 
 def linear_backward_plain(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
-) -> LinearBackward:
+) -> LinearBackwardArrays:
     """`forward_plain` for the three gradients."""
     parts = _linear_backward(dy, x, weight, bias)
-    return LinearBackward(*(algorithms.run(algorithms.plain, part, format) for part in parts))
+    return LinearBackwardArrays(*(algorithms.run(algorithms.plain, part, format) for part in parts))
 
 
 def _matmul(a: Any, b: Any) -> contraction.Contraction:
