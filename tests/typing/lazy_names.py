@@ -19,6 +19,8 @@ assert_type(trig_ref.sin(ones), rk.Enclosure)
 assert_type(rk.elementary_ref.exp(ones), rk.Enclosure)
 assert_type(rk.__version__, str)
 
-rk.no_such_thing  # type: ignore[attr-defined]
-rk.layernorm_ref.forward(ones).z  # type: ignore[attr-defined]
-rk.explain("sin", {}, {}).no_such_thing  # type: ignore[attr-defined]
+wrong = (
+    rk.no_such_thing,  # type: ignore[attr-defined]
+    rk.layernorm_ref.forward(ones).z,  # type: ignore[attr-defined]
+    rk.explain("sin", {}, {}).no_such_thing,  # type: ignore[attr-defined]
+)
