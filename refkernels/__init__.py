@@ -7,6 +7,8 @@ that importing this package imports the standard library only; type checkers see
 
 from typing import TYPE_CHECKING
 
+from refkernels.importing import install as _install
+
 __version__ = "0.1.0"
 
 _MODULES = (
@@ -26,6 +28,8 @@ _NAMES = {
     "ulp_distance": "refkernels.metrology",
     "ulp_error": "refkernels.metrology",
 }
+
+_install()
 
 __all__ = [
     "__version__",

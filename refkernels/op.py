@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify
 
 Direction = Literal["forward", "backward"]
@@ -49,6 +50,9 @@ class Case:
     build: Callable[[str], tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]]
     dtypes: tuple[str, ...] = DTYPES
     directions: tuple[Direction, ...] = DIRECTIONS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "build", in_default_mode(self.build))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,10 @@ def ops() -> dict[str, Op]:
 
 
 def get(name: str) -> Op:
-    """The op of that name. Raises ValueError, with the known names, for any other."""
+    """The op of that name. Raises ValueError, with the known names, for any other, and
+    TypeError for what is no name."""
+    if not isinstance(name, str):
+        raise TypeError(f"An op is asked for by its name, not by a {type(name).__name__}.")
     try:
         return ops()[name]
     except KeyError:

@@ -1,7 +1,7 @@
 """Floating-point arithmetic with proven errors. This room knows no op and imports nothing of ours.
 
-From the bottom up: `jit`, `fma` and `eft` (error-free transformations), `double_double`,
-`summation`, `formats` (what a float32 or bfloat16 is, and correct rounding into it), `arrays`
-(what a caller may hand in), `exact` (integers), `enclosure` (a value with its error bound) and
-`question` (how sharp an answer is wanted).
+From the bottom up: `mode` (round to nearest, subnormals kept), `jit`, `fma` and `eft` (error-free
+transformations), `double_double`, `summation`, `formats` (what a float32 or bfloat16 is, and
+correct rounding into it), `enclosure` (a value with its error bound), `arrays` (what a caller may
+hand in), `exact` (integers) and `question` (how sharp an answer is wanted).
 """

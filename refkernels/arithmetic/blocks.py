@@ -15,6 +15,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.mode import in_default_mode
+
 SPAN = 1024
 """Elements that a kernel's inner loop takes at a time: its scratch stays in the L1 cache."""
 BLOCK = 64 * SPAN
@@ -27,6 +29,7 @@ def each_block(kernel: Callable[..., None], size: int, *arguments: Any, block: i
     starts = itertools.count(0, block)  # its next() is atomic
     failures: list[BaseException] = []
 
+    @in_default_mode
     def work() -> None:
         try:
             while not failures and (first := next(starts)) < size:

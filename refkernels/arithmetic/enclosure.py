@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import decisions, formats
+from refkernels.arithmetic import decisions, formats, presentation
 from refkernels.arithmetic.blocks import each_block, flat
 from refkernels.arithmetic.decisions import directed
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.no_arithmetic import NoArithmetic
 
 __all__ = ["PARTS", "SCALE_LIMIT", "Enclosure", "Relative", "directed"]
 
@@ -36,17 +38,20 @@ class Relative:
     factor: float
 
 
-class Enclosure:
+class Enclosure(NoArithmetic):
     """(hi + lo ± radius) * 2^scale, elementwise; immutable by convention.
 
     Parameters: `hi` float64 array; `lo`, `radius` float64 and `scale` integer, each broadcast to
     hi's shape; `radius` may be `Relative`. Raises ValueError where a radius is negative or NaN, or
-    a shape does not broadcast.
+    a shape does not broadcast, TypeError for what is no number.
+
+    `np.asarray` and `numpy.testing` take it as an array of float64. Arithmetic would have to carry
+    the radius along, and there is none: operators and NumPy's functions raise TypeError.
     """
 
     __slots__ = ("_radius", "hi", "lo", "scale")
-    __array_priority__ = 10.0
 
+    @in_default_mode
     def __init__(
         self,
         hi: npt.ArrayLike,
@@ -54,20 +59,21 @@ class Enclosure:
         radius: npt.ArrayLike | Relative = 0.0,
         scale: npt.ArrayLike = 0,
     ) -> None:
-        self.hi = np.asarray(hi, dtype=np.float64)
+        self.hi = _part(hi, np.float64, "hi")
         shape = self.hi.shape
-        self.lo = np.broadcast_to(np.asarray(lo, dtype=np.float64), shape)
-        self.scale = np.broadcast_to(np.asarray(scale, dtype=np.int64), shape)
+        self.lo = np.broadcast_to(_part(lo, np.float64, "lo"), shape)
+        self.scale = np.broadcast_to(_part(scale, np.int64, "scale"), shape)
         if isinstance(radius, Relative):
             widths = np.asarray(radius.factor)
             self._radius: npt.NDArray[Any] | Relative = radius
         else:
-            widths = np.asarray(radius, dtype=np.float64)
+            widths = _part(radius, np.float64, "radius")
             self._radius = np.broadcast_to(widths, shape)
         if not np.min(widths, initial=0.0) >= 0.0:  # a NaN anywhere makes the minimum NaN
             raise ValueError("An Enclosure's radius must be a number >= 0 in every element.")
 
     @property
+    @in_default_mode
     def radius(self) -> npt.NDArray[np.float64]:
         """The radii, of hi's shape."""
         if isinstance(self._radius, Relative):
@@ -90,6 +96,7 @@ class Enclosure:
         return self.hi.ndim
 
     @property
+    @in_default_mode
     def exact_zero(self) -> npt.NDArray[np.bool_]:
         """Where the exact value is zero, for certain."""
         return (self.hi == 0.0) & (self.radius == 0.0)
@@ -97,11 +104,13 @@ class Enclosure:
     def __len__(self) -> int:
         return len(self.hi)
 
+    @in_default_mode
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False and self.scale.any():
             raise ValueError("A scaled Enclosure cannot become an array without a copy.")
         values = self.round(formats.BINARY64)[0] if self.scale.any() else self.hi
-        values = values if dtype is None else values.astype(dtype, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # as far as the dtype reaches
+            values = values if dtype is None else values.astype(dtype, copy=False)
         return np.array(values) if copy else values
 
     def __getitem__(self, index: Any) -> "Enclosure":
@@ -110,8 +119,10 @@ class Enclosure:
         return Enclosure(self.hi[index], self.lo[index], radius, self.scale[index])
 
     def __repr__(self) -> str:
-        widest = float(np.max(self.radius, initial=0.0))
-        return f"Enclosure(shape={self.shape}, largest radius={widest:.3g}, hi={self.hi!r})"
+        return presentation.line(self)
+
+    def _repr_markdown_(self) -> str:
+        return presentation.table(self)
 
     def reshape(self, *shape: Any) -> "Enclosure":
         """The same elements in another shape."""
@@ -122,6 +133,8 @@ class Enclosure:
 
     def replace(self, flat_indices: npt.NDArray[np.intp], other: "Enclosure") -> "Enclosure":
         """A copy whose elements at the flat (C order) indices are other's, in order."""
+        if not isinstance(other, Enclosure):
+            raise TypeError("An Enclosure's elements are replaced by an Enclosure's.")
         parts = []
         for name in PARTS:
             part = np.array(getattr(self, name), order="C")  # reshape must not copy
@@ -129,6 +142,7 @@ class Enclosure:
             parts.append(part)
         return Enclosure(*parts)
 
+    @in_default_mode
     def round(self, format: Format | str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """The values rounded to the format (nearest even), and where that rounding is certified:
         where all numbers inside the interval round to the same bits. Exact elements always are."""
@@ -141,6 +155,7 @@ class Enclosure:
         rounded = values.reshape(self.shape).astype(target.storage, copy=False)
         return rounded, certified.reshape(self.shape)
 
+    @in_default_mode
     def undecided(self, format: Format | str) -> npt.NDArray[np.bool_]:
         """Where the rounding to the format is not certified: ~round(format)[1], without the values
         and faster."""
@@ -150,6 +165,7 @@ class Enclosure:
         each_block(decisions.undecided_roundings, self.size, *self.columns(), limits, marks)
         return marks.reshape(self.shape)
 
+    @in_default_mode
     def uncertainty(self, format: Format | str) -> npt.NDArray[np.float64]:
         """radius / ulp in the format, with the smallest ulp that the interval touches."""
         target = formats.get(format)
@@ -158,6 +174,7 @@ class Enclosure:
         each_block(decisions.uncertainties, self.size, *self.columns(), limits, found)
         return found.reshape(self.shape)
 
+    @in_default_mode
     def wider_than(self, limit: float, format: Format | str) -> npt.NDArray[np.bool_]:
         """Where uncertainty(format) > limit, without a temporary of float64."""
         target = formats.get(format)
@@ -184,3 +201,22 @@ class Enclosure:
         """Whether the interval of one (finite) element holds the rational."""
         lower, upper = self.lower_upper(index)
         return lower < value < upper or lower == value == upper
+
+
+def _part(value: Any, dtype: type, name: str) -> npt.NDArray[Any]:
+    """A part of an Enclosure as an array of the dtype, which must hold it exactly."""
+    try:
+        array = np.asarray(value)
+    except Exception:  # ragged lists, and the caller's own objects
+        array = np.empty(0, object)
+    more = isinstance(value, NoArithmetic | np.ma.MaskedArray)  # than an array holds
+    if array.dtype == dtype and not more:
+        return array
+    if more or array.dtype.kind not in "fiuV":
+        raise TypeError(f"An Enclosure's {name} is made of numbers, not of {type(value).__name__}.")
+    with np.errstate(invalid="ignore", over="ignore"):
+        converted: npt.NDArray[Any] = array.astype(dtype)
+        same = np.array_equal(converted.astype(array.dtype), array, equal_nan=True)
+    if not same:
+        raise ValueError(f"An Enclosure's {name} is not held exactly by {np.dtype(dtype).name}.")
+    return converted

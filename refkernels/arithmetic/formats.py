@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.wording import shown
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,11 @@ def get(format: Format | str | npt.DTypeLike) -> Format:
     if isinstance(format, str) and format in FORMATS:
         return FORMATS[format]
     try:
-        return _BY_DTYPE[np.dtype(format)]
-    except (KeyError, TypeError):
+        return _BY_DTYPE[np.dtype("void" if format is None else format)]  # None would be float64
+    except Exception:  # whatever NumPy says of what is no dtype
         known = ", ".join(FORMATS)
         raise ValueError(
-            f"{format!r} is not a floating-point format: use one of {known}."
+            f"{shown(format)} is not a floating-point format: use one of {known}."
         ) from None
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numba
-import numpy as np
 
 from refkernels.arithmetic import waiting
 
@@ -99,16 +98,3 @@ def _digest(room: str) -> str:
         status = path.stat()
         told.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return told.hexdigest()[:16]
-
-
-def check_subnormals() -> None:
-    """Raise RuntimeError where this thread flushes subnormals: every bound here needs them.
-
-    A library compiled with -ffast-math can set the processor's FTZ and DAZ bits at load time.
-    """
-    smallest_normal = np.float64(np.finfo(np.float64).tiny)
-    if smallest_normal * np.float64(0.5) == 0.0:
-        raise RuntimeError(
-            "This process flushes subnormal numbers to zero, so no certificate would hold; "
-            "a library loaded earlier set FTZ/DAZ: run refkernels in a process without it."
-        )

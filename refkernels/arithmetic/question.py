@@ -7,8 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_real
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.wording import shown
 
 Certify: TypeAlias = "str | tuple[str, Format | str] | tuple[str, Format | str, float] | Question"
 
@@ -27,19 +29,19 @@ class Question:
     def parse(certify: Certify) -> "Question":
         """From "enclosure", ("rounding", format) or ("ulp", format, uncertainty).
 
-        Raises ValueError for anything else.
+        Raises ValueError for anything else, TypeError for an uncertainty that is no real number.
         """
         match certify:
             case Question():
                 return certify
-            case "enclosure":
+            case str("enclosure"):
                 return Question("enclosure")
-            case ("rounding", format):
+            case (str("rounding"), format):
                 return Question("rounding", formats.get(format))
-            case ("ulp", format, float() | int() as uncertainty) if uncertainty > 0:
-                return Question("ulp", formats.get(format), float(uncertainty))
+            case (str("ulp"), format, uncertainty) if as_real(uncertainty, "uncertainty") > 0.0:
+                return Question("ulp", formats.get(format), as_real(uncertainty, "uncertainty"))
         raise ValueError(
-            f"certify={certify!r} is not a question an oracle knows: use 'enclosure', "
+            f"certify={shown(certify)} is not a question an oracle knows: use 'enclosure', "
             "('rounding', format) or ('ulp', format, uncertainty > 0)."
         )
 

@@ -12,6 +12,7 @@ from typing import Any
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis import (
     accumulators,
     algorithms,
@@ -32,6 +33,7 @@ from refkernels.op import DIRECTIONS, Direction, Op
 from refkernels.suggestion import instead
 
 
+@in_default_mode
 def explain(
     op: str,
     inputs: Mapping[str, Any],

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numba
 
-from refkernels.arithmetic.jit import check_subnormals
+from refkernels.arithmetic.mode import in_default_mode
 
 BLOCK = 1 << 15  # elements: input and a few columns stay in the second-level cache
 
@@ -22,12 +22,12 @@ BLOCK = 1 << 15  # elements: input and a few columns stay in the second-level ca
 def spread(size: int, task: Callable[[int, int], None], block: int = BLOCK) -> None:
     """task(start, stop) for all blocks of range(size), each once, in any order.
 
-    Raises what a task raises, and RuntimeError where a thread flushes subnormals.
+    Raises what a task raises.
     """
     starts = itertools.count(0, block)  # one step of it is atomic
 
+    @in_default_mode
     def work() -> None:
-        check_subnormals()
         for start in starts:
             if start >= size:
                 break

@@ -28,10 +28,11 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array, to_float64
+from refkernels.arithmetic.arrays import as_float_array, as_real, to_float64
 from refkernels.arithmetic.enclosure import Enclosure, directed
 from refkernels.arithmetic.formats import Format, exponent_of, working_format
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.underflow import loss
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Array, Doubles, Function
@@ -43,6 +44,7 @@ LIMIT_SOURCE = (
 )
 
 
+@in_default_mode
 def forward_bound(
     function: Function, x: Any, *, format: Format | str, limit: float = LIMIT
 ) -> Doubles:
@@ -50,12 +52,13 @@ def forward_bound(
 
     Raises as `oracle.forward` does.
     """
-    x = as_float_array(x, "x")
+    x, limit = as_float_array(x, "x"), _limit(limit)
     ulp = _ulp_of_values(function, x, oracle.forward(function, x), formats.get(format))
     with np.errstate(over="ignore"):
         return limit * ulp
 
 
+@in_default_mode
 def backward_bound(
     function: Function, dy: Any, x: Any, *, format: Format | str, limit: float = LIMIT
 ) -> Doubles:
@@ -65,7 +68,7 @@ def backward_bound(
 
     Raises as `oracle.backward` does.
     """
-    target = formats.get(format)
+    target, limit = formats.get(format), _limit(limit)
     dy, x = oracle.pair_of(dy, x)
     wide = to_float64(dy)
     slope = oracle.slopes(function, x)
@@ -101,17 +104,26 @@ def _lost_on_the_way(dy: Doubles, factors: Any, format: Format) -> Any:
     return np.where(reach < work.max, np.where(dy == 0.0, 0.0, lost), np.inf)
 
 
+@in_default_mode
 def forward_condition(function: Function, x: Any) -> Doubles:
     """|x f'(x) / f(x)|, a float64 estimate shaped like x."""
     with np.errstate(all="ignore"):
         return function.condition(to_float64(as_float_array(x, "x")))
 
 
+@in_default_mode
 def backward_condition(function: Function, dy: Any, x: Any) -> Doubles:
     """|x f''(x) / f'(x)|, the condition of dy f'(x) in x (in dy it is 1)."""
     _, x = oracle.pair_of(dy, x)
     with np.errstate(all="ignore"):
         return function.slope_condition(to_float64(x))
+
+
+def _limit(limit: Any) -> float:
+    value = as_real(limit, "limit")
+    if not value >= 0.0:
+        raise ValueError(f"limit is {value}, but it must be a number of ulp, at least 0.")
+    return value
 
 
 def _ulp_of_values(function: Function, x: Array, y: Enclosure, format: Format) -> Doubles:

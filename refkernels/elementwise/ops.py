@@ -7,6 +7,7 @@ from typing import Any
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.question import Certify
+from refkernels.arithmetic.wording import shown
 from refkernels.elementwise import bounds, oracle, plain
 from refkernels.elementwise.bounds import LIMIT, LIMIT_SOURCE
 from refkernels.elementwise.function import Array, Doubles, Function
@@ -26,9 +27,11 @@ class Family:
 
     def function(self, name: str) -> Function:
         """The function of that name."""
-        if name not in self.functions:
+        if not isinstance(name, str) or name not in self.functions:
             *most, last = self.functions
-            raise ValueError(f"{self.module} knows {', '.join(most)} and {last}, not {name!r}.")
+            raise ValueError(
+                f"{self.module} knows {', '.join(most)} and {last}, not {shown(name)}."
+            )
         return self.functions[name]
 
     def forward(self, name: str, x: Any, *, certify: Certify = "enclosure") -> Enclosure:

@@ -13,6 +13,7 @@ from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.enclosure import Enclosure, Relative
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.elementwise import exact
 from refkernels.elementwise.blocks import spread
@@ -35,6 +36,7 @@ Indices = npt.NDArray[np.intp]
 Columns = tuple[Array, Array, Array, Array]  # hi, lo, radius, scale
 
 
+@in_default_mode
 def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclosure:
     """f(x), element by element, as sharp as the question asks.
 
@@ -67,6 +69,7 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
     return Enclosure(*columns).reshape(x.shape)
 
 
+@in_default_mode
 def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure") -> Enclosure:
     """dx = dy f'(x), element by element, as sharp as the question asks; dy and x of one shape.
 

@@ -11,10 +11,12 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Array, Function
 
 
+@in_default_mode
 def forward_plain(function: Function, x: Any, *, format: Format | str) -> Array:
     """f(x) by the plain algorithm in the format."""
     target = formats.get(format)
@@ -23,6 +25,7 @@ def forward_plain(function: Function, x: Any, *, format: Format | str) -> Array:
         return function.plain(_working(x)).astype(target.storage)
 
 
+@in_default_mode
 def backward_plain(function: Function, dy: Any, x: Any, *, format: Format | str) -> Array:
     """fl(dy f'(x)) by the plain algorithm in the format."""
     target = formats.get(format)

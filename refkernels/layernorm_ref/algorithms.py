@@ -20,8 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_count, as_float_array
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.wording import shown
 from refkernels.layernorm_ref.arguments import NormalizedShape, prepare
 from refkernels.layernorm_ref.oracle import BackwardArrays, ForwardArrays
 
@@ -148,28 +151,30 @@ def _moments(x: Any, algorithm: int, lanes: int, chunk: int, mean: Any, var: Any
             mean[i], var[i] = _pairwise(row)
 
 
+@in_default_mode
 def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Moments:
     """Mean and biased variance over the last axis of x, in x's precision, float32 or float64.
 
     Raises ValueError for another algorithm, dtype, or lanes or chunk below 1.
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"There is no algorithm {algorithm!r}: use one of {ALGORITHMS}.")
+    x = as_float_array(x, "x")
+    chosen = _index(ALGORITHMS, algorithm, "algorithm")
     if x.dtype not in (np.float32, np.float64) or x.ndim == 0 or x.shape[-1] == 0:
         raise ValueError(
             f"x has dtype {x.dtype} and shape {x.shape}, but the kernels take float32 or float64 "
             "rows of at least one element."
         )
-    if lanes < 1 or chunk < 1:
-        raise ValueError(f"lanes = {lanes} and chunk = {chunk}: both must be at least 1.")
+    lanes, chunk = as_count(lanes, "lanes"), as_count(chunk, "chunk")
     rows = np.ascontiguousarray(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
     mean, var = np.empty((2, rows.shape[0]), x.dtype)
-    _moments(rows, ALGORITHMS.index(algorithm), lanes, chunk, mean, var)
+    _moments(rows, chosen, lanes, chunk, mean, var)
     return Moments(mean.reshape(x.shape[:-1]), var.reshape(x.shape[:-1]))
 
 
 def naive(x: Array, *, clamp: bool = False) -> Moments:
     """E[x^2] - E[x]^2, sums in order; clamped at 0 on request."""
+    if not isinstance(clamp, bool | np.bool_):
+        raise TypeError(f"clamp is {shown(clamp)}, but it must be True or False.")
     return moments(x, "naive_clamped" if clamp else "naive")
 
 
@@ -234,11 +239,18 @@ def _gradients(
             dx[i, j] = rstd[i] * (dy[i, j] * weight[j] - a - xhat * c)
 
 
-def _working(format: Format | str) -> tuple[Format, Any]:
+def _index(known: tuple[str, ...], name: str, kind: str) -> int:
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"There is no {kind} {shown(name)}: use one of {', '.join(known)}.")
+    return known.index(name)
+
+
+def _working(format: Format | npt.DTypeLike) -> tuple[Format, Any]:
     target = formats.get(format)
     return target, np.float64 if target.p > 24 else np.float32
 
 
+@in_default_mode
 def layernorm(
     x: Any,
     weight: Any = None,
@@ -258,12 +270,12 @@ def layernorm(
     (x - mean) / sqrt(var + eps); then * weight + bias. Raises as the oracle's `forward`.
     """
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
-    target, kind = _working(format or formats.of(np.empty(0, problem.dtype)))
+    target, kind = _working(problem.dtype if format is None else format)
     with np.errstate(over="ignore"):
         rows, g, b = (p.astype(kind) for p in (problem.x, problem.weight, problem.bias))
         mean, var = moments(rows, algorithm, lanes=lanes, chunk=chunk)
         y, rstd = np.empty_like(rows), np.empty_like(mean)
-        _normalise(rows, g, b, mean, var, kind(eps), FORMS.index(form), y, rstd)
+        _normalise(rows, g, b, mean, var, kind(problem.eps), _index(FORMS, form, "form"), y, rstd)
         return ForwardArrays(
             y.reshape(problem.shape).astype(target.storage),
             mean.reshape(problem.leading).astype(target.storage),
@@ -271,6 +283,7 @@ def layernorm(
         )
 
 
+@in_default_mode
 def layernorm_backward(
     dy: Any,
     x: Any,
@@ -284,12 +297,12 @@ def layernorm_backward(
 ) -> BackwardArrays:
     """The gradients in the working precision of `format`, every sum in order, as arrays."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
-    target, kind = _working(format or formats.of(np.empty(0, problem.dtype)))
+    target, kind = _working(problem.dtype if format is None else format)
     with np.errstate(over="ignore"):
         rows, g, grad = (p.astype(kind) for p in (problem.x, problem.weight, problem.cotangent))
         mean, var = moments(rows, algorithm)
         with np.errstate(divide="ignore", invalid="ignore"):
-            rstd = (kind(1) / np.sqrt(var + kind(eps))).astype(kind)
+            rstd = (kind(1) / np.sqrt(var + kind(problem.eps))).astype(kind)
         dx, (dweight, dbias) = np.empty_like(rows), np.zeros((2, rows.shape[1]), kind)
         _gradients(rows, grad, g, mean, rstd, dx, dweight, dbias)
         return BackwardArrays(

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array, to_float64
+from refkernels.arithmetic.arrays import as_float_array, as_real, to_float64
 from refkernels.arithmetic.blocks import read_only
+from refkernels.arithmetic.wording import shown
 
 Rows = npt.NDArray[np.float64]
 NormalizedShape = int | tuple[int, ...] | None
+_ABSENT = object()
 _CHUNK = 2**17  # elements: some temporaries of float64 stay in the cache
 
 
@@ -88,11 +90,12 @@ def prepare(
     *,
     eps: float,
     normalized_shape: NormalizedShape,
-    dy: Any = None,
+    dy: Any = _ABSENT,
 ) -> Problem:
     """Check shapes and eps, and lay x and dy out as rows.
 
-    Raises TypeError for dtypes that are no floating point, ValueError for shapes and eps.
+    Raises TypeError for what is no array of floats, no real eps or no shape; ValueError for shapes
+    that do not fit and for an eps that is negative or not finite.
     """
     array = as_float_array(x, "x")
     normalized = _normalized(array.shape, normalized_shape)
@@ -104,7 +107,7 @@ def prepare(
         )
     leading = array.shape[: array.ndim - len(normalized)]
     cotangent = None
-    if dy is not None:
+    if dy is not _ABSENT:
         gradient = as_float_array(dy, "dy")
         if gradient.shape != array.shape:
             raise ValueError(
@@ -130,14 +133,17 @@ def _normalized(shape: tuple[int, ...], normalized_shape: NormalizedShape) -> tu
         raise ValueError("x is a scalar, but LayerNorm needs at least one axis to normalise over.")
     if normalized_shape is None:
         return shape[-1:]
-    if isinstance(normalized_shape, int | np.integer):
-        wanted: tuple[int, ...] = (int(normalized_shape),)
-    else:
-        wanted = tuple(int(size) for size in normalized_shape)
+    sizes = normalized_shape if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
+    if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in sizes):
+        raise TypeError(
+            f"normalized_shape is {shown(normalized_shape)}, but it must be an integer or a tuple "
+            "of integers, such as x.shape[-1:]."
+        )
+    wanted = tuple(int(n) for n in sizes)
     if not wanted or shape[len(shape) - len(wanted) :] != wanted or len(wanted) > len(shape):
         raise ValueError(
-            f"normalized_shape {wanted} does not match x of shape {shape}: it must equal x's "
-            "last axes, such as x.shape[-1:]."
+            f"normalized_shape {shown(wanted)} does not match x of shape {shape}: it must equal "
+            "x's last axes, such as x.shape[-1:]."
         )
     return wanted
 
@@ -154,10 +160,7 @@ def _affine(value: Any, name: str, normalized: tuple[int, ...], default: float) 
 
 
 def _epsilon(eps: float) -> float:
-    try:
-        value = float(eps)
-    except (TypeError, ValueError):
-        raise TypeError(f"eps is {eps!r}, but it must be a real number.") from None
+    value = as_real(eps, "eps")
     if not (math.isfinite(value) and value >= 0.0):
         raise ValueError(f"eps is {value}, but it must be finite and at least 0.")
     return value

@@ -31,7 +31,7 @@ from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.blocks import BLOCK, each_block
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.jit import check_subnormals
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.layernorm_ref import float64
 from refkernels.layernorm_ref.arguments import (
@@ -90,6 +90,7 @@ class BackwardArrays(NamedTuple):
     dbias: npt.NDArray[Any]
 
 
+@in_default_mode
 def forward(
     x: Any,
     weight: Any = None,
@@ -111,8 +112,8 @@ def forward(
     """
     question = Question.parse(certify)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
-    check_subnormals()
-    if not (_first_tier_helps(problem, question) and _all_tame(problem.weight, problem.bias, eps)):
+    numbers = problem.weight, problem.bias, problem.eps
+    if not (_first_tier_helps(problem, question) and _all_tame(*numbers)):
         return _refined_forward(problem, question)
     height, n = problem.x.shape
     hi, rows = np.empty((height, n)), np.zeros(height, float64.STATISTICS)
@@ -132,6 +133,7 @@ def forward(
     return _forward(problem, y, mean, rstd)
 
 
+@in_default_mode
 def backward(
     dy: Any,
     x: Any,
@@ -152,8 +154,7 @@ def backward(
     """
     question = Question.parse(certify)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
-    check_subnormals()
-    if not (_first_tier_helps(problem, question) and _all_tame(problem.weight, eps)):
+    if not (_first_tier_helps(problem, question) and _all_tame(problem.weight, problem.eps)):
         return _refined_backward(problem, question)
     height, n = problem.x.shape
     hi, rows = np.empty((height, n)), np.zeros(height, float64.STATISTICS)

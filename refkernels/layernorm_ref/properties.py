@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import working_format
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.layernorm_ref.arguments import NormalizedShape, prepare, widened
 from refkernels.layernorm_ref.oracle import (
     BackwardArrays,
@@ -62,6 +63,7 @@ def _mean(values: Array) -> Array:
     return average
 
 
+@in_default_mode
 def forward_condition(
     x: Any,
     weight: Any = None,
@@ -90,6 +92,7 @@ def forward_condition(
     )
 
 
+@in_default_mode
 def backward_condition(
     dy: Any,
     x: Any,

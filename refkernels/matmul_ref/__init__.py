@@ -33,6 +33,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify
 from refkernels.matmul_ref import algorithms, bounds, cases, contraction, oracle
 from refkernels.op import Op
@@ -93,68 +94,81 @@ class LinearBackwardArrays(NamedTuple):
     dbias: npt.NDArray[Any]
 
 
+@in_default_mode
 def forward(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """c = a @ b, certified; a (..., M, K), b (..., K, N), c (..., M, N)."""
     return oracle.evaluate(_matmul(a, b), certify)
 
 
+@in_default_mode
 def forward_bound(a: Any, b: Any, *, format: Format | str) -> Floats:
     """What any stable kernel in the format keeps to: K u |a| @ |b| and more, see `bounds`."""
     return bounds.rounding_bound(_matmul(a, b), format)
 
 
+@in_default_mode
 def forward_condition(a: Any, b: Any) -> Floats:
     """2 |a| @ |b| / |a @ b|; inf where the product cancels to zero."""
     return bounds.condition(_matmul(a, b))
 
 
+@in_default_mode
 def forward_plain(a: Any, b: Any, *, format: Format | str) -> Array:
     """a @ b by the sequential algorithm in the format (16-bit: float32 sums, rounded once)."""
     return algorithms.run(algorithms.plain, _matmul(a, b), format)
 
 
+@in_default_mode
 def backward(dc: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Backward:
     """da = dc @ bᵀ and db = aᵀ @ dc, certified, in the shapes of a and b; dc is like a @ b."""
     return Backward(*(oracle.evaluate(part, certify) for part in _matmul_backward(dc, a, b)))
 
 
+@in_default_mode
 def backward_bound(dc: Any, a: Any, b: Any, *, format: Format | str) -> BackwardArrays:
     """`forward_bound` for both gradients."""
     parts = _matmul_backward(dc, a, b)
     return BackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
 
 
+@in_default_mode
 def backward_condition(dc: Any, a: Any, b: Any) -> BackwardArrays:
     """`forward_condition` for both gradients."""
     return BackwardArrays(*(bounds.condition(part) for part in _matmul_backward(dc, a, b)))
 
 
+@in_default_mode
 def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> BackwardArrays:
     """`forward_plain` for both gradients."""
     parts = _matmul_backward(dc, a, b)
     return BackwardArrays(*(algorithms.run(algorithms.plain, part, format) for part in parts))
 
 
+@in_default_mode
 def linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosure") -> Enclosure:
     """y = x @ weightᵀ + bias, certified; y (..., out_features)."""
     return oracle.evaluate(_linear(x, weight, bias), certify)
 
 
+@in_default_mode
 def linear_bound(x: Any, weight: Any, bias: Any = None, *, format: Format | str) -> Floats:
     """(K + 1) u (|x| @ |weight|ᵀ + |bias|) and more, see `bounds`: the bias first or last."""
     return bounds.rounding_bound(_linear(x, weight, bias), format)
 
 
+@in_default_mode
 def linear_condition(x: Any, weight: Any, bias: Any = None) -> Floats:
     """2 (|x| @ |weight|ᵀ + |bias|) / |y|; inf where y cancels to zero."""
     return bounds.condition(_linear(x, weight, bias))
 
 
+@in_default_mode
 def linear_plain(x: Any, weight: Any, bias: Any = None, *, format: Format | str) -> Array:
     """The sequential algorithm in the format, the bias added last."""
     return algorithms.run(algorithms.plain, _linear(x, weight, bias), format)
 
 
+@in_default_mode
 def linear_backward(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosure"
 ) -> LinearBackward:
@@ -163,6 +177,7 @@ def linear_backward(
     return LinearBackward(*(oracle.evaluate(part, certify) for part in parts))
 
 
+@in_default_mode
 def linear_backward_bound(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
 ) -> LinearBackwardArrays:
@@ -171,6 +186,7 @@ def linear_backward_bound(
     return LinearBackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
 
 
+@in_default_mode
 def linear_backward_condition(
     dy: Any, x: Any, weight: Any, bias: Any = None
 ) -> LinearBackwardArrays:
@@ -180,6 +196,7 @@ def linear_backward_condition(
     )
 
 
+@in_default_mode
 def linear_backward_plain(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
 ) -> LinearBackwardArrays:

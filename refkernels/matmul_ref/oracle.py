@@ -118,7 +118,8 @@ def evaluate(contraction: Contraction, certify: Certify = "enclosure") -> Enclos
     """The certified answer of a contraction, in its shape."""
     question = Question.parse(certify)
     at = contraction.left_index, contraction.right_index
-    narrow = contraction.left.dtype.itemsize < 8 and contraction.right.dtype.itemsize < 8
+    operands = contraction.left, contraction.right, contraction.addend
+    narrow = all(one is None or one.dtype.itemsize < 8 for one in operands)
     left, right = augmented(contraction)
     (finite_left, left_in_range), (finite_right, right_in_range) = parallel.run(
         _finite, [(left, narrow), (right, narrow)], left.size + right.size > _LARGE

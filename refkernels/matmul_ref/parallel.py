@@ -20,6 +20,8 @@ import numba
 import numpy as np
 import threadpoolctl
 
+from refkernels.arithmetic.mode import in_default_mode
+
 _BLAS_THREADS = threading.RLock()  # the number of a BLAS's threads belongs to the whole process
 
 
@@ -35,6 +37,7 @@ def run(
     results: list[Any] = [None] * len(listed)
     waiting = collections.deque(enumerate(listed))
 
+    @in_default_mode
     def work() -> None:
         while True:
             try:

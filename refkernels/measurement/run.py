@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import refkernels
-from refkernels.arithmetic.jit import check_subnormals
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import split_settings
 from refkernels.measurement.invariance import ThreadedSeats, measure_invariance
@@ -41,6 +41,7 @@ class Outcome:
     missing: tuple[str, ...]
 
 
+@in_default_mode
 def measure(
     plan: Plan,
     directory: Path,
@@ -67,7 +68,6 @@ def measure(
     for spec in specs:
         split_settings(spec.framework, chosen)
     frameworks = tuple(dict.fromkeys(str(spec) for spec in specs))
-    check_subnormals()
     question = _question(plan, frameworks, devices, chosen)
     store = Store(directory, question, resume)
     keys = (ENVIRONMENTS, *(unit.key for unit in plan.units))

@@ -9,15 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.wording import shown
 from refkernels.metrology import verdict as verdicts
 from refkernels.metrology.outputs import holds
 from refkernels.metrology.summary import Summary, summarise
-from refkernels.metrology.ulp_errors import check_shapes, is_nan, ulp_distance, ulp_error
+from refkernels.metrology.ulp_errors import (
+    as_enclosure,
+    check_shapes,
+    is_nan,
+    ulp_distance,
+    ulp_error,
+)
 from refkernels.metrology.worst import exact_text, number, relevant_inputs, text
-from refkernels.op import Arrays, Direction, Invariant, Op
+from refkernels.op import DIRECTIONS, Arrays, Direction, Invariant, Op
 
 _COUNTS = (
     "elements",
@@ -37,6 +45,7 @@ _COUNTS = (
 )
 
 
+@in_default_mode
 def judge(
     op: Op,
     direction: Direction,
@@ -58,13 +67,18 @@ def judge(
     Raises ValueError where got's shape is not the reference's, and where a bound is NaN or negative
     though the exact value is finite (no verdict could be trusted).
     """
-    array = as_float_array(got, output)
+    _check_question(op, direction, output, inputs, params)
+    array, reference = as_float_array(got, output), as_enclosure(reference)
+    inputs = {name: as_float_array(value, name) for name, value in inputs.items()}
     target = formats.of(array) if format is None else formats.get(format)
     check_shapes(array, reference)
-    limit = np.broadcast_to(np.asarray(bound, dtype=np.float64), array.shape)
+    limit = np.broadcast_to(to_float64(as_float_array(bound, "bound")), array.shape)
     _check_bound(op, output, limit, reference)
     summary = summarise(array, reference, limit, target)
-    conditions = None if condition is None else np.broadcast_to(condition, array.shape)
+    conditions = None
+    if condition is not None:
+        wide = to_float64(as_float_array(condition, "condition"))
+        conditions = np.broadcast_to(wide, array.shape)
     ratio = None
     if plain is not None:
         sequential = np.broadcast_to(as_float_array(plain, "plain"), array.shape)
@@ -172,6 +186,7 @@ def describe_element(
     }
 
 
+@in_default_mode
 def agreement(a: Any, b: Any) -> dict[str, Any]:
     """How far two answers of one dtype and shape are apart, without an oracle.
 
@@ -199,14 +214,29 @@ def agreement(a: Any, b: Any) -> dict[str, Any]:
     }
 
 
+@in_default_mode
 def digest(array: npt.NDArray[Any]) -> str:
     """SHA-256 over dtype, shape and bits (little endian), every NaN as the one quiet NaN."""
+    array = as_float_array(array, "array")
     format = formats.of(array)
     canonical = np.where(is_nan(array), np.array(np.nan, dtype=array.dtype), array)
     bits = np.ascontiguousarray(canonical.astype(array.dtype)).view(format.bits_dtype)
     little = bits.astype(bits.dtype.newbyteorder("<"), copy=False)
     head = f"{format.name}{list(array.shape)}".encode()
     return hashlib.sha256(head + little.tobytes()).hexdigest()
+
+
+def _check_question(op: Any, direction: Any, output: Any, inputs: Any, params: Any) -> None:
+    if not isinstance(op, Op) or not all(isinstance(one, Mapping) for one in (inputs, params)):
+        raise TypeError("judge takes an Op, as refkernels.registry has them, and mappings by name.")
+    words = isinstance(direction, str) and isinstance(output, str)
+    if not words or direction not in DIRECTIONS or output not in op.names(direction):
+        raise ValueError(
+            f"{op.name} has no output {shown(output)} in the direction {shown(direction)}: forward "
+            f"gives {', '.join(op.outputs)} and backward {', '.join(op.gradients)}."
+        )
+    if lacking := set(op.takes(direction)) - set(op.optional) - set(inputs):
+        raise ValueError(f"{op.name} {direction} lacks its inputs {', '.join(sorted(lacking))}.")
 
 
 def _check_bound(op: Op, output: str, bound: npt.NDArray[np.float64], reference: Enclosure) -> None:

@@ -14,18 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.bits import bits_of, float_of
 from refkernels.arithmetic.blocks import SPAN, each_block, flat
 from refkernels.arithmetic.decisions import step_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology import plain
 from refkernels.metrology import special_values as flag
 from refkernels.metrology.distribution import TALLIED, Errors
 from refkernels.metrology.elements import SLACK, compare
 from refkernels.metrology.plain import IN_BIN, NO_BIN, OTHER, bin_of, tally_plain
-from refkernels.metrology.ulp_errors import widened
+from refkernels.metrology.ulp_errors import as_enclosure, check_shapes, widened
 
 _FLAGS = 13
 _NOT_CORRECT, _BEYOND, _PLAIN, _PLAIN_FAITHFUL = range(_FLAGS, _FLAGS + 4)
@@ -54,11 +56,12 @@ class Summary:
     first_mismatch: int | None
 
 
+@in_default_mode
 def summarise(
     got: npt.NDArray[Any],
     reference: Enclosure,
     bound: npt.NDArray[np.float64] | None = None,
-    format: Format | None = None,
+    format: Format | str | None = None,
 ) -> Summary:
     """The Summary of got against reference and bound (None: infinite, but no overflow allowed).
 
@@ -67,7 +70,9 @@ def summarise(
     and no ULP figure, but is counted among the overflows. So is the NaN that a streaming mean makes
     of a row with an infinity, whose mean is infinite.
     """
-    target = formats.of(got) if format is None else format
+    array, reference = as_float_array(got, "got"), as_enclosure(reference)
+    check_shapes(array, reference)
+    target = formats.of(array) if format is None else formats.get(format)
     limit = flat(_shaped(math.nan if bound is None else bound, reference.shape))
     blocks = -(-reference.size // TALLIED)
     kept = (
@@ -79,14 +84,14 @@ def summarise(
         np.zeros(blocks, np.int64),
         np.zeros((blocks, NO_BIN + 1), np.int32),
     )
-    columns = (widened(got), *reference.columns())
+    columns = (widened(array), *reference.columns())
     limits = (target.p, target.emin, target.emax)
     each_block(_tally, reference.size, *columns, limit, limits, kept, block=TALLIED)
     return _combine(Errors(columns, limits, kept[0], kept[-1]), *kept[1:-1])
 
 
 def _shaped(bound: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    return np.broadcast_to(np.asarray(bound, dtype=np.float64), shape)
+    return np.broadcast_to(to_float64(as_float_array(bound, "bound")), shape)
 
 
 @njit(nogil=True)

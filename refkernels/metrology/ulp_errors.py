@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.bits import EXPONENT, bits_of
 from refkernels.arithmetic.blocks import SPAN, each_block, read_only
 from refkernels.arithmetic.decisions import step_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology.elements import compare
 from refkernels.metrology.plain import NO_BIN, inverse_ulp, tally_plain
 
@@ -41,6 +42,7 @@ class UlpError(NamedTuple):
     uncertainty: npt.NDArray[np.float64]
 
 
+@in_default_mode
 def ulp(z: npt.ArrayLike, format: Format | str) -> npt.NDArray[np.float64]:
     """ulp(z) in the format, for exact float64 values z; NaN and infinities give NaN.
 
@@ -48,13 +50,14 @@ def ulp(z: npt.ArrayLike, format: Format | str) -> npt.NDArray[np.float64]:
     the format's range has the ulp of an unbounded exponent.
     """
     target = formats.get(format)
-    values = np.asarray(z, dtype=np.float64)
+    values = to_float64(as_float_array(z, "z"))
     # The exponent field alone is the power of two below a normal z, and 0 for a subnormal one.
     powers = (np.ascontiguousarray(values).view(np.int64) & EXPONENT).view(np.float64)
     units = np.maximum(powers * 2.0 ** (1 - target.p), target.min_subnormal).reshape(values.shape)
     return np.where(np.isfinite(values), units, np.nan)
 
 
+@in_default_mode
 def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> UlpError:
     """(got - z) / ulp(z) for every element, with its uncertainty.
 
@@ -78,6 +81,7 @@ def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> U
     return UlpError(value.reshape(exact.shape), uncertainty.reshape(exact.shape))
 
 
+@in_default_mode
 def ulp_distance(a: Any, b: Any) -> npt.NDArray[np.uint64]:
     """How many floats lie from a to b: |ordinal(a) - ordinal(b)|; +0 and -0 are one place.
 
@@ -106,7 +110,7 @@ def as_enclosure(reference: Any) -> Enclosure:
     """An Enclosure as it is; anything else as an exact array."""
     if isinstance(reference, Enclosure):
         return reference
-    return Enclosure(as_float_array(reference, "reference").astype(np.float64))
+    return Enclosure(to_float64(as_float_array(reference, "reference")))
 
 
 def check_shapes(got: npt.NDArray[Any], reference: Enclosure) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.metrology.ulp_errors import ulp, ulp_error
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.metrology.ulp_errors import as_enclosure, check_shapes, ulp, ulp_error
 
 VERDICTS = (
     "special_value_mismatch",
@@ -63,6 +65,7 @@ def reaches(level: str, verdict: str, flags: Sequence[str]) -> bool:
     return min(found) <= LEVELS.index(level)
 
 
+@in_default_mode
 def error_over_plain(
     got: npt.NDArray[Any],
     plain: npt.NDArray[Any],
@@ -80,8 +83,14 @@ def error_over_plain(
     with: they are left out, as from the ULP statistics.
     None where no other element has a finite value on all three sides.
     """
+    got, plain = as_float_array(got, "got"), as_float_array(plain, "plain")
+    reference, format = as_enclosure(reference), formats.get(format)
+    check_shapes(got, reference)
+    check_shapes(plain, reference)
+    if not isinstance(elementwise, bool | np.bool_):
+        raise TypeError("elementwise is True or False, as an Op has it.")
     exact = np.asarray(reference.hi)
-    sides = [np.asarray(array) for array in (got, plain)]
+    sides = [got, plain]
     wide = [to_float64(side) for side in sides]
     usable = np.isfinite(exact) & np.isfinite(wide[0]) & np.isfinite(wide[1])
     usable &= (reference.scale == 0) & ~reference.exact_zero

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology.ulp_errors import ulp_error
 from refkernels.schedule_ref.oracle import checked_steps, cosine_decay
 
@@ -47,6 +49,7 @@ class Examination:
         return {**self.__dict__, "holds": self.holds}
 
 
+@in_default_mode
 def examine(
     lr: npt.NDArray[Any],
     step: npt.ArrayLike,
@@ -62,7 +65,7 @@ def examine(
     empty or where it is not finite.
     """
     steps = checked_steps(step, min_lr, max_lr, decay_steps).reshape(-1)
-    rates = np.asarray(lr).reshape(-1)
+    rates = as_float_array(lr, "lr").reshape(-1)
     if rates.shape != steps.shape or not rates.size:
         raise ValueError(f"lr has {rates.size} elements and step {steps.size}: one rate a step.")
     if not np.isfinite(rates).all():

@@ -17,13 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_real
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.schedule_ref.oracle import checked_steps
 
 Array = npt.NDArray[Any]
 Kernel = Callable[[Array], Array]
 
 
+@in_default_mode
 def formula(
     step: npt.ArrayLike,
     *,
@@ -39,6 +42,7 @@ def formula(
     return result
 
 
+@in_default_mode
 def clipped(
     step: npt.ArrayLike,
     *,
@@ -56,6 +60,7 @@ def clipped(
     return result
 
 
+@in_default_mode
 def through_sine(
     step: npt.ArrayLike,
     *,
@@ -71,6 +76,7 @@ def through_sine(
     return result
 
 
+@in_default_mode
 def formula_bound(
     step: npt.ArrayLike,
     *,
@@ -94,6 +100,7 @@ def formula_bound(
     steps = checked_steps(step, min_lr, max_lr, decay_steps)
     part = np.minimum(steps, decay_steps) / decay_steps
     angle, u, delta = np.pi * part, target.u, 0.5 * (max_lr - min_lr)
+    cosine_error = as_real(cosine_error, "cosine_error")
     moved = 3.01 * u * angle
     e = moved * (np.sin(angle) + moved + 2.0**-50) + cosine_error
     left = 2.0 * np.sin(0.5 * np.pi * (1.0 - part)) ** 2

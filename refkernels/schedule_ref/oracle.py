@@ -19,8 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import tiers
+from refkernels.arithmetic.arrays import as_count, as_real, as_whole_numbers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_integer_balls
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.elementwise import balls
 from refkernels.elementwise.function import Ball
@@ -39,6 +41,7 @@ _RATIONAL = {
 }
 
 
+@in_default_mode
 def cosine_decay(
     step: npt.ArrayLike,
     *,
@@ -70,6 +73,7 @@ def cosine_decay(
     return found.reshape(steps.shape)
 
 
+@in_default_mode
 def amplification(step: npt.ArrayLike, *, decay_steps: int) -> npt.NDArray[np.float64]:
     """By what a relative error of the cosine is multiplied in 1 + cos: |cos| / (1 + cos).
 
@@ -85,16 +89,14 @@ def amplification(step: npt.ArrayLike, *, decay_steps: int) -> npt.NDArray[np.fl
 
 def checked_steps(step: npt.ArrayLike, min_lr: float, max_lr: float, decay_steps: int) -> Steps:
     """The steps as int64, once all arguments have been looked at."""
-    given: npt.NDArray[Any] = np.asarray(step)
-    if given.size and not np.issubdtype(given.dtype, np.integer):
-        raise TypeError(f"step has dtype {given.dtype}: steps are whole numbers, an integer dtype.")
+    given = as_whole_numbers(step, "step")
     if given.size and int(given.min()) < 0:
         raise ValueError(f"step has the element {int(given.min())}: a schedule starts at step 0.")
-    if isinstance(decay_steps, bool) or int(decay_steps) != decay_steps or decay_steps < 1:
-        raise ValueError(f"decay_steps is {decay_steps!r}: it is a whole number of at least 1.")
+    as_count(decay_steps, "decay_steps")
+    min_lr, max_lr = as_real(min_lr, "min_lr"), as_real(max_lr, "max_lr")
     if not (math.isfinite(min_lr) and math.isfinite(max_lr) and min_lr <= max_lr):
         raise ValueError(f"min_lr {min_lr!r} and max_lr {max_lr!r} are no range of learning rates.")
-    return given.astype(np.int64)
+    return given
 
 
 def _balls(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from refkernels import registry
 from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Fast, Op
 from refkernels.sweeps import judging, patterns, plain, seats
@@ -37,6 +38,7 @@ class ChunkFailed(Exception):
     """The framework gave no answer; (status, reason)."""
 
 
+@in_default_mode
 def run_chunk(question: Question, start: int, stop: int) -> Json:
     """Sweep the patterns start ... stop - 1: {"status", "reason", "version", "tally"}, JSON-able.
 
@@ -105,6 +107,7 @@ def _ask(session: Session, question: Question, span: Span, tally: Tally) -> npt.
     return reply.outputs[""]
 
 
+@in_default_mode
 def judge_call(
     op: Op, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None = None
 ) -> Last:

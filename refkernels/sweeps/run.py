@@ -8,7 +8,7 @@ from typing import Any
 import refkernels
 from refkernels import registry
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.jit import check_subnormals
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.gateway import split_settings
@@ -99,6 +99,7 @@ def plan(
     )  # fmt: skip
 
 
+@in_default_mode
 def sweep(
     plan: Plan,
     directory: Path,
@@ -114,7 +115,6 @@ def sweep(
     `crew`: who works (by default as many processes as there are cores); it is closed at the end.
     Raises JournalError where the directory holds another sweep, CrewError where nobody can work.
     """
-    check_subnormals()
     crew = crew or Processes()
     at_once = True
     try:

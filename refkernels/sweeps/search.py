@@ -15,6 +15,7 @@ import numpy.typing as npt
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks.gateway import Session
 from refkernels.metrology import ulp_error
 from refkernels.op import Op
@@ -28,6 +29,7 @@ _CLIMBERS = 64  # the worst inputs that are climbed from
 _STRATIFIED = 0.5  # this part of the tries is drawn from all binades, the rest climbs
 
 
+@in_default_mode
 def run_island(
     question: Question, ranges: Sequence[Sequence[int]], seed: int, island: int, tries: int
 ) -> Json:

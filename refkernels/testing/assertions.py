@@ -9,6 +9,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.judgement import violated
 from refkernels.metrology.ulp_errors import as_enclosure, ulp_error
@@ -22,6 +23,7 @@ from refkernels.testing.message import message
 from refkernels.testing.tally import TALLY
 
 
+@in_default_mode
 def assert_ulp(got: Any, reference: Any, max_ulp: float) -> None:
     """Assert |got - z| <= max_ulp * ulp(z) in every element, in ulp of got's format at the exact z.
 
@@ -53,6 +55,7 @@ def assert_ulp(got: Any, reference: Any, max_ulp: float) -> None:
         raise AssertionError(message(head, answer, "max_ulp"))
 
 
+@in_default_mode
 def assert_rounding(got: Any, reference: Any, bound: Any) -> None:
     """Assert |got - z| <= bound in every element: fails only beyond what a stable algorithm allows.
 
@@ -77,6 +80,7 @@ def assert_rounding(got: Any, reference: Any, bound: Any) -> None:
     Demands().check(Answer("got", array, exact, limit, formats.of(array)))
 
 
+@in_default_mode
 def assert_kernel(
     op: str | Op,
     inputs: Mapping[str, Any],

@@ -1,13 +1,18 @@
 """What a caller may hand in, and what is refused in a sentence."""
 
+import sys
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from refkernels.arithmetic.arrays import as_float_array, to_float64
+from refkernels.arithmetic.arrays import as_count, as_float_array, as_real, to_float64
+from refkernels.arithmetic.enclosure import Enclosure
 
 DTYPES = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
 
@@ -103,3 +108,106 @@ def test_a_matrix_is_taken_as_the_plain_array_it_holds() -> None:
         warnings.simplefilter("ignore", PendingDeprecationWarning)
         matrix = np.matrix([[1.0, 2.0]])
     assert type(as_float_array(matrix, "x")) is np.ndarray
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [2**53 + 1], [2**53 + 1, 0.5], [[0.5], [-(2**60) - 1]], [np.int64(2**53 + 1)], 10**400,
+        [10**400, 1.0], 2**70 + 1, [[1.0], [1.0, 2.0]], [1.0, [2.0]], np.ones((1,) * 33),
+    ],
+    ids=lambda value: repr(value)[:40],
+)  # fmt: skip
+def test_what_would_be_rounded_or_has_no_shape_is_a_value_error_with_the_name(value: Any) -> None:
+    with pytest.raises(ValueError, match="weight"):
+        as_float_array(value, "weight")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [True, 1.0], [np.True_], [np.arange(2), [0.5, 0.5]], [None, 1.0], ["1.0"], [b"1", 2.0],
+        [np.ma.masked_array([1.0, 2.0], [True, False])], [np.ma.masked, 1.0], Enclosure(1.0),
+        [Enclosure(1.0)], (Enclosure(1.0), Enclosure([2.0])), [np.longdouble(1), 1.0],
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_lists_hold_real_numbers_and_float_arrays_only(value: Any) -> None:
+    with pytest.raises(TypeError, match="weight"):
+        as_float_array(value, "weight")
+
+
+@given(st.recursive(st.floats() | st.integers(-(2**53), 2**53), st.lists, max_leaves=12))
+def test_a_list_keeps_every_number_it_holds(value: Any) -> None:
+    def numbers(part: Any) -> list[float]:
+        return [n for each in part for n in numbers(each)] if isinstance(part, list) else [part]
+
+    try:
+        found = as_float_array(value, "x")
+    except ValueError as refusal:
+        assert "x" in str(refusal)  # noqa: PT017
+        return
+    assert found.dtype == np.float64
+    kept = zip(found.reshape(-1).tolist(), numbers(value), strict=True)
+    assert all(mine == given or given != given for mine, given in kept)
+
+
+def test_lists_of_several_dtypes_become_float64_without_rounding() -> None:
+    mixed = [ml_dtypes.bfloat16(1.5), np.float16(0.1), np.float32(0.1), 0.1, 3, np.int8(4)]
+    found = as_float_array(mixed, "x")
+    assert found.dtype == np.float64
+    assert found.tolist() == [float(value) for value in mixed]
+    assert as_float_array([np.float32(0.1)] * 2, "x").dtype == np.float32
+
+
+class Fails:
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+class FakeTensor:
+    """As torch's meta and nested tensors: it cannot be brought to the host."""
+
+    layout, dtype, device = "torch.strided", "torch.float32", "meta"
+
+    def detach(self) -> Any:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+
+def test_whatever_an_object_raises_itself_it_is_a_type_error(monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=FakeTensor))
+    for value in (Fails(), [Fails()], FakeTensor(), [1.0, FakeTensor()]):
+        with pytest.raises(TypeError, match="weight"):
+            as_float_array(value, "weight")
+
+
+@pytest.mark.parametrize("value", [1, 1e-5, np.float32(1e-5), np.int64(3), ml_dtypes.bfloat16(2)])
+def test_real_numbers_become_the_float_that_equals_them(value: Any) -> None:
+    found = as_real(value, "eps")
+    assert type(found) is float
+    assert found == value
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ("1e-5", TypeError), (True, TypeError), (np.True_, TypeError), (b"1", TypeError),
+        (1e-5 + 0j, TypeError), (None, TypeError), (np.ones(1), TypeError), (Fails(), TypeError),
+        (10**400, ValueError), (2**53 + 1, ValueError), (np.longdouble(1) / 3, ValueError),
+        (10**5000, ValueError),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_other_numbers_are_refused(value: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="eps"):
+        as_real(value, "eps")
+
+
+@pytest.mark.parametrize("value", [3.0, "3", True, None, [3], 0, 2**63])
+def test_counts_are_positive_integers(value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="lanes"):
+        as_count(value, "lanes")
+    assert as_count(np.int32(3), "lanes") == 3

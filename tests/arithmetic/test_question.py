@@ -1,5 +1,6 @@
 """What an oracle may be asked, and which elements an answer leaves open."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,22 @@ def test_the_three_questions_are_understood() -> None:
 @pytest.mark.parametrize(
     "unknown",
     ["exact", ("rounding",), ("ulp", "float32"), ("ulp", "float32", 0.0), ("ulp", "float32", -1),
-     None, ("rounding", "int8"), 3],
+     None, ("rounding", "int8"), 3, ("rounding", None), ("rounding", np.ones(3)),
+     (np.ones(2), "f4"), ("ulp", "float32", math.nan),
+     np.array(["rounding", "float32"])],
     ids=repr,
 )  # fmt: skip
 def test_other_questions_are_refused(unknown: Any) -> None:
     with pytest.raises(ValueError, match=r"question|format"):
         Question.parse(unknown)
+
+
+@pytest.mark.parametrize("uncertainty", [True, "1", 1j, None, np.ones(1)], ids=repr)
+def test_an_uncertainty_is_a_real_number(uncertainty: Any) -> None:
+    with pytest.raises(TypeError, match=r"uncertainty is .* real number"):
+        Question.parse(("ulp", "float32", uncertainty))
+    with pytest.raises(ValueError, match=r"uncertainty is .* float64 does not hold"):
+        Question.parse(("ulp", "float32", 10**400))
 
 
 def test_undecided_are_the_elements_too_wide_for_the_question() -> None:

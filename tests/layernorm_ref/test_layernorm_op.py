@@ -186,6 +186,18 @@ def test_empty_strided_and_read_only_inputs_work():
         ({"x": np.ones((2, 3)), "normalized_shape": ()}, ValueError, "last axes"),
         ({"x": np.ones((2, 3)), "weight": np.ones(2)}, ValueError, "weight has shape (2,)"),
         ({"x": np.ones((2, 3)), "bias": np.ones((1, 3))}, ValueError, "bias has shape (1, 3)"),
+        ({"x": np.ones((2, 3)), "normalized_shape": (3.9,)}, TypeError, "tuple of integers"),
+        ({"x": np.ones((2, 3)), "normalized_shape": "3"}, TypeError, "tuple of integers"),
+        ({"x": np.ones((2, 3)), "normalized_shape": True}, TypeError, "tuple of integers"),
+        (
+            {"x": np.ones((2, 3)), "eps": "1e-5"},
+            TypeError,
+            "'1e-5', but it must be a real",
+        ),
+        ({"x": np.ones((2, 3)), "eps": 1e-5 + 0j}, TypeError, "real number"),
+        ({"x": np.ones((2, 3)), "eps": True}, TypeError, "real number"),
+        ({"x": np.ones((2, 3)), "eps": b"1"}, TypeError, "real number"),
+        ({"x": np.ones((2, 3)), "eps": 10**400}, ValueError, "exactly"),
         ({"x": np.ones((2, 3)), "eps": -1e-5}, ValueError, "at least 0"),
         ({"x": np.ones((2, 3)), "eps": float("nan")}, ValueError, "finite"),
         ({"x": np.ones((2, 3)), "certify": "please"}, ValueError, "not a question"),
@@ -199,6 +211,27 @@ def test_wrong_arguments_name_cause_and_rule(arguments, error, message):
 def test_gradient_of_another_shape_is_refused():
     with pytest.raises(ValueError, match="gradient of y"):
         layernorm_ref.backward(np.ones((3, 2)), np.ones((2, 3)))
+
+
+def test_a_cotangent_of_none_is_a_type_error():
+    functions = (
+        layernorm_ref.backward, layernorm_ref.backward_condition, layernorm_ref.layernorm_backward
+    )  # fmt: skip
+    for function in functions:
+        with pytest.raises(TypeError, match="dy is a NoneType"):
+            function(None, np.ones((2, 3)))
+    with pytest.raises(TypeError, match="dy is a NoneType"):
+        layernorm_ref.backward_bound(None, np.ones((2, 3)), format="float32")
+
+
+def test_the_forms_and_the_counts_of_the_algorithms_are_checked():
+    x = np.ones((2, 3))
+    with pytest.raises(ValueError, match=r"no form 'folde'.*centred"):
+        layernorm_ref.layernorm(x, form="folde")
+    with pytest.raises(ValueError, match=r"no algorithm 'kahan'.*welford"):
+        layernorm_ref.moments(x, "kahan")
+    with pytest.raises(TypeError, match=r"lanes is 1\.5"):
+        layernorm_ref.chunked_welford(x, lanes=1.5)
 
 
 def test_condition_of_rstd_is_the_variances_where_eps_is_zero():

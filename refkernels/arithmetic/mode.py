@@ -1,0 +1,93 @@
+"""The floating-point mode that every proof here needs: round to nearest, gradual underflow.
+
+A thread may run in another: torch.set_flush_denormal(True), and libraries built with -ffast-math,
+set the processor's FTZ and DAZ bits; fesetround sets the direction of rounding. So every public
+function, and every task that runs on a thread of its own, works in the default mode and gives its
+thread the old one back.
+
+Which mode it is, arithmetic tells; it is set by C's fesetenv(FE_DFL_ENV) (C23, 7.6.6.3), which
+takes in FTZ and DAZ on x86 and FZ on ARM. Where no such call is known, RuntimeError is raised.
+"""
+
+import ctypes
+import functools
+import math
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_Environment = ctypes.c_char * 64  # fenv_t has 32 bytes on x86-64, 8 to 28 elsewhere
+# Variables and exact powers, so that neither a compiler nor the mode at import makes them.
+_one, _little, _half, _least_normal = 1.0, math.ldexp(1.0, -55), 0.5, math.ldexp(1.0, -1022)
+
+
+def in_default_mode(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """The function, run in the default mode on whichever thread calls it.
+
+    Raises RuntimeError where the thread's mode is another and cannot be set.
+    """
+
+    @functools.wraps(function)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        __tracebackhide__ = True  # pytest shows an assertion's caller
+        saved = enter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            leave(saved)
+
+    return run
+
+
+def is_default() -> bool:
+    """Whether this thread rounds to nearest and keeps subnormals, told by arithmetic."""
+    gradual = _least_normal * _half != 0.0  # zero by FTZ; equal to zero by DAZ
+    return gradual and _one + _little == _one and _one - _little == _one
+
+
+def enter() -> Any:
+    """Sets the default mode on this thread; what `leave` needs to undo it, None where that is
+    nothing."""
+    if is_default():
+        return None
+    saved = None
+    if _fegetenv is not None:
+        saved = _Environment()
+        _fegetenv(saved)
+        _fesetenv(_default)
+    if not is_default():
+        leave(saved)
+        raise RuntimeError(
+            "This thread flushes subnormal numbers or does not round to nearest, which cannot be "
+            "changed from here, and no certificate would hold: undo torch.set_flush_denormal(True) "
+            "or fesetround, or work in a process without the library that set them."
+        )
+    return saved
+
+
+def leave(saved: Any) -> None:
+    """Gives the thread back the mode that it had before `enter`."""
+    if saved is not None:
+        _fesetenv(saved)
+
+
+def _environment() -> tuple[Any, Any, Any]:
+    """C's fegetenv, fesetenv and FE_DFL_ENV, where they are known; None thrice elsewhere."""
+    try:
+        libm = ctypes.PyDLL(None)  # keeps the GIL: a call takes a fraction of a microsecond
+        if sys.platform == "darwin":
+            default: Any = ctypes.byref(_Environment.in_dll(libm, "_FE_DFL_ENV"))
+        elif sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64"):
+            default = ctypes.c_void_p(-1)  # glibc and musl
+        else:
+            return None, None, None
+        return libm.fegetenv, libm.fesetenv, default
+    except (OSError, TypeError, AttributeError, ValueError):  # no such library or symbol
+        return None, None, None
+
+
+_fegetenv, _fesetenv, _default = _environment()

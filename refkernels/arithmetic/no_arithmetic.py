@@ -1,0 +1,41 @@
+"""A class whose instances become arrays, but cannot be computed with: every attempt says why.
+
+NumPy would otherwise turn such an object into an array wherever it meets one, and drop in silence
+what the array does not hold.
+"""
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+
+class NoArithmetic:
+    """Operators, comparisons and NumPy's functions (ufuncs) raise TypeError."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> NoReturn:
+        raise _error(self, f"np.{ufunc.__name__}")
+
+    def _refuse(self, *others: Any) -> NoReturn:
+        raise _error(self, "An operator")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __divmod__ = __rdivmod__ = _refuse
+    __neg__ = __pos__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = _refuse
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NoArithmetic | np.ndarray | np.generic | int | float | list | tuple):
+            self._refuse()
+        return NotImplemented
+
+    __hash__ = object.__hash__
+
+
+def _error(value: object, what: str) -> TypeError:
+    name = type(value).__name__
+    return TypeError(
+        f"{what} does not know the radius of an {name} and would lose it: compute with its values, "
+        "np.asarray(e), or with its parts, e.hi, e.lo and e.radius."
+    )

@@ -1,0 +1,82 @@
+"""A line for each op, direction and format: a digest of all that it answers.
+
+python mode_digests.py MODE...   everything imported in the first mode, and run in each of them
+"""
+
+import hashlib
+import sys
+from typing import Any
+
+import numpy as np
+from modes import set_mode
+
+Inputs = dict[str, np.ndarray]
+
+
+def questions() -> dict[tuple[str, str], Inputs]:
+    """The arrays of every kind of op, by kind and dtype: ordinary, tiny, subnormal and huge."""
+    rng = np.random.default_rng(1)
+    spread = np.exp(rng.uniform(-300, 300, 40))
+    subnormal = rng.standard_normal(12) * 1e-310, rng.standard_normal(8) * 1e-41
+    x = np.concatenate([rng.standard_normal(40), *subnormal, spread, np.zeros(20)])
+    found = {}
+    with np.errstate(all="ignore"):
+        for dtype in ("float32", "float64"):
+            a, b = x.astype(dtype), rng.permutation(x).astype(dtype)
+            rows, columns, square = a.reshape(6, 20), b.reshape(20, 6), np.outer(a[:6], b[:6])
+            square = square.astype(dtype)
+            line, other = rng.permutation(a)[:20], b[:20]
+            found["matmul", dtype] = {"a": rows, "b": columns, "dc": square}
+            found["linear", dtype] = {
+                "x": rows, "weight": b.reshape(6, 20), "bias": line[:6], "dy": square,
+            }  # fmt: skip
+            found["layernorm", dtype] = {
+                "x": rows, "weight": line, "bias": other, "dy": b.reshape(6, 20),
+            }  # fmt: skip
+            found["elementwise", dtype] = {"x": a, "dy": b}
+    return found
+
+
+def digests(asked: dict[tuple[str, str], Inputs]) -> list[str]:
+    """What every op answers: enclosures, certified roundings, bounds, conditions, plain."""
+    from refkernels import registry
+    from refkernels.arithmetic.formats import BINARY32
+    from refkernels.metrology import judge
+    from refkernels.op import DIRECTIONS
+
+    lines = []
+    for name, op in registry.ops().items():
+        for direction in DIRECTIONS:
+            for dtype in ("float32", "float64"):
+                inputs = asked["elementwise" if op.elementwise else name, dtype]
+                question = (direction, inputs, {})
+                exact = op.evaluate(*question)
+                rounded = op.evaluate(*question, ("rounding", dtype))
+                bound, plain = (f(*question, BINARY32) for f in (op.bound, op.plain))
+                condition = op.condition(*question)
+                output = op.names(direction)[0]
+                record = judge(
+                    op, direction, output, plain[output], exact[output], bound=bound[output],
+                    inputs=inputs, params={},
+                )  # fmt: skip
+                told = [_bits(part) for part in (exact, rounded, bound, plain, condition)]
+                digest = hashlib.sha256(repr([*told, record]).encode()).hexdigest()[:16]
+                lines.append(f"{name} {direction} {dtype} {digest}")
+    return lines
+
+
+def _bits(answer: dict[str, Any]) -> list[bytes]:
+    parts = []
+    for value in answer.values():
+        names = ("hi", "lo", "radius", "scale") if hasattr(value, "hi") else ()
+        arrays = [getattr(value, name) for name in names] or [value]
+        parts += [np.ascontiguousarray(array).tobytes() for array in arrays]
+    return parts
+
+
+if __name__ == "__main__":
+    prepared = questions()
+    for mode in sys.argv[1:]:
+        set_mode(mode)
+        for line in digests(prepared):
+            print(mode, line)

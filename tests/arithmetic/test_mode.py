@@ -1,0 +1,214 @@
+"""In whatever floating-point mode a program runs, the answers have the same bits."""
+
+import importlib
+import inspect
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mode_digests import digests, questions
+from modes import KNOWN, MODES, set_mode
+
+import refkernels
+from refkernels import registry
+from refkernels.arithmetic import blocks, mode
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.elementwise.blocks import spread
+from refkernels.matmul_ref import parallel
+
+HERE = Path(__file__).parent
+settable = pytest.mark.skipif(not KNOWN, reason="how to set this machine's mode is not known")
+
+
+@pytest.fixture(autouse=True)
+def _default_mode_afterwards() -> Iterator[None]:
+    yield
+    if KNOWN:
+        set_mode("default")
+
+
+@settable
+@pytest.mark.parametrize("name", MODES)
+def test_a_function_runs_in_the_default_mode_and_gives_the_old_one_back(name: str) -> None:
+    set_mode(name)
+    found = [mode.is_default(), mode.in_default_mode(mode.is_default)(), mode.is_default()]
+    set_mode("default")
+    assert found == [False, True, False]
+    assert mode.is_default()
+
+
+@settable
+def test_the_mode_comes_back_after_an_exception() -> None:
+    @mode.in_default_mode
+    def fail() -> None:
+        raise KeyError("mine")
+
+    set_mode("up")
+    with pytest.raises(KeyError, match="mine"):
+        fail()
+    kept = mode.is_default()
+    set_mode("default")
+    assert not kept
+
+
+@settable
+@pytest.mark.parametrize("name", MODES)
+def test_the_pools_threads_work_in_the_default_mode(name: str) -> None:
+    def of_each_pool() -> list[tuple[bool, str]]:
+        """Whether each task ran in the default mode, and on which thread."""
+        seen: list[tuple[bool, str]] = []
+
+        def look(*_: Any) -> None:
+            time.sleep(0.01)  # so that every thread gets a task
+            seen.append((mode.is_default(), threading.current_thread().name))
+
+        blocks.each_block(look, 8, block=1)
+        spread(8, look, block=1)
+        parallel.run(look, [(i,) for i in range(8)])
+        return seen
+
+    set_mode(name)
+    seen = of_each_pool()  # the threads start in this mode, and the calling one works too
+    set_mode("default")
+    helpers = [right for right, thread in seen if thread != threading.current_thread().name]
+    assert len(seen) == 24
+    assert len(helpers) >= 6
+    assert all(helpers)
+
+
+def test_where_the_mode_cannot_be_set_another_one_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mode, "_fegetenv", None)
+    assert mode.in_default_mode(lambda: 3)() == 3
+    monkeypatch.setattr(mode, "is_default", lambda: False)
+    with pytest.raises(RuntimeError, match=r"set_flush_denormal.*fesetround"):
+        refkernels.ulp_error(1.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def wanted() -> list[str]:
+    return digests(questions())
+
+
+@settable
+@pytest.mark.parametrize("order", [("flush", "zero"), ("up", "down")], ids="-".join)
+def test_every_op_answers_with_the_same_bits_in_every_mode(
+    order: tuple[str, ...], wanted: list[str]
+) -> None:
+    """The first of the modes is set before the package is imported."""
+    assert len(wanted) == 4 * len(registry.ops())
+    told = subprocess.run(
+        [sys.executable, str(HERE / "mode_digests.py"), *order],
+        capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    for name in order:
+        found = [line.removeprefix(f"{name} ") for line in told if line.startswith(name)]
+        assert found == wanted, name
+
+
+@settable
+def test_the_examples_that_went_wrong() -> None:
+    from refkernels import matmul_ref
+    from refkernels.trig_ref import sin
+
+    a = np.array([[1e-200, 1.0]])
+    b = np.array([[1e-120], [-1e-310]])
+    exact = matmul_ref.forward(a, b)
+    truth = matmul_ref.forward(a, b, certify=("rounding", "float64"))
+    set_mode("flush")
+    flushed = matmul_ref.forward(a, b)
+    error = refkernels.ulp_error(np.float64(1e-310), np.float64(2e-310))
+    set_mode("up")
+    upward = sin(np.arange(1.0, 51.0))
+    set_mode("default")
+    assert flushed.hi.tobytes() == exact.hi.tobytes() == truth.hi.tobytes()
+    assert flushed.radius.tobytes() == exact.radius.tobytes()
+    assert abs(error.value) > 1e12
+    assert upward.lo.tobytes() == sin(np.arange(1.0, 51.0)).lo.tobytes()
+
+
+class EnteredError(Exception):
+    """Told by the guard itself."""
+
+
+ROWS = np.ones((2, 3), np.float32)
+SQUARE = {"a": ROWS, "b": ROWS.T, "dc": np.ones((2, 2), np.float32)}
+NAMED: dict[str, Any] = {
+    **SQUARE,
+    "x": ROWS, "dy": ROWS, "weight": ROWS[0], "bias": ROWS[0], "format": "float32", "name": "sin",
+    "algorithm": "naive", "step": np.arange(3), "min_lr": 0.0, "max_lr": 1.0, "decay_steps": 10,
+    "cosine_error": 0.0, "lr": np.ones(3), "got": ROWS, "reference": ROWS, "bound": ROWS,
+    "max_ulp": 1.0, "op": "sin", "inputs": {"x": ROWS}, "outputs": {"y": ROWS}, "plain": ROWS,
+    "elementwise": True, "direction": "forward", "output": "y", "params": {}, "array": ROWS,
+    "z": ROWS, "plan": None, "directory": None, "index": 0, "limit": 1.0, "dtype": None,
+    "cotangent": ROWS,
+}  # fmt: skip
+ROOMS = (*registry.families(), "metrology", "testing", "measurement", "sweeps")
+NOT_NUMBERS = {"cases", "select", "plan"}  # they list and name, and compute nothing
+
+
+def public() -> Iterator[tuple[str, Callable[..., Any]]]:
+    for room in ROOMS:
+        module = importlib.import_module(f"refkernels.{room}")
+        for name in module.__all__:
+            function = getattr(module, name)
+            if inspect.isroutine(function) and name not in NOT_NUMBERS:
+                yield f"{room}.{name}", function
+    yield "explain", refkernels.explain
+    one = Enclosure(1.0)
+    for name in ("round", "undecided", "uncertainty", "wider_than"):
+        yield f"Enclosure.{name}", getattr(one, name)
+    for part in ("radius", "exact_zero"):
+        yield f"Enclosure.{part}", lambda part=part: getattr(one, part)
+    yield "np.asarray(Enclosure)", lambda: one.__array__()
+    yield "Enclosure", lambda: Enclosure(1.0)
+    for op in registry.ops().values():
+        yield f"{op.name}'s case", lambda op=op: op.cases()[0].build("float32")
+
+
+def test_every_public_function_enters_the_default_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    def entered() -> None:
+        raise EnteredError
+
+    functions = dict(public())
+    monkeypatch.setattr(mode, "enter", entered)
+    unguarded = [name for name, function in functions.items() if not enters(name, function)]
+    assert not unguarded
+    assert len(functions) > 90
+
+
+def enters(name: str, function: Callable[..., Any]) -> bool:
+    """Whether a call of it comes upon the guard."""
+    parameters = inspect.signature(function).parameters.values()
+    needed = [one.name for one in parameters if one.default is one.empty]
+    lacking = [one for one in needed if one not in NAMED]
+    assert not lacking, f"{name}: say in NAMED what {lacking} may be"
+    given = {one: NAMED[one] for one in needed}
+    if "name" in given:
+        given["name"] = {"elementary_ref": "exp"}.get(name.split(".")[0], "sin")
+    try:
+        function(**given)
+    except EnteredError:
+        return True
+    return False
+
+
+def test_the_mode_costs_less_than_a_call() -> None:
+    """A few microseconds a call; the least of several, as the machine may be busy."""
+    call = mode.in_default_mode(lambda: None)
+    best = min(_seconds(call) for _ in range(20))
+    assert best < 20e-6
+
+
+def _seconds(call: Callable[[], None], times: int = 200) -> float:
+    start = time.perf_counter()
+    for _ in range(times):
+        call()
+    return (time.perf_counter() - start) / times
