@@ -3,5 +3,6 @@
 From the bottom up: `mode` (round to nearest, subnormals kept), `jit`, `fma` and `eft` (error-free
 transformations), `double_double`, `summation`, `formats` (what a float32 or bfloat16 is, and
 correct rounding into it), `enclosure` (a value with its error bound), `arrays` (what a caller may
-hand in), `exact` (integers) and `question` (how sharp an answer is wanted).
+hand in; `scalars`, single numbers), `exact` (integers) and `question` (how sharp an answer is
+wanted).
 """

@@ -22,6 +22,7 @@ from refkernels.arithmetic.decisions import directed
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.no_arithmetic import NoArithmetic
+from refkernels.arithmetic.scalars import as_real
 
 __all__ = ["PARTS", "SCALE_LIMIT", "Enclosure", "Relative", "directed"]
 
@@ -181,7 +182,12 @@ class Enclosure(NoArithmetic):
         marks = np.empty(self.size, np.bool_)
         limits = (target.p, target.emin, target.emax)
         each_block(
-            decisions.undecided_widths, self.size, *self.columns(), limits, float(limit), marks
+            decisions.undecided_widths,
+            self.size,
+            *self.columns(),
+            limits,
+            as_real(limit, "limit"),
+            marks,
         )
         return marks.reshape(self.shape)
 

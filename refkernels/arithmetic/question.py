@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_real
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.scalars import as_real
 from refkernels.arithmetic.wording import shown
 
 Certify: TypeAlias = "str | tuple[str, Format | str] | tuple[str, Format | str, float] | Question"

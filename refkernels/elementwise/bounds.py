@@ -28,11 +28,12 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array, as_real, to_float64
+from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.enclosure import Enclosure, directed
 from refkernels.arithmetic.formats import Format, exponent_of, working_format
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.scalars import as_real
 from refkernels.arithmetic.underflow import loss
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Array, Doubles, Function

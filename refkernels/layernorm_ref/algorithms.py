@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_count, as_float_array
+from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.scalars import as_count
 from refkernels.arithmetic.wording import shown
 from refkernels.layernorm_ref.arguments import NormalizedShape, prepare
 from refkernels.layernorm_ref.oracle import BackwardArrays, ForwardArrays

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array, as_real, to_float64
+from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.blocks import read_only
+from refkernels.arithmetic.scalars import as_real
 from refkernels.arithmetic.wording import shown
 
 Rows = npt.NDArray[np.float64]

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_real
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.scalars import as_real
 from refkernels.schedule_ref.oracle import checked_steps
 
 Array = npt.NDArray[Any]

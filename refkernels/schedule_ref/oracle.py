@@ -19,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import tiers
-from refkernels.arithmetic.arrays import as_count, as_real, as_whole_numbers
+from refkernels.arithmetic.arrays import as_whole_numbers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_integer_balls
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
+from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.elementwise import balls
 from refkernels.elementwise.function import Ball
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refkernels.arithmetic.arrays import as_count, as_float_array, as_real, to_float64
+from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.scalars import as_count, as_real
 
 DTYPES = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
 
