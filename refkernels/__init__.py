@@ -25,6 +25,7 @@ _NAMES = {
     "Enclosure": "refkernels.arithmetic.enclosure",
     "explain": "refkernels.diagnosis.explain",
     "measure": "refkernels.measurement",
+    "probe": "refkernels.diagnosis.probe",
     "ulp_distance": "refkernels.metrology",
     "ulp_error": "refkernels.metrology",
 }
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # one line for each lazy name, so that a checker knows its ty
     from refkernels import trig_ref as trig_ref
     from refkernels.arithmetic.enclosure import Enclosure as Enclosure
     from refkernels.diagnosis.explain import explain as explain
+    from refkernels.diagnosis.probe import probe as probe
     from refkernels.measurement import measure as measure
     from refkernels.metrology import ulp_distance as ulp_distance
     from refkernels.metrology import ulp_error as ulp_error

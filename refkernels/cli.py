@@ -15,6 +15,7 @@ from refkernels import (
     explain_command,
     gallery_command,
     ops_command,
+    probe_command,
     reveal_command,
     severity,
     sweep_command,
@@ -130,6 +131,7 @@ def measure(
 
 app.command()(sweep_command.sweep)
 app.command()(explain_command.explain)
+app.command()(probe_command.probe)
 app.command()(reveal_command.reveal)
 app.command()(gallery_command.gallery)
 app.command()(ops_command.ops)

@@ -78,8 +78,8 @@ def explain(
     severity.check(fail_on)
     try:
         answers.words_of(lang)
-        with _tensors(framework or [], timeout) as tensors:
-            case = _case(what, inputs or [], outputs or [], param or [], direction, tensors)
+        with tensors_of(framework or [], timeout) as tensors:
+            case = read_case(what, inputs or [], outputs or [], param or [], direction, tensors)
         case, faults = _run(case, framework or [], parse_settings(settings or []), device, timeout)
         for fault in faults:
             typer.echo(f"refkernels: {fault}", err=True)
@@ -108,7 +108,7 @@ def _judged(found: Any) -> Iterator[tuple[str, Any]]:
             yield kernel, {**told, "output": output}
 
 
-def _case(
+def read_case(
     what: str,
     inputs: list[str],
     outputs: list[str],
@@ -138,7 +138,7 @@ def _case(
     return case
 
 
-def _tensors(frameworks: Sequence[str], timeout: float) -> Any:
+def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:
     """What reads .pt files: the torch that is asked, or the one that there is."""
     from refkernels import array_options
     from refkernels.frameworks import catalog

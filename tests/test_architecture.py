@@ -22,6 +22,7 @@ COMMANDS = {
     "gallery_command",
     "reveal_command",
     "explain_command",
+    "probe_command",
     "warm_command",
 }
 COMMANDS |= {"env_command", "ops_command"}
@@ -58,6 +59,7 @@ ALLOWED = {
     "gallery": {"diagnosis", "registry", "schedule_ref", "frameworks", *OP},
     "gallery_command": {"cli", "gallery", "reporting"},
     "reveal_command": {"cli", "options", "arithmetic", "diagnosis", "frameworks", "reporting", *OP},
+    "probe_command": {"cli", "explain_command", "diagnosis", "frameworks", "reporting"},
     "explain_command": {
         "cli",
         "array_options",

@@ -18,12 +18,18 @@ HEADS = {
 scripts and threads may rely on them. A verdict (rounding, or not) never depends on the cause, and a
 cause is named only on evidence:
 
-- **proven**: a model of the algorithm, run in the working precision, or the correct rounding of the
-  other question gives the kernel's bits in every element; how many they are is printed.
-- **matched**: as the answer to another question the output is nothing but rounding (inside its
-  bound, and no worse than a few times the plain algorithm); as the answer to what was asked it is
-  not.
-- **consistent**: the pattern and the size of the errors fit, and nothing else was found. No proof.
+- **proven**: a model of the algorithm, run in the working precision, or the exact answer to the
+  other question, rounded once, gives the kernel's bits in every element, with at least 40 bits of
+  evidence; or as the answer to another question the output is nothing but rounding (inside its
+  bound, and no worse than a few times the plain algorithm), with as many, and no other cause fits.
+- **matched**: the same with at least 20 bits.
+- **consistent**: it fits, but so few elements cannot tell; or the pattern and the size of the
+  errors fit, and nothing else was found. No proof.
+
+Evidence is counted in bits: how much shorter a code of the output the cause allows than "a kernel
+that merely rounds", less log2 of how many models and parameters were tried. A bit more halves the
+chance of a coincidence. A unit of observation is an element, or a row where elements share
+statistics; repeated inputs count once. `refkernels probe` writes inputs that tell apart what fits.
 
 Where two causes fit equally, both are named; where none fits, the explanation says so, and shows
 what was ruled out. The Chinese list is [causes.zh.md](causes.zh.md).
@@ -37,11 +43,15 @@ what was ruled out. The Chinese list is [causes.zh.md](causes.zh.md).
 它们保持不变，脚本和讨论可以放心引用。
 结论（是否属于舍入误差）与原因无关；指出原因必须有证据：
 
-- **已证明**：在工作精度下运行的算法模型，或另一个问题的正确舍入结果，
-  逐位重现了每个元素；重现的个数会一并给出。
-- **相符**：若把输出当作另一个问题的答案，其误差只是舍入误差
-  （在误差界之内，且不比朴素算法差几倍以上）；当作实际所求问题的答案则不是。
-- **可能**：误差的规律和大小都符合，也没有找到其他原因，但未经证明。
+- **已证明**：在工作精度下运行的算法模型，或另一个问题的精确结果经一次舍入，
+  逐位重现了每个元素，且证据不少于 40 比特；或者把输出当作另一个问题的答案时，其误差只是舍入误差
+  （在误差界之内，且不比朴素算法差几倍以上），证据同样不少于 40 比特，且没有其他原因符合。
+- **相符**：同上，证据不少于 20 比特。
+- **可能**：符合，但元素太少，无法判定；或者误差的规律和大小都符合，也没有找到其他原因。未经证明。
+
+证据以比特计：与“只做舍入的算子”相比，该原因使输出的编码缩短了多少，再减去所试模型与参数个数的
+以 2 为底的对数；每多一比特，巧合的可能性就减半。每个元素算一个观测；共用统计量的一行算一个；
+重复的输入只算一次。`refkernels probe` 给出能把各种符合的解释区分开的输入。
 
 若有两个原因同样符合，则一并指出；若都不符合，则说明原因未明，并列出已排除的原因。
 英文版见 [causes.md](causes.md)。

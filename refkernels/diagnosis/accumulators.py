@@ -105,24 +105,28 @@ def _of(
     matrix = got.reshape(len(product.a), product.b.shape[1])
     part, said = _sample(product, matrix)
     nearest: tuple[float, _Accumulator] | None = None
-    for accumulator in _accumulators(format, told):
+    tried = len(list(known(format, told)))
+    for accumulator in known(format, told):
         model = accumulator.run(part, told)
         if evidence.same(model, said).all():
             whole = accumulator.run(product, told).reshape(got.shape)
             candidate = evidence.reproduced(_CAUSES[format], truth, got, whole, accumulator.name)
             if not candidate.ruled_out:
-                return candidate
+                return replace(candidate, trials=tried)
         off = _unlike(problem, product, said, model, truth.output)
         if nearest is None or off < nearest[0]:
             nearest = (off, accumulator)
     assert nearest is not None
     off, accumulator = nearest
     if off > math.log(LIKE):
-        return Candidate(_CAUSES[format], truth.output, None, 0, got.size, model=accumulator.name)
-    return _consistent(problem, got, truth, accumulator.run(product, told), accumulator)
+        return Candidate(
+            _CAUSES[format], truth.output, None, 0, got.size, model=accumulator.name, trials=tried
+        )
+    nearby = _consistent(problem, got, truth, accumulator.run(product, told), accumulator)
+    return replace(nearby, trials=tried)
 
 
-def _accumulators(format: str, told: str) -> Iterator[_Accumulator]:
+def known(format: str, told: str) -> Iterator[_Accumulator]:
     for narrow in (False, True) if told != format else (False,):
         for block in _BLOCKS:
             yield _Accumulator(format, block, narrow)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.fit import Fit, fit
@@ -35,12 +36,12 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
             if said.shape != got.shape or said.dtype != got.dtype:
                 continue
             blames = model.cause is not None and bool(evidence.same(got, said).all())
-            enough = not blames or _tells(said, honest[name], name)
+            against = _nearest(said, honest[name], name) if blames else None
             details = {"statement": model.statement}
             if name in ("dweight", "dbias") and threads > 1:
                 details["threads"] = threads  # type: ignore[assignment]
             cause = model.cause or "summation_order"
-            one = evidence.reproduced(cause, fits[name], got, said, model.name, details, enough)
+            one = evidence.reproduced(cause, fits[name], got, said, model.name, details, against)
             if model.cause is None:
                 honest[name].append(said)
             if one.ruled_out and model in NUMERICAL and not fits[name].ordinary:
@@ -48,7 +49,8 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
             found.append(one)
             if one.equal == one.elements and model.cause is None:
                 open_.discard(name)
-    return _told(found)
+    alike = {name: _alike_to(outputs[name], honest[name], name) for name in wanted}
+    return _told([replace(one, alike=alike[one.output]) for one in found])
 
 
 def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, dict[str, Array]]]:
@@ -65,9 +67,21 @@ def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, 
                 yield model, threads, answer
 
 
-def _tells(said: Array, honest: list[Array], name: str) -> bool:
+def _nearest(said: Array, honest: list[Array], name: str) -> Array | None:
+    """The answer without a fault that differs from a model's in the fewest rows."""
     rows = name in _ROWS
-    return all(evidence.telling(said, one, rows) >= evidence.TELLING for one in honest)
+    return min(honest, key=lambda one: evidence.apart(said, one, rows), default=None)
+
+
+def _alike_to(got: Array, honest: list[Array], name: str) -> float:
+    """How often a model without a fault has the kernel's bits of a row, those left out that have
+    them all."""
+    distinct = {one.tobytes(): one for one in honest}.values()
+    units = got.size
+    if name in _ROWS and got.ndim:
+        units //= got.shape[-1]
+    wrong = [evidence.apart(got, one, name in _ROWS) for one in distinct]
+    return evidence.agreement([1.0 - n / units for n in wrong if n])
 
 
 def _alike(problem: Problem, truth: Fit, got: Array, said: Array, one: Candidate) -> Candidate:
@@ -101,7 +115,8 @@ def _told(found: list[Candidate]) -> list[Candidate]:
     """All that are named, and of those ruled out, for each output and cause, the nearest one."""
     kept: dict[tuple[str, str], Candidate] = {}
     for one in found:
-        key = (one.output, one.cause)
-        if one.ruled_out and (key not in kept or one.share > kept[key].share):
-            kept[key] = one
+        if one.ruled_out:
+            known = kept.get((one.output, one.cause), replace(one, trials=0))
+            best = one if one.share > known.share else known
+            kept[one.output, one.cause] = replace(best, trials=known.trials + one.trials)
     return [one for one in found if not one.ruled_out] + list(kept.values())

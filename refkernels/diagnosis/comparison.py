@@ -1,44 +1,73 @@
-"""Two kernels' answers against each other."""
+"""Two kernels' answers against each other.
+
+A difference is charged to the kernel whose own error accounts for it. With z the exact value,
+a - b = (a - z) - (b - z), so that of the squared difference
+
+    sum (a - b)^2 = sum (a - z)(a - b) + sum (z - b)(a - b)
+
+the first sum is a's share and the second b's. What is named for the difference is the cause of the
+kernel that it is charged to, and never another's.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis import evidence
 from refkernels.diagnosis.explanation import Difference, Explanation
-from refkernels.diagnosis.hypothesis import CONFIDENCES, ORDER, Candidate, Confidence
-from refkernels.diagnosis.problem import Array, Arrays
+from refkernels.diagnosis.hypothesis import CONFIDENCES, HARMLESS, ORDER, Candidate, Confidence
+from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import agreement
 
-_HARMLESS = (ORDER, "bias_first")
 Told = tuple[str | None, Confidence | None, dict[str, Any]]
+_NOTHING: Told = (None, None, {})
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One kernel of a pair."""
+
+    name: str
+    answers: Arrays
+    explanation: Explanation
 
 
 def difference(
-    a: str, b: str, first: Arrays, second: Arrays, one: Explanation, other: Explanation
+    problem: Problem,
+    a: str,
+    b: str,
+    first: Arrays,
+    second: Arrays,
+    one: Explanation,
+    other: Explanation,
 ) -> Difference:
     """How far apart two kernels are, and what tells them apart.
 
-    A cause that one has and the other has not; where both have none but their order, the orders
-    that each is proven to have: where the bias enters, if that alone differs. `details["models"]`
-    says by output which model each kernel is.
+    `details["models"]` says by output which model each kernel is, `details["shares"]` by output
+    how much of the squared difference each kernel's own error accounts for.
     """
+    sides = (_Side(a, first, one), _Side(b, second, other))
     shared = [name for name in first if name in second]
     outputs = {name: agreement(*_alike(first[name], second[name])) for name in shared}
     apart = [name for name in shared if outputs[name]["equal_bits"] < outputs[name]["elements"]]
-    models = {name: (_proven(one, name, a), _proven(other, name, b)) for name in shared}
-    said = {
+    models = {name: [_model(side, name) for side in sides] for name in shared}
+    known = {
         name: {a: mine.model, b: theirs.model}
         for name, (mine, theirs) in models.items()
         if mine is not None and theirs is not None
     }
-    details: dict[str, Any] = {"models": said} if said else {}
-    cause, confidence, more = _cause(one, other, [models[name] for name in apart])
-    if cause is None and one.cause is not None and one.cause == other.cause:
-        cause, confidence, more = _numbers({a: one, b: other}, apart)
-    if not apart:
-        cause, confidence, more = None, None, {}
+    shares = {name: share(problem, name, first[name], second[name]) for name in apart}
+    told = [_cause(sides, name, shares[name], models[name]) for name in apart]
+    faults = [one for one in told if one[0] not in (None, *HARMLESS)]
+    cause, confidence, more = next(iter([*faults, *(t for t in told if t[0])]), _NOTHING)
+    details: dict[str, Any] = {"models": known} if known else {}
+    if apart:
+        details["shares"] = {name: {a: part, b: 1.0 - part} for name, part in shares.items()}
     return Difference(a, b, outputs, cause, confidence, {**details, **more})
 
 
@@ -50,87 +79,105 @@ def _alike(a: Array, b: Array) -> tuple[Array, Array]:
     return a.astype(wide), b.astype(wide)
 
 
+def share(problem: Problem, output: str, one: Array, other: Array) -> float:
+    """What part of the squared difference one's own error accounts for, between 0 and 1; of the
+    elements with NaN or infinities out of place, where there are any."""
+    reference = problem.truth.reference[output]
+    exact = np.asarray(reference)
+    special = [_misplaced(got, reference.round(formats.of(got))[0]) for got in (one, other)]
+    counts = [int(np.count_nonzero(mask)) for mask in special]
+    if any(counts):
+        return counts[0] / sum(counts)
+    a, b = to_float64(one), to_float64(other)
+    usable = np.isfinite(exact) & np.isfinite(a) & np.isfinite(b)
+    size = float(np.max(np.abs(a - b)[usable], initial=0.0))
+    if not 0.0 < size < np.inf:
+        return 0.5
+    apart = (a - b)[usable] / size
+    mine = ((a - reference.hi) - reference.lo)[usable] / size
+    return float(np.clip(np.sum(mine * apart) / np.sum(apart * apart), 0.0, 1.0))
+
+
+def _misplaced(got: Array, rounded: Array) -> Array:
+    finite = np.isfinite(got) & np.isfinite(rounded)
+    result: Array = np.logical_not(finite | evidence.same(got, rounded))
+    return result
+
+
 def _cause(
-    one: Explanation,
-    other: Explanation,
-    models: list[tuple[Candidate | None, Candidate | None]],
+    sides: tuple[_Side, _Side], output: str, part: float, models: list[Candidate | None]
 ) -> Told:
-    """What is more than an order first."""
-    causes = [(each.cause, each.confidence, each) for each in (one, other)]
-    faults = [told for told in causes if told[0] is not None and told[0] not in _HARMLESS]
-    if faults and len({told[0] for told in causes}) > 1:
-        cause, confidence, explanation = faults[0]
-        return cause, confidence, dict(_first(explanation).details)
-    for mine, theirs in models:
-        if mine is not None and theirs is not None and mine.model != theirs.model:
-            return _orders(mine, theirs)
-    return None, None, {}
+    """The cause of the kernel that one output's difference is charged to."""
+    mine, theirs = (_own(side, output) for side in sides)
+    faults = [one for one in (mine, theirs) if one is not None and one.cause not in HARMLESS]
+    if not faults:
+        return _orders(*models)
+    if len(faults) == 2 and faults[0].cause == faults[1].cause:
+        return _numbers(sides, *faults)
+    charged = mine if part >= 0.5 else theirs
+    if charged is None or charged not in faults:
+        return _NOTHING
+    return charged.cause, charged.confidence, {**charged.details, "output": output}
 
 
-def _numbers(kernels: dict[str, Explanation], apart: list[str]) -> Told:
-    """One fault in both, with another number in each (two factors, two eps): the first output that
-    is apart and has them. As sure as the less sure of the two."""
-    for name in apart:
-        found = [_of_output(one, name) for one in kernels.values()]
-        mine, theirs = found
-        if mine is None or theirs is None:
-            continue
-        told = {
-            key: ", ".join(
-                f"{one.details[key]} ({kernel})"
-                for kernel, one in zip(kernels, (mine, theirs), strict=True)
-            )
-            for key in mine.details
-            if key in theirs.details
-            and isinstance(mine.details[key], str | float)
-            and mine.details[key] != theirs.details[key]
-        }
-        if told:
-            told.pop("named", None)
-            sure = [CONFIDENCES.index(one.confidence) for one in (mine, theirs) if one.confidence]
-            return mine.cause, CONFIDENCES[max(sure)], {**told, "output": name}
-    return None, None, {}
-
-
-def _of_output(explanation: Explanation, output: str) -> Candidate | None:
-    """The candidate of an output that has the kernel's cause."""
+def _own(side: _Side, output: str) -> Candidate | None:
+    """What is named for one output of a kernel: the first candidate that fits, but not what few
+    elements cannot tell where the kernel has nothing to explain."""
+    named = side.explanation.cause
     return next(
         (
             one
-            for one in explanation.candidates
-            if one.cause == explanation.cause and one.output == output and not one.ruled_out
+            for one in side.explanation.candidates
+            if one.output == output
+            and not one.ruled_out
+            and (one.confidence != "consistent" or one.cause == named)
         ),
         None,
     )
 
 
-def _orders(one: Candidate, other: Candidate) -> Told:
-    """Two proven models of one output."""
-    if one.cause not in _HARMLESS or other.cause not in _HARMLESS:
-        cause = other.cause if one.cause in _HARMLESS else one.cause
-        return cause, "proven", {}
-    order, another = one.details.get("order"), other.details.get("order")
-    if order is not None and order == another and "bias_first" in (one.cause, other.cause):
-        return "bias_first", "proven", {"order": order}
-    return ORDER, "proven", {}
+def _numbers(sides: tuple[_Side, _Side], mine: Candidate, theirs: Candidate) -> Told:
+    """One fault in both, with another number in each (two factors, two eps). As sure as the less
+    sure of the two."""
+    numbers = {
+        key: f"{mine.details[key]} ({sides[0].name}), {theirs.details[key]} ({sides[1].name})"
+        for key in mine.details
+        if key in theirs.details
+        and isinstance(mine.details[key], str | float)
+        and mine.details[key] != theirs.details[key]
+    }
+    if not numbers:
+        return _NOTHING
+    numbers.pop("named", None)
+    return mine.cause, _less_sure(mine, theirs), {**numbers, "output": mine.output}
 
 
-def _proven(explanation: Explanation, output: str, kernel: str) -> Candidate | None:
-    """The first model that has all bits of an output, be they the correctly rounded ones; rather
-    the kernel's own, as several may have them. A model that is to blame for something counts only
-    where it is named: a right output may have its bits by chance."""
+def _orders(mine: Candidate | None, theirs: Candidate | None) -> Told:
+    """Two models of one output, each with all its kernel's bits."""
+    if mine is None or theirs is None or mine.model == theirs.model:
+        return _NOTHING
+    sure = _less_sure(mine, theirs)
+    if sure in (None, "consistent"):
+        return _NOTHING
+    order, another = mine.details.get("order"), theirs.details.get("order")
+    if order is not None and order == another and "bias_first" in (mine.cause, theirs.cause):
+        return "bias_first", sure, {"order": order}
+    return ORDER, sure, {}
+
+
+def _less_sure(*candidates: Candidate) -> Confidence | None:
+    sure = [CONFIDENCES.index(one.confidence) for one in candidates if one.confidence]
+    return CONFIDENCES[max(sure)] if sure else None
+
+
+def _model(side: _Side, output: str) -> Candidate | None:
+    """The first harmless model that has all bits of an output, be they the correctly rounded ones;
+    rather the kernel's own, as several may have them."""
     whole = [
         one
-        for one in explanation.candidates
-        if one.output == output
-        and one.model
-        and one.equal == one.elements
-        and (one.cause in _HARMLESS or not one.ruled_out)
+        for one in side.explanation.candidates
+        if one.output == output and one.model and one.exact and one.cause in HARMLESS
     ]
-    framework = kernel.partition("==")[0]
+    framework = side.name.partition("==")[0]
     own = [one for one in whole if framework and str(one.model).startswith(framework)]
     return next(iter(own or whole), None)
-
-
-def _first(explanation: Explanation) -> Candidate:
-    return next(one for one in explanation.candidates if one.cause == explanation.cause)

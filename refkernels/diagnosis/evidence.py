@@ -1,18 +1,41 @@
-"""What it takes to name a cause by bits: reproduced ones, and enough that tell causes apart."""
+"""Evidence in bits: what speaks for a hypothesis, and how much it takes.
+
+    evidence = sum over units of the bits earned - log2 T
+
+T counts every (model, parameter) pair that was tried on the question. A unit (`units`) earns
+- by a model that has all its bits: the code length (`code_lengths`) that it saves, or
+  -log2 of the share of the other right models that have these bits too, if that is less: how a
+  right kernel rounds is no secret to another right kernel;
+- by another question: the shorter code about that answer's own rounding, at most 8 bits, where
+  it is another answer. A parameter that was solved for costs what the best unit earns.
+Where a right answer could be meant (the output is what rounding allows), only those units count
+where the hypothesis and the nearest harmless one differ.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.diagnosis import code_lengths, units
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Candidate, Confidence, Details
-from refkernels.diagnosis.problem import Array
+from refkernels.diagnosis.problem import Answer, Array, Doubles, Problem
+from refkernels.metrology import ulp
 
-# Where an output is nothing but rounding, a model may have its bits by chance: in each element that
-# tells two models apart with a probability of at most about 1/2, as both round next to the exact
-# value. So many such elements make a coincidence rarer than one in a million.
-TELLING = 20
+PROVEN = 40.0  # bits: one right kernel in a million million would be taken for another
+MATCHED = 20.0
+APART = 20.0  # bits by which one hypothesis rules another out
+
+
+def confidence(bits: float) -> Confidence:
+    """What so much evidence is called."""
+    return "proven" if bits >= PROVEN else "matched" if bits >= MATCHED else "consistent"
 
 
 def bits(array: Array) -> Array:
@@ -28,12 +51,18 @@ def same(a: Array, b: Array) -> Array:
     return found
 
 
-def telling(model: Array, other: Array, rows: bool = False) -> int:
-    """How many elements (rows) tell two models apart: elements of a row may share one rounding."""
-    apart: Array = np.asarray(np.logical_not(same(model, other)))
-    if rows and apart.ndim > 1:
-        apart = np.asarray(apart.reshape(-1, apart.shape[-1]).any(axis=1))
-    return int(np.count_nonzero(apart))
+def apart(model: Array, other: Array, rows: bool = False) -> int:
+    """In how many elements (rows) two models differ: elements of a row may share one rounding."""
+    different: Array = np.asarray(np.logical_not(same(model, other)))
+    if rows and different.ndim > 1:
+        different = np.asarray(different.reshape(-1, different.shape[-1]).any(axis=1))
+    return int(np.count_nonzero(different))
+
+
+def agreement(shares: Sequence[float]) -> float:
+    """How often one right model has a unit's bits by another's rounding, from the shares of units
+    where each of the others has them."""
+    return float(np.mean(shares)) if shares else 0.0
 
 
 def reproduced(
@@ -43,14 +72,123 @@ def reproduced(
     model: Array,
     name: str,
     details: Details | None = None,
-    enough: bool = True,
+    against: Array | None = None,
 ) -> Candidate:
-    """The candidate of a model: proven where all bits are the kernel's and those are not simply
-    the correctly rounded ones. `enough`: whether the bits tell this cause from a harmless one."""
+    """The candidate of a model: it fits where all its bits are the kernel's, and these are not
+    simply the correctly rounded ones. `against`: the nearest harmless model's answer, where this
+    one has something to blame."""
     equal = int(np.count_nonzero(same(got, model)))
-    whole = equal == got.size and got.size > 0
-    proven = whole and not truth.exact and (enough or not truth.ordinary)
-    confidence: Confidence | None = "proven" if proven else None
+    fits = equal == got.size and got.size > 0 and not truth.exact
     return Candidate(
-        cause, truth.output, confidence, equal, got.size, details=details or {}, model=name
+        cause,
+        truth.output,
+        "proven" if fits else None,
+        equal,
+        got.size,
+        details=details or {},
+        model=name,
+        prediction=model if fits else None,
+        against=against if fits else None,
     )
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One output as it is observed: its units, and each counted element's code length under the
+    null model."""
+
+    problem: Problem
+    truth: Fit
+    got: Array
+    units: units.Units
+    lengths: Doubles
+
+    def bits_of(self, one: Candidate) -> Doubles:
+        """What each unit earns by a candidate that fits."""
+        if one.wrong is not None:
+            return self._of_pattern(one.wrong)
+        if one.prediction is None:
+            return np.zeros(self.lengths.size)
+        if one.exact:
+            return self._of_model(one)
+        assert one.answer is not None
+        length = code(self.problem, self.got, self.truth.output, one.answer, self.units)
+        differ = self.units.chosen(np.logical_not(same(one.prediction, self.right)))
+        return self.units.gained(np.where(differ, self.lengths - length, 0.0))
+
+    @property
+    def right(self) -> Array:
+        """The correctly rounded answer."""
+        reference = self.problem.truth.reference[self.truth.output]
+        return reference.round(formats.of(self.got))[0]
+
+    def _of_model(self, one: Candidate) -> Doubles:
+        earned = self.units.earned(self.lengths)
+        if one.alike > 0.0:
+            earned = np.minimum(earned, -math.log2(one.alike))
+        against = one.against
+        if against is None and one.answer is not None:
+            against = self.right
+        if against is not None and self.truth.ordinary:
+            differ = np.logical_not(same(self.got, against))
+            earned = np.where(self.units.any(self.units.chosen(differ)), earned, 0.0)
+        return earned
+
+    def _of_pattern(self, wrong: Array) -> Doubles:
+        """Element by element: no shared statistic explains a pattern."""
+        return np.where(self.units.chosen(wrong), self.lengths, 0.0)
+
+    def left(self, one: Candidate) -> Doubles:
+        """The code that a candidate leaves each unit."""
+        if one.exact or one.prediction is None or one.answer is None:
+            return np.zeros(int(self.units.owner[-1]) + 1)
+        length = code(self.problem, self.got, self.truth.output, one.answer, self.units)
+        return self.units.gained(np.maximum(length, 0.0))
+
+
+def observe(problem: Problem, got: Array, truth: Fit) -> Observed:
+    """An output's units and code lengths."""
+    counted = units.of(problem, truth.output)
+    lengths = code(problem, got, truth.output, problem.truth, counted)
+    return Observed(problem, truth, got, counted, lengths)
+
+
+def code(
+    problem: Problem, got: Array, output: str, answer: Answer, counted: units.Units
+) -> Doubles:
+    """The code lengths of the counted elements about an answer."""
+    reference = answer.reference[output].reshape(-1)[counted.places]
+    plain = answer.plain.get(output)
+    format = answer.format or formats.of(got)
+
+    def steps_of(array: Array) -> Doubles:
+        return code_lengths.steps(counted.chosen(array).astype(format.storage), reference)
+
+    errors = np.zeros(1) if plain is None else steps_of(plain)
+    steps = steps_of(got)
+    widths = _widths(np.asarray(reference), counted.chosen(answer.bound[output]), format)
+    return code_lengths.lengths(steps, code_lengths.spread(errors), widths)
+
+
+def _widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:
+    """How many floats an element's bound spans, in terms of the median, where that is more."""
+    size = np.maximum(np.abs(exact), format.min_normal)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        inside = np.where(np.isfinite(size), bound / ulp(size, format), 0.0)
+        across = 2.0 ** (format.p - 1) * (1.0 + np.log2(bound / size))
+    spans = np.where(bound > size, np.minimum(inside, across), inside)
+    spans = np.where(np.isfinite(spans), spans, 0.0)
+    middle = float(np.median(spans)) if spans.size else 0.0
+    return np.maximum(1.0, spans / middle) if middle > 0.0 else np.ones(spans.size)
+
+
+def weighed(one: Candidate, earned: Doubles, count: int, tried: int) -> Candidate:
+    """The candidate with its evidence: bits, units, and how many units would make it matched."""
+    base = math.log2(max(tried, 1)) + one.price
+    price = base + one.parameters * float(np.max(earned, initial=0.0))
+    total = float(np.sum(earned))
+    needed = None
+    if total - price < MATCHED and total > 0.0 and count:
+        solved = base + MATCHED
+        needed = max(math.ceil(solved / (total / count)) + one.parameters, count + 1)
+    return replace(one, bits=total - price, units=count, needed=needed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,8 +24,9 @@ from refkernels.diagnosis import (
 )
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
 from refkernels.diagnosis.fit import Fit, fit
-from refkernels.diagnosis.hypothesis import CONFIDENCES, ORDER, Candidate, Confidence, Variant
+from refkernels.diagnosis.hypothesis import ORDER, Candidate, Confidence, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.ranking import badness, ranked
 from refkernels.metrology import VERDICTS
 from refkernels.metrology import outputs as answered
 from refkernels.op import DIRECTIONS, Direction, Op
@@ -64,19 +64,34 @@ def explain(
         name: explain_kernel(problem.judging(answer), answer) for name, answer in answers.items()
     }
     differences = {
-        (a, b): comparison.difference(a, b, answers[a], answers[b], kernels[a], kernels[b])
+        (a, b): comparison.difference(problem, a, b, answers[a], answers[b], kernels[a], kernels[b])
         for a, b in itertools.combinations(answers, 2)
     }
     together = _together(problem, kernels, differences)
     return _with_question(problem, answers, kernels, together)
 
 
+def one_kernel(
+    op: str,
+    inputs: Mapping[str, Any],
+    outputs: Any,
+    params: Mapping[str, Any] | None = None,
+    direction: Direction = "forward",
+) -> tuple[Problem, dict[str, Array]]:
+    """The question and one kernel's outputs by name, as `explain_kernel` takes them."""
+    record = check_question(op, inputs, params or {}, direction)
+    problem = _problem(record, inputs, params or {}, direction, {"": outputs})
+    arrays = _arrays(problem, outputs)
+    return problem.judging(arrays), arrays
+
+
 def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     """One kernel against the truth."""
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
-    candidates = sorted(_candidates(problem, outputs, fits), key=lambda c: _rank(c, fits))
+    found, tried = _candidates(problem, outputs, fits)
+    candidates = ranked(problem, outputs, fits, found, tried)
     best = _named(candidates, fits)
-    worst = min(fits.values(), key=_badness)
+    worst = min(fits.values(), key=badness)
     return Explanation(
         problem.op.name,
         problem.direction,
@@ -85,12 +100,15 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
         tuple(dict.fromkeys(flag for one in fits.values() for flag in one.record["flags"])),
         best.cause if best else None,
         best.confidence if best else None,
-        evidence_of({name: one.record for name, one in fits.items()}, candidates),
+        evidence_of({name: one.record for name, one in fits.items()}, candidates, tried),
         tuple(candidates),
     )
 
 
-def _candidates(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candidate]:
+def _candidates(
+    problem: Problem, outputs: Arrays, fits: dict[str, Fit]
+) -> tuple[list[Candidate], int]:
+    """What was found, and how many (model, parameter) pairs were tried for it."""
     found = []
     for name, got in outputs.items():
         found += patterns.find(problem, name, got)
@@ -101,7 +119,7 @@ def _candidates(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list
     models: list[Candidate] = []
     for room in (sums, accumulators, algorithms, functions):
         models += room.find(problem, outputs, fits)
-    return _merged(found, models)
+    return _merged(found, models), sum(one.trials for one in (*found, *models))
 
 
 def _merged(found: list[Candidate], models: list[Candidate]) -> list[Candidate]:
@@ -125,19 +143,33 @@ def _tried(
         result = fit(problem, name, got, variant.answer)
         if result is None:
             continue
+        confidence = _confidence(fits[name], result)
+        fits_better = confidence is not None
         found.append(
             Candidate(
                 variant.cause,
                 name,
-                _confidence(fits[name], result),
+                confidence,
                 result.equal,
                 result.elements,
                 result.over_bound,
                 result.over_plain,
                 dict(variant.details),
+                trials=variant.trials,
+                parameters=variant.parameters,
+                price=variant.price,
+                prediction=_rounded(problem, variant, name) if fits_better else None,
+                answer=variant.answer if fits_better else None,
             )
         )
     return found
+
+
+def _rounded(problem: Problem, variant: Variant, output: str) -> Array:
+    answer = variant.answer
+    told = problem.format_of(output)
+    rounded = answer.reference[output].round(answer.format or told)[0]
+    return rounded.astype(told.storage)
 
 
 def _confidence(truth: Fit, variant: Fit) -> Confidence | None:
@@ -148,48 +180,19 @@ def _confidence(truth: Fit, variant: Fit) -> Confidence | None:
 
 
 def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:
-    """The best candidate, None where only another output's order of summation was found: that says
+    """The best candidate. None where it only fits too: a right output needs no cause that few
+    elements cannot tell. None where only another output's order of summation was found: that says
     nothing of the output that is wrong."""
-    best = next((candidate for candidate in candidates if not candidate.ruled_out), None)
+    telling = (
+        candidate
+        for candidate in candidates
+        if not candidate.ruled_out
+        and not (fits[candidate.output].ordinary and candidate.confidence == "consistent")
+    )
+    best = next(telling, None)
     if best is None or best.cause != ORDER or not fits[best.output].ordinary:
         return best
     return best if all(one.ordinary for one in fits.values()) else None
-
-
-def _rank(candidate: Candidate, fits: dict[str, Fit]) -> tuple[float, ...]:
-    """Wrong outputs first, the worst of them the first; what has no number fitted to the output
-    before what has; more than an order of summation before that; then confidence, bits reproduced,
-    and what is left of the error."""
-    one = fits[candidate.output]
-    confidence = (
-        len(CONFIDENCES)
-        if candidate.confidence is None
-        else CONFIDENCES.index(candidate.confidence)
-    )
-    left = float("inf") if candidate.over_plain is None else candidate.over_plain
-    wrong = () if one.ordinary else _badness(one)
-    if candidate.confidence == "consistent" and left < float("inf"):  # the nearest size
-        left = abs(math.log(left)) if left > 0.0 else float("inf")
-    harmless = float(candidate.cause == ORDER)
-    fitted = float(bool(candidate.details.get("fitted")))
-    return (
-        float(candidate.ruled_out),
-        float(one.ordinary),
-        *(wrong or (0.0,) * len(_badness(one))),
-        fitted,
-        harmless,
-        confidence,
-        *(
-            (left, -candidate.share)
-            if candidate.confidence == "consistent"
-            else (-candidate.share, left)
-        ),
-        float(-candidate.equal),  # of two outputs reproduced, the larger says more
-    )
-
-
-def _badness(one: Fit) -> tuple[float, ...]:
-    return (float(VERDICTS.index(one.verdict)), -one.over_bound, -one.over_plain)
 
 
 def _fit_to_truth(problem: Problem, name: str, got: Array) -> Fit:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from refkernels.diagnosis import evidence
 from refkernels.diagnosis.hypothesis import Candidate, Confidence
 
 _ELSEWHERE = ("candidates", "kernels", "differences")  # to_dict has them in places of their own
@@ -118,12 +119,15 @@ class Explanation:
         }
 
 
-def evidence_of(outputs: dict[str, Any], candidates: Sequence[Candidate]) -> dict[str, Any]:
-    """The evidence on one kernel: what `judge` says of its outputs, how many hypotheses were tried,
-    and what became of them."""
+def evidence_of(
+    outputs: dict[str, Any], candidates: Sequence[Candidate], tried: int
+) -> dict[str, Any]:
+    """The evidence on one kernel: what `judge` says of its outputs, how many hypotheses were tried
+    (each parameter by itself), and what became of them."""
     return {
         "outputs": outputs,
-        "tried": len({(one.cause, one.model) for one in candidates}),
+        "tried": tried,
+        "thresholds": {"proven": evidence.PROVEN, "matched": evidence.MATCHED},
         "candidates": [_candidate(one) for one in candidates],
     }
 
@@ -139,4 +143,7 @@ def _candidate(one: Candidate) -> dict[str, Any]:
         "over_plain": one.over_plain,
         "details": dict(one.details),
         "model": one.model,
+        "bits": one.bits,
+        "units": one.units,
+        "needed": one.needed,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -98,10 +99,11 @@ def _cancelled(problem: Problem, name: str, got: Array, truth: Fit) -> Iterator[
     if problem.op.name not in _CANCELS or name != "y":
         return
     if problem.op.name == "gelu":
-        for model, values in _models(problem):
+        forms = list(models(problem))
+        for model, values in forms:
             one = evidence.reproduced("erf_cancellation", truth, got, values, model)
             if not one.ruled_out:
-                yield one
+                yield replace(one, trials=len(forms))
                 return
     other = "gelu_tanh" if problem.op.name == "gelu" else "gelu"
     mine, theirs = _CANCELS[problem.op.name]
@@ -124,7 +126,7 @@ def _within(problem: Problem, cause: str, got: Array, answer: Answer) -> Candida
     return Candidate(cause, "y", confidence, result.equal, got.size, result.over_bound)
 
 
-def _models(problem: Problem) -> Iterator[tuple[str, Array]]:
+def models(problem: Problem) -> Iterator[tuple[str, Array]]:
     """The erf form in the working precision, and in the format where that is narrower."""
     x, told = problem.inputs["x"], problem.format.storage
     narrow = problem.format.p < formats.BINARY32.p

@@ -1,11 +1,14 @@
 """What may be behind an answer: a variant of the question, a model of the algorithm, a pattern.
 
-Each hypothesis is tried whatever the verdict. What it takes to be named, and with what confidence:
-- *proven*: a model, or the correct rounding of a variant, has the kernel's bits in every element of
-  the output, and the honest algorithms do not.
-- *matched*: the answer to a variant of the question explains the output as nothing but rounding
-  (inside its bound, not unusual), which the answer to the question itself does not.
-- *consistent*: the errors have the pattern and the size, and nothing else was found.
+Each hypothesis is tried whatever the verdict. It fits where a model, or the correct rounding of a
+variant, has the kernel's bits in every element of the output, or where the answer to a variant
+explains the output as nothing but rounding (inside its bound, not unusual), which the answer to the
+question itself does not. How sure that makes it is counted in bits of evidence (`evidence`):
+- *proven*: every bit is reproduced, with 40 bits of evidence, and what fits as well has the same
+  cause; or a variant with 40 bits, and no other cause fits.
+- *matched*: 20 bits.
+- *consistent*: it fits, but so few elements cannot tell; or the errors have the pattern and the
+  size, and nothing else was found.
 """
 
 from __future__ import annotations
@@ -23,23 +26,37 @@ from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 Confidence = Literal["proven", "matched", "consistent"]
 CONFIDENCES: tuple[Confidence, ...] = ("proven", "matched", "consistent")
 ORDER = "summation_order"  # the one cause that any correct kernel may have
+HARMLESS = (ORDER, "bias_first")
 Details = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Variant:
     """Another question: `cause` is what it would mean that the kernel answered it, `details` are
-    its numbers (the value of eps, the factor). The answer may cover some outputs only."""
+    its numbers (the value of eps, the factor). The answer may cover some outputs only. `trials`:
+    how many (model, parameter) pairs were tried to find it; `parameters`: how many of its numbers
+    were solved for from the output; `price`: bits that its description costs besides."""
 
     cause: str
     details: Details
     answer: Answer
+    trials: int = 1
+    parameters: int = 0
+    price: float = 0.0
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A cause with what speaks for it. `equal` of `elements`: bits reproduced; `over_bound` and
-    `over_plain`: what remains of the error under this hypothesis. `ruled_out`: it does not fit."""
+    `over_plain`: what remains of the error under this hypothesis. `ruled_out`: it does not fit.
+
+    `bits`: the evidence, None where there is no telling by bits; `units`: how many observations it
+    rests on; `needed`: how many like these would make it matched. `trials`, `parameters` and
+    `price`: as of `Variant`; a candidate may stand for the best of many.
+    For the counting: `prediction`, what the kernel says if this is the cause; `answer`, that of a
+    variant; `against`, the nearest harmless model's prediction; `alike`, how often other right
+    models have the kernel's bits of a unit; `wrong`, the elements of which a pattern speaks.
+    """
 
     cause: str
     output: str
@@ -50,6 +67,22 @@ class Candidate:
     over_plain: float | None = None
     details: Details = field(default_factory=dict)
     model: str | None = None
+    bits: float | None = None
+    units: int | None = None
+    needed: int | None = None
+    trials: int = 1
+    parameters: int = 0
+    price: float = 0.0
+    prediction: Array | None = field(default=None, repr=False, compare=False)
+    answer: Answer | None = field(default=None, repr=False, compare=False)
+    against: Array | None = field(default=None, repr=False, compare=False)
+    alike: float = field(default=0.0, repr=False, compare=False)
+    wrong: Array | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every bit is reproduced."""
+        return self.elements > 0 and self.equal == self.elements
 
     @property
     def ruled_out(self) -> bool:

@@ -7,6 +7,9 @@ or infinity where there should be none.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from refkernels.arithmetic import formats
@@ -61,7 +64,7 @@ def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Candidat
             small = small | ((wide > 0) & (wide < tiny))
     if not small[wrong].all():
         return None
-    return _candidate("flush_to_zero", output, got, wrong, "matched")
+    return _candidate("flush_to_zero", output, got, wrong)
 
 
 def unwritten(output: str, got: Array, wrong: Array) -> Candidate | None:
@@ -72,7 +75,8 @@ def unwritten(output: str, got: Array, wrong: Array) -> Candidate | None:
     alike = bool(np.all(values == values[0]) or np.all(np.isnan(values)))
     if not alike or places.size < 2:
         return None
-    return _candidate("unwritten_elements", output, got, wrong, "matched", value=str(values[0]))
+    found = _candidate("unwritten_elements", output, got, wrong, value=str(values[0]))
+    return replace(found, parameters=1, price=2.0 * math.log2(got.size))
 
 
 def corrupted(problem: Problem, output: str, got: Array, wrong: Array) -> Candidate | None:
@@ -82,7 +86,8 @@ def corrupted(problem: Problem, output: str, got: Array, wrong: Array) -> Candid
         return None
     if not _ordinary_but_for(problem, output, got, wrong):
         return None
-    return _candidate("corrupted_elements", output, got, wrong, "matched")
+    found = _candidate("corrupted_elements", output, got, wrong)
+    return replace(found, price=math.log2(math.comb(got.size, number)))
 
 
 def _ordinary_but_for(problem: Problem, output: str, got: Array, wrong: Array) -> bool:
@@ -96,16 +101,15 @@ def _ordinary_but_for(problem: Problem, output: str, got: Array, wrong: Array) -
     return ratio is None or ratio <= UNUSUAL
 
 
-def _candidate(
-    cause: str, output: str, got: Array, wrong: Array, confidence: str, **more: object
-) -> Candidate:
+def _candidate(cause: str, output: str, got: Array, wrong: Array, **more: object) -> Candidate:
     places = [list(map(int, place)) for place in np.argwhere(wrong)[:_SHOWN]]
     number = int(np.count_nonzero(wrong))
     return Candidate(
         cause,
         output,
-        confidence,  # type: ignore[arg-type]
+        "matched",
         got.size - number,
         got.size,
         details={"wrong": number, "first": places, **more},
+        wrong=wrong,
     )

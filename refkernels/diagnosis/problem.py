@@ -26,12 +26,14 @@ Doubles = npt.NDArray[np.float64]
 class Answer:
     """The certified answer to a question, by output name: its reference, the bound that every
     stable kernel keeps to, and what the plain sequential algorithm says. `invariant`: whether the
-    op's invariants hold for it (|sin| <= 1, but not of 3 sin)."""
+    op's invariants hold for it (|sin| <= 1, but not of 3 sin). `format`: the one that the answers
+    are numbers of, where that is narrower than the problem's."""
 
     reference: dict[str, Enclosure]
     bound: dict[str, Doubles]
     plain: dict[str, Array]
     invariant: bool = True
+    format: Format | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,10 @@ class Problem:
         given = {name: formats.of(array) for name, array in answers.items()}
         others = {name: format for name, format in given.items() if format != self.format}
         return self if others == self.formats else replace(self, formats=others)
+
+    def format_of(self, output: str) -> Format:
+        """The format that an output is judged in."""
+        return self.formats.get(output, self.format)
 
     @cached_property
     def truth(self) -> Answer:
@@ -76,5 +82,5 @@ class Problem:
         settings = {**self.params, **(params or {})}
         settings = {name: value for name, value in settings.items() if name in chosen.params}
         names = chosen.names(self.direction)
-        judged = {name: self.formats.get(name, self.format) for name in names}
+        judged = {name: self.format_of(name) for name in names}
         return Answer(*outputs.ask(chosen, self.direction, arrays, settings, judged))

@@ -16,7 +16,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.diagnosis import evidence, orders, products
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import Candidate
+from refkernels.diagnosis.hypothesis import ORDER, Candidate
 from refkernels.diagnosis.orders import Order
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.products import Product
@@ -24,6 +24,7 @@ from refkernels.diagnosis.summation import replay
 from refkernels.diagnosis.variants.precision import CAUSES, rounded
 
 _SIDE = 8  # rows and columns of the sample
+_NAMED = 8  # orders with all bits that are told
 _SHORT = 8  # orders that are tried for inputs of another precision where nothing is wrong
 
 
@@ -71,20 +72,18 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
 
 
 def _of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[Candidate]:
-    asked = _Asked("summation_order", product)
-    candidate = _ordered(asked, got, truth)
-    if candidate is not None:
-        yield candidate
-    if problem.format.name != "float32" or (candidate is not None and candidate.share == 1.0):
+    ordered = _ordered(_Asked(ORDER, product), got, truth)
+    yield from ordered
+    if problem.format.name != "float32" or any(one.exact for one in ordered):
         return
     for cause, format in CAUSES.items():
         narrow = replace(product, a=rounded(product.a, format), b=rounded(product.b, format))
         if np.array_equal(narrow.a, product.a) and np.array_equal(narrow.b, product.b):
             continue
         short = _SHORT if truth.ordinary else None
-        other = _ordered(_Asked(cause, narrow, product, {"format": format}), got, truth, short)
-        if other is not None and not other.ruled_out:
-            yield other
+        others = _ordered(_Asked(cause, narrow, product, {"format": format}), got, truth, short)
+        if any(not one.ruled_out for one in others):
+            yield from others
             return
 
 
@@ -98,45 +97,57 @@ def _sum(product: Product, got: Array) -> _Sum:
     return _Sum(product, got.reshape(m, n), *sides)
 
 
-def _ordered(asked: _Asked, got: Array, truth: Fit, most: int | None = None) -> Candidate | None:
-    """The first order with all bits, or the one with most bits of the sample, ruled out."""
+def _ordered(asked: _Asked, got: Array, truth: Fit, most: int | None = None) -> list[Candidate]:
+    """Orders that have all bits; the one with most bits of the sample, ruled out, if none has."""
     product = asked.product
     bias = product.bias is not None and bool(np.any(product.bias))
     one = _sum(product, got)
-    best: Candidate | None = None
+    near: dict[bytes, tuple[float, Order]] = {}
+    found: list[Candidate] = []
+    tried = 0
     for order in itertools.islice(orders.candidates(product.terms, bias), most):
-        equal = evidence.same(one.sampled, run(order, one.sample, got))
-        if best is None or equal.mean() > best.share:
-            best = Candidate(
-                asked.cause,
-                truth.output,
-                None,
-                int(np.count_nonzero(equal)),
-                equal.size,
-                details={**asked.details, "sampled": True},
-                model=order.name,
-            )
-        if equal.all():
-            candidate = _whole(asked, order, got, truth)
-            if candidate.equal == candidate.elements:
-                return candidate
-    return best
+        tried += 1
+        model = run(order, one.sample, got)
+        share = float(evidence.same(one.sampled, model).mean())
+        if share < 1.0:
+            near.setdefault(model.tobytes(), (share, order))
+        elif len(found) < _NAMED:
+            found += _whole(asked, order, got, truth)
+    found = [each for each in found if each.exact] or found[:1]
+    alike = evidence.agreement([share for share, _ in near.values()])
+    if not found and near:
+        found = [_nearest(asked, max(near.values(), key=lambda each: each[0]), one, truth)]
+    return [replace(each, trials=0 if k else tried, alike=alike) for k, each in enumerate(found)]
 
 
-def _whole(asked: _Asked, order: Order, got: Array, truth: Fit) -> Candidate:
-    """One order on all elements. Where few elements tell it from the bias added last, it is an
-    order like any other; where few tell rounded inputs from the right ones, these are no cause."""
-    cause, enough = asked.cause, True
+def _nearest(asked: _Asked, best: tuple[float, Order], one: _Sum, truth: Fit) -> Candidate:
+    share, order = best
+    return Candidate(
+        asked.cause,
+        truth.output,
+        None,
+        round(share * one.sampled.size),
+        one.sampled.size,
+        details={**asked.details, "sampled": True},
+        model=order.name,
+    )
+
+
+def _whole(asked: _Asked, order: Order, got: Array, truth: Fit) -> list[Candidate]:
+    """One order on all elements; where it does not add the bias last, and that shows, as such and
+    as an order like any other."""
     model = run(order, asked.product, got).reshape(got.shape)
-    if asked.right is not None:
-        right = run(order, asked.right, got).reshape(got.shape)
-        enough = evidence.telling(model, right) >= evidence.TELLING
-    elif order.bias in ("first", "start"):
-        last = run(order.bias_last, asked.product, got).reshape(got.shape)
-        if evidence.telling(model, last) >= evidence.TELLING:
-            cause = "bias_first"
     details = {**asked.details, "order": order.products, "bias": order.bias}
-    return evidence.reproduced(cause, truth, got, model, order.name, details, enough)
+    against = None
+    if asked.right is not None:
+        against = run(order, asked.right, got).reshape(got.shape)
+    found = [evidence.reproduced(asked.cause, truth, got, model, order.name, details, against)]
+    if asked.right is None and order.bias in ("first", "start") and found[0].exact:
+        last = run(order.bias_last, asked.product, got).reshape(got.shape)
+        if evidence.apart(model, last):
+            early = evidence.reproduced("bias_first", truth, got, model, order.name, details, last)
+            found.append(early)
+    return found
 
 
 def run(order: Order, product: Product, got: Array) -> Array:

@@ -23,6 +23,7 @@ _ORDER = (
     "correctly_rounded",
 )
 _BRACKETS = r"\s*(?:\([^()]*\{[^()]*\)|（[^（）]*\{[^（）]*）|= \{[^}]*\})"
+_UNDECIDED = 3  # causes that are told
 _FINE = ("rounding", "correctly_rounded")
 
 
@@ -131,13 +132,34 @@ class Kernel:
         return list(found.values())
 
     @cached_property
+    def undecided(self) -> list[list[Record]]:
+        """What fits a right output, where few elements cannot tell: the candidates of each cause,
+        the kernel's own model first."""
+        if self.best is not None or not self.fine:
+            return []
+        found: dict[str, list[Record]] = {}
+        for one in self.candidates:
+            fits = one["confidence"] is not None and one["bits"] is not None
+            if fits and one["output"] == self.output:
+                found.setdefault(one["cause"], []).append(one)
+        several = [
+            sorted(alike, key=lambda one: one is not self._own(alike)) for alike in found.values()
+        ]
+        return several[:_UNDECIDED]
+
+    @cached_property
     def model(self) -> Record | None:
         """The model with the most bits of the deciding output, if it has them all; one that is to
         blame for something only where it is named."""
         models = [
             one
             for one in self.candidates
-            if one["model"] and (one["cause"] == "summation_order" or one["confidence"])
+            if one["model"]
+            and (
+                one["cause"] == "summation_order"
+                or one["confidence"] in ("proven", "matched")
+                or (one["confidence"] and one["cause"] == self.cause)
+            )
         ]
         whole = [one for one in models if one["equal"] == one["elements"]]
         mine = [one for one in whole if one["output"] == self.output]
@@ -208,7 +230,12 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
         return WORDS[lang][key].format(model=model_name(model, lang))
     if cause not in CAUSES:
         return WORDS[lang]["run"].format(model=model_name(model or cause, lang))
-    return _filled(CAUSES[cause].says[lang], candidate["details"])
+    details = candidate["details"]
+    if cause == "eps_differs" and "interval" in details:
+        low, high = details["interval"]
+        told = WORDS[lang]["interval"].format(low=f"{low:g}", high=f"{high:g}")
+        details = {**details, "eps": told}
+    return _filled(CAUSES[cause].says[lang], details)
 
 
 def advice(cause: str, lang: str) -> str:

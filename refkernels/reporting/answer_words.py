@@ -65,15 +65,21 @@ WORDS: dict[str, dict[str, str]] = {
         "proven": "proven",
         "matched": "matched",
         "consistent": "consistent",
-        "evidence:proven": "`{cause}`, **proven**: {model} gives {equal} of {elements} elements "
-        "of {output} bit for bit.",
-        "evidence:matched": "`{cause}`, **matched**: as an answer to that question {output} is "
-        "nothing but rounding (error / bound {bound}, error / plain {plain}); as an answer to "
-        "what was asked it is not ({truth_bound}, {truth_plain}).",
-        "evidence:pattern": "`{cause}`, **matched**: what is wrong in {output} (elements: "
-        "{wrong}) has this pattern throughout, and the rest is right.",
-        "evidence:consistent": "`{cause}`, **consistent**, not proven: the pattern and the size of "
-        "the errors of {output} fit, and nothing else was found.",
+        "evidence": "`{cause}`, **{confidence}**: {why}",
+        "why:reproduced": "{model} gives {equal} of {elements} elements of {output} bit for bit.",
+        "why:variant": "as an answer to that question {output} is nothing but rounding (error / "
+        "bound {bound}, error / plain {plain}); as an answer to what was asked it is not "
+        "({truth_bound}, {truth_plain}).",
+        "why:pattern": "what is wrong in {output} (elements: {wrong}) has this pattern throughout, "
+        "and the rest is right.",
+        "why:size": "the pattern and the size of the errors of {output} fit, and nothing else was "
+        "found. That is no proof.",
+        "bits": "The evidence is {bits} bits (matched from {matched}, proven from {proven}).",
+        "few": "But so few elements cannot tell: the evidence is {bits} bits, and {matched} are "
+        "needed.",
+        "would": "About {needed} independent elements or rows like these {units} would tell.",
+        "interval": "{low} to {high} (these data cannot tell which)",
+        "fits_too": "This fits too: the kernel {says} (`{cause}`).",
         "also": "Equally good: {says} (`{cause}`).",
         "that_model": "that, run in the working precision,",
         "that_answer": "the exact answer to that question, rounded once,",
@@ -167,15 +173,17 @@ WORDS: dict[str, dict[str, str]] = {
         "proven": "已证明",
         "matched": "相符",
         "consistent": "可能",
-        "evidence:proven": "`{cause}`，**已证明**：{model}逐位重现了 {output} 的 "
-        "{equal} / {elements} 个元素。",
-        "evidence:matched": "`{cause}`，**相符**：若所求的是那个问题，{output} 的误差只是舍入误差"
-        "（误差／界 {bound}，误差／朴素算法 {plain}）；对于实际所求的问题则不是"
-        "（{truth_bound}，{truth_plain}）。",
-        "evidence:pattern": "`{cause}`，**相符**：{output} 的错误元素（{wrong} 个）都呈现这一规律，"
-        "其余元素正确。",
-        "evidence:consistent": "`{cause}`，**可能**，未经证明：{output} 误差的规律和大小都符合，"
-        "也没有找到其他原因。",
+        "evidence": "`{cause}`，**{confidence}**：{why}",
+        "why:reproduced": "{model}逐位重现了 {output} 的 {equal} / {elements} 个元素。",
+        "why:variant": "若所求的是那个问题，{output} 的误差只是舍入误差（误差／界 {bound}，"
+        "误差／朴素算法 {plain}）；对于实际所求的问题则不是（{truth_bound}，{truth_plain}）。",
+        "why:pattern": "{output} 的错误元素（{wrong} 个）都呈现这一规律，其余元素正确。",
+        "why:size": "{output} 误差的规律和大小都符合，也没有找到其他原因；但这不是证明。",
+        "bits": "证据为 {bits} 比特（达到 {matched} 为相符，达到 {proven} 为已证明）。",
+        "few": "但元素太少，无法判定：证据为 {bits} 比特，至少需要 {matched} 比特。",
+        "would": "这样的独立元素（或行）现有 {units} 个，约需 {needed} 个才能判定。",
+        "interval": "{low} 至 {high}（这些数据无法区分）",
+        "fits_too": "这也符合：该算子{says}（`{cause}`）。",
         "also": "同样符合的还有：{says}（`{cause}`）。",
         "that_model": "在工作精度下这样计算，",
         "that_answer": "该问题的精确结果经一次舍入，",

@@ -157,7 +157,8 @@ def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
         if one.verdict == "correctly_rounded":
             return [f"**{words['no_cause']}**{colon}{words['flawless']}"]
         if one.fine:
-            lines.append(f"**{words['no_cause']}**{colon}{words['ordinary']}")
+            parts = [words["ordinary"], *_fits_too(one, words, lang)]
+            lines.append(f"**{words['no_cause']}**{colon}{_space(lang).join(parts)}")
         else:
             lines.append(f"**{words['unexplained']}**{colon}{_nearest(one, words)}")
     else:
@@ -165,14 +166,11 @@ def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
         text = f"**{escaped(says(best, lang, among))}**{colon}{_evidence(one, best, words, lang)}"
         if "statement" in best["details"]:
             said = statement(best["model"], best["details"]["statement"], lang)
-            text += (" " if lang == "en" else "") + escaped(said)
+            text += _space(lang) + escaped(said)
         if among and best["cause"] == "summation_order":
-            names = (escaped(model_name(model, lang)) for model in one.models)
-            text += (" " if lang == "en" else "") + words["models"].format(
-                models=words["list"].join(names)
-            )
+            text += _space(lang) + _alike(one.models, words, lang)
         for rival in one.rivals:
-            text += (" " if lang == "en" else "") + words["also"].format(
+            text += _space(lang) + words["also"].format(
                 says=escaped(says(rival, lang)), cause=rival["cause"]
             )
         lines.append(text)
@@ -182,32 +180,73 @@ def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
         special = one.verdict == "special_value_mismatch"
         key = "element_special" if special else "element" if amplified else "element_bare"
         told = words[key].format(ulp=show(one.ulp), place=f"`{one.place}`", condition=condition)
-        lines[0] += (" " if lang == "en" else "") + told
+        lines[0] += _space(lang) + told
     return lines
 
 
 def _evidence(one: Kernel, best: Record, words: Mapping[str, str], lang: str) -> str:
-    confidence = best["confidence"]
-    if confidence == "matched" and best["over_bound"] is None:
-        wrong = show(best["details"].get("wrong"))
-        return words["evidence:pattern"].format(
-            cause=best["cause"], wrong=wrong, output=best["output"]
-        )
-    truth = one.outputs[best["output"]]
+    """Why the cause is named, and how many bits of evidence that is."""
     model = words["that_model" if best["model"] else "that_answer"]
     if best["model"] and best["cause"] != "summation_order":  # which is told by its model
         model = words["model"].format(model=escaped(model_name(best["model"], lang)))
-    return words[f"evidence:{confidence}"].format(
-        cause=best["cause"],
+    truth = one.outputs[best["output"]]
+    why = words[f"why:{_kind(best)}"].format(
         model=model,
         output=best["output"],
         equal=show(best["equal"]),
         elements=show(best["elements"]),
+        wrong=show(best["details"].get("wrong")),
         bound=show_ratio(best["over_bound"]),
         plain=show(best["over_plain"]),
         truth_bound=show_ratio(truth["bound"]["max_ratio"]),
         truth_plain=show(truth["plain"]["ratio"]),
     )
+    confidence = words[best["confidence"]]
+    text = words["evidence"].format(cause=best["cause"], confidence=confidence, why=why)
+    return text + ("" if best["bits"] is None else _space(lang) + _bits(one, best, words, lang))
+
+
+def _kind(best: Record) -> str:
+    if best["bits"] is None:
+        return "size"
+    if best["equal"] == best["elements"]:
+        return "reproduced"
+    return "pattern" if best["over_bound"] is None else "variant"
+
+
+def _bits(one: Kernel, best: Record, words: Mapping[str, str], lang: str) -> str:
+    """The evidence, and how much more it would take."""
+    thresholds = {key: show(value) for key, value in one.record["evidence"]["thresholds"].items()}
+    if best["confidence"] != "consistent":
+        return words["bits"].format(bits=show(best["bits"]), **thresholds)
+    text = words["few"].format(bits=show(best["bits"]), **thresholds)
+    if best["needed"] is None:
+        return text
+    would = words["would"].format(needed=show(best["needed"]), units=show(best["units"]))
+    return text + _space(lang) + would
+
+
+def _fits_too(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
+    """What a right output would also be, if more elements said so."""
+    lines = []
+    for alike in one.undecided:
+        best = alike[0]
+        told = words["fits_too"].format(says=escaped(says(best, lang)), cause=best["cause"])
+        models = list(dict.fromkeys(str(each["model"]) for each in alike if each["model"]))
+        if len(models) > 1:
+            told += _space(lang) + _alike(models, words, lang)
+        lines.append(told + _space(lang) + _bits(one, best, words, lang))
+    return lines
+
+
+def _alike(models: list[str], words: Mapping[str, str], lang: str) -> str:
+    """Models with the same bits."""
+    names = (escaped(model_name(model, lang)) for model in models)
+    return words["models"].format(models=words["list"].join(names))
+
+
+def _space(lang: str) -> str:
+    return " " if lang == "en" else ""
 
 
 def _nearest(one: Kernel, words: Mapping[str, str]) -> str:

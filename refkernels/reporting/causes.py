@@ -126,8 +126,8 @@ CAUSES: dict[str, Cause] = {
         "选用 float32 能精确表示的 eps（例如 2**-17），或上报该问题。",
     ),
     "eps_differs": _cause(
-        "uses eps = {eps!r}",
-        "使用的是 eps = {eps!r}",
+        "uses eps = {eps}",
+        "使用的是 eps = {eps}",
         "Pass eps explicitly on both sides: the frameworks' defaults differ.",
         "请在两边都显式传入 eps：各框架的默认值不同。",
     ),

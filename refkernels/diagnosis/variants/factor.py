@@ -79,7 +79,10 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         }
         if known is None:
             details["fitted"] = True
-        yield Variant("scale_factor", details, scaled(problem, name, value))
+        solved = int(not names.given(problem, text))
+        answer = scaled(problem, name, value)
+        trials = names.count(problem)
+        yield Variant("scale_factor", details, answer, trials=trials, parameters=solved)
 
 
 def interval(problem: Problem, output: str, got: Array) -> Interval | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -125,6 +125,7 @@ def fitted_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             continue
         details: dict[str, object] = {"eps": eps, **({"fitted": True} if chance else {})}
         variant = next(_with_rstd("eps_differs", details, problem, rows, _rstd(rows, eps)))
+        variant = replace(variant, trials=_DIGITS.index(digits) + 1, parameters=1)
         result = fit(problem, "y", got, variant.answer)
         if result is not None and result.ordinary:
             yield variant

@@ -23,6 +23,7 @@ _SMALL = 8  # below, a whole number is a world size or the like rather than n - 
 _FARTHEST = 2.0**64  # powers of two are nobody's loss scale beyond
 _DIGITS = 2  # of a norm's numerator: 1, 5, 0.25
 _NUMBERS = 90  # of so many digits in a decade
+_KINDS = 8  # norms, ratios, powers of two, numbers of narrower formats
 _DATA = ("dx",)  # gradients that no optimizer sees
 
 
@@ -41,6 +42,17 @@ def of(problem: Problem, low: float, high: float) -> Name | None:
             text, value, named = inside[0]
             return ("-" + text if text and sign < 0 else text), sign * value, named
     return None
+
+
+def count(problem: Problem) -> int:
+    """How many names there are to give: those of the problem, and what kinds of ratios."""
+    return len([*_lengths(problem), *_derived(problem)]) + _KINDS
+
+
+def given(problem: Problem, text: str) -> bool:
+    """Whether the name is a number that the problem itself gives, not one found in the output."""
+    names = {name[0] for name in (*_lengths(problem), *_derived(problem))}
+    return text.removeprefix("-") in names
 
 
 def _lengths(problem: Problem) -> Iterator[Name]:

@@ -52,6 +52,7 @@ def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                 {name: problem.truth.reference[name]},
                 {name: bound},
                 {name: plain.astype(got.dtype)},
+                format=format,
             )
             computed = format is formats.BINARY32 and not _only_rounded(problem, name, got, format)
             cause = "float32_cast" if computed else "wrong_dtype"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,7 +31,9 @@ def permuted(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             {name: answer.bound[name][order]},
             {name: answer.plain[name][order]},
         )
-        yield Variant("permuted", {"rows": int(np.sum(order != np.arange(len(order))))}, moved)
+        rows = int(np.sum(order != np.arange(len(order))))
+        ways = math.lgamma(len(order) + 1.0) / math.log(2.0)
+        yield Variant("permuted", {"rows": rows}, moved, price=ways)
 
 
 def taken(reference: Enclosure, order: Array) -> Enclosure:

@@ -1,0 +1,68 @@
+"""How surprising an answer is to who knows the exact one: code lengths under a null model.
+
+The null model is a kernel that merely rounds: got = fl(z + e ulp(z)), with e of a Cauchy
+distribution whose scale is one of s, s / 2, ..., s / 2^7, as the elements before have shown it, in
+index order. s = max(1/2, RMS error of the plain algorithm), in floats. An element that lies t
+floats from z (t counts the exact value's own distance from a float) has the probability
+
+    p(t) = F((t + 1/2) / s) - F((t - 1/2) / s) = atan2(s, s^2 + t^2 - 1/4) / pi
+
+and -log2 p bits. Small scales make a value next to a midpoint cheap on either side, as it is to a
+kernel that errs by a hundredth of an ulp; the heavy tail keeps an element far off modest: what lies
+44,000 floats away where s = 1/2 has 35 bits, not a thousand million.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.diagnosis.problem import Array, Doubles
+from refkernels.metrology import NO_DISTANCE, ulp, ulp_distance
+
+_SCALES = 8
+_LEAST = 0.5  # floats: one rounding of the exact answer
+
+
+def steps(got: Array, reference: Enclosure) -> Doubles:
+    """How many floats of got's format lie between got and the exact value: whole floats to its
+    correct rounding, and the fraction of one from there. NaN against NaN is 0, NaN against a number
+    2^64. Flat arrays of one length."""
+    format = formats.of(got)
+    rounded = reference.round(format)[0]
+    distance = ulp_distance(got, rounded)
+    sign = np.where(formats.ordinals(got) < formats.ordinals(rounded), -1.0, 1.0)
+    whole = sign * distance.astype(np.float64)
+    return whole + np.where(distance == NO_DISTANCE, 0.0, _fraction(rounded, reference, format))
+
+
+def _fraction(rounded: Array, reference: Enclosure, format: Format) -> Doubles:
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = (rounded.astype(np.float64) - reference.hi) - reference.lo
+        fraction = off / ulp(reference.hi, format)
+    usable = np.isfinite(fraction) & (reference.scale == 0)
+    result: Doubles = np.clip(np.where(usable, fraction, 0.0), -0.5, 0.5)
+    return result
+
+
+def spread(plain: Doubles) -> float:
+    """s: the RMS of the plain algorithm's steps, where they are finite; no less than 1/2."""
+    usable = plain[np.abs(plain) < 2.0**63]
+    largest = float(np.max(np.abs(usable), initial=0.0))
+    if largest <= _LEAST:
+        return _LEAST
+    return max(_LEAST, largest * float(np.sqrt(np.mean(np.square(usable / largest)))))
+
+
+def lengths(steps: Doubles, spread: float, widths: Doubles | float = 1.0) -> Doubles:
+    """-log2 of each element's probability, given those before it. `widths`: by how much more than
+    others an element may err, where elements differ in that: its scale is times as large."""
+    scales = spread * 2.0 ** -np.arange(_SCALES)[:, None] * widths
+    size = np.minimum(np.abs(steps), 2.0**64)
+    logs = np.log2(np.arctan2(scales, scales * scales + size * size - 0.25) / np.pi)
+    seen = np.cumsum(logs, axis=1)
+    largest = np.max(seen, axis=0, initial=-np.inf)
+    total = largest + np.log2(np.mean(np.exp2(seen - largest), axis=0))
+    return -np.diff(total, prepend=0.0)

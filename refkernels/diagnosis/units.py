@@ -1,0 +1,138 @@
+"""What counts as one observation: an element, or a core where elements share statistics.
+
+A core is a row of LayerNorm. Gradients that are summed across cores say no more than the cores do.
+An element, or a core, whose inputs were there before is counted once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.diagnosis import products
+from refkernels.diagnosis.problem import Array, Doubles, Problem
+
+Places = npt.NDArray[np.intp]
+CAP = 8.0  # bits: what one unit earns by ordinary roundings, however many they are
+MOST = 2**16  # elements that are counted: far more than any proof needs
+
+
+@dataclass(frozen=True)
+class Units:
+    """`places`: the elements that are counted, as flat indices; `owner`: the unit of each, 0, 1,
+    ...; `cores`: how many cores a gradient was summed across, None where it was not."""
+
+    places: Places
+    owner: Places
+    cores: int | None = None
+
+    @property
+    def count(self) -> int:
+        units = int(self.owner[-1]) + 1 if self.owner.size else 0
+        return units if self.cores is None else min(units, self.cores)
+
+    def chosen(self, array: Array) -> Array:
+        """The elements that are counted."""
+        return np.ascontiguousarray(array).reshape(-1)[self.places]
+
+    def earned(self, bits: Doubles) -> Doubles:
+        """What each unit earns where a model reproduces it: the sum, as far as 8 bits go, or one
+        element's bits where these are more."""
+        total = np.bincount(self.owner, bits)
+        largest = np.zeros(total.size)
+        np.maximum.at(largest, self.owner, bits)
+        return self._shared(np.maximum(np.minimum(CAP, total), largest))
+
+    def gained(self, bits: Doubles) -> Doubles:
+        """What each unit gains by a shorter code, or loses by a longer one: at most 8 bits."""
+        total = np.bincount(self.owner, np.clip(bits, -CAP, CAP))
+        return self._shared(np.clip(total, -CAP, CAP))
+
+    def any(self, mask: Array) -> Array:
+        """Which units have an element where the mask is set."""
+        found: Array = np.bincount(self.owner, mask) > 0
+        return found
+
+    def _shared(self, bits: Doubles) -> Doubles:
+        """Scaled down to 8 bits for each core that a gradient was summed across."""
+        if self.cores is None or not bits.size:
+            return bits
+        most = max(CAP * self.cores, float(np.max(bits)))
+        return bits * min(1.0, most / max(float(np.sum(np.abs(bits))), 1e-300))
+
+
+def of(problem: Problem, output: str) -> Units:
+    """The units of an output."""
+    shape = problem.truth.reference[output].shape
+    if problem.op.name == "layernorm":
+        return _of_cores(problem, output, math.prod(shape))
+    product = products.of(problem, output)
+    if product is not None:
+        return _of_product(product)
+    return _first_ones(_spaced(math.prod(shape)), problem, shape)
+
+
+def _of_cores(problem: Problem, output: str, size: int) -> Units:
+    n = _length(problem)
+    names = ("x", "dy") if output == "dx" else ("x",)
+    rows = _ids([problem.inputs[name].reshape(-1, n) for name in names])
+    if output in ("dweight", "dbias"):
+        places = _spaced(size)
+        return Units(places, np.arange(places.size), int(np.unique(rows).size))
+    cores = np.sort(np.unique(rows, return_index=True)[1])
+    width = size // max(rows.size, 1)
+    cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]
+    places = (cores[:, None] * width + np.arange(width)).reshape(-1)
+    return Units(places, np.repeat(np.arange(cores.size), width))
+
+
+def _of_product(product: products.Product) -> Units:
+    rows = _ids([product.a])
+    bias = [] if product.bias is None else [product.bias[:, None]]
+    columns = _ids([np.ascontiguousarray(product.b.T), *bias])
+    places = _spaced(rows.size * columns.size)
+    i, j = np.divmod(places, columns.size)
+    first = np.sort(np.unique(rows[i] * columns.size + columns[j], return_index=True)[1])
+    return Units(places[first], np.arange(first.size))
+
+
+def _first_ones(places: Places, problem: Problem, shape: tuple[int, ...]) -> Units:
+    """Elements by elements' inputs, where these have the output's shape."""
+    alike = [array for array in problem.inputs.values() if array.shape == shape]
+    if problem.op.elementwise and alike and places.size:
+        ids = _ids([array.reshape(-1, 1)[places] for array in alike])
+        places = places[np.sort(np.unique(ids, return_index=True)[1])]
+    return Units(places, np.arange(places.size))
+
+
+def _length(problem: Problem) -> int:
+    given = problem.params.get("normalized_shape")
+    if given is None:
+        return problem.inputs["x"].shape[-1]
+    return int(given) if isinstance(given, int) else math.prod(given)
+
+
+def _ids(arrays: Sequence[Array]) -> Places:
+    """A number for each row, the same for rows with the same bits in all arrays."""
+    parts = []
+    for array in arrays:
+        kept = np.ascontiguousarray(array)
+        raw = kept.view(formats.of(kept).bits_dtype).view(np.uint8)
+        parts.append(raw.reshape(len(kept), -1))
+    joined = np.ascontiguousarray(np.hstack(parts))
+    if not joined.size:
+        return np.zeros(len(joined), np.intp)
+    keys = joined.view(np.dtype((np.void, joined.shape[1]))).reshape(-1)
+    return np.unique(keys, return_inverse=True)[1].reshape(-1)
+
+
+def _spaced(size: int, most: int = MOST) -> Places:
+    """All indices, or so many of them spread evenly."""
+    if size <= most:
+        return np.arange(size)
+    return np.linspace(0, size - 1, most).astype(np.intp)

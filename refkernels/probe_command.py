@@ -1,0 +1,76 @@
+"""`refkernels probe`: inputs that tell apart what an explanation cannot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from refkernels import completion
+from refkernels.explain_command import Names, read_case, tensors_of
+
+
+def probe(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="CASE.npz|OP", help="A case file, or an op.", autocompletion=completion.ops
+        ),
+    ],
+    inputs: Annotated[
+        Names | None, typer.Option("--input", help="NAME=FILE.npy or FILE.npz. Repeatable.")
+    ] = None,
+    outputs: Annotated[
+        Names | None,
+        typer.Option("--output", help="NAME=FILE.npy, what the kernel gave. Repeatable."),
+    ] = None,
+    param: Annotated[
+        Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5. Repeatable.")
+    ] = None,
+    direction: Annotated[str | None, typer.Option(help="forward (default) or backward.")] = None,
+    kernel: Annotated[str | None, typer.Option(help="Which kernel of a case with several.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random inputs.")] = 0,
+    out: Annotated[
+        Path, typer.Option(help="Write the inputs here: a folder of .npy, or one .npz.")
+    ] = Path("probe"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write inputs on which the explanations that fit a kernel's answer differ the most.
+
+    Run your kernel on them, and explain what it gives. Ends with status 2 where there is nothing
+    to tell apart.
+    """
+    from refkernels.cli import refuse
+    from refkernels.diagnosis import probe as probes
+    from refkernels.frameworks.catalog import FrameworkError
+    from refkernels.reporting import probes as pages
+
+    try:
+        with tensors_of([], 120.0) as tensors:
+            case = read_case(what, inputs or [], outputs or [], param or [], direction, tensors)
+        answers = case.outputs.get(kernel) if kernel else next(iter(case.outputs.values()), None)
+        if answers is None or (kernel is None and len(case.outputs) > 1):
+            known = ", ".join(case.outputs) or "none"
+            raise ValueError(f"A probe is of one kernel: give --kernel, one of {known}.")
+        found = probes.probe(case.op, case.inputs, answers, case.params, case.direction, seed)
+        written = found.save(out)
+    except (ValueError, TypeError, FrameworkError) as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"{error.filename or out} cannot be written ({error.strerror}).")
+    _print(found.to_dict(), written, as_json, pages)
+
+
+def _print(told: dict[str, Any], written: list[Path], as_json: bool, pages: Any) -> None:
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    if as_json:
+        typer.echo(json.dumps({**told, "files": [str(path) for path in written]}))
+        return
+    console = Console(width=min(Console().width, 110))
+    console.print(Markdown(pages.page(told)))
+    for path in written:
+        console.print(f"Written: {path}", markup=False, soft_wrap=True)

@@ -1,0 +1,214 @@
+"""Evidence is counted: what few elements cannot tell is not proven, and enough of them are."""
+
+import math
+import os
+from typing import Any
+
+import calibration
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import refkernels
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.diagnosis import code_lengths, evidence, units
+from refkernels.diagnosis.explain import one_kernel
+from refkernels.diagnosis.models import MODELS
+
+Array = npt.NDArray[Any]
+PRICE = 8.0  # log2 of 256 models tried
+SEED = np.array([[-1.83965693, -1.82964566]], np.float32)
+KERNELS = int(os.environ.get("REFKERNELS_CALIBRATION", "120"))
+
+
+def lengths(steps: list[float], spread: float = 0.5) -> Array:
+    return code_lengths.lengths(np.array(steps), spread)
+
+
+def earned(bits: Array, rows: int | None = None) -> float:
+    """By so many rows, or by elements."""
+    each = np.arange(bits.size) if rows is None else np.repeat(np.arange(rows), bits.size // rows)
+    return float(np.sum(units.Units(np.arange(bits.size), each).earned(bits)))
+
+
+def torch_s(x: Array) -> Array:
+    (model,) = (one for one in MODELS if one.name == "torch CPU")
+    return model.run({"x": x}, {}, "forward", formats.BINARY32)["y"]
+
+
+def naive(x: Array) -> Array:
+    mean = x.mean(axis=1, keepdims=True, dtype=np.float32)
+    square = np.mean(x * x, axis=1, keepdims=True, dtype=np.float32)
+    return (x - mean) / np.sqrt(np.maximum(square - mean * mean, 0) + np.float32(1e-5))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60), st.floats(0.5, 1e4))
+def test_code_lengths_are_those_of_probabilities(steps: list[float], spread: float) -> None:
+    bits = lengths(steps, spread)
+    assert np.all(bits > 0.0)
+    assert math.isfinite(float(np.sum(bits)))
+
+
+def test_the_probabilities_of_one_element_add_to_one() -> None:
+    for spread in (0.5, 3.0, 200.0):
+        wide = np.arange(-200_000, 200_001) + 0.3
+        total = sum(2.0 ** -float(lengths([one], spread)[0]) for one in wide[::200_000])
+        assert total < 1.0
+        scales = spread * 2.0 ** -np.arange(8)[:, None]
+        each = np.mean(np.arctan2(scales, scales**2 + wide**2 - 0.25) / np.pi, axis=0)
+        assert 1.0 - 4.0 * spread / 200_000 < float(np.sum(each)) <= 1.0 + 1e-12
+
+
+def test_steps_count_floats_from_the_exact_value() -> None:
+    exact = np.array([1.0, 1.0 + 2.0**-25, 0.0, 2.0, np.nan, 1.0])
+    got = np.array([1.0, 1.0 + 2.0**-23, 1e-45, 2.0, np.nan, np.nan], np.float32)
+    found = code_lengths.steps(got, Enclosure(exact))
+    assert found[:5].tolist() == [0.0, 0.75, 1.0, 0.0, 0.0]
+    assert abs(found[5]) >= 2.0**63
+
+
+def test_a_row_of_ordinary_roundings_has_eight_bits() -> None:
+    rng = np.random.default_rng(0)
+    bits = lengths(list(rng.normal(0, 1, 32 * 768)))
+    for rows, right in ((32, 248), (4, 24), (1, 0)):
+        assert earned(bits[: rows * 768], rows) - PRICE == pytest.approx(right)
+
+
+def test_one_number_far_off_says_much_but_not_everything() -> None:
+    assert earned(lengths([44_000.0, -44_000.0], 2.5), 1) == pytest.approx(32, abs=1.5)
+    assert earned(lengths([2.0**40], 0.5)) < 90
+
+
+def test_right_roundings_cost_nothing_in_the_long_run() -> None:
+    rng = np.random.default_rng(1)
+    assert earned(lengths(list(rng.uniform(-0.5, 0.5, 1000)))) < 40
+
+
+def test_sin_of_three_numbers_proves_nothing() -> None:
+    x = np.array([1, 2, 3], np.float32)
+    found = refkernels.explain("sin", {"x": x}, {"y": np.sin(x)})
+    assert found.cause is None
+    fits = [one for one in found.candidates if one.cause == "argument_reduction" and one.bits]
+    assert all(one.confidence == "consistent" and one.bits < 0 for one in fits if one.bits)
+    text = found.to_markdown()
+    assert "(proven)" not in text
+    if fits:
+        assert "so few elements cannot tell" in text
+        assert f"About {fits[0].needed} independent" in text
+
+
+def test_sin_of_ten_numbers_proves_nothing_in_any_seed() -> None:
+    for seed in range(20):
+        x = np.random.default_rng(seed).uniform(0.1, 3, 10).astype(np.float32)
+        found = refkernels.explain("sin", {"x": x}, {"y": np.sin(x)})
+        assert found.cause is None
+        assert {one.confidence for one in found.candidates} <= {None, "consistent"}
+
+
+@pytest.mark.parametrize("terms", [3, 8])
+def test_a_right_product_moved_by_an_ulp_proves_no_order(terms: int) -> None:
+    largest = -math.inf
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        a, b = (rng.standard_normal(s).astype(np.float32) for s in ((1, terms), (terms, 1)))
+        c = np.nextafter(a @ b, np.float32(rng.choice([-9, 9])))
+        found = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
+        assert found.confidence in (None, "consistent")
+        largest = max([largest, *(one.bits for one in found.candidates if one.bits is not None)])
+    assert largest < evidence.MATCHED
+
+
+@pytest.mark.parametrize(("rows", "confidence"), [(1, None), (32, "proven")])
+def test_rows_of_layernorm_prove_a_model_where_there_are_enough(
+    rows: int, confidence: str | None
+) -> None:
+    x = np.random.default_rng(0).standard_normal((rows, 768)).astype(np.float32)
+    found = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)})
+    assert (found.verdict, found.confidence) == ("rounding", confidence)
+    assert found.cause == ("summation_order" if confidence else None)
+    best = found.candidates[0]
+    assert (best.model, best.units, best.equal) == ("torch CPU", rows, rows * 768)
+    assert (best.needed is None) == (rows == 32)
+
+
+def test_the_two_numbers_of_the_seed_match_the_naive_variance_and_prove_nothing() -> None:
+    found = refkernels.explain("layernorm", {"x": SEED}, {"y": naive(SEED)}, {"eps": 1e-5})
+    assert (found.cause, found.confidence) == ("naive_variance", "matched")
+    best = found.candidates[0]
+    assert best.equal == best.elements == 2
+    assert 20 <= best.bits < 30
+
+
+def test_models_with_equal_bits_are_one_class() -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal((80, 4)).astype(np.float32), np.eye(4, 2, dtype=np.float32)
+    b[2:] = rng.standard_normal((2, 2))
+    c = (a[:, :1] * b[0] + a[:, 1:2] * b[1]) + (a[:, 2:3] * b[2] + a[:, 3:4] * b[3])
+    found = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
+    alike = [one for one in found.candidates if not one.ruled_out]
+    assert len(alike) > 1
+    assert {one.cause for one in alike} == {"summation_order"}
+    assert len({one.bits for one in alike}) == 1
+    assert found.cause == "summation_order"
+
+
+def test_eps_values_that_fit_alike_are_an_interval() -> None:
+    rng = np.random.default_rng(3)
+    x = (0.5 * rng.standard_normal((24, 64))).astype(np.float32)
+    centred = x - x.mean(axis=1, keepdims=True, dtype=np.float64)
+    y = centred / np.sqrt(np.square(centred).mean(axis=1, keepdims=True) + 1e-12)
+    found = refkernels.explain("layernorm", {"x": x}, {"y": y.astype(np.float32)}, {"eps": 1e-5})
+    assert (found.cause, found.confidence) == ("eps_differs", "proven")
+    low, high = found.candidates[0].details["interval"]
+    assert low == 0.0
+    assert 1e-12 <= high < 1e-6
+    assert "uses eps = 0 to 1e-" in found.summary
+    assert "eps = 0 至 1e-" in found.to_markdown("zh")
+
+
+def test_repeated_inputs_count_once() -> None:
+    x = np.full((50,), 2.0, np.float32)
+    assert counted("sin", {"x": x}, "y").count == 1
+    row = np.random.default_rng(4).standard_normal((1, 9)).astype(np.float32)
+    assert counted("layernorm", {"x": np.repeat(row, 30, axis=0)}, "y").count == 1
+    a = np.repeat(row, 5, axis=0)
+    assert counted("matmul", {"a": a, "b": row.T @ row}, "c").count == 9
+
+
+def test_gradients_summed_across_cores_count_the_cores() -> None:
+    rng = np.random.default_rng(5)
+    inputs = {name: rng.standard_normal((6, 40)).astype(np.float32) for name in ("x", "dy")}
+    inputs["weight"] = np.ones(40, np.float32)
+    assert counted("layernorm", inputs, "dx", "backward").count == 6
+    found = counted("layernorm", inputs, "dweight", "backward")
+    assert found.count == 6
+    assert np.sum(found.earned(np.full(40, 5.0))) == pytest.approx(48)
+
+
+def counted(op: str, inputs: dict[str, Array], output: str, direction: Any = "forward") -> Any:
+    shapes = {"c": (len(inputs.get("a", ())), inputs.get("b", np.zeros((1, 1))).shape[1])}
+    answer = np.zeros(shapes.get(output, (40,)), np.float32)
+    answer = inputs["x"] if output in ("y", "dx") else answer
+    problem, _ = one_kernel(op, inputs, {output: answer}, {}, direction)
+    return units.of(problem, output)
+
+
+def test_both_thresholds_and_the_price_are_in_the_evidence() -> None:
+    x = np.random.default_rng(6).standard_normal((32, 64)).astype(np.float32)
+    found = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)}).evidence
+    assert found["thresholds"] == {"proven": 40.0, "matched": 20.0}
+    assert found["tried"] > 20
+    assert found["candidates"][0]["bits"] >= 40
+
+
+def test_right_kernels_are_not_blamed_whatever_they_say() -> None:
+    """A small run of benchmarks/calibration.py; REFKERNELS_CALIBRATION makes it larger."""
+    records = list(calibration.run(range(KERNELS), 1))
+    assert len(records) == KERNELS
+    sure = [one for one in records if one["confidence"] in ("proven", "matched")]
+    assert sure
+    assert {one["cause"] for one in sure} <= set(calibration.ORDERS)
+    assert not [one for one in sure if one["wrong"] and one["confidence"] == "proven"]

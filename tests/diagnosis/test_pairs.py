@@ -1,0 +1,76 @@
+"""A difference is charged to the kernel whose own error accounts for it, never to a right one."""
+
+import math
+from typing import Any
+
+import faults
+import numpy as np
+import planted
+import pytest
+
+import refkernels
+from refkernels.diagnosis.hypothesis import HARMLESS
+
+ERF = np.vectorize(math.erf, otypes=[np.float64])
+ALONE = [one for one in faults.FAULTS if one not in ("bias_first", "folded_normalisation")]
+
+
+def erf_form(x: Any) -> Any:
+    """As a library computes it in float32."""
+    kind = x.dtype.type
+    return kind(0.5) * x * (kind(1) + ERF(x * kind(math.sqrt(0.5))).astype(x.dtype))
+
+
+def tanh_form(x: Any) -> Any:
+    kind = x.dtype.type
+    z = kind(math.sqrt(2 / math.pi)) * (x + kind(0.044715) * x * x * x)
+    return kind(0.5) * x * (kind(1) + np.tanh(z))
+
+
+@pytest.mark.parametrize("op", ["gelu", "gelu_tanh"])
+@pytest.mark.parametrize("size", [1, 3])
+def test_of_two_gelus_the_one_that_is_the_other_function_is_blamed(op: str, size: int) -> None:
+    cause, culprit = {"gelu": ("tanh_gelu", "port"), "gelu_tanh": ("erf_gelu", "torch")}[op]
+    for seed in range(6):
+        x = np.float32(size) * np.random.default_rng(seed).standard_normal(500).astype(np.float32)
+        outputs = {"torch": {"y": erf_form(x)}, "port": {"y": tanh_form(x)}}
+        for names in (["torch", "port"], ["port", "torch"]):
+            given = {name: outputs[name] for name in names}
+            (found,) = refkernels.explain(op, {"x": x}, given).differences.values()
+            assert found.cause == cause
+            assert found.details["shares"]["y"][culprit] > 0.99
+
+
+def right_answer(one: planted.Planted) -> dict[str, Any] | None:
+    """What a right kernel gives to the question of a planted fault."""
+    kernel = planted.Kernel(np.random.default_rng(1))
+    if one.op == "layernorm":
+        found = kernel.layernorm(one.inputs)
+    elif one.op == "linear":
+        backward = one.direction == "backward"
+        found = kernel.linear_backward(one.inputs) if backward else {"y": kernel.linear(one.inputs)}
+    elif one.op == "matmul":
+        a, b = (v.astype(planted.working(v.dtype)) for v in one.inputs.values())
+        found = {"c": kernel.product(a, b).astype(one.inputs["a"].dtype)}
+    else:
+        found = {"y": planted.exact(one.op, one.inputs["x"])}
+    return {name: found[name] for name in one.outputs}
+
+
+@pytest.mark.parametrize("cause", ALONE)
+def test_beside_a_planted_fault_the_right_kernel_is_never_blamed(cause: str) -> None:
+    number = ALONE.index(cause)
+    build, dtypes = faults.FAULTS[cause][0]
+    one = build(faults.generator(number, 0, faults.SHAPES[0], 200), faults.SHAPES[0], dtypes[0])
+    right = right_answer(one)
+    pair = {"wrong": one.outputs, "right": right}
+    for names in (["wrong", "right"], ["right", "wrong"]):
+        given = {name: pair[name] for name in names}
+        direction: Any = one.direction
+        told = refkernels.explain(one.op, one.inputs, given, one.params, direction)
+        assert told.kernels["right"].cause in (None, *HARMLESS)
+        (found,) = told.differences.values()
+        assert found.cause == told.kernels["wrong"].cause
+        assert found.cause in (one.cause, *one.also)
+        output = found.details["output"]
+        assert found.details["shares"][output]["wrong"] > 0.5

@@ -1,0 +1,103 @@
+"""A probe's inputs tell apart what fits, and it says what each survivor says there."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_helpers import refused
+from typer.testing import CliRunner
+
+import refkernels
+from refkernels import cli
+from refkernels.diagnosis import casefile
+
+X = np.float32([10, 20, 31])
+SEED = np.array([[-1.83965693, -1.82964566]], np.float32)
+SAID = np.array([[-0.84543723, 0.84541708]], np.float32)
+
+
+def reduced(x: Any) -> Any:
+    """sin with pi / 2 as one float32: wrong for all but small arguments."""
+    k = np.rint(x * np.float32(2 / np.pi))
+    r = (x - k * np.float32(np.pi / 2)).astype(np.float64) + np.fmod(k, 4) * (np.pi / 2)
+    return np.sin(r).astype(np.float32)
+
+
+def test_a_probe_tells_a_reduction_from_a_right_sine() -> None:
+    few = refkernels.explain("sin", {"x": X}, {"y": reduced(X)})
+    assert few.confidence in (None, "consistent")
+    found = refkernels.probe("sin", {"x": X}, {"y": reduced(X)})
+    assert found.inputs["x"].size == 64
+    assert all(found.apart[pair] for pair in found.apart if "right" in pair)
+    for name, said in found.predictions.items():
+        told = refkernels.explain("sin", found.inputs, {"y": said})
+        right = name == "right"
+        assert told.cause == (None if right else "argument_reduction")
+        assert told.confidence in ((None,) if right else ("proven", "matched"))
+    right = np.sin(found.inputs["x"].astype(np.float64)).astype(np.float32)
+    assert refkernels.explain("sin", found.inputs, {"y": right}).cause is None
+
+
+def test_a_probe_tells_models_of_layernorm_apart() -> None:
+    found = refkernels.probe("layernorm", {"x": SEED}, {"y": SAID}, {"eps": 1e-5})
+    names = [name for name in found.predictions if "paddle" in name]
+    assert names == ["summation_order: paddle CPU"]
+    said = found.predictions[names[0]]
+    told = refkernels.explain("layernorm", found.inputs, {"y": said}, {"eps": 1e-5})
+    models = [one.model for one in told.candidates if not one.ruled_out]
+    assert "paddle CPU" in models
+    assert len(models) < len(found.predictions)
+
+
+def test_the_survivors_of_a_product_are_orders() -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 6), (6, 3)))
+    c = np.add.accumulate(a[:, :, None] * b, axis=1, dtype=np.float32)[:, -1]
+    found = refkernels.probe("matmul", {"a": a, "b": b}, {"c": c})
+    assert "summation_order: in sequence" in found.predictions
+    assert found.inputs["a"].shape == a.shape
+    assert json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_what_nothing_explains_has_no_probe() -> None:
+    x = np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32)
+    noise = np.random.default_rng(3).standard_normal((4, 8)).astype(np.float32)
+    with pytest.raises(ValueError, match="Nothing that was tried fits"):
+        refkernels.probe("layernorm", {"x": x}, {"y": noise})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    np.save("y.npy", reduced(X))
+    return tmp_path
+
+
+def says(*arguments: str) -> Any:
+    return CliRunner().invoke(cli.app, ["probe", *arguments])
+
+
+def test_the_command_writes_inputs_that_explain_reads(folder: Path) -> None:
+    result = says("sin", "--input", "x=x.npy", "--output", "y=y.npy", "--out", "next")
+    assert result.exit_code == 0, result.output
+    assert "argument_reduction" in result.stdout
+    assert "Written: next/x.npy" in result.stdout
+    x = np.load("next/x.npy", allow_pickle=False)
+    np.save("again.npy", reduced(x))
+    again = ["--input", "x=next/x.npy", "--output", "y=again.npy", "--json"]
+    told = CliRunner().invoke(cli.app, ["explain", "sin", *again])
+    assert json.loads(told.stdout)["cause"] == "argument_reduction"
+
+
+def test_a_case_s_kernel_is_named_and_one_npz_holds_all(folder: Path) -> None:
+    outputs = {"mine": {"y": reduced(X)}, "other": {"y": np.sin(X)}}
+    casefile.save("case.npz", casefile.CaseFile("sin", "forward", {"x": X}, outputs))
+    assert "give --kernel, one of mine, other" in refused(says("case.npz"))
+    result = says("case.npz", "--kernel", "mine", "--out", "probe.npz", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["survivors"][0]["name"] == "right"
+    with np.load("probe.npz", allow_pickle=False) as held:
+        assert held["x"].shape == (64,)
