@@ -22,8 +22,7 @@ def page(told: Mapping[str, Any]) -> str:
         [
             "On these inputs the explanations that fit say different things.",
             grid(columns, rows, sides),
-            "Run your kernel on the files below, and explain what it gives: "
-            f"`refkernels explain {told['op']}`.",
+            "Run your kernel on the files below, and explain what it gives.",
         ]
     )
 
