@@ -32,7 +32,8 @@ chance of a coincidence. A unit of observation is an element, or a row where ele
 statistics; repeated inputs count once. `refkernels probe` writes inputs that tell apart what fits.
 
 Where two causes fit equally, both are named; where none fits, the explanation says so, and shows
-what was ruled out. The Chinese list is [causes.zh.md](causes.zh.md).
+what was ruled out. Advice is tested, on the framework or on a kernel with the fault, or it is that
+of the pages linked beside it. The Chinese list is [causes.zh.md](causes.zh.md).
 
 | identifier | the kernel ... | what to do |
 |---|---|---|
@@ -54,6 +55,7 @@ what was ruled out. The Chinese list is [causes.zh.md](causes.zh.md).
 重复的输入只算一次。`refkernels probe` 给出能把各种符合的解释区分开的输入。
 
 若有两个原因同样符合，则一并指出；若都不符合，则说明原因未明，并列出已排除的原因。
+所给的建议都经过测试（在框架上，或在带有该缺陷的算子上），或出自旁边链接的官方页面。
 英文版见 [causes.md](causes.md)。
 
 | 标识符 | 该算子…… | 如何处理 |
@@ -67,7 +69,9 @@ def page(lang: str) -> str:
     rows = []
     for name, cause in CAUSES.items():
         says = re.sub(r"\{(\w+)[^}]*\}", r"*\1*", cause.says[lang])
-        rows.append(f"| `{name}` | {says} | {cause.todo[lang]} |")
+        pages = [f"[{k}]({source})" for k, source in enumerate(cause.sources, 1)]
+        todo = " ".join([cause.todo[lang], *pages])
+        rows.append(f"| `{name}` | {says} | {todo} |")
     return HEADS[lang] + "\n".join(rows) + "\n"
 
 

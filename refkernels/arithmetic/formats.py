@@ -170,6 +170,22 @@ def round_ties_away(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[
         return rounded.astype(target.storage)
 
 
+def truncate_to(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[Any]:
+    """float64 values rounded toward zero to the format, in its storage dtype.
+
+    |result| <= |value|, so that only an infinity gives an infinity; NaN stays NaN and zeros keep
+    their signs. What a conversion does that cuts bits off, as Triton's interpreter does.
+    """
+    target = get(format)
+    wide = np.asarray(values, dtype=np.float64)
+    _, exponent = np.frexp(wide)
+    q = np.maximum(exponent - 1, target.emin) - target.p + 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        cut = np.ldexp(np.trunc(np.ldexp(wide, -q)), q)
+        cut = np.copysign(np.minimum(np.abs(cut), target.max), wide)
+        return np.where(np.isfinite(wide), cut, wide).astype(target.storage)
+
+
 def ordinals(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Consecutive integers for consecutive floats: -0 and +0 are 0, the smallest subnormal is 1.
 

@@ -150,8 +150,12 @@ def _unlike(problem: Problem, product: Product, said: Array, model: Array, outpu
     """|log| of the ratio of the RMS errors, of the sample."""
     exact = np.asarray(problem.truth.reference[output]).reshape(len(product.a), product.b.shape[1])
     right = _sample(product, exact)[1]
+    wide = [v.astype(np.float64) for v in (said, model)]
+    usable = np.isfinite(right) & np.isfinite(wide[0]) & np.isfinite(wide[1])
+    if not usable.any():
+        return math.inf
     with np.errstate(over="ignore", invalid="ignore"):
-        errors = [np.sqrt(np.mean(np.square(v.astype(np.float64) - right))) for v in (said, model)]
+        errors = [np.sqrt(np.mean(np.square((v - right)[usable]))) for v in wide]
     if not all(np.isfinite(errors)) or not all(errors):
         return math.inf
     return abs(math.log(errors[0] / errors[1]))

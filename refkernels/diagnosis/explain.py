@@ -119,7 +119,8 @@ def _candidates(
     models: list[Candidate] = []
     for room in (sums, accumulators, algorithms, functions):
         models += room.find(problem, outputs, fits)
-    return _merged(found, models), sum(one.trials for one in (*found, *models))
+    kept = patterns.reasoned(_merged(found, models))
+    return kept, sum(one.trials for one in (*found, *models))
 
 
 def _merged(found: list[Candidate], models: list[Candidate]) -> list[Candidate]:

@@ -105,30 +105,35 @@ def moved(
     spread: Doubles | float,
     factor: Doubles | float = 1.0,
 ) -> Answer:
-    """The answer of one output where the right values were these, known to ± spread: the bound of
-    the truth, times a factor, with one rounding more, and the plain algorithm's errors with it. For
-    hypotheses that no oracle answers: float64 is far finer than what they have to tell apart."""
+    """The answer of one output where the right values were these, known to ± spread (NaN where
+    spread is none): the bound of the truth, times a factor, with its rounding at their magnitude,
+    and the plain algorithm's errors with it. For hypotheses that no oracle answers: float64 is far
+    finer than what they have to tell apart."""
     truth = problem.truth
     reference, plain = truth.reference[output], truth.plain[output]
-    # An output is rounded at its own magnitude, which is not that of the right one.
     format = formats.of(plain)
-    stored = format.u * (np.abs(values) + format.min_normal)
     with np.errstate(over="ignore", invalid="ignore"):
         errors = plain.astype(np.float64) - np.asarray(reference)
         sized = (values + errors * factor).astype(plain.dtype)
-    radius = np.broadcast_to(np.where(np.isfinite(values), spread, 0.0), values.shape)
+        # The truth's bound has one rounding of an output, at its own magnitude.
+        larger = np.maximum(np.abs(values) - np.abs(factor * np.asarray(reference)), 0.0)
+        stored = format.u * (larger + format.min_normal)
+    known = np.isfinite(values) & np.isfinite(spread)
+    values = np.where(known | ~np.isfinite(values), values, np.nan)
     return Answer(
-        {output: Enclosure(values, 0.0, radius)},
+        {output: Enclosure(values, 0.0, np.where(known, spread, 0.0))},
         {output: truth.bound[output] * np.abs(factor) + np.where(np.isfinite(stored), stored, 0.0)},
         {output: sized},
     )
 
 
 def scaled(problem: Problem, output: str, factor: float) -> Answer:
-    """The answer of one output times a number."""
+    """The answer of one output times a number: a right answer, multiplied and rounded again."""
     with np.errstate(over="ignore", invalid="ignore"):  # what the kernel could not hold either
         reference = problem.truth.reference[output]
         values = np.asarray(reference) * factor
         radius = np.ldexp(reference.radius, reference.scale) * abs(factor)
+        again = formats.of(problem.truth.plain[output]).u * np.abs(values)
     answer = moved(problem, output, values, radius + np.abs(values) * 2.0**-51, factor)
-    return replace(answer, invariant=False)
+    bound = answer.bound[output] + np.where(np.isfinite(again), again, 0.0)
+    return replace(answer, bound={output: bound}, invariant=False)

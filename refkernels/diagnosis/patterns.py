@@ -14,12 +14,15 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis import overflow
 from refkernels.diagnosis.hypothesis import Candidate
 from refkernels.diagnosis.problem import Array, Problem
 from refkernels.metrology import UNUSUAL, error_over_plain
 
 FEW = 0.01  # of all elements: more wrong ones are no accident of single elements
 _SHOWN = 8
+_PLACES = ("unwritten_elements", "corrupted_elements")
+_REASONS = ("early_overflow", "erf_cancellation", "tanh_cancellation", "argument_reduction")
 
 
 def find(problem: Problem, output: str, got: Array) -> list[Candidate]:
@@ -28,23 +31,30 @@ def find(problem: Problem, output: str, got: Array) -> list[Candidate]:
     number = int(np.count_nonzero(wrong))
     if not number:
         return []
-    found = [flushed(problem, output, got, wrong)]
+    found = [overflow.find(problem, output, got, wrong), flushed(problem, output, got, wrong)]
     if number < got.size:
         found += [unwritten(output, got, wrong), corrupted(problem, output, got, wrong)]
     return [candidate for candidate in found if candidate is not None]
+
+
+def reasoned(candidates: list[Candidate]) -> list[Candidate]:
+    """Without the patterns that say where something is wrong, where a cause says why."""
+    said = {
+        one.output
+        for one in candidates
+        if not one.ruled_out and (one.cause in _REASONS or "negative" in one.details)
+    }
+    return [one for one in candidates if one.cause not in _PLACES or one.output not in said]
 
 
 def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
     """Mask of the elements beyond their bound, and of NaN and infinities out of place."""
     reference, bound = problem.truth.reference[output], problem.truth.bound[output]
     exact, wide = np.asarray(reference), to_float64(got)
+    low = np.where(reference.scale == 0, reference.lo, 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
-        error = (
-            np.abs((wide - reference.hi) - reference.lo)
-            if not reference.scale.any()
-            else (np.abs(wide - exact))
-        )
-        beyond = error - reference.radius > bound
+        error = np.abs((wide - exact) - low)
+        beyond = error - np.ldexp(reference.radius, reference.scale) > bound
     special = np.isfinite(exact) & ~np.isfinite(wide) & np.isfinite(bound)
     lost = ~np.isfinite(exact) & ~((wide == exact) | (np.isnan(wide) & np.isnan(exact)))
     result: Array = (beyond & np.isfinite(exact) & np.isfinite(wide)) | special | lost
@@ -52,12 +62,15 @@ def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
 
 
 def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Candidate | None:
-    """Every wrong element is a zero whose right value, or one of whose inputs, is subnormal."""
-    if np.any(to_float64(got)[wrong] != 0.0):
+    """Every wrong element is a zero whose right value, or one of whose inputs, is subnormal. Where
+    the output has subnormals, only inputs are flushed."""
+    size = np.abs(to_float64(got))
+    if np.any(size[wrong] != 0.0):
         return None
     exact = np.abs(np.asarray(problem.truth.reference[output]))
     tiny = formats.of(got).min_normal
-    small = exact < tiny
+    kept = bool(np.any((size > 0.0) & (size < tiny)))
+    small = np.zeros(got.shape, bool) if kept else exact < tiny
     for array in problem.inputs.values():
         wide = np.abs(to_float64(array))
         if wide.shape == got.shape:

@@ -13,14 +13,20 @@ LANGUAGES = ("en", "zh")
 @dataclass(frozen=True)
 class Cause:
     """`says` completes "The kernel ..."; `todo` is advice. Both by language; `{name}` stands for a
-    number in the candidate's details."""
+    number in the candidate's details.
+
+    Advice is tested or not given: a switch is named where a test sets it and sees the bits change,
+    or where `sources`, the pages of those who make the switch, say that it does this. What the
+    author of a kernel should write instead is tested on a kernel written so.
+    """
 
     says: dict[str, str]
     todo: dict[str, str]
+    sources: tuple[str, ...] = ()
 
 
-def _cause(en: str, zh: str, todo_en: str, todo_zh: str) -> Cause:
-    return Cause({"en": en, "zh": zh}, {"en": todo_en, "zh": todo_zh})
+def _cause(en: str, zh: str, todo_en: str, todo_zh: str, *sources: str) -> Cause:
+    return Cause({"en": en, "zh": zh}, {"en": todo_en, "zh": todo_zh}, sources)
 
 
 _NO_BUG = (
@@ -30,6 +36,12 @@ _NO_BUG = (
     "也不要用固定的 ULP 数。",
 )
 NO_BUG = dict(zip(LANGUAGES, _NO_BUG, strict=True))
+_TORCH_CUDA = "https://docs.pytorch.org/docs/stable/notes/cuda.html"
+_TORCH_PRECISION = (
+    "https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html"
+)
+_TORCH_AMP = "https://docs.pytorch.org/docs/stable/amp.html"
+_TORCH_GELU = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.gelu.html"
 _REPORT = (
     "Report it as a bug, with the script of this answer.",
     "请附上本答复中的脚本，作为缺陷上报。",
@@ -53,6 +65,8 @@ CAUSES: dict[str, Cause] = {
         "NVIDIA_TF32_OVERRIDE=0 for any framework on CUDA.",
         "要求完整的 float32 乘法：torch.backends.cuda.matmul.allow_tf32 = False；"
         "在 CUDA 上，任何框架都可设置 NVIDIA_TF32_OVERRIDE=0。",
+        _TORCH_CUDA,
+        "https://developer.nvidia.com/blog/accelerating-ai-training-with-tf32-tensor-cores/",
     ),
     "bf16_inputs": _cause(
         "rounds its inputs to bfloat16 before it computes with them",
@@ -61,28 +75,53 @@ CAUSES: dict[str, Cause] = {
         "jax.default_matmul_precision('highest')), and turn automatic mixed precision off.",
         "要求更高的矩阵乘精度（torch.set_float32_matmul_precision('highest')、"
         "jax.default_matmul_precision('highest')），并关闭自动混合精度。",
+        _TORCH_PRECISION,
+        "https://docs.jax.dev/en/latest/_autosummary/jax.default_matmul_precision.html",
+        _TORCH_AMP,
     ),
     "fp16_inputs": _cause(
         "rounds its inputs to float16 before it computes with them",
         "在计算之前把输入舍入为 float16",
         "Turn automatic mixed precision off for this op.",
         "对该算子关闭自动混合精度。",
+        _TORCH_AMP,
+    ),
+    "truncated_inputs": _cause(
+        "cuts its inputs off at {format} (rounds them toward zero) before it computes with them",
+        "在计算之前把输入截断为 {format}（向零舍入）",
+        "Convert with rounding to nearest, ties to even: its errors are half as large, and of both "
+        "signs.",
+        "类型转换应采用最近偶数舍入：误差减半，且正负相抵。",
+    ),
+    "truncated_output": _cause(
+        "cuts its result off at {format} (rounds toward zero) instead of rounding it to nearest",
+        "把结果截断为 {format}（向零舍入），而不是舍入到最近的数",
+        "Convert with rounding to nearest, ties to even. If this is Triton's interpreter, whose "
+        "casts cut bits off, judge the compiled kernel instead.",
+        "类型转换应采用最近偶数舍入。若使用的是 Triton 的解释器（它的类型转换会直接截断），"
+        "请改用编译后的算子来评判。",
+        "https://github.com/triton-lang/triton/pull/3811",
     ),
     "fp16_accumulation": _cause(
         "accumulates in float16",
         "以 float16 累加",
-        "Ask for float32 accumulation "
-        "(torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False).",
-        "要求以 float32 累加"
-        "（torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False）。",
+        "Accumulate in float32. In PyTorch on CUDA two switches allow float16: "
+        "torch.backends.cuda.matmul.allow_fp16_accumulation for the accumulator, "
+        "allow_fp16_reduced_precision_reduction for partial sums that are added up.",
+        "应当以 float32 累加。PyTorch 在 CUDA 上有两个开关允许使用 float16："
+        "torch.backends.cuda.matmul.allow_fp16_accumulation 针对累加器，"
+        "allow_fp16_reduced_precision_reduction 针对部分和的合并。",
+        _TORCH_CUDA,
     ),
     "bf16_accumulation": _cause(
         "accumulates in bfloat16",
         "以 bfloat16 累加",
-        "Ask for float32 accumulation "
-        "(torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False).",
-        "要求以 float32 累加"
-        "（torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False）。",
+        "Accumulate in float32. In PyTorch on CUDA "
+        "torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction allows bfloat16 for "
+        "partial sums that are added up.",
+        "应当以 float32 累加。PyTorch 在 CUDA 上允许以 bfloat16 合并部分和的开关是 "
+        "torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction。",
+        _TORCH_CUDA,
     ),
     "float32_cast": _cause(
         "computes in float32 although its input is float64",
@@ -109,10 +148,48 @@ CAUSES: dict[str, Cause] = {
         "应当计算 (x - mean)·rstd；在此之前，可先从输入中减去一个近似均值。",
     ),
     "low_precision_statistics": _cause(
-        "rounds mean and rstd to the 16-bit format of its input before it uses them",
-        "在使用之前把均值和 rstd 舍入为输入的 16 位格式",
+        "rounds mean and rstd to a 16-bit format before it uses them",
+        "在使用之前把均值和 rstd 舍入为 16 位格式",
         "Keep the statistics in float32.",
         "请以 float32 保存统计量。",
+    ),
+    "truncated_statistics": _cause(
+        "cuts mean and rstd off at {format} (rounds them toward zero) before it uses them",
+        "在使用之前把均值和 rstd 截断为 {format}（向零舍入）",
+        "Keep the statistics in float32.",
+        "请以 float32 保存统计量。",
+    ),
+    "padded_variance": _cause(
+        "counts the padding of its blocks in the variance: (x - mean)² of {padded} lanes where the "
+        "row has {n}",
+        "方差计入了块的填充：行长为 {n}，却累加了 {padded} 个通道的 (x - mean)²",
+        "Mask x - mean, not only x: tl.where(mask, x - mean, 0).",
+        "不仅 x，x - mean 也要加掩码：tl.where(mask, x - mean, 0)。",
+    ),
+    "padded_divisor": _cause(
+        "divides sums over a row of {n} by the length {padded} that its blocks are padded to",
+        "行长为 {n}，却用块填充后的长度 {padded} 去除各行的和",
+        "Divide by the length of the row.",
+        "应当除以行的实际长度。",
+    ),
+    "padded_row": _cause(
+        "takes mean and variance of rows padded with zeros, from {n} to {padded}",
+        "均值和方差取自以零填充的行（长度由 {n} 变为 {padded}）",
+        "Mask the padding in both sums, and divide by the length of the row.",
+        "两个和都应屏蔽填充部分，并除以行的实际长度。",
+    ),
+    "dropped_tail": _cause(
+        "leaves the last {dropped} of {n} terms out of its sums",
+        "求和时漏掉了 {n} 项中的最后 {dropped} 项",
+        "Go on with the terms that do not fill a block.",
+        "应当处理不足一块的剩余项。",
+    ),
+    "early_overflow": _cause(
+        "overflows before the end: {intermediate} is infinite in {format} where the result is not",
+        "中间结果提前溢出：{intermediate} 在 {format} 中已是无穷大，而最终结果仍是有限值",
+        "Write the formula so that nothing overflows before its result, or compute it in a format "
+        "with a wider range.",
+        "改写公式，使中间结果不先于最终结果溢出；或改用范围更大的格式计算。",
     ),
     "float32_statistics": _cause(
         "keeps mean and variance in float32 although its input is float64",
@@ -128,8 +205,12 @@ CAUSES: dict[str, Cause] = {
     "eps_differs": _cause(
         "uses eps = {eps}",
         "使用的是 eps = {eps}",
-        "Pass eps explicitly on both sides: the frameworks' defaults differ.",
-        "请在两边都显式传入 eps：各框架的默认值不同。",
+        "Pass eps explicitly on both sides: defaults differ (PyTorch's LayerNorm has 1e-5, "
+        "MindSpore's 1e-7).",
+        "请在两边都显式传入 eps：默认值并不相同（PyTorch 的 LayerNorm 为 1e-5，"
+        "MindSpore 为 1e-7）。",
+        "https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html",
+        "https://www.mindspore.cn/docs/en/master/api_python/nn/mindspore.nn.LayerNorm.html",
     ),
     "eps_outside_sqrt": _cause(
         "adds eps to the standard deviation instead of to the variance",
@@ -140,8 +221,10 @@ CAUSES: dict[str, Cause] = {
     "unbiased_variance": _cause(
         "divides the sum of squares by n - 1 = {divisor} instead of n",
         "平方和除以 n - 1 = {divisor}，而不是 n",
-        "Use the biased variance (unbiased=False, ddof=0, correction=0).",
-        "使用有偏方差（unbiased=False、ddof=0、correction=0）。",
+        "Use the biased variance (NumPy: ddof=0, PyTorch: correction=0).",
+        "使用有偏方差（NumPy：ddof=0，PyTorch：correction=0）。",
+        "https://numpy.org/doc/stable/reference/generated/numpy.var.html",
+        "https://docs.pytorch.org/docs/stable/generated/torch.var.html",
     ),
     "constant_statistics": _cause(
         "treats mean and variance as constants in the backward pass",
@@ -176,6 +259,7 @@ CAUSES: dict[str, Cause] = {
         "把权重转置后使用",
         "Layouts differ: Paddle's Linear keeps its weight as (in, out), the others as (out, in).",
         "布局不同：Paddle 的 Linear 权重为 (in, out)，其余框架为 (out, in)。",
+        "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Linear_en.html",
     ),
     "scale_factor": _cause(
         "gives the right result times {factor} ({named})",
@@ -209,43 +293,49 @@ CAUSES: dict[str, Cause] = {
     "flush_to_zero": _cause(
         "flushes subnormal numbers to zero",
         "把次正规数冲刷为零",
-        "Turn FTZ and DAZ off (torch.set_flush_denormal(False)), or scale the data.",
-        "关闭 FTZ 和 DAZ（torch.set_flush_denormal(False)），或缩放数据。",
+        "Scale the data, or keep subnormal numbers: on a CPU PyTorch flushes them only after "
+        "torch.set_flush_denormal(True).",
+        "缩放数据，或保留次正规数：在 CPU 上，PyTorch 只有在调用 torch.set_flush_denormal(True) "
+        "之后才会冲刷它们。",
+        "https://docs.pytorch.org/docs/stable/generated/torch.set_flush_denormal.html",
     ),
     "argument_reduction": _cause(
         "loses digits when it reduces large arguments modulo pi",
         "对大参数做模 π 约简时丢失精度",
-        "Keep arguments small, or reduce them in a wider format before the call.",
-        "保持参数较小，或在调用之前以更宽的格式做约简。",
+        "Keep arguments small, or reduce them modulo 2 pi in a wider format before the call.",
+        "保持参数较小，或在调用之前以更宽的格式对 2π 取模。",
     ),
     "fast_approximation": _cause(
         "uses a fast approximation whose error is larger than its specification",
         "使用了误差超出规格的快速近似",
-        "Turn fast math off for this op.",
-        "对该算子关闭快速数学模式。",
+        "Look for its error in its documentation, and report it where that promises more.",
+        "请查阅其文档所声明的误差；若文档承诺的精度更高，请上报。",
     ),
     "erf_cancellation": _cause(
         "computes 1 + erf(x / √2) for negative x, which cancels",
         "对负的 x 计算 1 + erf(x / √2)，发生相消",
-        "Use erfc(-x / √2) there.",
-        "此处应使用 erfc(-x / √2)。",
+        "Use x erfc(-x / √2) / 2 there, with the argument in a wider format where x is large.",
+        "此处应使用 x erfc(-x / √2) / 2；x 的绝对值较大时，参数应以更宽的格式计算。",
     ),
     "tanh_cancellation": _cause(
         "computes 1 + tanh(z) for negative z, which cancels",
         "对负的 z 计算 1 + tanh(z)，发生相消",
-        "Use the sigmoid of 2 z instead of (1 + tanh(z)) / 2.",
-        "请用 2z 的 sigmoid 代替 (1 + tanh(z)) / 2。",
+        "Use the sigmoid of 2 z instead of (1 + tanh(z)) / 2, with z in a wider format where x is "
+        "large.",
+        "请用 2z 的 sigmoid 代替 (1 + tanh(z)) / 2；x 的绝对值较大时，z 应以更宽的格式计算。",
     ),
     "tanh_gelu": _cause(
         "uses the tanh approximation of GELU instead of erf",
         "使用 GELU 的 tanh 近似，而不是 erf",
         "Ask for the same form on both sides (approximate='none' or 'tanh').",
         "两边请使用同一形式（approximate='none' 或 'tanh'）。",
+        _TORCH_GELU,
     ),
     "erf_gelu": _cause(
         "uses the erf form of GELU instead of the tanh approximation",
         "使用 GELU 的 erf 形式，而不是 tanh 近似",
         "Ask for the same form on both sides (approximate='none' or 'tanh').",
         "两边请使用同一形式（approximate='none' 或 'tanh'）。",
+        _TORCH_GELU,
     ),
 }

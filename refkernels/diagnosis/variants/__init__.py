@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 from refkernels.diagnosis.hypothesis import Variant, Variants
 from refkernels.diagnosis.problem import Arrays, Problem
-from refkernels.diagnosis.variants import affine, elementwise, factor, layernorm, precision, whole
+from refkernels.diagnosis.variants import (
+    affine,
+    elementwise,
+    factor,
+    lanes,
+    layernorm,
+    precision,
+    statistics,
+    truncation,
+    whole,
+)
 
 ALL: tuple[Variants, ...] = (
     factor.scale_factor,
@@ -14,16 +24,20 @@ ALL: tuple[Variants, ...] = (
     affine.swapped_gradients,
     affine.wrong_bias,
     affine.transposed,
-    precision.rounded_inputs,
+    precision.narrowed_inputs,
     precision.wrong_dtype,
+    truncation.truncated_output,
     elementwise.other_gelu,
-    elementwise.narrow_argument,
     layernorm.other_eps,
     layernorm.fitted_eps,
     layernorm.unbiased_variance,
     layernorm.eps_outside_sqrt,
     layernorm.constant_statistics,
     layernorm.wrong_axes,
+    statistics.stored_statistics,
+    lanes.of_rows,
+    lanes.of_parameters,
+    lanes.of_products,
 )
 
 

@@ -1,35 +1,72 @@
 """Variants with inputs of a narrower format, which hardware makes of float32 behind one's back.
 
-TF32 keeps 11 significant bits and rounds ties away from zero; bfloat16 and float16 to nearest even.
-Products of such inputs are exact in float32 and better, so that what remains is float32's rounding.
+TF32 keeps 11 significant bits and rounds ties away from zero; bfloat16 and float16 to nearest even;
+a conversion that cuts bits off rounds each toward zero. Products of such inputs are exact in
+float32 and better, so that what remains is float32's rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.metrology.ulp_errors import ulp
 
 CAUSES = {"tf32_inputs": "tf32", "bf16_inputs": "bfloat16", "fp16_inputs": "float16"}
+_NEAREST = {**{format: cause for cause, format in CAUSES.items()}, "float32": "float32_cast"}
 _SUMS = ("matmul", "linear")
 
 
-def rounded_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Factors rounded to TF32, bfloat16 and float16; a bias is added as it is."""
-    if problem.op.name not in _SUMS or problem.format.name != "float32":
-        return
-    factors = {name: array for name, array in problem.inputs.items() if name != "bias"}
-    for cause, format in CAUSES.items():
-        narrow = {name: rounded(array, format) for name, array in factors.items()}
-        if all(np.array_equal(narrow[name], factors[name]) for name in factors):
+def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Inputs rounded to a narrower format, or cut off at it: the factors of a product, the argument
+    of a function, x of LayerNorm (with the cotangent); and then all of them."""
+    for format in (formats.TF32, formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
+        if format is formats.TF32 and problem.op.name not in _SUMS:
             continue
-        if all(np.isfinite(array).all() for array in narrow.values()):
-            yield Variant(cause, {"format": format}, problem.ask(narrow))
+        for names in _choices(problem):
+            arrays = {name: problem.inputs[name] for name in names}
+            if not any(_narrower(array, format) for array in arrays.values()):
+                continue
+            details = {"format": format.name, "inputs": ", ".join(names)}
+            for cause, cut in ((_NEAREST[format.name], False), ("truncated_inputs", True)):
+                narrow = {name: _narrowed(array, format, cut) for name, array in arrays.items()}
+                # Invariants hold for the inputs that were used, not for those given.
+                yield Variant(cause, details, replace(problem.ask(narrow), invariant=False))
+
+
+def _choices(problem: Problem) -> list[list[str]]:
+    """Which inputs a kernel may have narrowed together."""
+    takes = [name for name in problem.op.takes(problem.direction) if name in problem.inputs]
+    if problem.op.name in _SUMS:
+        first = [name for name in takes if name != "bias"]
+    else:
+        first = [name for name in takes if name == "x"]
+    data = [name for name in takes if name in ("x", problem.op.cotangent)]
+    choices = [first, takes] if problem.op.name in _SUMS else [first, data, takes]
+    return [list(names) for names in dict.fromkeys(map(tuple, choices))]
+
+
+def _narrower(array: Array, format: Format) -> bool:
+    """Whether the format cannot hold the array's normal numbers; the others may be flushed."""
+    if format.p >= formats.of(array).p:
+        return False
+    normal = array[np.abs(to_float64(array)) >= formats.of(array).min_normal]
+    return not all_in(normal, format)
+
+
+def _narrowed(array: Array, format: Format, cut: bool) -> Array:
+    if format.p >= formats.of(array).p:
+        return array
+    if cut:
+        return formats.truncate_to(to_float64(array), format).astype(array.dtype)
+    return rounded(array, format.name)
 
 
 def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -59,7 +96,7 @@ def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield Variant(cause, {"format": format.name}, answer)
 
 
-def _only_rounded(problem: Problem, output: str, got: Array, format: formats.Format) -> bool:
+def _only_rounded(problem: Problem, output: str, got: Array, format: Format) -> bool:
     """Whether every element may be an ordinary float64 answer, rounded to the format once."""
     right = np.asarray(problem.truth.reference[output])
     with np.errstate(invalid="ignore", over="ignore"):
@@ -68,16 +105,14 @@ def _only_rounded(problem: Problem, output: str, got: Array, format: formats.For
     return not np.any(beyond & np.isfinite(right) & np.isfinite(got))
 
 
-def all_in(array: Array, format: formats.Format) -> bool:
+def all_in(array: Array, format: Format) -> bool:
     """Whether every element is a number of a narrower format."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        narrow = array.astype(format.storage).astype(array.dtype)
-    return bool(np.array_equal(narrow, array, equal_nan=True))
+    return bool(np.array_equal(rounded(array, format.name), array, equal_nan=True))
 
 
 def rounded(array: Array, format: str) -> Array:
-    """float32 values rounded to the format, in float32."""
+    """Values rounded to the format, in their own dtype."""
     if format == "tf32":
-        return formats.round_ties_away(array.astype(np.float64), formats.TF32).astype(array.dtype)
-    with np.errstate(over="ignore"):
+        return formats.round_ties_away(to_float64(array), formats.TF32).astype(array.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(formats.get(format).storage).astype(array.dtype)

@@ -11,6 +11,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 
+_NAN, _INFINITE = 5.0, 3.0  # in the place of these, where the largest number is 1
 _MOST_ROWS = 2048  # whose distances are all computed
 
 
@@ -46,11 +47,12 @@ def _matching_rows(got: Doubles, right: Doubles) -> Array | None:
 
     Very many rows are told apart by one random projection, as sorting numbers is cheap.
     """
-    if not (np.isfinite(got).all() and np.isfinite(right).all()):
-        return None
-    scale = np.max(np.abs(right)) or 1.0
+    scale = np.max(np.abs(right), where=np.isfinite(right), initial=0.0) or 1.0
     with np.errstate(over="ignore"):
-        mine, theirs = got / scale, right / scale
+        mine, theirs = (
+            np.nan_to_num(side / scale, nan=_NAN, posinf=_INFINITE, neginf=-_INFINITE)
+            for side in (got, right)
+        )
     if len(mine) <= _MOST_ROWS:
         with np.errstate(over="ignore", invalid="ignore"):  # answers far too large are nobody's
             distances = np.square(theirs).sum(axis=1) - 2.0 * (mine @ theirs.T)

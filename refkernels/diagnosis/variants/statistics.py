@@ -1,0 +1,60 @@
+"""LayerNorm's mean and rstd kept in a narrower format before they are used, rounded or cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.formats import Format
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import Arrays, Doubles, Problem
+from refkernels.diagnosis.variants import rowwise
+
+_CAUSES = {"float32": "float32_statistics"}
+_OWN = 8.0  # units of the working precision by which a kernel's own statistics may be off
+
+
+def stored_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """y = (x - fl(mean)) fl(rstd) weight + bias and the gradients, fl to a format narrower than
+    what the kernel computes in. Where the kernel's mean may be rounded to the other neighbour, the
+    answer is known no better than that."""
+    if problem.op.name != "layernorm" or not {"y", "dx", "dweight"} & set(outputs):
+        return
+    rows = rowwise.of(problem)
+    work = formats.BINARY64 if problem.format.p > formats.BINARY32.p else formats.BINARY32
+    size = np.abs(rows.x).max(axis=1, initial=0.0, keepdims=True)
+    with np.errstate(all="ignore"):
+        off_mean = _OWN * work.u * size
+        off_rstd = _OWN * work.u * rows.rstd * (1.0 + np.square(size * rows.rstd))
+    for format in (formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
+        if format.p >= work.p:
+            continue
+        for cut in (False, True):
+            mean, unsure_mean = _kept(rows.mean, off_mean, format, cut)
+            rstd, unsure_rstd = _kept(rows.rstd, off_rstd, format, cut)
+            cause = _CAUSES.get(format.name, "low_precision_statistics")
+            spread = {"mean": unsure_mean, "rstd": unsure_rstd}
+            for variant in rowwise.variants(
+                "truncated_statistics" if cut else cause,
+                {"format": format.name},
+                problem,
+                rows,
+                rstd,
+                mean,
+                spread,
+            ):
+                if not {"mean", "rstd"} & set(variant.answer.reference):
+                    yield variant
+
+
+def _kept(values: Doubles, off: Doubles, format: Format, cut: bool) -> tuple[Doubles, Doubles]:
+    """The values in the format, and how far from that the neighbour is that they may have."""
+    store = formats.truncate_to if cut else formats.round_to
+    with np.errstate(all="ignore"):
+        kept, low, high = (
+            to_float64(store(v, format)) for v in (values, values - off, values + off)
+        )
+        return kept, np.nan_to_num(np.maximum(high - kept, kept - low), nan=0.0)

@@ -1,0 +1,91 @@
+"""Outputs that were cut off at their format, rounded toward zero, instead of rounded to nearest.
+
+A kernel that computes z' in a wider format W and stores trunc(z') gives, with |z' - z| <= B the
+bound of W about the exact z, a number between trunc(z - B) and trunc(z + B): truncation is
+monotone. Where W is much wider these are one number, trunc(z), for nearly every element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
+from refkernels.metrology.ulp_errors import ulp
+
+_NARROW = (formats.BINARY32, formats.TF32, formats.BINARY16, formats.BFLOAT16)
+_EXTENDED = 2.0**-11  # the unit of the x87's 64 bits over float64's
+_LARGER = 0.05  # ulp by which an element is larger than the exact one, ...
+_FEW = 0.05  # ... as but few may be: to nearest, nearly half of them are
+
+
+def truncated_output(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Each output cut off at its own format, or at a narrower one whose numbers it holds."""
+    for name, got in outputs.items():
+        if got.shape != problem.truth.reference[name].shape:
+            continue
+        for format in dict.fromkeys((formats.of(got), *_NARROW)):
+            if _possible(problem, name, got, format):
+                answer = _answer(problem, name, formats.of(got), format)
+                yield Variant("truncated_output", {"format": format.name}, answer)
+
+
+def _possible(problem: Problem, output: str, got: Array, format: Format) -> bool:
+    """Whether all elements are numbers of the format, and hardly any is larger than the exact."""
+    exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
+    own = formats.of(got)
+    if format is not own:
+        if format.p >= own.p or not _in(wide, format):
+            return False
+        if not np.any(np.isfinite(wide) & (wide != 0)):  # every format has these
+            return False
+        if _in(to_float64(problem.truth.reference[output].round(own)[0]), format):
+            return False
+    usable = np.isfinite(exact) & np.isfinite(wide) & (exact != 0)
+    if not usable.any():
+        return False
+    z, g = np.abs(exact[usable]), np.abs(wide[usable])
+    return float(np.mean(g - z > _LARGER * ulp(z, format))) <= _FEW
+
+
+def _in(wide: Doubles, format: Format) -> bool:
+    return bool(np.array_equal(to_float64(formats.truncate_to(wide, format)), wide, equal_nan=True))
+
+
+def _answer(problem: Problem, output: str, own: Format, format: Format) -> Answer:
+    """trunc(z), and how far from it trunc(z') may be."""
+    bound = _wide(problem, output, own, format)
+    reference = problem.truth.reference[output]
+    exact = np.asarray(reference)
+    low_part = np.where(reference.scale == 0, reference.lo, 0.0)
+    inner = np.where(low_part * np.sign(exact) < 0.0, np.nextafter(exact, 0.0), exact)
+    with np.errstate(over="ignore", invalid="ignore"):
+        radius = np.ldexp(reference.radius, reference.scale)
+        reach = np.where(np.isfinite(bound), bound + np.abs(low_part) + radius, np.inf)
+        cut, low, high = (
+            to_float64(formats.truncate_to(values, format))
+            for values in (inner, exact - reach, exact + reach)
+        )
+        spread = np.maximum(np.abs(high - cut), np.abs(cut - low))
+    spread = np.where(np.isfinite(exact) & np.isnan(spread), np.inf, spread)
+    # Where either of two numbers may be stored, no other is unusual: few elements, but a step of a
+    # narrow format is many of the kernel's own.
+    other = np.where(np.isfinite(spread), cut + np.copysign(spread, cut), cut)
+    stored = other.astype(own.storage)
+    return Answer({output: Enclosure(cut)}, {output: spread}, {output: stored})
+
+
+def _wide(problem: Problem, output: str, own: Format, format: Format) -> Doubles:
+    """The bound of what was cut off."""
+    work = own
+    if format is own:
+        work = formats.BINARY64 if format.p >= formats.BINARY32.p else formats.BINARY32
+    if format is formats.BINARY64:
+        return problem.truth.bound[output] * _EXTENDED
+    return problem.op.bound(problem.direction, problem.inputs, problem.params, work)[output]
