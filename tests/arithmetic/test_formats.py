@@ -158,6 +158,33 @@ def test_tf32_rounds_ties_away() -> None:
     assert np.isnan(formats.round_ties_away([np.nan], "tf32")[0])
 
 
+@given(pairs())
+def test_truncation_goes_to_the_neighbour_that_is_nearer_to_zero(case: tuple) -> None:
+    hi, _, scale, format = case
+    value = math.ldexp(hi, max(min(scale, 900), -900) % 200)
+    found = float(formats.truncate_to([value], format)[0])
+    exact, near = Fraction(abs(value)), rounded(Fraction(abs(value)), format)
+    assert math.copysign(1.0, found) == math.copysign(1.0, value)
+    assert Fraction(abs(found)) <= exact
+    gap = Fraction(2) ** (max(int(formats.exponent_of(value, 0.0)), format.emin) - format.p + 1)
+    assert exact - Fraction(abs(found)) < gap or abs(found) == format.max
+    if near <= value < math.inf:
+        assert abs(found) == near
+
+
+@pytest.mark.parametrize("format", [*STORED, formats.TF32], ids=str)
+def test_truncation_keeps_specials_signs_and_what_the_format_holds(format: Format) -> None:
+    values = [np.inf, -np.inf, np.nan, 0.0, -0.0, format.max, -format.min_subnormal]
+    found = formats.truncate_to(values, format).astype(np.float64)
+    np.testing.assert_array_equal(found, values)
+    assert np.signbit(found[4])
+    assert np.signbit(formats.truncate_to([-format.min_subnormal / 2], format)[0]) or (
+        format is formats.BINARY64
+    )
+    if format is not formats.BINARY64:
+        assert float(formats.truncate_to([1e300], format)[0]) == format.max
+
+
 @pytest.mark.parametrize("format", STORED[:2], ids=str)
 def test_ordinals_of_every_16_bit_number_are_consecutive(format: Format) -> None:
     values = np.arange(1 << 16, dtype=np.uint16).view(format.dtype)

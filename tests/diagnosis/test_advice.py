@@ -1,0 +1,179 @@
+"""Advice is tested or not given: what a page tells a user to do is done here, and helps, or the
+cause links the page of those who make the switch."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import faults
+import numpy as np
+import numpy.typing as npt
+import pytest
+from planted import Kernel, exact
+
+import refkernels
+from refkernels.diagnosis.fit import as_float
+from refkernels.frameworks import environments
+from refkernels.frameworks.gateway import Session
+from refkernels.reporting.causes import CAUSES
+
+Array = npt.NDArray[Any]
+F32 = np.float32
+SWITCH = re.compile(r"torch\.|jax\.|NVIDIA_|\w+ ?= ?\w+|\w+\(\w*'\w+'\)")
+TESTED = {"naive_variance", "folded_normalisation", "padded_variance", "eps_rounded"}
+
+
+@pytest.fixture(scope="module")
+def session_for() -> Iterator[Any]:
+    sessions: dict[str, Session] = {}
+
+    def get(name: str, **flags: str) -> Session:
+        key = f"{name} {flags}"
+        session = sessions.setdefault(key, Session(name, flags, timeout=120.0))
+        if not session.start():
+            reason = f"{name}: {session.status}: {session.reason}"
+            if name in environments.required():
+                pytest.fail(f"REFKERNELS_REQUIRE lists {reason}", pytrace=False)
+            pytest.skip(reason)
+        return session
+
+    yield get
+    for session in sessions.values():
+        session.close()
+
+
+def over_plain(op: str, inputs: dict[str, Array], y: Array) -> float:
+    record = refkernels.explain(op, inputs, {"y": y}).evidence["outputs"]["y"]
+    return as_float(record["plain"]["ratio"])
+
+
+def test_every_switch_that_advice_names_is_documented_or_tested_here() -> None:
+    naming = {name for name, cause in CAUSES.items() if SWITCH.search(cause.todo["en"])}
+    assert len(naming) >= 5
+    assert naming - TESTED <= {name for name, cause in CAUSES.items() if cause.sources}
+
+
+def test_no_advice_turns_off_what_was_not_seen_to_help() -> None:
+    for cause in CAUSES.values():
+        assert "fast math" not in cause.todo["en"]
+        assert "快速数学" not in cause.todo["zh"]
+
+
+@pytest.mark.parametrize("how", [{"variance": "naive"}, {"form": "folded"}], ids=str)
+def test_a_rough_mean_taken_off_first_helps_a_variance_or_a_folding_that_cancels(
+    how: dict[str, str],
+) -> None:
+    rng = np.random.default_rng(1)
+    inputs = faults.norm_inputs(rng, (24, 64), F32, 0.0)
+    inputs["x"] = (inputs["x"] + 3000).astype(F32)
+    rough = inputs["x"].mean(axis=1, keepdims=True).round()
+    bad = Kernel(rng).layernorm(inputs, **how)["y"]
+    better = Kernel(rng).layernorm({**inputs, "x": inputs["x"] - rough}, **how)["y"]
+    assert over_plain("layernorm", inputs, bad) > 4.0 * over_plain("layernorm", inputs, better)
+
+
+def test_a_masked_difference_does_not_count_the_padding() -> None:
+    rng = np.random.default_rng(2)
+    inputs = faults.norm_inputs(rng, (24, 100), F32, 1.0)
+    x = np.pad(inputs["x"], ((0, 0), (0, 28)))
+    mask = np.arange(128) < 100
+    mean = x.sum(axis=1, keepdims=True) / F32(100)
+    causes = []
+    for centred in (x - mean, np.where(mask, x - mean, F32(0))):
+        rstd = 1 / np.sqrt(np.square(centred).sum(axis=1, keepdims=True) / F32(100) + F32(1e-5))
+        y = (centred * rstd)[:, :100] * inputs["weight"] + inputs["bias"]
+        causes.append(refkernels.explain("layernorm", inputs, {"y": y.astype(F32)}).cause)
+    assert causes[0] == "padded_variance"
+    assert causes[1] in (None, "summation_order")
+
+
+def test_arguments_reduced_in_a_wider_format_are_right() -> None:
+    x = np.random.default_rng(3).uniform(-3e4, 3e4, 2000).astype(F32)
+    wide = np.remainder(x.astype(np.float64), 2 * np.pi).astype(F32)
+    bad, better = (exact("sin", argument.astype(F32)) for argument in (x % F32(2 * np.pi), wide))
+    right = np.sin(x.astype(np.float64))
+    assert np.abs(bad - right).max() > 100 * np.abs(better - right).max()
+
+
+def test_erfc_and_a_sigmoid_in_a_wider_format_do_not_cancel() -> None:
+    x = np.random.default_rng(4).uniform(-9, -1, 500).astype(F32)
+    wide = x.astype(np.float64)
+    gelu = (wide * exact("erfc", -wide * np.sqrt(0.5)) / 2).astype(F32)
+    z = np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)
+    gelu_tanh = (wide * exact("sigmoid", 2 * z)).astype(F32)
+    for op, y in (("gelu", gelu), ("gelu_tanh", gelu_tanh)):
+        assert refkernels.explain(op, {"x": x}, {"y": y}).verdict in (
+            "rounding",
+            "correctly_rounded",
+        )
+
+
+FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+@pytest.mark.parametrize("op", ["gelu", "gelu_tanh"])
+def test_the_lost_digits_of_gelu_are_the_cancellation_s_on_any_inputs(
+    name: str, op: str, session_for: Any
+) -> None:
+    session = session_for(name)
+    cause = {"gelu": "erf_cancellation", "gelu_tanh": "tanh_cancellation"}[op]
+    tried = 0
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        for x in (
+            rng.standard_normal(1000),
+            rng.normal(0, 3, 1000),
+            rng.uniform(-10, -2, 200),
+            rng.uniform(-30, 30, 1000),
+        ):
+            inputs = {"x": x.astype(F32)}
+            reply = session.run(op, "forward", inputs, {})
+            assert reply.ok, reply.reason
+            assert refkernels.explain(op, inputs, reply.outputs).cause == cause
+            tried += 1
+    assert tried == 8
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("size", [60, 1000])
+def test_the_lost_digits_of_an_emulated_gelu_are_the_cancellation_s(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    for x in (rng.standard_normal(size) - 1.5, rng.normal(0, 3, size), rng.uniform(-9, -3, size)):
+        inputs = {"x": x.astype(F32)}
+        y = faults._erf_form(rng, inputs["x"])
+        assert refkernels.explain("gelu", inputs, {"y": y}).cause == "erf_cancellation"
+
+
+def test_flush_denormal_is_what_flushes_subnormals(session_for: Any) -> None:
+    x = (np.random.default_rng(5).standard_normal(200) * 2.0**-130).astype(F32)
+    found = {}
+    for setting in ("1", "0"):
+        session = session_for("torch", flush_denormal=setting)
+        reply = session.run("silu", "forward", {"x": x}, {})
+        assert reply.ok, reply.reason
+        found[setting] = refkernels.explain("silu", {"x": x}, reply.outputs).cause
+    assert found["1"] == "flush_to_zero"
+    assert found["0"] in (None, "summation_order")
+
+
+def test_an_eps_that_float32_holds_is_not_rounded(session_for: Any) -> None:
+    session = session_for("paddle")
+    rng = np.random.default_rng(6)
+    x = 1.0 + 1e-3 * rng.standard_normal((16, 32))
+    causes = []
+    for eps in (1e-5, 2.0**-17):
+        reply = session.run("layernorm", "forward", {"x": x}, {"eps": eps})
+        assert reply.ok, reply.reason
+        found = refkernels.explain("layernorm", {"x": x}, {"y": reply.outputs["y"]}, {"eps": eps})
+        causes.append(found.cause)
+    assert causes[0] == "eps_rounded"
+    assert causes[1] in (None, "summation_order")
+
+
+def test_the_approximation_of_gelu_is_what_is_asked_for(session_for: Any) -> None:
+    session = session_for("torch")
+    x = np.random.default_rng(7).uniform(0.0, 3.0, 500).astype(F32)
+    asked = {op: session.run(op, "forward", {"x": x}, {}).outputs for op in ("gelu", "gelu_tanh")}
+    assert refkernels.explain("gelu", {"x": x}, asked["gelu_tanh"]).cause == "tanh_gelu"
+    assert refkernels.explain("gelu", {"x": x}, asked["gelu"]).cause != "tanh_gelu"

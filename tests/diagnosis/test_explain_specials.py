@@ -1,0 +1,155 @@
+"""NaN and infinities anywhere in the inputs: right kernels are right, faults keep their names.
+
+REFKERNELS_EXAMPLES sets how many questions are drawn (default 30 for each test).
+"""
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import refkernels
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.op import DIRECTIONS
+
+Array = npt.NDArray[Any]
+EXAMPLES = int(os.environ.get("REFKERNELS_EXAMPLES", "30"))
+OPS = sorted(registry.ops())
+SPECIALS = (np.nan, np.inf, -np.inf, 0.0, -0.0)
+HARMLESS = (None, "summation_order", "bias_first")
+
+
+def inputs_of(op: str, direction: str, dtype: str, rng: np.random.Generator) -> dict[str, Array]:
+    """Small ordinary inputs, of rows of 7 where the op has rows."""
+    storage = formats.get(dtype).storage
+    shapes = {
+        "matmul": {"a": (5, 7), "b": (7, 3), "dc": (5, 3)},
+        "linear": {"x": (5, 7), "weight": (3, 7), "bias": (3,), "dy": (5, 3)},
+        "layernorm": {"x": (5, 7), "weight": (7,), "bias": (7,), "dy": (5, 7)},
+    }.get(op, {"x": (5, 7), "dy": (5, 7)})
+    takes = registry.get(op).takes(direction)  # type: ignore[arg-type]
+    return {n: rng.standard_normal(s).astype(storage) for n, s in shapes.items() if n in takes}
+
+
+def spoilt(inputs: dict[str, Array], rng: np.random.Generator, few: bool = False) -> None:
+    """Specials at random places of random inputs, and numbers that overflow when squared."""
+    wild = (*SPECIALS, 1e30, -1e30, 1e-30)
+    for array in inputs.values():
+        for _ in range(1 if few else int(rng.integers(0, 4))):
+            with np.errstate(over="ignore"):
+                flat = array.reshape(-1)
+                flat[rng.integers(flat.size)] = np.asarray(rng.choice(wild)).astype(array.dtype)
+
+
+questions = st.tuples(
+    st.sampled_from(OPS),
+    st.sampled_from(DIRECTIONS),
+    st.sampled_from(("float32", "bfloat16", "float16", "float64")),
+    st.integers(0, 2**32 - 1),
+)
+
+
+@settings(max_examples=EXAMPLES)
+@given(questions)
+def test_a_right_kernel_is_right_whatever_specials_its_inputs_have(question: Any) -> None:
+    op, direction, dtype, seed = question
+    rng = np.random.default_rng(seed)
+    inputs = inputs_of(op, direction, dtype, rng)
+    spoilt(inputs, rng)
+    record = registry.get(op)
+    exact = record.evaluate(direction, inputs, record.params, ("rounding", dtype))
+    outputs = {name: value.round(dtype)[0] for name, value in exact.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = refkernels.explain(op, inputs, outputs, direction=direction)
+    assert found.verdict in ("correctly_rounded", "rounding")
+    assert found.cause in HARMLESS
+    assert found.summary
+
+
+@settings(max_examples=EXAMPLES)
+@given(questions, st.integers(0, 2**32 - 1))
+def test_a_wrong_kernel_is_answered_whatever_specials_it_has(question: Any, noise: int) -> None:
+    op, direction, dtype, seed = question
+    rng = np.random.default_rng(seed)
+    inputs = inputs_of(op, direction, dtype, rng)
+    spoilt(inputs, rng)
+    record = registry.get(op)
+    exact = record.evaluate(direction, inputs, record.params, ("rounding", dtype))
+    outputs = {name: value.round(dtype)[0] for name, value in exact.items()}
+    spoilt(outputs, np.random.default_rng(noise))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = refkernels.explain(op, inputs, outputs, direction=direction)
+    assert found.to_markdown("en")
+    assert found.to_markdown("zh")
+
+
+def rows_with(value: float) -> dict[str, Array]:
+    rng = np.random.default_rng(5)
+    inputs = {
+        "x": rng.standard_normal((24, 65)) * np.exp(rng.uniform(-1, 1, (24, 1))),
+        "weight": 1 + 0.5 * rng.standard_normal(65),
+        "bias": rng.standard_normal(65),
+    }
+    inputs["x"][3, 5] = value
+    return {name: array.astype(np.float32) for name, array in inputs.items()}
+
+
+def layernorm(inputs: dict[str, Array], eps: float = 1e-5, ddof: int = 0) -> Array:
+    x, weight, bias = inputs.values()
+    with np.errstate(invalid="ignore"):
+        centred = x - x.mean(axis=1, keepdims=True)
+        variance = np.sum(centred * centred, axis=1, keepdims=True) / np.float32(65 - ddof)
+        result: Array = centred / np.sqrt(variance + np.float32(eps)) * weight + bias
+    return result
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_fault_of_layernorm_keeps_its_name_beside_a_special(value: float) -> None:
+    inputs = rows_with(value)
+    order = np.roll(np.arange(24), 5)
+    right = layernorm(inputs)
+    assert not np.isfinite(right[3]).any()
+    assert refkernels.explain("layernorm", inputs, {"y": right}).cause in HARMLESS
+    faults = {
+        "eps_differs": layernorm(inputs, eps=1e-3),
+        "unbiased_variance": layernorm(inputs, ddof=1),
+        "missing_bias": layernorm({**inputs, "bias": 0 * inputs["bias"]}),
+        "scale_factor": right / np.float32(24),
+        "sign_error": -right,
+        "permuted": right[order],
+    }
+    for cause, y in faults.items():
+        assert refkernels.explain("layernorm", inputs, {"y": y}).cause == cause
+    odd = layernorm(inputs, eps=0.0123)
+    found = refkernels.explain("layernorm", inputs, {"y": odd})
+    assert found.cause == "eps_differs"
+    assert found.candidates[0].details["eps"] == pytest.approx(0.0123, rel=1e-3)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_fault_of_linear_keeps_its_name_beside_a_special(value: float) -> None:
+    rng = np.random.default_rng(6)
+    shapes = {"x": (24, 65), "weight": (30, 65), "bias": (30,)}
+    inputs = {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+    inputs["x"][3, 5] = value
+    x, weight, bias = inputs.values()
+    with np.errstate(invalid="ignore"):
+        product = x @ weight.T
+        short = x[:, :64] @ weight[:, :64].T + bias
+    faults = {
+        "missing_bias": product,
+        "doubled_bias": product + bias + bias,
+        "sign_error": -(product + bias),
+        "dropped_tail": short,
+    }
+    assert refkernels.explain("linear", inputs, {"y": product + bias}).cause in HARMLESS
+    for cause, y in faults.items():
+        assert refkernels.explain("linear", inputs, {"y": y}).cause == cause
