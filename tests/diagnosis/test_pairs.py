@@ -9,6 +9,7 @@ import planted
 import pytest
 
 import refkernels
+from refkernels import registry
 from refkernels.diagnosis.hypothesis import HARMLESS
 
 ERF = np.vectorize(math.erf, otypes=[np.float64])
@@ -44,6 +45,7 @@ def test_of_two_gelus_the_one_that_is_the_other_function_is_blamed(op: str, size
 def right_answer(one: planted.Planted) -> dict[str, Any] | None:
     """What a right kernel gives to the question of a planted fault."""
     kernel = planted.Kernel(np.random.default_rng(1))
+    dtype = one.inputs["x" if "x" in one.inputs else "a"].dtype
     if one.op == "layernorm":
         found = kernel.layernorm(one.inputs)
     elif one.op == "linear":
@@ -53,7 +55,8 @@ def right_answer(one: planted.Planted) -> dict[str, Any] | None:
         a, b = (v.astype(planted.working(v.dtype)) for v in one.inputs.values())
         found = {"c": kernel.product(a, b).astype(one.inputs["a"].dtype)}
     else:
-        found = {"y": planted.exact(one.op, one.inputs["x"])}
+        exact = registry.get(one.op).evaluate("forward", one.inputs, {}, ("rounding", dtype))["y"]
+        found = {"y": exact.round(dtype)[0]}
     return {name: found[name] for name in one.outputs}
 
 
@@ -70,6 +73,10 @@ def test_beside_a_planted_fault_the_right_kernel_is_never_blamed(cause: str) -> 
         told = refkernels.explain(one.op, one.inputs, given, one.params, direction)
         assert told.kernels["right"].cause in (None, *HARMLESS)
         (found,) = told.differences.values()
+        if cause == "truncated_output":  # half an ulp more: less than the right one's own sums err
+            assert found.details["shares"]["y"]["wrong"] < 0.5
+            assert found.cause is None
+            continue
         assert found.cause == told.kernels["wrong"].cause
         assert found.cause in (one.cause, *one.also)
         output = found.details["output"]
