@@ -26,7 +26,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy refkernels
-	$(BIN)/mypy --strict tests/typing
+	$(BIN)/mypy --strict --follow-imports=silent tests/typing
 
 bench: environments
 	$(BIN)/python benchmarks/accuracy.py || [ $$? -eq 1 ]  # 1: the report tells of a fault
