@@ -14,10 +14,11 @@ all the names, or says in one sentence why a name has no meaning in it.
 
 from refkernels.contexts.arb import Arb
 from refkernels.contexts.ball import Ball
+from refkernels.contexts.bound import Bound
 from refkernels.contexts.context import Context
 from refkernels.contexts.gradient import Gradient
 from refkernels.contexts.rational import Rational
 from refkernels.contexts.value import Mask, Value
 from refkernels.contexts.working import Working
 
-__all__ = ["Arb", "Ball", "Context", "Gradient", "Mask", "Rational", "Value", "Working"]
+__all__ = ["Arb", "Ball", "Bound", "Context", "Gradient", "Mask", "Rational", "Value", "Working"]

@@ -13,7 +13,7 @@ smallest subnormal, and A, B the exact values behind (a, p), (b, q):
     f(a)      p sup |f'| over the ball, and the error of the kernel, `functions`
 
 Radii are computed in float64 too. A radius that takes k operations on numbers >= 0 is off by a
-factor of at most (1 + u)^k and by k e; `_outward` multiplies by 1 + 2^-47, which covers 60, and
+factor of at most (1 + u)^k and by k e; `outward` multiplies by 1 + 2^-47, which covers 60, and
 adds 2^-1068, which covers 100 underflows, wherever the radius is not 0 by structure.
 
 Sources: van der Hoeven (2009), "Ball arithmetic"; Rump (1999), "Fast and parallel interval
@@ -98,7 +98,7 @@ class Ball(Context):
         (a_mid, p), (b_mid, q) = parts(a), parts(b)
         with np.errstate(all="ignore"):
             mid = a_mid + b_mid
-            return self.value(mid, _outward(p + q + self.rounding(mid)))
+            return self.value(mid, outward(p + q + self.rounding(mid)))
 
     def subtract(self, a: Value, b: Value) -> BallValue:
         return self.add(a, self.negative(b))
@@ -110,7 +110,7 @@ class Ball(Context):
             exact = ((a_mid == 0.0) & (p == 0.0)) | ((b_mid == 0.0) & (q == 0.0))
             spread = np.abs(a_mid) * q + np.abs(b_mid) * p + p * q + self.rounding(mid)
             spread = np.where(np.isnan(spread), np.inf, spread)
-            return self.value(mid, np.where(exact, 0.0, _outward(spread + ETA)))
+            return self.value(mid, np.where(exact, 0.0, outward(spread + ETA)))
 
     def divide(self, a: Value, b: Value) -> BallValue:
         (a_mid, p), (b_mid, q) = parts(a), parts(b)
@@ -119,9 +119,10 @@ class Ball(Context):
             least = np.abs(b_mid) - q
             least = np.where(least > 0.0, least * (1.0 - 2.0**-50) - (q > 0.0) * ETA, 0.0)
             size = np.abs(mid) * (1.0 + 2.0**-50) + ETA
-            spread = np.where(least > 0.0, (p + size * q) / least + self.rounding(mid), np.inf)
+            above = p + size * q + np.where(q > 0.0, ETA, 0.0)  # what underflowed is divided too
+            spread = np.where(least > 0.0, above / least + self.rounding(mid), np.inf)
             zero = (a_mid == 0.0) & (p == 0.0) & (least > 0.0)
-            return self.value(mid, np.where(zero, 0.0, _outward(spread + ETA)))
+            return self.value(mid, np.where(zero, 0.0, outward(spread + ETA)))
 
     def negative(self, a: Value) -> BallValue:
         mid, radius = parts(a)
@@ -159,7 +160,7 @@ class Ball(Context):
         if name not in FUNCTIONS:
             raise ValueError(f"There is no function {name!r} in a formula.")
         mid, spread = functions.ball(name, *parts(a))
-        return self.value(mid, np.where(spread == 0.0, 0.0, _outward(spread)))
+        return self.value(mid, np.where(spread == 0.0, 0.0, outward(spread)))
 
     def sum(self, a: Value, axis: int = -1) -> BallValue:
         """|error| <= (n - 1) u sum |a|, without a condition on n. The sums of |a| and of radii are
@@ -172,13 +173,13 @@ class Ball(Context):
             radii = radius.sum(axis=axis, keepdims=True)
             gamma = self.unit * max(n - 1, 0)
             slack = 1.0 + 2.0 * n * U + 2.0**-50
-            return self.value(total, _outward((radii + gamma * sizes) * slack))
+            return self.value(total, outward((radii + gamma * sizes) * slack))
 
     def max(self, a: Value, axis: int = -1) -> BallValue:
         mid, radius = parts(a)
         with np.errstate(all="ignore"):
-            low = _down(mid, radius).max(axis=axis, keepdims=True)
-            high = _up(mid, radius).max(axis=axis, keepdims=True)
+            low = lower(mid, radius).max(axis=axis, keepdims=True)
+            high = upper(mid, radius).max(axis=axis, keepdims=True)
         return self.between(low, high)
 
     def cumsum(self, a: Value, axis: int = -1) -> BallValue:
@@ -191,7 +192,7 @@ class Ball(Context):
             sizes, radii = np.cumsum(np.abs(mid), axis=axis), np.cumsum(radius, axis=axis)
             counts = np.arange(length, dtype=np.float64).reshape(shape)
             spread = (radii + counts * (self.unit * sizes)) * (1.0 + 2.0 * length * U + 2.0**-50)
-            return self.value(total, _outward(spread))
+            return self.value(total, outward(spread))
 
     def matmul(self, a: Value, b: Value) -> BallValue:
         """|error| <= K u |A||B| + K e for the products of the mids, in any order and with or
@@ -206,7 +207,7 @@ class Ball(Context):
                 spread = spread + a_size @ q + p @ (b_size + q)
             spread = np.where(np.isnan(spread), np.inf, spread)
             lost = terms * 4.0 * ETA  # of each product, here and in the sums above
-            return self.value(mid, _outward(spread * (1.0 + 4.0 * terms * U) + lost))
+            return self.value(mid, outward(spread * (1.0 + 4.0 * terms * U) + lost))
 
     def pivot(self, a: Value, axis: int = -1) -> BallValue:
         return self.value(parts(a)[0].max(axis=axis, keepdims=True), 0.0)
@@ -214,8 +215,8 @@ class Ball(Context):
     def less(self, a: Value, b: Value) -> Mask:
         (a_mid, p), (b_mid, q) = parts(a), parts(b)
         with np.errstate(all="ignore"):
-            yes = _up(a_mid, p) < _down(b_mid, q)
-            no = _down(a_mid, p) >= _up(b_mid, q)
+            yes = upper(a_mid, p) < lower(b_mid, q)
+            no = lower(a_mid, p) >= upper(b_mid, q)
         return Mask(np.asarray(yes), np.asarray(no))
 
     def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> BallValue:
@@ -227,8 +228,8 @@ class Ball(Context):
             return self.value(mid, radius)
         with np.errstate(all="ignore"):
             union = self.between(
-                np.minimum(_down(a_mid, p), _down(b_mid, q)),
-                np.maximum(_up(a_mid, p), _up(b_mid, q)),
+                np.minimum(lower(a_mid, p), lower(b_mid, q)),
+                np.maximum(upper(a_mid, p), upper(b_mid, q)),
             )
         known = mask.decided
         return self.value(np.where(known, mid, union.mid), np.where(known, radius, union.radius))
@@ -236,8 +237,8 @@ class Ball(Context):
     def maximum(self, a: Value, b: Value) -> BallValue:
         (a_mid, p), (b_mid, q) = parts(a), parts(b)
         with np.errstate(all="ignore"):
-            low = np.maximum(_down(a_mid, p), _down(b_mid, q))
-            high = np.maximum(_up(a_mid, p), _up(b_mid, q))
+            low = np.maximum(lower(a_mid, p), lower(b_mid, q))
+            high = np.maximum(upper(a_mid, p), upper(b_mid, q))
         return self.between(low, high)
 
     def between(self, low: Doubles, high: Doubles) -> BallValue:
@@ -245,7 +246,7 @@ class Ball(Context):
         with np.errstate(all="ignore"):
             mid = np.where(low == high, low, low / 2 + high / 2)
             spread = np.maximum(high - mid, mid - low)
-            return self.value(mid, np.where(low == high, 0.0, _outward(spread + ETA)))
+            return self.value(mid, np.where(low == high, 0.0, outward(spread + ETA)))
 
     def rearrange(self, change: Any, *values: Value) -> BallValue:
         pairs = [parts(value) for value in values]
@@ -261,7 +262,7 @@ class Ball(Context):
             # The first addition, to 0, is exact.
             spread = radii + self.unit * (most - 1) * sizes
             spread = spread * (1.0 + 2.0 * most * U + 2.0**-50)
-            return self.value(total, _outward(spread))
+            return self.value(total, outward(spread))
 
     unit = U
 
@@ -277,18 +278,18 @@ def parts(value: Value) -> tuple[Doubles, Doubles]:
     return value.mid, value.radius
 
 
-def _outward(radius: Any) -> Any:
+def outward(radius: Any) -> Any:
     """At least the radius that these few operations meant; 0 stays 0."""
     radius = np.where(np.isnan(radius), np.inf, radius)
     return np.where(radius > 0.0, radius * _FACTOR + _LOST, 0.0)
 
 
-def _up(mid: Doubles, radius: Doubles) -> Doubles:
+def upper(mid: Doubles, radius: Doubles) -> Doubles:
     """At least mid + radius."""
     end = mid + radius
     return np.where(radius > 0.0, np.nextafter(end, np.inf), end)
 
 
-def _down(mid: Doubles, radius: Doubles) -> Doubles:
+def lower(mid: Doubles, radius: Doubles) -> Doubles:
     end = mid - radius
     return np.where(radius > 0.0, np.nextafter(end, -np.inf), end)

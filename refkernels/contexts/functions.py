@@ -1,6 +1,6 @@
 """Functions of a ball: f(a) with its kernel's proven error, and how far f strays over a ± p.
 
-    exp, expm1   e^a (e^p - 1) <= e^a p (1 + p)        for p <= 1: e^p - 1 - p <= p² there
+    exp, expm1   e^a (e^p - 1); <= e^a p (1 + p)       for p <= 1: e^p - 1 - p <= p² there
     log, log1p   -log(1 - p/t) <= (p/t) / (1 - p/t)    t = a or 1 + a, for p < t
     tanh         p sup 1/cosh² <= p 4 e^(-2 m)         m = max(|a| - p, 0); at most p
     erf, erfc    p sup |slope| <= p (2/√pi) e^(-m²)
@@ -27,6 +27,7 @@ from refkernels.trig_ref import functions as trigonometric
 
 Doubles = npt.NDArray[np.float64]
 _MORE = 1.0 + 2.0**-38  # takes in the rounding of an argument of e^-y, y <= 2^10, and of p's terms
+_LESS = 1.0 - 2.0**-50
 _ETA = 2.0**-1074
 _TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up
 
@@ -59,8 +60,21 @@ def ball(name: str, a: Doubles, p: Doubles) -> tuple[Doubles, Doubles]:
             mid, off = value(name, a)
         if not np.any(p):
             return mid, off
-        spread = _SPREADS[name](a, p, np.abs(mid) + off)
-        return mid, off + np.where(p > 0.0, spread * _MORE, 0.0)
+        off = off + spread(name, a, np.zeros(()), p, np.abs(mid) + off)
+        wide = (p > 2.0**-4) & np.isfinite(p)
+        return _by_ends(a, p, mid, off, wide) if name == "exp" and np.any(wide) else (mid, off)
+
+
+def _by_ends(a: Doubles, p: Doubles, mid: Doubles, off: Doubles, wide: Any) -> tuple[Any, Any]:
+    """Around the middle of e^(a ± p): unlike a ball around e^a it has an inverse, however wide."""
+    (low, low_off), (high, high_off) = (
+        value("exp", np.nextafter(np.where(wide, end, 0.0), away))
+        for end, away in ((a - p, -np.inf), (a + p, np.inf))
+    )
+    low, high = np.maximum(low - low_off, 0.0) * _LESS, (high + high_off) / _LESS
+    centre = low / 2 + high / 2
+    reach = np.maximum(high - centre, centre - low) / _LESS
+    return np.where(wide, centre, mid), np.where(wide, reach, off)
 
 
 def _short(root: Doubles) -> Any:
@@ -76,35 +90,55 @@ def _decay(y: Doubles) -> Doubles:
     return mid + off
 
 
-def _exponential(a: Doubles, p: Doubles, size: Doubles) -> Doubles:
-    return np.where(p <= 1.0, size * (p * (1.0 + p)), np.inf)
+def spread(name: str, a: Doubles, rho: Doubles, p: Doubles, size: Doubles) -> Doubles:
+    """sup |f(x + d) - f(x)| over |x - a| <= rho and |d| <= p, where size >= sup |f(x)|: at the x
+    where f is steepest. 0 where p is 0."""
+    low = np.where(rho > 0.0, np.nextafter(a - rho, -np.inf), a)
+    inner = (np.abs(a) - np.where(rho > 0.0, (rho + p) / _LESS, p)) * _LESS
+    wide = _SPREADS[name](low, p, size, np.maximum(inner, 0.0))
+    wide = np.where(np.isnan(wide), np.inf, wide)
+    return np.where(p > 0.0, wide * _MORE + _ETA, 0.0)
 
 
-def _logarithm(a: Doubles, p: Doubles) -> Doubles:
-    ratio = p / (a * (1.0 - 2.0**-50))
-    return np.where((a > 0.0) & (ratio < 1.0 - 2.0**-20), ratio / (1.0 - ratio), np.inf)
+def _exponential(p: Doubles, size: Doubles) -> Doubles:
+    growth = p * (1.0 + p)
+    if np.any(p > 1.0):
+        mid, off = value("expm1", np.minimum(p, 700.0))
+        growth = np.where(p <= 1.0, growth, np.where(p <= 700.0, mid + off, np.inf))
+    return size * growth
 
 
-def _inner(a: Doubles, p: Doubles) -> Doubles:
-    return np.maximum((np.abs(a) - p) * (1.0 - 2.0**-50), 0.0)
+def _logarithm(low: Doubles, p: Doubles) -> Doubles:
+    ratio = p / (low * _LESS)
+    return np.where((low > 0.0) & (ratio < 1.0 - 2.0**-20), ratio / (1.0 - ratio), np.inf)
 
 
-def _below(a: Doubles, p: Doubles) -> Doubles:
-    return np.nextafter(a - p, -np.inf)
+def _below(low: Doubles, p: Doubles) -> Doubles:
+    return np.nextafter(low - p, -np.inf)
 
 
+def _cube(p: Doubles, least: Doubles) -> Doubles:
+    """At least (p / 2) least^(-3/2), whatever underflows."""
+    return (p / least / 2.0 + _ETA) / np.sqrt(least)
+
+
+def _bell(p: Doubles, inner: Doubles) -> Doubles:
+    return p * (_TWO_OVER_ROOT_PI * _decay(np.square(inner)))
+
+
+# From the lowest x, p, the size of f and the least |x| or |x + d|.
 _SPREADS: dict[str, Any] = {
-    "exp": _exponential,
-    "expm1": lambda a, p, size: _exponential(a, p, size + 1.0),
-    "log": lambda a, p, _: _logarithm(a, p),
-    "log1p": lambda a, p, _: _logarithm((1.0 + a) * (1.0 - 2.0**-50), p),
-    "tanh": lambda a, p, _: p * np.minimum(1.0, 4.0 * _decay(2.0 * _inner(a, p))),
-    "erf": lambda a, p, _: p * (_TWO_OVER_ROOT_PI * _decay(_inner(a, p) ** 2)),
-    "erfc": lambda a, p, _: p * (_TWO_OVER_ROOT_PI * _decay(_inner(a, p) ** 2)),
-    "sin": lambda a, p, _: np.minimum(p, 2.0),
-    "cos": lambda a, p, _: np.minimum(p, 2.0),
-    "sqrt": lambda a, p, size: np.where(_below(a, p) >= 0.0, p / size, np.inf),
-    "rsqrt": lambda a, p, _: np.where(
-        _below(a, p) > 0.0, 0.5 * p / (_below(a, p) * np.sqrt(_below(a, p))), np.inf
+    "exp": lambda low, p, size, inner: _exponential(p, size),
+    "expm1": lambda low, p, size, inner: _exponential(p, size + 1.0),
+    "log": lambda low, p, size, inner: _logarithm(low, p),
+    "log1p": lambda low, p, size, inner: _logarithm((1.0 + low) * _LESS, p),
+    "tanh": lambda low, p, size, inner: p * np.minimum(1.0, 4.0 * _decay(2.0 * inner)),
+    "erf": lambda low, p, size, inner: _bell(p, inner),
+    "erfc": lambda low, p, size, inner: _bell(p, inner),
+    "sin": lambda low, p, size, inner: np.minimum(p, 2.0),
+    "cos": lambda low, p, size, inner: np.minimum(p, 2.0),
+    "sqrt": lambda low, p, size, inner: np.where(low - p >= 0.0, p / np.sqrt(low), np.inf),
+    "rsqrt": lambda low, p, size, inner: np.where(
+        _below(low, p) > 0.0, _cube(p, _below(low, p)), np.inf
     ),
 }

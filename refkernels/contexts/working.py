@@ -1,11 +1,13 @@
 """Working: every operation rounded to a format, as a kernel does it; a model of a framework.
 
-Sums are taken in an order of one's choice. Elementary functions are correctly rounded but for
+Sums are taken in an order of one's choice; with `fma`, a product that is added is not rounded
+first. Elementary functions are correctly rounded but for
 float64's, which are the oracle's hi: a model's functions are a kernel's own affair.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,20 +17,24 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts import functions
 from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
+from refkernels.contexts.fused import multiply_add
 from refkernels.contexts.value import Mask, Value
 
 Array = npt.NDArray[Any]
-Order = Literal["sequential", "pairwise"]
+Order = Literal["sequential", "pairwise", "reversed", "random"]
 
 
 class WorkingValue(Value):
-    """An array of the working format."""
+    """An array of the working format; a product remembers its factors, for an FMA."""
 
-    __slots__ = ("data",)
+    __slots__ = ("data", "factors")
 
-    def __init__(self, context: Working, data: Any) -> None:
+    def __init__(
+        self, context: Working, data: Any, factors: tuple[Array, Array] | None = None
+    ) -> None:
         self.context = context
         self.data: Array = np.asarray(data)
+        self.factors = factors
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -36,7 +42,8 @@ class WorkingValue(Value):
 
 
 class Working(Context):
-    """Arithmetic in `format`; `storage` is what `store` keeps, the format by default.
+    """Arithmetic in `format`; `storage` is what `store` keeps, the format by default. `seed` says
+    which random order.
 
     IEEE 754's special values are themselves: the first form of a formula in Working("float64") is
     the reference where an input is not finite.
@@ -47,10 +54,14 @@ class Working(Context):
         format: Format | str,
         storage: Format | str | None = None,
         order: Order = "sequential",
+        fma: bool = False,
+        seed: int = 0,
     ) -> None:
         self.format = formats.get(format)
         self.storage = self.format if storage is None else formats.get(storage)
         self.order = order
+        self.fma = fma
+        self.seed = seed
         self.name = f"Working({self.format})"
         if self.format.dtype is None:
             raise ValueError(f"{self.format} is no format to compute in: it has no arithmetic.")
@@ -83,13 +94,23 @@ class Working(Context):
             return self.value(operation(*(data(value) for value in values)))
 
     def add(self, a: Value, b: Value) -> WorkingValue:
+        for product, other in ((a, b), (b, a)):
+            factors = _factors(product)
+            if factors is not None:
+                return self.value(multiply_add(*factors, data(other)))
         return self._with(np.add, a, b)
 
     def subtract(self, a: Value, b: Value) -> WorkingValue:
-        return self._with(np.subtract, a, b)
+        factors = _factors(b)
+        if factors is not None and _factors(a) is None:
+            return self.value(multiply_add(-factors[0], factors[1], data(a)))
+        return self.add(a, self.negative(b))
 
     def multiply(self, a: Value, b: Value) -> WorkingValue:
-        return self._with(np.multiply, a, b)
+        product = self._with(np.multiply, a, b)
+        if self.fma:
+            product.factors = data(a), data(b)
+        return product
 
     def divide(self, a: Value, b: Value) -> WorkingValue:
         return self._with(np.divide, a, b)
@@ -121,20 +142,45 @@ class Working(Context):
         return self.value(mid)
 
     def sum(self, a: Value, axis: int = -1) -> WorkingValue:
-        return self.value(np.expand_dims(self._sum(np.moveaxis(data(a), axis, -1)), axis))
+        factors = [
+            np.moveaxis(np.broadcast_to(part, a.shape), axis, -1) for part in _factors(a) or ()
+        ]
+        terms = np.moveaxis(data(a), axis, -1)
+        return self.value(np.expand_dims(self._sum(terms, factors), axis))
 
-    def _sum(self, terms: Array) -> Array:
-        """Over the last axis, in the order chosen, every partial sum rounded."""
+    def _sum(self, terms: Array, factors: Sequence[Array] = ()) -> Array:
+        """Over the last axis, in the order chosen, every partial sum rounded; each term is the
+        product of factors where these are given."""
+        n = terms.shape[-1]
+        if self.order == "pairwise":
+            return self._pairwise(terms, factors)
+        total = np.zeros(terms.shape[:-1], terms.dtype)
+        order = {
+            "sequential": lambda: np.arange(n),
+            "reversed": lambda: np.arange(n)[::-1],
+            "random": lambda: np.random.default_rng([self.seed, n]).permutation(n),
+        }[self.order]()
         with np.errstate(all="ignore"):
-            if self.order == "sequential":
-                total = np.zeros(terms.shape[:-1], terms.dtype)
-                for k in range(terms.shape[-1]):
+            for k in order:
+                if factors:
+                    total = multiply_add(factors[0][..., k], factors[1][..., k], total)
+                else:
                     total = (total + terms[..., k]).astype(terms.dtype, copy=False)
-                return total
+        return total
+
+    def _pairwise(self, terms: Array, factors: Sequence[Array]) -> Array:
+        """An FMA adds the first factors of each pair to the rounded product of the second."""
+        with np.errstate(all="ignore"):
             while terms.shape[-1] > 1:
-                rest = terms[..., terms.shape[-1] - terms.shape[-1] % 2 :]
-                pairs = terms[..., 0 : terms.shape[-1] - rest.shape[-1] : 2]
-                pairs = (pairs + terms[..., 1 : terms.shape[-1] : 2]).astype(terms.dtype)
+                even = terms.shape[-1] - terms.shape[-1] % 2
+                rest = terms[..., even:]
+                right = terms[..., 1:even:2]
+                if factors:
+                    first = [part[..., 0:even:2] for part in factors]
+                    pairs = multiply_add(first[0], first[1], right)
+                    factors = ()
+                else:
+                    pairs = (terms[..., 0:even:2] + right).astype(terms.dtype)
                 terms = np.concatenate([pairs, rest], axis=-1)
             return terms[..., 0] if terms.shape[-1] else np.zeros(terms.shape[:-1], terms.dtype)
 
@@ -154,7 +200,9 @@ class Working(Context):
     def matmul(self, a: Value, b: Value) -> WorkingValue:
         left, right = data(a)[..., :, None, :], np.swapaxes(data(b), -1, -2)[..., None, :, :]
         with np.errstate(all="ignore"):
-            return self.value(self._sum((left * right).astype(left.dtype, copy=False)))
+            products = (left * right).astype(left.dtype, copy=False)
+        factors = np.broadcast_arrays(left, right) if self.fma else ()
+        return self.value(self._sum(products, factors))
 
     def pivot(self, a: Value, axis: int = -1) -> WorkingValue:
         return self.max(a, axis)
@@ -184,6 +232,11 @@ class Working(Context):
             for row, i in zip(rows, index.reshape(-1), strict=True):
                 total[i] = total[i] + row
         return self.value(total)
+
+
+def _factors(value: Value) -> tuple[Array, Array] | None:
+    assert isinstance(value, WorkingValue)
+    return value.factors
 
 
 def data(value: Value) -> Array:

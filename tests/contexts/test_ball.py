@@ -3,105 +3,28 @@
 REFKERNELS_HUNT multiplies the number of enclosures.
 """
 
-import functools
-import os
 from fractions import Fraction
-from typing import Any
 
-import flint
 import numpy as np
 import pytest
+from context_rules import (
+    BINARY,
+    HUNT,
+    NAMES,
+    ROWS,
+    UNARY,
+    arb_of,
+    doubles,
+    known,
+    outside,
+    points,
+    radii,
+)
 
 from refkernels.contexts import Arb, Ball
-from refkernels.contexts.context import FUNCTIONS as NAMES
 
-HUNT = int(os.environ.get("REFKERNELS_HUNT", "1"))
 N = 400 * HUNT
 B = Ball()
-Doubles = Any
-
-
-def doubles(rng: np.random.Generator, n: int) -> Doubles:
-    """Of every size that a formula meets, and the places where rules go wrong."""
-    kinds = [
-        rng.normal(0, 1, n),
-        rng.normal(0, 1, n) * 2.0 ** rng.integers(-30, 31, n),
-        rng.normal(0, 1, n) * 2.0 ** rng.integers(-1074, 1020, n),
-        rng.integers(-4, 5, n).astype(float),
-        np.ldexp(rng.integers(-9, 10, n).astype(float), rng.integers(-1074, -1040, n)),
-        np.nextafter(rng.integers(-4, 5, n).astype(float), rng.choice([-np.inf, np.inf], n)),
-    ]
-    return np.choose(rng.integers(0, len(kinds), n), kinds)
-
-
-def radii(rng: np.random.Generator, mid: Doubles) -> Doubles:
-    n = mid.size
-    kinds = [
-        np.zeros(n),
-        np.abs(mid) * 2.0 ** rng.integers(-60, 2, n),
-        2.0 ** rng.integers(-1074, 3, n).astype(float),
-    ]
-    return np.choose(rng.integers(0, len(kinds), n), kinds)
-
-
-def points(rng: np.random.Generator, mid: Doubles, radius: Doubles) -> list[Fraction]:
-    """A number of each ball: an end or anything between."""
-    where = rng.choice([-1.0, 1.0, 0.0, 0.5, -0.25], mid.size)
-    return [
-        Fraction(m) + Fraction(r) * Fraction(t)
-        for m, r, t in zip(mid.tolist(), radius.tolist(), where.tolist(), strict=True)
-    ]
-
-
-def arb_of(exact: list[Fraction], shape: tuple[int, ...], xp: Arb) -> Any:
-    from refkernels.contexts.objects import objects
-
-    return xp.value(objects([xp.element(x) for x in exact], shape))
-
-
-def outside(value: Any, truth: Any) -> list[int]:
-    """The places where a ball certainly does not hold Arb's; in Arb, whose exponents are free."""
-    places = []
-    balls = zip(value.mid.flat, value.radius.flat, truth.data.flat, strict=True)
-    for i, (m, r, z) in enumerate(balls):
-        if np.isfinite(r) and z.is_finite() and abs(z - flint.arb(float(m))) > flint.arb(float(r)):
-            places.append(i)
-    return places
-
-
-def known(value: Any) -> int:
-    return int(np.isfinite(value.radius).sum())
-
-
-UNARY = {
-    "negative": lambda xp, a: -a,
-    "absolute": lambda xp, a: abs(a),
-    "square": lambda xp, a: xp.square(a),
-    "cube": lambda xp, a: xp.power(a, 3),
-    "inverse square": lambda xp, a: xp.power(a, -2),
-    "clip": lambda xp, a: xp.clip(a, -1, 3),
-    **{name: functools.partial(lambda name, xp, a: xp.function(name, a), name) for name in NAMES},
-}
-BINARY = {
-    "add": lambda xp, a, b: a + b,
-    "subtract": lambda xp, a, b: a - b,
-    "multiply": lambda xp, a, b: a * b,
-    "divide": lambda xp, a, b: a / b,
-    "maximum": lambda xp, a, b: xp.maximum(a, b),
-    "minimum": lambda xp, a, b: xp.minimum(a, b),
-    "where": lambda xp, a, b: xp.where(a < b, a * b, a + b),
-}
-ROWS = {
-    "sum": lambda xp, a: xp.sum(a),
-    "sum over axis 0": lambda xp, a: xp.sum(a, 0),
-    "mean": lambda xp, a: xp.mean(a),
-    "max": lambda xp, a: xp.max(a),
-    "cumsum": lambda xp, a: xp.cumsum(a),
-    "norm": lambda xp, a: xp.norm(a),
-    "product with itself": lambda xp, a: xp.matmul(a, xp.transpose(a, (1, 0))),
-    "scatter": lambda xp, a: xp.scatter_add(a, np.arange(a.shape[0]) % 3, 4),
-    "shape": lambda xp, a: xp.concatenate([xp.take(a, np.array([0, 0]), 1), a], 1),
-}
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -176,3 +99,17 @@ def test_a_ball_around_zero_has_no_inverse_and_a_negative_one_no_root() -> None:
     assert np.isinf(B.log(around).radius).all()
     assert np.isinf(B.sqrt(B.value(-1.0, 0.5)).radius)
     assert np.isinf(B.array(np.array([np.inf, np.nan])).radius).all()
+
+
+def test_what_underflows_in_a_radius_is_not_lost_where_it_is_divided() -> None:
+    tiny = np.array([-4.66e-321]), np.array([0.0])
+    b, q = np.array([-1.1532760217660358e-163]), np.array([2.739615951571814e-167])
+    for side in (-1, 1):
+        end = [Fraction(b[0]) + side * Fraction(q[0])]
+        with Arb(2000) as xp:
+            truth = xp.array(tiny[0]) / arb_of(end, (1,), xp)
+            assert outside(B.value(*tiny) / B.value(b, q), truth) == []
+    a, p = np.array([2.0**-332]), np.array([2.0**-1074])
+    with Arb(2000) as xp:
+        truth = xp.rsqrt(arb_of([Fraction(a[0]) - Fraction(p[0])], (1,), xp))
+        assert outside(B.rsqrt(B.value(a, p)), truth) == []

@@ -1,0 +1,95 @@
+"""What sums, products and powers lose in any order of their operations, at most; before the caller
+rounds it outward. Infinite where an intermediate result may leave the format's range.
+
+Source of the sums: Jeannerod and Rump (2013), "Improved error bounds for inner products in
+floating-point arithmetic", doi:10.1137/120894488.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refkernels.contexts.ball import U
+from refkernels.contexts.rounding import Doubles, Rounding
+
+_UP = 1.0 + 2.0**-40  # more than what follows it loses
+
+
+def summed(rounding: Rounding, errors: Doubles, sizes: Doubles, terms: Any, most: int) -> Doubles:
+    """Σ r + (n - 1) u Σ (M + r) for `terms` n <= most. A partial sum is at most
+    Σ (M + r) (1 + (n - 1) u)."""
+    growth = rounding.unit * np.maximum(np.asarray(terms, np.float64) - 1.0, 0.0)
+    slack = 1.0 + 4.0 * most * U + 2.0**-50  # the sums given are rounded too
+    error = (errors + growth * sizes) * slack
+    return np.where(rounding.beyond(sizes * (1.0 + growth) * slack), np.inf, error)
+
+
+def product(rounding: Rounding, terms: int, sizes: Doubles) -> Doubles:
+    """K w A + K η/2, A = Σ |a b| + K η/2, w = u / (1 - u), each product rounded or fused into an
+    addition, from sizes >= Σ |a b|.
+
+    An underflow of a product, or of the FMA that adds it, changes that product by η/2 at most: the
+    computed result is that of a sum without underflow whose terms p are so changed. There a node
+    of k terms with A = Σ |p| is off by at most k w A, by induction over the tree:
+
+    A product: u |p|. Nodes 1 and 2 added: the rounding is at most |ŝ1| <= A1 + k1 w A1, and at
+    most u |ŝ1 + ŝ2|.
+      u A2 >= A1, or with 1 and 2 exchanged: 2 k1 w A1 + A1 + k2 w A2 is at most (k1 + k2) w
+      (A1 + A2), for A1 <= w A2 and k1 A1 + A2 <= k1 A2 + k2 A1 (plain for k1 = 1, else by
+      k1 u <= k1 - 1).
+      Neither: u (A1 + A2) = w (1 - u) (A1 + A2) <= w (k1 (A2 - u A1) + k2 (A1 - u A2)), so
+      u (A1 + A2) + u w (k1 A1 + k2 A2) <= w (k1 A2 + k2 A1), which is what is left.
+    An FMA adds p to node 1: the rounding is at most |p|, enough where |p| <= u A1; else at most
+    u (A1 + |p|) + u k1 w A1, enough since u A1 <= |p|.
+    """
+    w = rounding.unit / (1.0 - rounding.unit)
+    underflow = terms * rounding.half
+    total = sizes + underflow
+    lost = (terms * w * total + underflow) * _UP
+    return np.where(rounding.beyond(total * (1.0 + terms * w)), np.inf, lost)
+
+
+def power(rounding: Rounding, reach: Doubles, error: Doubles, n: int) -> Doubles:
+    """|p̂ - x^n| for p̂ = x̂^n by any n - 1 multiplications, powers shared or not; n >= 2,
+    |x̂ - x| <= error, |x|, |x̂| <= reach.
+
+    |x̂^n - x^n| <= n |x̂ - x| reach^(n-1). In x^(i+j) = x^i x^j the factors 1 + δ of both are
+    multiplied and one is added: n - 1 in all, so t + t² at most, t = (n - 1) u <= 1. Only |x̂| <= 1
+    underflows, and there every computed power is at most 1: an absolute error grows by
+    e_(i+j) <= (1 + u)^n (e_i + e_j) + η/2, so e_n <= (n - 1) (1 + u)^(n²) η/2: at most
+    3 (n - 1) η/2 for n² u <= 1.
+    """
+    t = (n - 1) * rounding.unit
+    if n * n * rounding.unit > 1.0:
+        return np.full(reach.shape, np.inf)
+    below = _power(reach, n - 1)
+    relative = t + t * t
+    lost = n * error * below + relative * (below * reach)
+    lost = lost + np.where(reach > 0.0, 3.0 * (n - 1) * rounding.half, 0.0)
+    top = np.maximum(reach, 1.0) * below * (1.0 + relative)
+    return np.where(rounding.beyond(np.maximum(top, below)), np.inf, lost * (1.0 + 4.0 * n * U))
+
+
+def _power(base: Doubles, n: int) -> Doubles:
+    """base^n >= 0 by multiplications: too small by n - 1 roundings at most."""
+    result = np.ones_like(base)
+    while n:
+        if n & 1:
+            result = result * base
+        base, n = base * base, n >> 1
+    return result
+
+
+def inverse(rounding: Rounding, n: int) -> float:
+    """|t - 1/n| for t = 1 / fl(n), exact or rounded, or fl(1 / n): u / ((1 - u) n) for each of the
+    two roundings, and η/2."""
+    if n > rounding.format.max:
+        return float(np.inf)
+    kept, inverse_kept = rounding.holds(np.asarray([float(n), 1.0 / n]))
+    if kept and inverse_kept and n & (n - 1) == 0:
+        return 0.0
+    roundings = 1.0 if kept else 2.0
+    u = rounding.unit
+    return float((roundings * u / (1.0 - u) / n + 2.0 * rounding.half) * _UP)

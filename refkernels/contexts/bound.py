@@ -1,0 +1,357 @@
+"""Bound: how far from the exact value any right kernel of this form may compute.
+
+A value is a pair. z, the exact value, has |z - mid| <= rho: a Ball. Every ẑ that a kernel may
+compute has |ẑ - z| <= r. With M = |mid| + rho >= |z| and M + r >= |ẑ|, and with one rounding,
+`rounding`, to follow (u, η of the working format; F the reading of the primitive in Ball):
+
+    a + b        r_a + r_b
+    a b          M_a r_b + M_b r_a + r_a r_b                âb̂ - ab = a(b̂-b) + b(â-a) + (â-a)(b̂-b)
+    a / b        (r_a + M_F r_b) / (least |b| - r_b)        â/b̂ - a/b = ((â-a) - (a/b)(b̂-b)) / b̂
+    a²           r (2 M + r)
+    a^n          n r (M + r)^(n-1), then n - 1 roundings, `accumulation.power`
+    f(a)         sup |f(ẑ) - f(z)|, `functions.spread`, then the library's limit
+    sum of n     Σ r + (n - 1) u Σ (M + r)                  in any order; no condition on n
+    matmul       M_A R_B + R_A M_B + R_A R_B, then `accumulation.product`
+    max, min     the largest r of those that may be the largest; no rounding
+    where        r of the branch; if the comparison may fall out either way, the jump too
+    pivot        rho takes in whatever pivot a kernel may find; r = 0
+
+An FMA leaves out the rounding of a product; its own in subnormals, η/2, was allowed to the product.
+A sum of numbers of the format is a multiple of η: it loses none.
+
+The pivot. A kernel's own pivot p̂ is the largest score that it computed. The exact result is the
+same for every pivot, so a kernel is compared with the exact formula *at p̂*: z is x - p̂, and rho of
+the pivot holds every p̂. What follows holds for each of them, and the result's z is the truth.
+
+What is covered: every operation of the form rounded to nearest in the working format or a wider
+one, or not at all (contraction). What is not: other formulas, flushing to zero, truncation.
+r is infinite where the working range may be left or a singularity reached.
+
+Sources: Higham (2002), "Accuracy and Stability of Numerical Algorithms", chapters 2 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.contexts import accumulation, functions
+from refkernels.contexts.ball import ETA, Ball, BallValue, U, lower, outward, upper
+from refkernels.contexts.bound_value import BoundValue, parts
+from refkernels.contexts.context import Context, Index
+from refkernels.contexts.rounding import Rounding
+from refkernels.contexts.value import Mask, Value
+
+Doubles = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+_UP = 1.0 + 2.0**-40  # more than what follows it loses
+
+
+class Bound(Context):
+    """The rounding bound of a formula in `working` arithmetic, its results kept in `storage`.
+
+    Kernels on 16-bit arrays compute in binary32: Bound("float32", storage="bfloat16").
+    `limit` is what a library's elementary functions may be off, in ulp of the working format.
+    `exp2` allows exp(x) to be taken as exp2(x log2 e), the product and the constant rounded.
+    scalars="binary64": params are held and combined in binary64, and meet arrays unrounded; else
+    a kernel may hold them in the working format.
+    """
+
+    def __init__(
+        self,
+        working: Format | str,
+        storage: Format | str | None = None,
+        *,
+        limit: float = 4.0,
+        exp2: bool = False,
+        scalars: Literal["working", "binary64"] = "working",
+    ) -> None:
+        self.working = Rounding(formats.get(working))
+        self.storage = self.working if storage is None else Rounding(formats.get(storage))
+        self.limit = limit
+        self.exp2 = exp2
+        self.scalars = Rounding(formats.BINARY64) if scalars == "binary64" else None
+        self.ball = Ball()
+        self.name = f"Bound({self.working.format})"
+
+    def bound(self, result: Value) -> Doubles:
+        """sup |ẑ - z| of a result that is delivered in the storage format."""
+        return parts(self.store(result)).error
+
+    # --- into the context --------------------------------------------------------------------
+
+    def array(self, values: npt.NDArray[Any]) -> BoundValue:
+        """Exact; an element that the working format does not hold is rounded on the way in."""
+        exact = self.ball.array(values)
+        error = np.where(self.working.holds(exact.mid), 0.0, self.working.lost(np.abs(exact.mid)))
+        return BoundValue(self, exact, outward(error))
+
+    def number(self, value: Any) -> BoundValue:
+        return self._scalar(self.ball.number(value))
+
+    def pi(self) -> BoundValue:
+        return self._scalar(self.ball.pi())
+
+    def _scalar(self, exact: BallValue) -> BoundValue:
+        rounding = self.scalars or self.working
+        held = rounding.holds(exact.mid) & (exact.radius == 0.0)
+        held &= ~rounding.beyond(np.abs(exact.mid))
+        error = np.where(held, 0.0, rounding.lost(np.abs(exact.mid) + exact.radius))
+        return BoundValue(self, exact, outward(error), self.scalars is not None)
+
+    def _enter(self, a: Value) -> BoundValue:
+        """A loose scalar, rounded to the working format."""
+        value = parts(a)
+        if not value.loose:
+            return value
+        fits = self.working.holds(value.exact.mid) & (value.exact.radius + value.error == 0.0)
+        error = value.error + np.where(fits, 0.0, self.working.lost(value.reach))
+        return BoundValue(self, value.exact, outward(error))
+
+    # --- one rounding ------------------------------------------------------------------------
+
+    def _rounded(
+        self,
+        exact: BallValue,
+        error: Doubles,
+        operands: tuple[BoundValue, ...],
+        *,
+        underflow: bool = True,
+        scaled: Bools | bool = False,
+    ) -> BoundValue:
+        """A result with error `error` before its rounding; where `scaled` it is a number of the
+        format times a power of two, which only underflow rounds."""
+        rounding = self._rounding(*operands)
+        with np.errstate(all="ignore"):
+            size = np.abs(exact.mid) + exact.radius + error
+            lost = rounding.lost(size, underflow)
+            lost = np.where(scaled, np.minimum(lost, rounding.half), lost)
+            lost = np.where(rounding.beyond(size), np.inf, lost)
+            return BoundValue(self, exact, outward(error + lost), rounding is self.scalars)
+
+    def _rounding(self, *operands: BoundValue) -> Rounding:
+        """That of an operation: among loose scalars binary64's."""
+        loose = all(operand.loose for operand in operands)
+        return self.scalars if self.scalars and loose else self.working
+
+    def add(self, a: Value, b: Value) -> BoundValue:
+        x, y = parts(a), parts(b)
+        exact = self.ball.add(x.exact, y.exact)
+        loose = x.loose != y.loose  # a binary64 scalar is no multiple of the format's η
+        return self._rounded(exact, x.error + y.error, (x, y), underflow=loose)
+
+    def multiply(self, a: Value, b: Value) -> BoundValue:
+        x, y = parts(a), parts(b)
+        exact = self.ball.multiply(x.exact, y.exact)
+        with np.errstate(all="ignore"):
+            error = x.size * y.error + y.size * x.error + x.error * y.error
+        scaled = (x.powers_of_two | y.powers_of_two) & (x.loose == y.loose)
+        return self._rounded(exact, error, (x, y), scaled=scaled)
+
+    def divide(self, a: Value, b: Value) -> BoundValue:
+        x, y = parts(a), parts(b)
+        exact = self.ball.divide(x.exact, y.exact)
+        with np.errstate(all="ignore"):
+            least = np.abs(y.exact.mid) - (y.exact.radius + y.error) * _UP
+            least = least * (1.0 - 2.0**-50)
+            quotient = np.abs(exact.mid) + exact.radius
+            above = x.error + quotient * y.error + np.where(y.error > 0.0, ETA, 0.0)
+            error = np.where(least > 0.0, above / least, np.inf)
+        scaled = y.powers_of_two & (x.loose == y.loose)
+        return self._rounded(exact, error, (x, y), scaled=scaled)
+
+    def negative(self, a: Value) -> BoundValue:
+        x = parts(a)
+        return BoundValue(self, self.ball.negative(x.exact), x.error, x.loose)
+
+    def absolute(self, a: Value) -> BoundValue:
+        x = parts(a)
+        return BoundValue(self, self.ball.absolute(x.exact), x.error, x.loose)
+
+    def square(self, a: Value) -> BoundValue:
+        x = parts(a)
+        with np.errstate(all="ignore"):
+            error = x.error * (2.0 * x.size + x.error)
+        return self._rounded(self.ball.square(x.exact), error, (x,))
+
+    def power(self, a: Value, exponent: int) -> BoundValue:
+        """A negative one as (1 / x)^n or 1 / x^n."""
+        x, n = parts(a), exponent
+        if n < 0:
+            one = self.number(1)
+            return self.either(
+                self.divide(one, self.power(x, -n)), self.power(self.divide(one, x), -n)
+            )
+        exact = self.ball.power(x.exact, n)
+        if n < 2:
+            return BoundValue(self, exact, x.error if n else 0.0, x.loose)
+        with np.errstate(all="ignore"):
+            error = accumulation.power(self._rounding(x), x.reach, x.error, n)
+            return BoundValue(self, exact, outward(error), x.loose)
+
+    # --- functions ---------------------------------------------------------------------------
+
+    def function(self, name: str, a: Value) -> BoundValue:
+        return self._function(name, parts(a), False)
+
+    def norm(self, a: Value, axis: int = -1) -> BoundValue:
+        return self._function("sqrt", parts(self.sum(self.square(a), axis)), True)
+
+    def _function(self, name: str, x: BoundValue, positive: bool) -> BoundValue:
+        """|f(ẑ) - f(z)| and what the library adds: half an ulp for sqrt, else `limit` ulp of
+        f(ẑ), an ulp being at most max(2 u |f|, η). Of ẑ >= 0, |√ẑ - √z| <= √|ẑ - z|."""
+        exact = self.ball.function(name, x.exact)
+        rounding = self._rounding(x)
+        mid, radius, r = x.exact.mid, x.exact.radius, x.error
+        with np.errstate(all="ignore"):
+            if name == "exp" and self.exp2:  # x (1 + δ)(1 + δ') + η/2 for x
+                r = r + (x.reach * 2.0 * rounding.unit * (1 + rounding.unit) + rounding.half)
+            size = np.abs(exact.mid) + exact.radius
+            spread = functions.spread(name, mid, radius, r, size)
+            if positive:
+                spread = np.minimum(spread, np.sqrt(r) * _UP)
+        if name == "sqrt":
+            return self._rounded(exact, spread, (x,), underflow=False)
+        with np.errstate(all="ignore"):
+            size = size + spread
+            lost = 2.0 * self.limit * (rounding.unit * size + rounding.half)
+            lost = np.where(rounding.beyond(size + lost), np.inf, lost)
+            return BoundValue(self, exact, outward(spread + lost), x.loose)
+
+    # --- reductions --------------------------------------------------------------------------
+
+    def sum(self, a: Value, axis: int = -1) -> BoundValue:
+        x = self._enter(a)
+        n = x.shape[axis]
+        with np.errstate(all="ignore"):
+            errors, sizes = (part.sum(axis, keepdims=True) for part in (x.error, x.reach))
+            return self._summed(self.ball.sum(x.exact, axis), errors, sizes, n, n)
+
+    def _summed(
+        self, exact: BallValue, errors: Doubles, sizes: Doubles, terms: Any, most: int
+    ) -> BoundValue:
+        error = accumulation.summed(self.working, errors, sizes, terms, most)
+        return BoundValue(self, exact, outward(error))
+
+    def mean(self, a: Value, axis: int = -1) -> BoundValue:
+        """Σ / n or Σ fl(1 / n): Σ t with |t - 1/n| <= r_t, where t = 1 / fl(n), exact or rounded,
+        or fl(1 / n); a rounding follows."""
+        total, n = self.sum(a, axis), a.shape[axis]
+        exact = self.ball.divide(total.exact, self.ball.number(n))
+        with np.errstate(all="ignore"):
+            error = total.error / n + total.reach * accumulation.inverse(self.working, n)
+        power_of_two = n & (n - 1) == 0 and self.working.holds(np.asarray(1.0 / n)).all()
+        return self._rounded(exact, error, (total,), scaled=bool(power_of_two))
+
+    def max(self, a: Value, axis: int = -1) -> BoundValue:
+        """z's largest and ẑ's are among those whose upper end reaches the highest lower end."""
+        x = self._enter(a)
+        low, high = self._ends(x)
+        with np.errstate(all="ignore"):
+            among = ~(high < low.max(axis, keepdims=True))
+            error = np.where(among, x.error, 0.0).max(axis, keepdims=True)
+        return BoundValue(self, self.ball.max(x.exact, axis), error)
+
+    def pivot(self, a: Value, axis: int = -1) -> BoundValue:
+        low, high = self._ends(self._enter(a))
+        exact = self.ball.between(low.max(axis, keepdims=True), high.max(axis, keepdims=True))
+        return BoundValue(self, exact, 0.0)
+
+    def cumsum(self, a: Value, axis: int = -1) -> BoundValue:
+        x = self._enter(a)
+        n = x.shape[axis]
+        shape = [1] * len(x.shape)
+        shape[axis] = n
+        counts = np.arange(1, n + 1).reshape(shape)
+        with np.errstate(all="ignore"):
+            errors, sizes = (np.cumsum(part, axis) for part in (x.error, x.reach))
+            return self._summed(self.ball.cumsum(x.exact, axis), errors, sizes, counts, n)
+
+    def scatter_add(self, a: Value, index: Index, length: int) -> BoundValue:
+        x = self._enter(a)
+        errors, sizes = (np.zeros((length, *x.shape[1:])) for _ in range(2))
+        counts = np.bincount(index.reshape(-1), minlength=length)
+        with np.errstate(all="ignore"):
+            np.add.at(errors, index, x.error)
+            np.add.at(sizes, index, x.reach)
+            exact = self.ball.scatter_add(x.exact, index, length)
+            terms = counts.reshape(-1, *[1] * (len(x.shape) - 1))
+            return self._summed(exact, errors, sizes, terms, int(counts.max(initial=1)))
+
+    def matmul(self, a: Value, b: Value) -> BoundValue:
+        x, y = self._enter(a), self._enter(b)
+        terms = x.shape[-1]
+        with np.errstate(all="ignore"):
+            error = x.size @ y.error + x.error @ (y.size + y.error)
+            sizes = (x.reach @ y.reach) * (1.0 + 4.0 * terms * U)
+            lost = accumulation.product(self.working, terms, sizes)
+            error = np.where(np.isnan(error), np.inf, error) * (1.0 + 4.0 * terms * U)
+            error = np.where((sizes == 0.0) & (error == 0.0), 0.0, error + lost + 4 * terms * ETA)
+            return BoundValue(self, self.ball.matmul(x.exact, y.exact), outward(error))
+
+    # --- what a kernel may do ----------------------------------------------------------------
+
+    def store(self, a: Value) -> BoundValue:
+        x = self._enter(a)
+        if not self.storage.narrower(self.working):
+            return x
+        with np.errstate(all="ignore"):
+            return BoundValue(self, x.exact, outward(x.error + self.storage.lost(x.reach)))
+
+    def either(self, a: Value, b: Value) -> BoundValue:
+        x, y = (
+            (parts(a), parts(b))
+            if parts(a).loose == parts(b).loose
+            else (self._enter(a), self._enter(b))
+        )
+        (x_low, x_high), (y_low, y_high) = (
+            (lower(v.exact.mid, v.exact.radius), upper(v.exact.mid, v.exact.radius)) for v in (x, y)
+        )
+        exact = self.ball.between(np.minimum(x_low, y_low), np.maximum(x_high, y_high))
+        return BoundValue(self, exact, np.maximum(x.error, y.error))
+
+    # --- choice ------------------------------------------------------------------------------
+
+    def _ends(self, x: BoundValue) -> tuple[Doubles, Doubles]:
+        """Below and above z and every ẑ."""
+        hull = self._hull(x)
+        with np.errstate(all="ignore"):
+            return lower(hull.mid, hull.radius), upper(hull.mid, hull.radius)
+
+    def _hull(self, x: BoundValue) -> BallValue:
+        return self.ball.value(x.exact.mid, outward(x.exact.radius + x.error))
+
+    def less(self, a: Value, b: Value) -> Mask:
+        """Decided where z and every ẑ agree."""
+        return self.ball.less(self._hull(self._enter(a)), self._hull(self._enter(b)))
+
+    def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> BoundValue:
+        """Undecided, z may take one branch and ẑ the other: |â - b| <= |a - b| + r_a."""
+        x, y = self._enter(a), self._enter(b)
+        exact = self.ball.where(mask, x.exact, y.exact)
+        yes = mask.yes if isinstance(mask, Mask) else mask
+        error = np.where(yes, x.error, y.error)
+        if isinstance(mask, Mask) and not mask.decided.all():
+            with np.errstate(all="ignore"):
+                gap = np.abs(x.exact.mid - y.exact.mid) + x.exact.radius + y.exact.radius
+                jump = outward((gap + np.maximum(x.error, y.error)) * _UP)
+            error = np.where(mask.decided, error, jump)
+        return BoundValue(self, exact, error)
+
+    def maximum(self, a: Value, b: Value) -> BoundValue:
+        x, y = self._enter(a), self._enter(b)
+        less = self.less(x, y)
+        error = np.where(less.yes, y.error, np.where(less.no, x.error, np.inf))
+        error = np.where(less.decided, error, np.maximum(x.error, y.error))
+        return BoundValue(self, self.ball.maximum(x.exact, y.exact), error)
+
+    def rearrange(self, change: Callable[..., Any], *values: Value) -> BoundValue:
+        loose = all(parts(value).loose for value in values)
+        items = [parts(value) if loose else self._enter(value) for value in values]
+        exact = self.ball.rearrange(change, *(item.exact for item in items))
+        return BoundValue(self, exact, change(*(item.error for item in items)), loose)

@@ -1,0 +1,84 @@
+"""Emulated kernels: Working with everything that a right kernel of a form may do differently."""
+
+from typing import Any
+
+import numpy as np
+
+from refkernels.contexts import Working
+from refkernels.contexts import functions as proven
+from refkernels.contexts.working import data
+
+LOG2E = 1.4426950408889634
+
+
+class Kernel(Working):
+    """Functions off by up to `limit` ulp, powers by random products, means by the reciprocal, exp
+    by exp2 without FMA, and pivots of another run of the scores, where asked for."""
+
+    def __init__(
+        self,
+        *arguments: Any,
+        seed: int = 0,
+        limit: float = 0.0,
+        exp2: bool = False,
+        reciprocal: bool = False,
+        pivots: list[Any] | None = None,
+        wide_scalars: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(*arguments, seed=seed, **options)
+        self.rng = np.random.default_rng(seed)
+        self.limit, self.exp2, self.reciprocal = limit, exp2, reciprocal
+        self.found: list[Any] = []
+        self.pivots = pivots
+
+    def function(self, name: str, a: Any) -> Any:
+        if name == "sqrt":
+            return super().function(name, a)
+        x = data(a).astype(np.float64)
+        with np.errstate(all="ignore"):
+            if name == "exp" and self.exp2:
+                exact = np.exp2(data(a * self.value(LOG2E)).astype(np.float64))
+            else:
+                exact, _ = proven.value(name, x)
+            # An ulp of the exact value, which may be just below a power of two.
+            _, exponent = np.frexp(np.maximum(np.abs(exact) * (1 - 2.0**-30), 2.0**-1074))
+            ulp = np.ldexp(1.0, np.maximum(exponent - 1, self.format.emin) - self.format.p + 1)
+            room = max(self.limit - 1.25, 0.0)  # it is rounded to the format
+            off = self.rng.choice([-1.0, 1.0, 0.0, 0.6], exact.shape) * room * ulp
+            return self.value(exact + np.where(np.isfinite(ulp), off, 0.0))
+
+    def power(self, a: Any, exponent: int) -> Any:
+        if exponent < 0:
+            one = self.number(1)
+            if self.reciprocal:
+                return self.power(self.divide(one, a), -exponent)
+            return self.divide(one, self.power(a, -exponent))
+        if exponent < 2:
+            return super().power(a, exponent)
+        first = int(self.rng.integers(1, exponent))
+        return self.power(a, first) * self.power(a, exponent - first)
+
+    def mean(self, a: Any, axis: int = -1) -> Any:
+        if self.reciprocal:
+            return self.sum(a, axis) * (self.number(1) / self.number(a.shape[axis]))
+        return super().mean(a, axis)
+
+    def pivot(self, a: Any, axis: int = -1) -> Any:
+        largest = self.max(a, axis)
+        self.found.append(data(largest))
+        return largest if self.pivots is None else self.value(self.pivots.pop(0))
+
+
+def kernels(working: str, storage: str | None, exp2: bool, limit: float) -> list[dict[str, Any]]:
+    """Options of the kernels that a form's bound covers."""
+    options: list[dict[str, Any]] = []
+    for order in ("sequential", "reversed", "pairwise", "random"):
+        for fma in (False, True):
+            kept = storage if fma or order == "random" else None  # narrow, or not at all
+            options.append({"order": order, "fma": fma, "storage": kept, "seed": len(options)})
+    for option in options[1::2]:
+        option |= {"limit": limit, "reciprocal": True}
+    for option in options[::3]:
+        option["exp2"] = exp2
+    return options

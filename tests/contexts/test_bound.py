@@ -1,0 +1,322 @@
+"""No emulated kernel exceeds the bound of its form: every rule, every formula, every format.
+
+REFKERNELS_HUNT multiplies the number of attacks.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import context_formulas as formulas
+import flint
+import ml_dtypes
+import numpy as np
+import pytest
+from context_kernels import Kernel, kernels
+from context_rules import BINARY, HUNT, ROWS, UNARY, arb_of
+
+from refkernels.arithmetic import formats
+from refkernels.contexts import Arb, Bound, Gradient
+from refkernels.contexts.bound_value import BoundValue
+from refkernels.contexts.gradient import Node
+from refkernels.contexts.working import data
+
+ARITHMETICS = [
+    ("float16", None),
+    ("bfloat16", None),
+    ("float32", None),
+    ("float64", None),
+    ("float32", "bfloat16"),
+    ("float32", "float16"),
+]
+
+
+def dtype_of(name: str) -> Any:
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def rows(rng: np.random.Generator, format: str, n: int) -> Any:
+    """Rows that are hard in different ways, in the format: ordinary ones first."""
+    target = formats.get(format)
+    top, bottom = min(target.emax, 300) / 3.3, max(target.emin, -300) / 3.3
+    large, small = min(1e20, 10.0 ** (top - 1)), max(1e-22, 10.0 ** (bottom + 1))
+    normal = [rng.normal(0, 1, n) for _ in range(12)]
+    alternating = np.where(np.arange(n) % 2, 1.0, -1.0)
+    made = [
+        normal[0],
+        normal[1] * 4,
+        normal[2] * 1e-3,
+        10 + normal[3] * 0.02,
+        alternating * (1 + normal[4] * 2 * target.u),  # cancels
+        np.repeat(rng.normal(), n),
+        normal[5] * large,
+        normal[6] * small,
+        rng.integers(-9, 10, n) * target.min_subnormal,
+        normal[7] * target.min_normal,
+        np.round(normal[8] * 2),
+        np.where(np.arange(n) == n // 2, 80.0, normal[9]),
+        np.sort(normal[10])[::-1] * 2.0 ** -np.arange(n, dtype=float),
+        np.linspace(-3.5, 3.5, n),
+    ]
+    with np.errstate(all="ignore"):
+        return np.stack(made).astype(target.dtype)
+
+
+def exceeds(got: Any, truth: Any, bound: Any) -> tuple[list[int], float]:
+    """The places where a kernel is certainly beyond the bound, and the largest error / bound."""
+    places, largest = [], 0.0
+    for i, (value, z, r) in enumerate(zip(got.flat, truth.data.flat, bound.flat, strict=True)):
+        if not np.isfinite(r):
+            continue
+        if not np.isfinite(value):
+            places.append(i)
+            continue
+        off = abs(flint.arb(float(value)) - z)
+        if off > flint.arb(float(r)):
+            places.append(i)
+        if r > 0.0:
+            largest = max(largest, float((off / flint.arb(float(r))).mid()))
+    return places, largest
+
+
+def attack(
+    formula: Any,
+    arguments: list[Any],
+    working: str,
+    storage: str | None,
+    **options: Any,
+) -> tuple[float, float, Any]:
+    """Largest error / bound, the part of the elements whose bound is finite, and the bounds."""
+    reading = Bound(working, storage, **options)
+    bound = reading.bound(formula(reading, *(reading.array(x) for x in arguments)))
+    with Arb(400) as arb:
+        truth = formula(arb, *(arb.array(x) for x in arguments))
+        largest, pivots = 0.0, None
+        for option in kernels(working, storage, reading.exp2, reading.limit):
+            kernel = Kernel(working, pivots=pivots, **option)
+            y = formula(kernel, *(kernel.array(x) for x in arguments))
+            with np.errstate(over="ignore"):
+                kept = data(y).astype(dtype_of(storage or working))
+            places, ratio = exceeds(kept, truth, bound)
+            assert places == [], (option, places[:5])
+            largest = max(largest, ratio)
+            pivots = kernel.found or None  # the next one's are off by the rounding of the scores
+    return largest, float(np.isfinite(bound).mean()), bound
+
+
+ROW_FORMULAS = {
+    "softmax": (formulas.softmax, 1),
+    "log_softmax": (formulas.log_softmax, 1),
+    "softmax_backward": (formulas.softmax_backward, 2),
+    "rms_norm": (formulas.rms_norm, 1),
+    "layer_norm": (formulas.layer_norm, 3),
+    "hardswish": (formulas.hardswish, 1),
+    "gelu": (formulas.gelu, 1),
+    "powers": (formulas.powers, 1),
+}
+
+
+def arguments_of(name: str, format: str, seed: int, n: int = 9) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    x = rows(rng, format, n)
+    if name == "softmax_backward":
+        dy = rows(rng, format, n)[rng.permutation(len(x))]
+        dy[3:5] = (1 + rng.normal(0, 1, (2, n)) * 0.01).astype(dy.dtype)  # dy - Σ y dy cancels
+        return [dy, x]
+    if name == "layer_norm":
+        weight, bias = rng.normal(0, 1, (2, n)).astype(x.dtype)
+        return [x, weight, bias]
+    return [x]
+
+
+RULES = {**UNARY, **BINARY, **ROWS}
+
+
+def inputs_of_rules(rng: np.random.Generator, format: str, shape: tuple[int, ...]) -> Any:
+    """What a kernel holds, in the format; the exact numbers that it should; a ball around each of
+    those, and how far they are apart at most."""
+    target, n = formats.get(format), int(np.prod(shape))
+    low, high = max(target.emin - target.p, -1074), target.emax
+    kinds = [
+        rng.normal(0, 1, n),
+        rng.normal(0, 1, n) * 2.0 ** rng.integers(-9, 9, n),
+        rng.normal(0, 1, n) * 2.0 ** rng.integers(low, high // 3, n),
+        rng.integers(-4, 5, n).astype(float),
+        rng.integers(-9, 10, n) * target.min_subnormal,
+        rng.normal(0, 1, n) * 2.0 ** rng.integers(high // 2, high, n),
+    ]
+    used = len(kinds) - int(rng.random() < 0.7)  # the last leaves the range in most rules
+    with np.errstate(all="ignore"):
+        held = np.choose(rng.integers(0, used, n), kinds).astype(target.dtype)
+        held = np.where(np.isfinite(held), held, 1.0).astype(target.dtype)
+    wide = held.astype(np.float64)
+    sizes = [np.zeros(n), np.abs(wide) * 2.0 ** rng.integers(-30, -1, n), np.full(n, 2.0**-20)]
+    error = np.choose(rng.integers(0, len(sizes), n), sizes)
+    sides = rng.choice([-1.0, 1.0, 0.5, 0.0], n).tolist()
+    exact = [
+        Fraction(x) + Fraction(t) * Fraction(r)
+        for x, t, r in zip(wide.tolist(), sides, error.tolist(), strict=True)
+    ]
+    mid = np.array([float(z) for z in exact])
+    mid = np.where(rng.random(n) < 0.5, mid, mid + rng.normal(0, 1, n) * error)
+    off = [abs(z - Fraction(m)) for z, m in zip(exact, mid.tolist(), strict=True)]
+    radius = np.array([np.nextafter(float(d), np.inf) if d else 0.0 for d in off])
+    return tuple(part.reshape(shape) for part in (held, mid, radius, error)), exact
+
+
+@pytest.mark.parametrize("format", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_covers_what_kernels_compute_from_inexact_arguments(
+    name: str, format: str
+) -> None:
+    rng = np.random.default_rng(13)
+    reading = Bound(format)
+    finite = 0
+    for trial in range(2 * HUNT):
+        shape = (8, 13) if trial % 2 else (3, 40)
+        held, exact, bounds = [], [], []
+        for _ in range(2 if name in BINARY else 1):
+            (x, mid, radius, error), z = inputs_of_rules(rng, format, shape)
+            held.append(x)
+            exact.append(z)
+            bounds.append(BoundValue(reading, reading.ball.value(mid, radius), error))
+        bound = RULES[name](reading, *bounds)
+        with Arb(2000 if format == "float64" else 700) as arb:
+            truth = RULES[name](arb, *(arb_of(z, shape, arb) for z in exact))
+            for option in kernels(format, None, False, reading.limit):
+                kernel = Kernel(format, **option)
+                got = data(RULES[name](kernel, *(kernel.array(x) for x in held)))
+                places, _ = exceeds(got, truth, bound.error)
+                assert places == [], (option, places[:5])
+        finite += int(np.isfinite(bound.error).sum())
+    assert finite > 0
+
+
+@pytest.mark.parametrize(("working", "storage"), ARITHMETICS, ids=str)
+@pytest.mark.parametrize("name", ROW_FORMULAS)
+def test_no_kernel_of_the_form_exceeds_its_bound(
+    name: str, working: str, storage: str | None
+) -> None:
+    formula, _ = ROW_FORMULAS[name]
+    for seed in range(HUNT):
+        arguments = arguments_of(name, storage or working, seed)
+        largest, finite, _ = attack(formula, arguments, working, storage)
+        assert finite > 0.3
+        assert largest > 0.0
+
+
+def test_attention_and_pivots_that_are_off_by_the_scores_rounding() -> None:
+    rng = np.random.default_rng(8)
+    for working, storage in ARITHMETICS:
+        format = dtype_of(storage or working)
+        for scale in (1.0, 6.0):
+            q, k, v = (rng.normal(0, 1, (5, 7)) for _ in range(3))
+            inputs = [x.astype(format) for x in (q * scale, k, v)]
+            largest, finite, _ = attack(formulas.attention, inputs, working, storage)
+            # Scores of 16 bits throughout may be off by more than 1: then nothing is said.
+            assert finite == 1.0 or formats.get(working).p < 24
+            assert largest > 0.0 or finite == 0.0
+
+
+@pytest.mark.parametrize(("working", "storage"), ARITHMETICS, ids=str)
+def test_params_that_the_format_cannot_hold(working: str, storage: str | None) -> None:
+    x = rows(np.random.default_rng(9), storage or working, 9)
+    for wide in ("working", "binary64"):
+        reading = Bound(working, storage, scalars=wide)
+        bound = reading.bound(formulas.scalars(reading, reading.array(x)))
+        with Arb(400) as arb:
+            truth = formulas.scalars(arb, arb.array(x))
+            for option in kernels(working, storage, False, 0.0):
+                option.pop("limit", None)
+                kernel = Kernel(working, **option)
+                y = _with_scalars(kernel, x, wide == "binary64")
+                with np.errstate(over="ignore"):
+                    kept = data(y).astype(dtype_of(storage or working))
+                assert exceeds(kept, truth, bound)[0] == []
+        assert np.isfinite(bound).mean() > 0.5
+
+
+def _with_scalars(kernel: Kernel, x: Any, wide: bool) -> Any:
+    """`formulas.scalars` with its params combined in float64, each product rounded once."""
+    if not wide:
+        return formulas.scalars(kernel, kernel.array(x))
+    beta, correction = 0.9, 1 - 0.9 * 0.9 * 0.9
+    with np.errstate(all="ignore"):
+        t = data(kernel.array(x)).astype(np.float64)
+
+        def kept(z: Any) -> Any:
+            return data(kernel.value(z)).astype(np.float64)
+
+        first = kept(kept(t * 0.1) / correction)
+        second = kept(kept((1 - beta) * np.maximum(t, kept(0.3))) / 7)
+        return kernel.value(first + second)
+
+
+def test_exp_as_exp2_without_fma_is_beyond_a_library_limit_and_within_its_own_bound() -> None:
+    x = (np.random.default_rng(10).normal(0, 30, (8, 9))).astype(np.float32)
+    largest, finite, _ = attack(lambda xp, x: xp.exp(x), [x], "float32", None, exp2=True)
+    assert 0.1 < largest <= 1.0
+    assert finite == 1.0
+    reading = Bound("float32")
+    plain = reading.bound(reading.exp(reading.array(x)))
+    with Arb(200) as arb:
+        kernel = Kernel("float32", exp2=True)
+        got = data(kernel.exp(kernel.array(x)))
+        assert len(exceeds(got, arb.exp(arb.array(x)), plain)[0]) > 10
+
+
+def test_an_undecided_jump_is_part_of_the_bound() -> None:
+    def step(xp: Any, x: Any) -> Any:
+        return xp.where(x * 3 < xp.number(Fraction(3, 10)), xp.number(0), xp.number(1))
+
+    reading = Bound("float32")
+    x = np.array([0.05, 0.1, 0.2], np.float32)
+    assert reading.bound(step(reading, reading.array(x))).tolist() == pytest.approx([0, 1, 0])
+
+
+def test_either_covers_both_ways() -> None:
+    def reciprocal(xp: Any, x: Any) -> Any:
+        total = xp.sum(xp.square(x))
+        return xp.either(x / total, x * (1 / total))
+
+    def second(xp: Any, x: Any) -> Any:
+        return x * (1 / xp.sum(xp.square(x)))
+
+    reading = Bound("float32")
+    x = np.random.default_rng(11).normal(0, 1, (30, 5)).astype(np.float32)
+    bound = reading.bound(reciprocal(reading, reading.array(x)))
+    with Arb(200) as arb:
+        truth = second(arb, arb.array(x))
+        for formula in (reciprocal, second):
+            kernel = Kernel("float32")
+            assert exceeds(data(formula(kernel, kernel.array(x))), truth, bound)[0] == []
+
+
+def test_the_bound_is_infinite_where_range_or_definition_may_be_left() -> None:
+    half = Bound("float16")
+    x = half.array(np.array([300.0, 200.0], np.float16))
+    assert half.square(x).error.tolist() == [np.inf, pytest.approx(40000 * 2.0**-11, rel=1e-3)]
+    assert np.isinf(half.sum(half.array(np.full(2, 4e4, np.float16))).error).all()
+    assert np.isinf(half.number(1e5).error)
+    single = Bound("float32")
+    near = single.array(np.float32(1)) - single.number(Fraction(1)) * single.number(1)
+    for beyond in (1 / near, single.log(near), single.rsqrt(near), single.exp(near + 100)):
+        assert np.isinf(beyond.error).all()
+    stored = Bound("float32", "float16")
+    assert np.isinf(stored.bound(stored.array(np.array([1e5], np.float32)))).all()
+
+
+def test_the_bound_of_a_gradient_holds_for_its_kernels() -> None:
+    """Backward passes are formulas too: dx of the mixed formula on every arithmetic."""
+
+    def backward(xp: Any, dy: Any, x: Any) -> Any:
+        tape = Gradient(xp)
+        node = Node(tape, x)
+        y = formulas.rms_norm(tape, formulas.gelu(tape, node))
+        return tape.pull(y, dy, [node])[0]
+
+    rng = np.random.default_rng(12)
+    for working, storage in ARITHMETICS:
+        inputs = [rng.normal(0, 1, (4, 5)).astype(dtype_of(storage or working)) for _ in range(2)]
+        largest, finite, _ = attack(backward, inputs, working, storage)
+        assert finite == 1.0
+        assert largest > 0.0
