@@ -12,6 +12,7 @@ values where `xp` is a `Ball`, an `Arb` or a `Rational`, and a kernel's own roun
 all the names, or says in one sentence why a name has no meaning in it.
 """
 
+from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.arb import Arb
 from refkernels.contexts.ball import Ball
 from refkernels.contexts.bound import Bound
@@ -21,4 +22,15 @@ from refkernels.contexts.rational import Rational
 from refkernels.contexts.value import Mask, Value
 from refkernels.contexts.working import Working
 
-__all__ = ["Arb", "Ball", "Bound", "Context", "Gradient", "Mask", "Rational", "Value", "Working"]
+__all__ = [
+    "Amplification",
+    "Arb",
+    "Ball",
+    "Bound",
+    "Context",
+    "Gradient",
+    "Mask",
+    "Rational",
+    "Value",
+    "Working",
+]

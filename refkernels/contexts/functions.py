@@ -5,7 +5,7 @@
     tanh         p sup 1/cosh² <= p 4 e^(-2 m)         m = max(|a| - p, 0); at most p
     erf, erfc    p sup |slope| <= p (2/√pi) e^(-m²)
     sin, cos     p, at most 2
-    sqrt         p / (√a + √(a - p)) >= √a - √(a - p), the larger side    for a - p >= 0
+    sqrt         p / (√a + √(a - p)) = √a - √(a - p), the larger side    for a - p >= 0
     rsqrt        (p / 2) (a - p)^(-3/2)                for a - p > 0
 
 Beyond these conditions the spread is infinite. The values come from the double-double tiers of the
@@ -137,7 +137,9 @@ _SPREADS: dict[str, Any] = {
     "erfc": lambda low, p, size, inner: _bell(p, inner),
     "sin": lambda low, p, size, inner: np.minimum(p, 2.0),
     "cos": lambda low, p, size, inner: np.minimum(p, 2.0),
-    "sqrt": lambda low, p, size, inner: np.where(low - p >= 0.0, p / np.sqrt(low), np.inf),
+    "sqrt": lambda low, p, size, inner: np.where(
+        low - p >= 0.0, p / (np.sqrt(low) + np.sqrt(np.maximum(_below(low, p), 0.0))), np.inf
+    ),
     "rsqrt": lambda low, p, size, inner: np.where(
         _below(low, p) > 0.0, _cube(p, _below(low, p)), np.inf
     ),
