@@ -19,6 +19,7 @@ from refkernels.contexts.bound import Bound
 from refkernels.contexts.context import Context
 from refkernels.contexts.gradient import Gradient
 from refkernels.contexts.rational import Rational
+from refkernels.contexts.stochastic import Stochastic
 from refkernels.contexts.value import Mask, Value
 from refkernels.contexts.working import Working
 
@@ -31,6 +32,7 @@ __all__ = [
     "Gradient",
     "Mask",
     "Rational",
+    "Stochastic",
     "Value",
     "Working",
 ]

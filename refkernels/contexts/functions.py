@@ -38,6 +38,12 @@ def _record(name: str) -> Function:
     return next(record for room in rooms for record in room.FUNCTIONS if record.name == name)
 
 
+def pair(name: str, a: Doubles) -> tuple[Doubles, Doubles, Any]:
+    """f(a) for exact a as (hi + lo) 2^scale, without the radius."""
+    enclosure = oracle.values(_record(name), np.asarray(a, np.float64))
+    return enclosure.hi, np.asarray(enclosure.lo), np.clip(enclosure.scale, -4000, 4000)
+
+
 def value(name: str, a: Doubles) -> tuple[Doubles, Doubles]:
     """f(a) for exact a: mid, and how far it may be off."""
     enclosure = oracle.values(_record(name), np.asarray(a, np.float64))

@@ -93,12 +93,22 @@ class Working(Context):
         with np.errstate(all="ignore"):
             return self.value(operation(*(data(value) for value in values)))
 
+    def plus(self, a: Array, b: Array) -> Array:
+        """fl(a + b), of arrays."""
+        with np.errstate(all="ignore"):
+            return np.asarray(a + b).astype(self.format.storage, copy=False)
+
+    def times(self, a: Array, b: Array) -> Array:
+        """fl(a b), of arrays."""
+        with np.errstate(all="ignore"):
+            return np.asarray(a * b).astype(self.format.storage, copy=False)
+
     def add(self, a: Value, b: Value) -> WorkingValue:
         for product, other in ((a, b), (b, a)):
             factors = _factors(product)
             if factors is not None:
                 return self.value(multiply_add(*factors, data(other)))
-        return self._with(np.add, a, b)
+        return self.value(self.plus(data(a), data(b)))
 
     def subtract(self, a: Value, b: Value) -> WorkingValue:
         factors = _factors(b)
@@ -107,7 +117,7 @@ class Working(Context):
         return self.add(a, self.negative(b))
 
     def multiply(self, a: Value, b: Value) -> WorkingValue:
-        product = self._with(np.multiply, a, b)
+        product = self.value(self.times(data(a), data(b)))
         if self.fma:
             product.factors = data(a), data(b)
         return product
@@ -165,7 +175,7 @@ class Working(Context):
                 if factors:
                     total = multiply_add(factors[0][..., k], factors[1][..., k], total)
                 else:
-                    total = (total + terms[..., k]).astype(terms.dtype, copy=False)
+                    total = self.plus(total, terms[..., k])
         return total
 
     def _pairwise(self, terms: Array, factors: Sequence[Array]) -> Array:
@@ -180,7 +190,7 @@ class Working(Context):
                     pairs = multiply_add(first[0], first[1], right)
                     factors = ()
                 else:
-                    pairs = (terms[..., 0:even:2] + right).astype(terms.dtype)
+                    pairs = self.plus(terms[..., 0:even:2], right)
                 terms = np.concatenate([pairs, rest], axis=-1)
             return terms[..., 0] if terms.shape[-1] else np.zeros(terms.shape[:-1], terms.dtype)
 
@@ -193,14 +203,14 @@ class Working(Context):
         with np.errstate(all="ignore"):
             running = np.zeros(terms.shape[1:], terms.dtype)
             for k, term in enumerate(terms):
-                running = (running + term).astype(terms.dtype, copy=False)
+                running = self.plus(running, term)
                 total[k] = running
         return self.value(np.moveaxis(total, 0, axis))
 
     def matmul(self, a: Value, b: Value) -> WorkingValue:
         left, right = data(a)[..., :, None, :], np.swapaxes(data(b), -1, -2)[..., None, :, :]
         with np.errstate(all="ignore"):
-            products = (left * right).astype(left.dtype, copy=False)
+            products = self.times(left, right)
         factors = np.broadcast_arrays(left, right) if self.fma else ()
         return self.value(self._sum(products, factors))
 
@@ -230,7 +240,7 @@ class Working(Context):
         total = np.zeros((length, *rows.shape[1:]), rows.dtype)
         with np.errstate(all="ignore"):
             for row, i in zip(rows, index.reshape(-1), strict=True):
-                total[i] = total[i] + row
+                total[i] = self.plus(total[i], row)
         return self.value(total)
 
 

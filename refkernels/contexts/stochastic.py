@@ -1,0 +1,141 @@
+"""Stochastic: `Working` with every operation rounded at random, its mean the exact result.
+
+x between neighbours a < b of the format becomes b with probability (x - a) / (b - a), else a. So
+E[fl(x)] = x, given the operands; what the format holds stays as it is. Roundings are independent:
+the error of a sum of n terms grows as √n, and one run shows what rounding alone may do to a result.
+
+What is guaranteed. Each x is known as an unevaluated sum hi + lo of float64 with a common exponent:
+sums and products exactly, quotients and roots to 2^-100 |x|, functions to the radius of the
+oracles' double-double tiers. The probability is that of hi + lo to 2^-52. So |E[fl(x)] - x| is at
+most 2^-51 (b - a), and beyond that 2^-100 |x| or the radius. A function of a rounded value has the
+bias that the function's curvature gives it.
+
+Params enter rounded to nearest. One context draws one sequence: the same seed and the same
+operations give the same bits.
+
+Sources: Croci et al. (2022), "Stochastic rounding: implementation, error analysis and
+applications", doi:10.1098/rsos.211631; Parker (1997), "Monte Carlo arithmetic".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.formats import Format
+from refkernels.contexts import functions
+from refkernels.contexts.context import FUNCTIONS
+from refkernels.contexts.value import Value
+from refkernels.contexts.working import Array, Order, Working, WorkingValue, data
+
+Doubles = npt.NDArray[np.float64]
+Triple = tuple[Doubles, Doubles, Any]  # (hi + lo) 2^scale
+
+
+class Stochastic(Working):
+    """Arithmetic in `format`, rounded at random from `seed`."""
+
+    def __init__(
+        self,
+        format: Format | str,
+        seed: int,
+        storage: Format | str | None = None,
+        order: Order = "sequential",
+    ) -> None:
+        super().__init__(format, storage, order, seed=seed)
+        self.name = f"Stochastic({self.format}, {seed})"
+        self.random = np.random.default_rng(seed)
+
+    def plus(self, a: Array, b: Array) -> Array:
+        return self._round(*_sum(*_wide(a, b)))
+
+    def times(self, a: Array, b: Array) -> Array:
+        return self._round(*_product(*_wide(a, b)))
+
+    def divide(self, a: Value, b: Value) -> WorkingValue:
+        return self.value(self._round(*_quotient(*_wide(data(a), data(b)))))
+
+    def function(self, name: str, a: Value) -> WorkingValue:
+        if name not in FUNCTIONS:
+            raise ValueError(f"There is no function {name!r} in a formula.")
+        (x,) = _wide(data(a))
+        parts = _root(x) if name == "sqrt" else functions.pair(name, x)
+        return self.value(self._round(*parts))
+
+    def store(self, a: Value) -> WorkingValue:
+        (x,) = _wide(data(a))
+        return self.value(self._round(x, np.zeros_like(x), 0, self.storage))
+
+    def _round(self, hi: Doubles, lo: Doubles, scale: Any, format: Format | None = None) -> Array:
+        """(hi + lo) 2^scale at random to one of its neighbours in the format."""
+        to = format or self.format
+        with np.errstate(all="ignore"):
+            mantissa, exponent = np.frexp(hi)
+            below = (np.abs(mantissa) == 0.5) & (lo * hi < 0.0)
+            q = np.maximum(exponent - 1 - below + scale, to.emin) - to.p + 1
+            units = np.ldexp(hi, scale - q)
+            down = np.floor(units)
+            part = (units - down) + np.ldexp(lo, scale - q)
+            down, part = down - (part < 0.0), np.where(part < 0.0, part + 1.0, part)
+            drawn = self.random.random(hi.shape)
+            result = np.ldexp(down + (drawn < part), q)
+            result = np.copysign(result, hi)
+            result = np.where(np.abs(result) > to.max, np.copysign(np.inf, hi), result)
+            return np.where(np.isfinite(hi) & (hi != 0.0), result, hi).astype(to.storage)
+
+
+def _wide(*arrays: Array) -> list[Doubles]:
+    return [np.asarray(x).astype(np.float64) for x in np.broadcast_arrays(*arrays)]
+
+
+def _sum(a: Doubles, b: Doubles) -> Triple:
+    """By two_sum; a sum beyond float64 is infinite."""
+    with np.errstate(all="ignore"):
+        total = a + b
+        seen = total - a
+        rest = (a - (total - seen)) + (b - seen)
+        return total, np.where(np.isfinite(rest), rest, 0.0), 0
+
+
+def _two_prod(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
+    """Dekker's product, for factors of size about 1."""
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
+    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, np.where(np.isfinite(rest), rest, 0.0)
+
+
+def _split(a: Doubles) -> tuple[Doubles, Doubles]:
+    c = (2.0**27 + 1.0) * a
+    high = c - (c - a)
+    return high, a - high
+
+
+def _product(a: Doubles, b: Doubles) -> Triple:
+    with np.errstate(all="ignore"):
+        (a, a_scale), (b, b_scale) = np.frexp(a), np.frexp(b)
+        return *_two_prod(a, b), a_scale + b_scale
+
+
+def _quotient(a: Doubles, b: Doubles) -> Triple:
+    """a / b = q + (a - q b) / b; the remainder is a float64."""
+    with np.errstate(all="ignore"):
+        (a, a_scale), (b, b_scale) = np.frexp(a), np.frexp(b)
+        q = a / b
+        product, rest = _two_prod(q, b)
+        low = ((a - product) - rest) / b
+        return q, np.where(np.isfinite(low), low, 0.0), a_scale - b_scale
+
+
+def _root(x: Doubles) -> Triple:
+    """√x = s + (x - s²) / 2s, less than 2^-104 s too much."""
+    with np.errstate(all="ignore"):
+        m, scale = np.frexp(x)
+        odd = scale & 1
+        m, scale = np.where(odd, m * 2.0, m), (scale - odd) // 2
+        s = np.sqrt(m)
+        product, rest = _two_prod(s, s)
+        low = ((m - product) - rest) / (2.0 * s)
+        return s, np.where(np.isfinite(low), low, 0.0), scale
