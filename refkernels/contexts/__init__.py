@@ -17,6 +17,7 @@ from refkernels.contexts.arb import Arb
 from refkernels.contexts.ball import Ball
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.context import Context
+from refkernels.contexts.double_double import DoubleDouble
 from refkernels.contexts.gradient import Gradient
 from refkernels.contexts.rational import Rational
 from refkernels.contexts.stochastic import Stochastic
@@ -29,6 +30,7 @@ __all__ = [
     "Ball",
     "Bound",
     "Context",
+    "DoubleDouble",
     "Gradient",
     "Mask",
     "Rational",

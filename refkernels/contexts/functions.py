@@ -44,6 +44,14 @@ def pair(name: str, a: Doubles) -> tuple[Doubles, Doubles, Any]:
     return enclosure.hi, np.asarray(enclosure.lo), np.clip(enclosure.scale, -4000, 4000)
 
 
+def double_double(name: str, a: Doubles) -> tuple[Doubles, tuple[Doubles, Doubles], Any]:
+    """f(a) for exact a: head, (mid, radius) of the tail, and where these are meant: not where the
+    oracle gives f(a) a scale of its own, beyond float64's range."""
+    enclosure = oracle.values(_record(name), np.asarray(a, np.float64))
+    plain = enclosure.scale == 0
+    return enclosure.hi, (np.asarray(enclosure.lo), enclosure.radius), plain
+
+
 def value(name: str, a: Doubles) -> tuple[Doubles, Doubles]:
     """f(a) for exact a: mid, and how far it may be off."""
     enclosure = oracle.values(_record(name), np.asarray(a, np.float64))

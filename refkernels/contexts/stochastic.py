@@ -27,6 +27,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts import functions
 from refkernels.contexts.context import FUNCTIONS
+from refkernels.contexts.transformations import divided, rooted, two_prod, two_sum
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Array, Order, Working, WorkingValue, data
 
@@ -90,52 +91,36 @@ def _wide(*arrays: Array) -> list[Doubles]:
     return [np.asarray(x).astype(np.float64) for x in np.broadcast_arrays(*arrays)]
 
 
+def _known(x: Doubles) -> Doubles:
+    """0 where the result is not finite, so that there is no rest."""
+    return np.where(np.isfinite(x), x, 0.0)
+
+
 def _sum(a: Doubles, b: Doubles) -> Triple:
-    """By two_sum; a sum beyond float64 is infinite."""
     with np.errstate(all="ignore"):
-        total = a + b
-        seen = total - a
-        rest = (a - (total - seen)) + (b - seen)
-        return total, np.where(np.isfinite(rest), rest, 0.0), 0
-
-
-def _two_prod(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
-    """Dekker's product, for factors of size about 1."""
-    product = a * b
-    (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
-    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return product, np.where(np.isfinite(rest), rest, 0.0)
-
-
-def _split(a: Doubles) -> tuple[Doubles, Doubles]:
-    c = (2.0**27 + 1.0) * a
-    high = c - (c - a)
-    return high, a - high
+        total, rest = two_sum(a, b)
+        return total, _known(rest), 0
 
 
 def _product(a: Doubles, b: Doubles) -> Triple:
     with np.errstate(all="ignore"):
         (a, a_scale), (b, b_scale) = np.frexp(a), np.frexp(b)
-        return *_two_prod(a, b), a_scale + b_scale
+        product, rest = two_prod(a, b)
+        return product, _known(rest), a_scale + b_scale
 
 
 def _quotient(a: Doubles, b: Doubles) -> Triple:
-    """a / b = q + (a - q b) / b; the remainder is a float64."""
+    """a / b = q + (a - q b) / b."""
     with np.errstate(all="ignore"):
         (a, a_scale), (b, b_scale) = np.frexp(a), np.frexp(b)
-        q = a / b
-        product, rest = _two_prod(q, b)
-        low = ((a - product) - rest) / b
-        return q, np.where(np.isfinite(low), low, 0.0), a_scale - b_scale
+        q, rest = divided(a, b)
+        return q, _known(rest / b), a_scale - b_scale
 
 
 def _root(x: Doubles) -> Triple:
-    """√x = s + (x - s²) / 2s, less than 2^-104 s too much."""
+    """√x = s + (x - s²) / (√x + s), with 2s for √x + s: off by 2^-104 s at most."""
     with np.errstate(all="ignore"):
         m, scale = np.frexp(x)
         odd = scale & 1
-        m, scale = np.where(odd, m * 2.0, m), (scale - odd) // 2
-        s = np.sqrt(m)
-        product, rest = _two_prod(s, s)
-        low = ((m - product) - rest) / (2.0 * s)
-        return s, np.where(np.isfinite(low), low, 0.0), scale
+        s, rest = rooted(np.where(odd, m * 2.0, m))
+        return s, _known(rest / (2.0 * s)), (scale - odd) // 2

@@ -1,0 +1,46 @@
+"""Error-free transformations of float64 arrays: a sum or product as its rounded value and the rest.
+
+Sources: Knuth, TAOCP vol. 2, section 4.2.2; Dekker (1971), doi:10.1007/BF01397083.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Doubles = npt.NDArray[np.float64]
+
+
+def two_sum(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
+    """fl(a + b) and a + b - fl(a + b), exactly; NaN where the sum is not finite."""
+    total = a + b
+    seen = total - a
+    return total, (a - (total - seen)) + (b - seen)
+
+
+def two_prod(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
+    """fl(a b) and a b - fl(a b), exactly for factors of 2^-400 to 2^400 in size, and for 0."""
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _split(a: Doubles) -> tuple[Doubles, Doubles]:
+    c = (2.0**27 + 1.0) * a
+    high = c - (c - a)
+    return high, a - high
+
+
+def divided(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
+    """q = fl(a / b) and a - q b, exactly, for a and b of 2^-400 to 2^400 in size: the remainder of
+    a correctly rounded quotient is a float64 (Boldo and Daumas, 2003)."""
+    q = a / b
+    product, rest = two_prod(q, b)
+    return q, (a - product) - rest
+
+
+def rooted(a: Doubles) -> tuple[Doubles, Doubles]:
+    """s = fl(√a) and a - s², exactly, for a of 2^-400 to 2^400: a float64 too."""
+    s = np.sqrt(a)
+    product, rest = two_prod(s, s)
+    return s, (a - product) - rest

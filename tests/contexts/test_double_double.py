@@ -1,0 +1,144 @@
+"""Every rule of DoubleDouble holds the exact value, against Arb at a point of each interval.
+
+REFKERNELS_HUNT multiplies the number of enclosures.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import context_formulas as formulas
+import flint
+import numpy as np
+import pytest
+from context_rules import BINARY, HUNT, NAMES, ROWS, UNARY, arb_of, doubles
+
+from refkernels.contexts import Arb, Ball, DoubleDouble, Gradient
+from refkernels.contexts.double_double import DoubleDoubleValue
+
+N = 400 * HUNT
+D = DoubleDouble()
+
+
+def values(rng: np.random.Generator, shape: tuple[int, ...], kept: Any = None) -> Any:
+    """Intervals, some exact, some wide, and a point of each."""
+    n = int(np.prod(shape))
+    head = doubles(rng, n) if kept is None else kept(doubles(rng, n))
+    ulp = np.spacing(np.abs(head))
+    low = np.choose(
+        rng.integers(0, 3, n), [np.zeros(n), ulp * rng.uniform(-0.499, 0.499, n), ulp / 4]
+    )
+    low = np.where(head + low == head, low, 0.0)
+    radii = [np.zeros(n), ulp * 2.0 ** rng.integers(-60, 0, n), np.abs(head) / 8]
+    radii.append(np.full(n, 2.0**-1074))
+    radius = np.choose(rng.integers(0, len(radii), n), radii)
+    where = rng.choice([-1.0, 1.0, 0.0, 0.5], n)
+    exact = [
+        Fraction(h) + Fraction(m) + Fraction(r) * Fraction(t)
+        for h, m, r, t in zip(*(x.tolist() for x in (head, low, radius, where)), strict=True)
+    ]
+    parts = [part.reshape(shape) for part in (head, low, radius)]
+    return DoubleDoubleValue(D, parts[0], D.ball.value(parts[1], parts[2])), exact
+
+
+def outside(value: DoubleDoubleValue, truth: Any) -> list[int]:
+    places = []
+    columns = (value.head, value.tail.mid, value.tail.radius, truth.data)
+    for i, (h, m, r, z) in enumerate(zip(*(x.flat for x in columns), strict=True)):
+        if np.isfinite(r) and z.is_finite():
+            off = abs(z - flint.arb(float(h)) - flint.arb(float(m)))
+            if off > flint.arb(float(r)):
+                places.append(i)
+    return places
+
+
+def normalized(value: DoubleDoubleValue) -> bool:
+    return bool(np.all(value.head + value.tail.mid == value.head))
+
+
+def modest(x: Any) -> Any:
+    return np.where(np.abs(x) < 2000.0, x, np.sign(x) * 700.0)
+
+
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+def test_rules_hold_the_exact_value(name: str) -> None:
+    rng = np.random.default_rng(1)
+    rule = UNARY.get(name) or BINARY[name]
+    pairs = [
+        values(rng, (N,), modest if name in NAMES else None) for _ in range(1 + (name in BINARY))
+    ]
+    result = rule(D, *(value for value, _ in pairs))
+    with Arb(1400 if name in NAMES else 4200) as arb:
+        truth = rule(arb, *(arb_of(exact, (N,), arb) for _, exact in pairs))
+        assert outside(result, truth) == []
+    assert normalized(result)
+    assert np.isfinite(result.tail.radius).sum() > N // 8
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("shape", [(5, 1), (7, 3), (4, 33)], ids=str)
+def test_rules_of_rows_hold_the_exact_value(name: str, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(2 * HUNT):
+        value, exact = values(rng, shape)
+        result = ROWS[name](D, value)
+        with Arb(4200) as arb:
+            truth = ROWS[name](arb, arb_of(exact, shape, arb))
+            assert outside(result, truth) == []
+        assert result.shape == truth.shape
+        assert normalized(result)
+
+
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+def test_exact_arguments_give_a_hundred_bits(name: str) -> None:
+    rng = np.random.default_rng(5)
+    rule = UNARY.get(name) or BINARY[name]
+    inputs = [D.array(rng.uniform(0.5, 3, 200)) for _ in range(1 + (name in BINARY))]
+    result = rule(D, *(D.sqrt(x) for x in inputs))  # with tails
+    assert np.all(result.tail.radius <= 2.0**-97 * (1 + np.abs(result.head)))
+
+
+ROW_FORMULAS = [
+    formulas.softmax,
+    formulas.log_softmax,
+    formulas.rms_norm,
+    formulas.hardswish,
+    formulas.gelu,
+    formulas.powers,
+]
+
+
+@pytest.mark.parametrize("formula", ROW_FORMULAS, ids=lambda f: f.__name__)
+def test_formulas_and_their_gradients_hold_arb_and_are_sharper_than_ball(formula: Any) -> None:
+    rng = np.random.default_rng(6)
+    x, dy = (rng.normal(0, 2, (3, 5)) for _ in range(2))
+    readings = []
+    with Arb(300) as arb:
+        for xp in (D, Ball(), arb):
+            tape = Gradient(xp)
+            node = tape.array(x)
+            y = formula(tape, node)
+            readings.append((y.value, *tape.pull(y, xp.array(dy), [node])))
+        checked = 0
+        for sharp, rough, truth in zip(*readings, strict=True):
+            assert outside(sharp, truth) == []
+            assert np.all(sharp.tail.radius <= 2.0**-40 * rough.radius)
+            checked += 1
+    assert checked == 2
+
+
+def test_a_comparison_is_decided_by_the_tails() -> None:
+    third = D.number(Fraction(1, 3))
+    nearest = D.array(np.array(1 / 3))
+    assert (nearest < third).yes
+    assert (third < nearest).no
+    assert not (third * 3 < D.number(1)).decided
+    assert D.maximum(nearest, third).tail.mid == third.tail.mid
+
+
+def test_a_param_keeps_its_tail() -> None:
+    value = D.number(Fraction(1, 10))
+    assert Fraction(float(value.head)) + Fraction(float(value.tail.mid)) != Fraction(1, 10)
+    assert value.tail.radius < 2.0**-105
+    assert not np.any(D.number(0.1).tail.radius)
+    with Arb(300) as arb:
+        assert outside(D.pi(), arb.pi()) == []
