@@ -1,9 +1,9 @@
 """Functions of a ball: f(a) with its kernel's proven error, and how far f strays over a ± p.
 
-    exp, expm1   e^a (e^p - 1); <= e^a p (1 + p)       for p <= 1: e^p - 1 - p <= p² there
+    exp, expm1   e^a (e^p - 1), at most e^(a + p)      <= e^a p (1 + p) for p <= 1
     log, log1p   -log(1 - p/t) <= (p/t) / (1 - p/t)    t = a or 1 + a, for p < t
-    tanh         p sup 1/cosh² <= p 4 e^(-2 m)         m = max(|a| - p, 0); at most p
-    erf, erfc    p sup |slope| <= p (2/√pi) e^(-m²)
+    tanh         p sup 1/cosh² <= p 4 e^(-2 m)         m = max(|a| - p, 0); at most p, 2
+    erf, erfc    p sup |slope| <= p (2/√pi) e^(-m²); at most 2
     sin, cos     p, at most 2
     sqrt         p / (√a + √(a - p)) = √a - √(a - p), the larger side    for a - p >= 0
     rsqrt        (p / 2) (a - p)^(-3/2)                for a - p > 0
@@ -111,6 +111,9 @@ def spread(name: str, a: Doubles, rho: Doubles, p: Doubles, size: Doubles) -> Do
     inner = (np.abs(a) - np.where(rho > 0.0, (rho + p) / _LESS, p)) * _LESS
     wide = _SPREADS[name](low, p, size, np.maximum(inner, 0.0))
     wide = np.where(np.isnan(wide), np.inf, wide)
+    if name in ("exp", "expm1") and np.any(p > 1.0):  # neither e^x nor e^(x + d) is beyond that
+        mid, off = value("exp", np.nextafter((a + (rho + p) / _LESS), np.inf))
+        wide = np.minimum(wide, np.where(np.isfinite(mid), mid + off, np.inf))
     return np.where(p > 0.0, wide * _MORE + _ETA, 0.0)
 
 
@@ -137,7 +140,7 @@ def _cube(p: Doubles, least: Doubles) -> Doubles:
 
 
 def _bell(p: Doubles, inner: Doubles) -> Doubles:
-    return p * (_TWO_OVER_ROOT_PI * _decay(np.square(inner)))
+    return np.minimum(p * (_TWO_OVER_ROOT_PI * _decay(np.square(inner))), 2.0)
 
 
 # From the lowest x, p, the size of f and the least |x| or |x + d|.
@@ -146,7 +149,9 @@ _SPREADS: dict[str, Any] = {
     "expm1": lambda low, p, size, inner: _exponential(p, size + 1.0),
     "log": lambda low, p, size, inner: _logarithm(low, p),
     "log1p": lambda low, p, size, inner: _logarithm((1.0 + low) * _LESS, p),
-    "tanh": lambda low, p, size, inner: p * np.minimum(1.0, 4.0 * _decay(2.0 * inner)),
+    "tanh": lambda low, p, size, inner: np.minimum(
+        p * np.minimum(1.0, 4.0 * _decay(2.0 * inner)), 2.0
+    ),
     "erf": lambda low, p, size, inner: _bell(p, inner),
     "erfc": lambda low, p, size, inner: _bell(p, inner),
     "sin": lambda low, p, size, inner: np.minimum(p, 2.0),

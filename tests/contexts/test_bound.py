@@ -273,6 +273,14 @@ def test_an_undecided_jump_is_part_of_the_bound() -> None:
     assert reading.bound(step(reading, reading.array(x))).tolist() == pytest.approx([0, 1, 0])
 
 
+def test_the_bound_of_softmax_is_finite_for_logits_of_any_size() -> None:
+    x = np.random.default_rng(14).normal(0, 1, (3, 6)).astype(np.float32) * np.float32(1e20)
+    largest, finite, bound = attack(formulas.softmax, [x], "float32", None)
+    assert finite == 1.0
+    assert np.all(bound < 2.0**-19)
+    assert largest <= 1.0
+
+
 def test_either_covers_both_ways() -> None:
     def reciprocal(xp: Any, x: Any) -> Any:
         total = xp.sum(xp.square(x))
