@@ -114,6 +114,7 @@ def spread(name: str, a: Doubles, rho: Doubles, p: Doubles, size: Doubles) -> Do
     if name in ("exp", "expm1") and np.any(p > 1.0):  # neither e^x nor e^(x + d) is beyond that
         mid, off = value("exp", np.nextafter((a + (rho + p) / _LESS), np.inf))
         wide = np.minimum(wide, np.where(np.isfinite(mid), mid + off, np.inf))
+    wide = np.where(p < np.inf, wide, np.inf)  # of an x that may not be a number nothing is known
     return np.where(p > 0.0, wide * _MORE + _ETA, 0.0)
 
 

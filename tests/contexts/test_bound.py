@@ -17,6 +17,7 @@ from context_rules import BINARY, HUNT, ROWS, UNARY, arb_of
 from refkernels.arithmetic import formats
 from refkernels.contexts import Arb, Bound, Gradient
 from refkernels.contexts.bound_value import BoundValue
+from refkernels.contexts.context import FUNCTIONS
 from refkernels.contexts.gradient import Node
 from refkernels.contexts.working import data
 
@@ -306,8 +307,13 @@ def test_the_bound_is_infinite_where_range_or_definition_may_be_left() -> None:
     assert np.isinf(half.sum(half.array(np.full(2, 4e4, np.float16))).error).all()
     assert np.isinf(half.number(1e5).error)
     single = Bound("float32")
-    near = single.array(np.float32(1)) - single.number(Fraction(1)) * single.number(1)
+    near = single.array(np.ones(1, np.float32)) - 3 * single.number(Fraction(1, 3))
     for beyond in (1 / near, single.log(near), single.rsqrt(near), single.exp(near + 100)):
+        assert np.isinf(beyond.error).all()
+    unknown = 1 / near
+    for name in FUNCTIONS:
+        assert np.isinf(single.function(name, unknown).error).all()
+    for beyond in (unknown * 0, single.max(unknown), single.clip(unknown, 0, 1), unknown / unknown):
         assert np.isinf(beyond.error).all()
     stored = Bound("float32", "float16")
     assert np.isinf(stored.bound(stored.array(np.array([1e5], np.float32)))).all()
