@@ -32,7 +32,6 @@ Sources: Higham (2002), "Accuracy and Stability of Numerical Algorithms", chapte
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -41,18 +40,19 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts import accumulation, functions
-from refkernels.contexts.ball import ETA, Ball, BallValue, U, lower, outward, upper
+from refkernels.contexts.ball import ETA, Ball, BallValue, U, outward
 from refkernels.contexts.bound_value import BoundValue, parts
-from refkernels.contexts.context import Context, Index
+from refkernels.contexts.context import Index
 from refkernels.contexts.rounding import Rounding
-from refkernels.contexts.value import Mask, Value
+from refkernels.contexts.unrounded import Unrounded
+from refkernels.contexts.value import Value
 
 Doubles = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 _UP = 1.0 + 2.0**-40  # more than what follows it loses
 
 
-class Bound(Context):
+class Bound(Unrounded):
     """The rounding bound of a formula in `working` arithmetic, its results kept in `storage`.
 
     Kernels on 16-bit arrays compute in binary32: Bound("float32", storage="bfloat16").
@@ -104,7 +104,7 @@ class Bound(Context):
         error = np.where(held, 0.0, rounding.lost(np.abs(exact.mid) + exact.radius))
         return BoundValue(self, exact, outward(error), self.scalars is not None)
 
-    def _enter(self, a: Value) -> BoundValue:
+    def enter(self, a: Value) -> BoundValue:
         """A loose scalar, rounded to the working format."""
         value = parts(a)
         if not value.loose:
@@ -165,14 +165,6 @@ class Bound(Context):
         scaled = y.powers_of_two & (x.loose == y.loose)
         return self._rounded(exact, error, (x, y), scaled=scaled)
 
-    def negative(self, a: Value) -> BoundValue:
-        x = parts(a)
-        return BoundValue(self, self.ball.negative(x.exact), x.error, x.loose)
-
-    def absolute(self, a: Value) -> BoundValue:
-        x = parts(a)
-        return BoundValue(self, self.ball.absolute(x.exact), x.error, x.loose)
-
     def square(self, a: Value) -> BoundValue:
         x = parts(a)
         with np.errstate(all="ignore"):
@@ -226,7 +218,7 @@ class Bound(Context):
     # --- reductions --------------------------------------------------------------------------
 
     def sum(self, a: Value, axis: int = -1) -> BoundValue:
-        x = self._enter(a)
+        x = self.enter(a)
         n = x.shape[axis]
         with np.errstate(all="ignore"):
             errors, sizes = (part.sum(axis, keepdims=True) for part in (x.error, x.reach))
@@ -248,22 +240,8 @@ class Bound(Context):
         power_of_two = n & (n - 1) == 0 and self.working.holds(np.asarray(1.0 / n)).all()
         return self._rounded(exact, error, (total,), scaled=bool(power_of_two))
 
-    def max(self, a: Value, axis: int = -1) -> BoundValue:
-        """z's largest and ẑ's are among those whose upper end reaches the highest lower end."""
-        x = self._enter(a)
-        low, high = self._ends(x)
-        with np.errstate(all="ignore"):
-            among = ~(high < low.max(axis, keepdims=True))
-            error = np.where(among, x.error, 0.0).max(axis, keepdims=True)
-        return BoundValue(self, self.ball.max(x.exact, axis), error)
-
-    def pivot(self, a: Value, axis: int = -1) -> BoundValue:
-        low, high = self._ends(self._enter(a))
-        exact = self.ball.between(low.max(axis, keepdims=True), high.max(axis, keepdims=True))
-        return BoundValue(self, exact, 0.0)
-
     def cumsum(self, a: Value, axis: int = -1) -> BoundValue:
-        x = self._enter(a)
+        x = self.enter(a)
         n = x.shape[axis]
         shape = [1] * len(x.shape)
         shape[axis] = n
@@ -273,7 +251,7 @@ class Bound(Context):
             return self._summed(self.ball.cumsum(x.exact, axis), errors, sizes, counts, n)
 
     def scatter_add(self, a: Value, index: Index, length: int) -> BoundValue:
-        x = self._enter(a)
+        x = self.enter(a)
         errors, sizes = (np.zeros((length, *x.shape[1:])) for _ in range(2))
         counts = np.bincount(index.reshape(-1), minlength=length)
         with np.errstate(all="ignore"):
@@ -284,7 +262,7 @@ class Bound(Context):
             return self._summed(exact, errors, sizes, terms, int(counts.max(initial=1)))
 
     def matmul(self, a: Value, b: Value) -> BoundValue:
-        x, y = self._enter(a), self._enter(b)
+        x, y = self.enter(a), self.enter(b)
         terms = x.shape[-1]
         with np.errstate(all="ignore"):
             error = x.size @ y.error + x.error @ (y.size + y.error)
@@ -297,61 +275,8 @@ class Bound(Context):
     # --- what a kernel may do ----------------------------------------------------------------
 
     def store(self, a: Value) -> BoundValue:
-        x = self._enter(a)
+        x = self.enter(a)
         if not self.storage.narrower(self.working):
             return x
         with np.errstate(all="ignore"):
             return BoundValue(self, x.exact, outward(x.error + self.storage.lost(x.reach)))
-
-    def either(self, a: Value, b: Value) -> BoundValue:
-        x, y = (
-            (parts(a), parts(b))
-            if parts(a).loose == parts(b).loose
-            else (self._enter(a), self._enter(b))
-        )
-        (x_low, x_high), (y_low, y_high) = (
-            (lower(v.exact.mid, v.exact.radius), upper(v.exact.mid, v.exact.radius)) for v in (x, y)
-        )
-        exact = self.ball.between(np.minimum(x_low, y_low), np.maximum(x_high, y_high))
-        return BoundValue(self, exact, np.maximum(x.error, y.error))
-
-    # --- choice ------------------------------------------------------------------------------
-
-    def _ends(self, x: BoundValue) -> tuple[Doubles, Doubles]:
-        """Below and above z and every ẑ."""
-        hull = self._hull(x)
-        with np.errstate(all="ignore"):
-            return lower(hull.mid, hull.radius), upper(hull.mid, hull.radius)
-
-    def _hull(self, x: BoundValue) -> BallValue:
-        return self.ball.value(x.exact.mid, outward(x.exact.radius + x.error))
-
-    def less(self, a: Value, b: Value) -> Mask:
-        """Decided where z and every ẑ agree."""
-        return self.ball.less(self._hull(self._enter(a)), self._hull(self._enter(b)))
-
-    def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> BoundValue:
-        """Undecided, z may take one branch and ẑ the other: |â - b| <= |a - b| + r_a."""
-        x, y = self._enter(a), self._enter(b)
-        exact = self.ball.where(mask, x.exact, y.exact)
-        yes = mask.yes if isinstance(mask, Mask) else mask
-        error = np.where(yes, x.error, y.error)
-        if isinstance(mask, Mask) and not mask.decided.all():
-            with np.errstate(all="ignore"):
-                gap = np.abs(x.exact.mid - y.exact.mid) + x.exact.radius + y.exact.radius
-                jump = outward((gap + np.maximum(x.error, y.error)) * _UP)
-            error = np.where(mask.decided, error, jump)
-        return BoundValue(self, exact, error)
-
-    def maximum(self, a: Value, b: Value) -> BoundValue:
-        x, y = self._enter(a), self._enter(b)
-        less = self.less(x, y)
-        error = np.where(less.yes, y.error, np.where(less.no, x.error, np.inf))
-        error = np.where(less.decided, error, np.maximum(x.error, y.error))
-        return BoundValue(self, self.ball.maximum(x.exact, y.exact), error)
-
-    def rearrange(self, change: Callable[..., Any], *values: Value) -> BoundValue:
-        loose = all(parts(value).loose for value in values)
-        items = [parts(value) if loose else self._enter(value) for value in values]
-        exact = self.ball.rearrange(change, *(item.exact for item in items))
-        return BoundValue(self, exact, change(*(item.error for item in items)), loose)

@@ -11,7 +11,7 @@ from refkernels.contexts.ball import BallValue
 from refkernels.contexts.value import Value
 
 if TYPE_CHECKING:
-    from refkernels.contexts.bound import Bound
+    from refkernels.contexts.context import Context
 
 Doubles = npt.NDArray[np.float64]
 
@@ -22,7 +22,7 @@ class BoundValue(Value):
 
     __slots__ = ("error", "exact", "loose")
 
-    def __init__(self, context: Bound, exact: BallValue, error: Any, loose: bool = False) -> None:
+    def __init__(self, context: Context, exact: BallValue, error: Any, loose: bool = False) -> None:
         self.context = context
         self.exact = exact
         error = np.broadcast_to(np.asarray(error, np.float64), exact.shape)

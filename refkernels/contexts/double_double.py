@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.contexts import functions
 from refkernels.contexts.ball import Ball, BallValue, outward
 from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
+from refkernels.contexts.double_double_value import DoubleDoubleValue, parts
 from refkernels.contexts.gradient import SLOPES
 from refkernels.contexts.transformations import divided, rooted, two_prod, two_sum
 from refkernels.contexts.value import Mask, Value
@@ -36,29 +36,6 @@ from refkernels.contexts.value import Mask, Value
 Doubles = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 _SMALL, _LARGE = 2.0**-900, 2.0**1000
-
-
-class DoubleDoubleValue(Value):
-    """head + tail, of one shape."""
-
-    __slots__ = ("head", "tail")
-
-    def __init__(self, context: DoubleDouble, head: Doubles, tail: BallValue) -> None:
-        self.context = context
-        unknown = ~np.isfinite(head) | np.isinf(tail.radius)
-        if unknown.any():
-            head = np.where(unknown, 0.0, head)
-            tail = context.ball.value(tail.mid, np.where(unknown, np.inf, tail.radius))
-        self.head = head
-        self.tail = tail
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.head.shape
-
-    def enclosure(self) -> Enclosure:
-        """As an Enclosure; infinite radii stay."""
-        return Enclosure(self.head, self.tail.mid, self.tail.radius)
 
 
 class DoubleDouble(Context):
@@ -311,11 +288,6 @@ class DoubleDouble(Context):
         items = [parts(value) for value in values]
         tail = self.ball.rearrange(change, *(item.tail for item in items))
         return DoubleDoubleValue(self, change(*(item.head for item in items)), tail)
-
-
-def parts(value: Value) -> DoubleDoubleValue:
-    assert isinstance(value, DoubleDoubleValue)
-    return value
 
 
 def _ordinary(x: Doubles) -> Bools:

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from context_formulas import gelu, hardswish, log_softmax, rms_norm, softmax
 
-from refkernels.contexts import Arb, Ball, Gradient, Rational, Working
+from refkernels.contexts import (
+    Amplification,
+    Arb,
+    Ball,
+    Bound,
+    DoubleDouble,
+    Gradient,
+    Rational,
+    Stochastic,
+    Working,
+)
 from refkernels.contexts.arb import ends
 from refkernels.contexts.rational import Irrational, values
 
@@ -94,7 +104,12 @@ def test_rational_is_exact_and_says_where_it_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    "xp", [B, R, Arb(100), Working("float32"), Gradient(B)], ids=lambda c: c.name
+    "xp",
+    [
+        *(B, R, Arb(100), Working("float32"), Gradient(B)),
+        *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0)),
+    ],
+    ids=lambda c: c.name,
 )
 def test_floats_arrays_and_other_contexts_are_refused_in_a_formula(xp: Any) -> None:
     x = xp.array(np.array([1.0, 2.0]))

@@ -13,7 +13,7 @@ import pytest
 from context_rules import BINARY, HUNT, NAMES, ROWS, UNARY, arb_of, doubles
 
 from refkernels.contexts import Arb, Ball, DoubleDouble, Gradient
-from refkernels.contexts.double_double import DoubleDoubleValue
+from refkernels.contexts.double_double_value import DoubleDoubleValue
 
 N = 400 * HUNT
 D = DoubleDouble()

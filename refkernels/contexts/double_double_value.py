@@ -1,0 +1,45 @@
+"""A value of `DoubleDouble`: a float64 head, and a ball for the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.contexts.ball import BallValue
+from refkernels.contexts.value import Value
+
+if TYPE_CHECKING:
+    from refkernels.contexts.double_double import DoubleDouble
+
+Doubles = npt.NDArray[np.float64]
+
+
+class DoubleDoubleValue(Value):
+    """head + tail, of one shape."""
+
+    __slots__ = ("head", "tail")
+
+    def __init__(self, context: DoubleDouble, head: Doubles, tail: BallValue) -> None:
+        self.context = context
+        unknown = ~np.isfinite(head) | np.isinf(tail.radius)
+        if unknown.any():
+            head = np.where(unknown, 0.0, head)
+            tail = context.ball.value(tail.mid, np.where(unknown, np.inf, tail.radius))
+        self.head = head
+        self.tail = tail
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.head.shape
+
+    def enclosure(self) -> Enclosure:
+        """As an Enclosure; infinite radii stay."""
+        return Enclosure(self.head, self.tail.mid, self.tail.radius)
+
+
+def parts(value: Value) -> DoubleDoubleValue:
+    assert isinstance(value, DoubleDoubleValue)
+    return value
