@@ -23,9 +23,10 @@ The pivot. A kernel's own pivot p̂ is the largest score that it computed. The e
 same for every pivot, so a kernel is compared with the exact formula *at p̂*: z is x - p̂, and rho of
 the pivot holds every p̂. What follows holds for each of them, and the result's z is the truth.
 
-What is covered: every operation of the form rounded to nearest in the working format or a wider
-one, or not at all (contraction). What is not: other formulas, flushing to zero, truncation.
-r is infinite where the working range may be left or a singularity reached.
+What is covered: every operation of the form rounded to nearest, once, or not at all (contraction,
+values kept in a wider format until some later operation rounds them); outside sums also twice, in a
+wider format first. What is not: other formulas, flushing to zero, truncation. r is infinite where
+the working range may be left or a singularity reached.
 
 Sources: Higham (2002), "Accuracy and Stability of Numerical Algorithms", chapters 2 and 3.
 """

@@ -3,6 +3,10 @@
 |fl(x) - x| <= u |x| + η / 2, η the smallest subnormal; a sum of numbers of the format loses no η,
 since it is a multiple of η. fl(x) is finite for |x| <= the largest number. Gradual underflow is
 assumed: flushing to zero loses more.
+
+A kernel may round first in a wider format, of unit u': (1 + u)(1 + u') - 1 = u + u' (1 + u). So
+`unit` and `half` are a little more than u and η / 2: by a rounding to float64 for float32, and by
+one to float64 and one to float32 for 16 bits.
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.formats import Format
 
+ETA = 2.0**-1074
+_WIDER = 2.0**-24 + 2.0**-52  # u' of a rounding to float64, then float32
 Doubles = npt.NDArray[np.float64]
 
 
@@ -25,12 +31,16 @@ class Rounding:
 
     @property
     def unit(self) -> float:
-        return self.format.u
+        u = self.format.u
+        wider = 0.0 if self.format.p == 53 else 2.0**-53 if self.format.p == 24 else _WIDER
+        return u + wider * (1.0 + u) * (1.0 + 2.0**-50)
 
     @property
     def half(self) -> float:
-        """η / 2, or the least float64 above it."""
-        return max(self.format.min_subnormal / 2, 2.0**-1074)
+        """η / 2 and that of the wider formats, or the least float64 above it."""
+        if self.format.p == 53:
+            return ETA
+        return self.format.min_subnormal / 2 + (ETA if self.format.p == 24 else 2.0**-149)
 
     def beyond(self, size: Doubles) -> npt.NDArray[np.bool_]:
         """Where a number of that magnitude may overflow; NaN is beyond."""

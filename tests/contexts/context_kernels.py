@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic import formats
 from refkernels.contexts import Working
 from refkernels.contexts import functions as proven
 from refkernels.contexts.working import data
@@ -70,6 +71,17 @@ class Kernel(Working):
         return largest if self.pivots is None else self.value(self.pivots.pop(0))
 
 
+def delivered(result: Any, working: str, storage: str | None = None) -> Any:
+    """A result as its kernel hands it over."""
+    with np.errstate(over="ignore"):
+        values = data(result).astype(formats.get(working).storage)
+        return values.astype(formats.get(storage or working).storage)
+
+
+def kernel_of(option: dict[str, Any], working: str, **more: Any) -> Kernel:
+    return Kernel(**{"format": working, **option, **more})
+
+
 def kernels(working: str, storage: str | None, exp2: bool, limit: float) -> list[dict[str, Any]]:
     """Options of the kernels that a form's bound covers."""
     options: list[dict[str, Any]] = []
@@ -81,4 +93,7 @@ def kernels(working: str, storage: str | None, exp2: bool, limit: float) -> list
         option |= {"limit": limit, "reciprocal": True}
     for option in options[::3]:
         option["exp2"] = exp2
+    if working != "float64":  # in a wider format, rounded to the working one at the end
+        options.append({"format": "float64", "storage": None, "limit": limit})
+        options.append({"format": "float64", "storage": storage, "fma": True, "order": "pairwise"})
     return options

@@ -11,7 +11,7 @@ import flint
 import ml_dtypes
 import numpy as np
 import pytest
-from context_kernels import Kernel, kernels
+from context_kernels import Kernel, delivered, kernel_of, kernels
 from context_rules import BINARY, HUNT, ROWS, UNARY, arb_of
 
 from refkernels.arithmetic import formats
@@ -93,11 +93,9 @@ def attack(
         truth = formula(arb, *(arb.array(x) for x in arguments))
         largest, pivots = 0.0, None
         for option in kernels(working, storage, reading.exp2, reading.limit):
-            kernel = Kernel(working, pivots=pivots, **option)
+            kernel = kernel_of(option, working, pivots=pivots)
             y = formula(kernel, *(kernel.array(x) for x in arguments))
-            with np.errstate(over="ignore"):
-                kept = data(y).astype(dtype_of(storage or working))
-            places, ratio = exceeds(kept, truth, bound)
+            places, ratio = exceeds(delivered(y, working, storage), truth, bound)
             assert places == [], (option, places[:5])
             largest = max(largest, ratio)
             pivots = kernel.found or None  # the next one's are off by the rounding of the scores
@@ -184,9 +182,9 @@ def test_every_rule_covers_what_kernels_compute_from_inexact_arguments(
         with Arb(2000 if format == "float64" else 700) as arb:
             truth = RULES[name](arb, *(arb_of(z, shape, arb) for z in exact))
             for option in kernels(format, None, False, reading.limit):
-                kernel = Kernel(format, **option)
-                got = data(RULES[name](kernel, *(kernel.array(x) for x in held)))
-                places, _ = exceeds(got, truth, bound.error)
+                kernel = kernel_of(option, format)
+                got = RULES[name](kernel, *(kernel.array(x) for x in held))
+                places, _ = exceeds(delivered(got, format), truth, bound.error)
                 assert places == [], (option, places[:5])
         finite += int(np.isfinite(bound.error).sum())
     assert finite > 0
@@ -228,11 +226,9 @@ def test_params_that_the_format_cannot_hold(working: str, storage: str | None) -
             truth = formulas.scalars(arb, arb.array(x))
             for option in kernels(working, storage, False, 0.0):
                 option.pop("limit", None)
-                kernel = Kernel(working, **option)
+                kernel = kernel_of(option, working)
                 y = _with_scalars(kernel, x, wide == "binary64")
-                with np.errstate(over="ignore"):
-                    kept = data(y).astype(dtype_of(storage or working))
-                assert exceeds(kept, truth, bound)[0] == []
+                assert exceeds(delivered(y, working, storage), truth, bound)[0] == []
         assert np.isfinite(bound).mean() > 0.5
 
 
