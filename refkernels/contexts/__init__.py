@@ -4,9 +4,13 @@
         e = xp.exp(x - xp.pivot(x))
         return e / xp.sum(e)
 
-`xp` is a context (mpmath's word: `mp`, `fp` and `iv` are contexts). The same lines give certified
-values where `xp` is a `Ball`, an `Arb` or a `Rational`, and a kernel's own roundings where it is a
-`Working` precision.
+`xp` is a context (mpmath's word: `mp`, `fp` and `iv` are contexts). The same lines give
+
+    Ball, DoubleDouble, Arb, Rational    certified values, each tier sharper than the one before
+    Bound                                how far a right kernel may be from them
+    Amplification                        how much relative errors of the inputs may grow
+    Working, Stochastic                  a kernel's own roundings, to nearest or at random
+    Gradient                             the backward pass, over any of these
 
 `context` lists the names in `xp`; `value` is what an array of a context can do. Every context has
 all the names, or says in one sentence why a name has no meaning in it.
