@@ -270,7 +270,10 @@ class Bound(Unrounded):
             sizes = (x.reach @ y.reach) * (1.0 + 4.0 * terms * U)
             lost = accumulation.product(self.working, terms, sizes)
             error = np.where(np.isnan(error), np.inf, error) * (1.0 + 4.0 * terms * U)
-            error = np.where((sizes == 0.0) & (error == 0.0), 0.0, error + lost + 4 * terms * ETA)
+            error = error + lost + 4 * terms * ETA
+            zero = (x.reach > 0.0).astype(float) @ (y.reach > 0.0).astype(float) == 0.0
+            zero &= error < np.inf  # by structure: a product may underflow here too
+            error = np.where(zero, 0.0, error)
             return BoundValue(self, self.ball.matmul(x.exact, y.exact), outward(error))
 
     # --- what a kernel may do ----------------------------------------------------------------

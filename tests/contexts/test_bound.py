@@ -15,7 +15,7 @@ from context_kernels import Kernel, delivered, kernel_of, kernels
 from context_rules import BINARY, HUNT, ROWS, UNARY, arb_of
 
 from refkernels.arithmetic import formats
-from refkernels.contexts import Arb, Bound, Gradient
+from refkernels.contexts import Arb, Bound, Gradient, accumulation
 from refkernels.contexts.bound_value import BoundValue
 from refkernels.contexts.context import FUNCTIONS
 from refkernels.contexts.gradient import Node
@@ -170,8 +170,8 @@ def test_every_rule_covers_what_kernels_compute_from_inexact_arguments(
     rng = np.random.default_rng(13)
     reading = Bound(format)
     finite = 0
-    for trial in range(2 * HUNT):
-        shape = (8, 13) if trial % 2 else (3, 40)
+    for trial in range(3 * HUNT):
+        shape = ((8, 13), (3, 40), (20, 1))[trial % 3]
         held, exact, bounds = [], [], []
         for _ in range(2 if name in BINARY else 1):
             (x, mid, radius, error), z = inputs_of_rules(rng, format, shape)
@@ -311,6 +311,12 @@ def test_the_bound_is_infinite_where_range_or_definition_may_be_left() -> None:
         assert np.isinf(single.function(name, unknown).error).all()
     for beyond in (unknown * 0, single.max(unknown), single.clip(unknown, 0, 1), unknown / unknown):
         assert np.isinf(beyond.error).all()
+    square = single.reshape(unknown, (1, 1))
+    assert np.isinf(single.matmul(0 * single.reshape(near, (1, 1)), square).error).all()
+    tiny = Bound("float64")
+    below = tiny.array(np.full((1, 1), 1e-200))
+    assert tiny.matmul(below, below).error > 0.0
+    assert tiny.matmul(below, tiny.array(np.zeros((1, 1)))).error == 0.0
     stored = Bound("float32", "float16")
     assert np.isinf(stored.bound(stored.array(np.array([1e5], np.float32)))).all()
 
@@ -330,3 +336,34 @@ def test_the_bound_of_a_gradient_holds_for_its_kernels() -> None:
         largest, finite, _ = attack(backward, inputs, working, storage)
         assert finite == 1.0
         assert largest > 0.0
+
+
+@pytest.mark.parametrize("format", ["float16", "bfloat16", "float32", "float64"])
+def test_the_reciprocal_of_a_count_is_within_its_error_however_it_is_taken(format: str) -> None:
+    rounding, dtype = Bound(format).working, dtype_of(format)
+    for n in [*range(1, 400), 1000, 2047, 2049, 4095, 65503]:
+        kept = dtype.type(n)
+        error = Fraction(accumulation.inverse(rounding, n))
+        for taken in (dtype.type(1) / kept, dtype.type(1.0 / n), 1 / Fraction(float(kept))):
+            exact = taken if isinstance(taken, Fraction) else Fraction(float(taken))
+            assert abs(exact - Fraction(1, n)) <= error
+
+
+def test_errors_as_large_as_their_values_are_multiplied_too() -> None:
+    xp = Bound("float64")
+    a = BoundValue(xp, xp.ball.array(np.ones(1)), 1.0)
+    assert np.all((a * a).error >= 3.0)  # 2 x 2 for 1 x 1
+    assert np.all(xp.square(a).error >= 3.0)
+    assert np.all(xp.power(a, 3).error >= 7.0)
+    assert np.all(xp.matmul(xp.reshape(a, (1, 1)), xp.reshape(a, (1, 1))).error >= 3.0)
+
+
+def test_the_pivot_holds_every_largest_score_that_a_kernel_may_find() -> None:
+    xp = Bound("float32")
+    rng = np.random.default_rng(15)
+    mid, radius, error = rng.normal(0, 1, (40, 6)), rng.uniform(0, 1, (40, 6)), rng.uniform(0, 1, 6)
+    pivot = xp.pivot(BoundValue(xp, xp.ball.value(mid, radius), np.broadcast_to(error, mid.shape)))
+    for side in (-1, 1):
+        largest = (mid + side * (radius + error)).max(-1, keepdims=True)
+        assert np.all(np.abs(largest - pivot.exact.mid) <= pivot.exact.radius + 2.0**-50)
+    assert not np.any(pivot.error)
