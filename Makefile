@@ -1,5 +1,6 @@
 # make report   from nothing to a written report (report/report.html)
 # make test     from nothing to passed tests
+# make check    style, types and the quick tests, without frameworks: for every edit, in a minute
 # make lint     style and types          make bench   accuracy and speed, results kept
 # make notebooks   run notebooks/*.ipynb against the frameworks (make test does it too)
 # make clean    remove what was built here; the frameworks' environments stay (refkernels env list)
@@ -10,14 +11,23 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FRAMEWORKS := torch paddle oneflow mindspore
 REPORT ?= report
+QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/schedule_ref \
+	tests/matmul_ref/test_matmul_shapes.py tests/layernorm_ref/test_layernorm_op.py \
+	tests/layernorm_ref/test_layernorm_oracle.py tests/elementwise/test_product.py \
+	tests/elementary_ref/test_elementary_fast.py tests/trig_ref/test_trig_enclosures.py \
+	tests/test_architecture.py tests/test_parameters.py \
+	--ignore=tests/arithmetic/test_mode.py --ignore=tests/arithmetic/test_waiting.py
 
-.PHONY: report test lint bench notebooks environments clean
+.PHONY: report test check lint bench notebooks environments clean
 
 report: environments
 	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report tells of a fault
 
 test: environments notebooks
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+check: lint
+	$(BIN)/python -m pytest -q --numprocesses 2 --hypothesis-profile=quick $(QUICK)
 
 notebooks: environments
 	$(BIN)/python -m pytest --numprocesses 2 --nbmake --nbmake-timeout=120 notebooks

@@ -8,4 +8,5 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+settings.register_profile("quick", parent=settings.get_profile("hunt"), max_examples=8)
 settings.load_profile("hunt")
