@@ -12,7 +12,7 @@ takes in FTZ and DAZ on x86 and FZ on ARM. Where no such call is known, RuntimeE
 import ctypes
 import functools
 import math
-import os
+import platform
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -81,7 +81,7 @@ def _environment() -> tuple[Any, Any, Any]:
         libm = ctypes.PyDLL(None)  # keeps the GIL: a call takes a fraction of a microsecond
         if sys.platform == "darwin":
             default: Any = ctypes.byref(_Environment.in_dll(libm, "_FE_DFL_ENV"))
-        elif sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64"):
+        elif sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64"):
             default = ctypes.c_void_p(-1)  # glibc and musl
         else:
             return None, None, None
