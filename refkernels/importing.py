@@ -5,27 +5,47 @@ them: 2.0**-1074 is 0 to a thread that flushes subnormals, and then to every lat
 """
 
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
 from refkernels.arithmetic.mode import in_default_mode
 
+_OURS = "refkernels."
+
 
 class _Finder:
-    """Finds what PathFinder finds, before it does."""
+    """Finds what the other finders find, pytest's that rewrites asserts among them."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if not name.startswith("refkernels."):
+        if not name.startswith(_OURS):
             return None
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            loader: Any = spec.loader
-            loader.exec_module = in_default_mode(loader.exec_module)
-        return spec
+        for finder in sys.meta_path:
+            if finder is not _Finder and hasattr(finder, "find_spec"):
+                spec = finder.find_spec(name, path, target)
+                if spec is not None:
+                    _guard(spec.loader)
+                    return spec
+        return None
+
+
+def _guard(loader: Any) -> None:
+    """Makes a loader run our modules in the default mode. Some, zipimport's and pytest's, load many
+    modules, and others' too."""
+    if loader is None or "exec_module" in vars(loader):
+        return
+    as_it_is = loader.exec_module
+    guarded = in_default_mode(as_it_is)
+
+    def exec_module(module: ModuleType) -> None:
+        (guarded if module.__name__.startswith(_OURS) else as_it_is)(module)
+
+    loader.exec_module = exec_module
 
 
 def install() -> None:
-    """From here on."""
-    if _Finder not in sys.meta_path:
-        sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder)
+    """From here on, before all other finders."""
+    if _Finder in sys.meta_path:
+        sys.meta_path.remove(_Finder)
+    sys.meta_path.insert(0, _Finder)

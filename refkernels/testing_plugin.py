@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from refkernels.importing import install
+
+install()  # before pytest's own finder, which rewrites an installed plugin's whole package
 pytest.register_assert_rewrite("refkernels.testing")
 
 # Assertions, unusual errors, the largest error / bound, the test it was in.

@@ -48,7 +48,7 @@ ALLOWED = {
     "measurement": {"journal", "arithmetic", "metrology", "frameworks", "registry", *OP},
     "reporting": {"strict_json"},
     "testing": {"arithmetic", "metrology", "registry", "diagnosis", "reporting", *OP},
-    "testing_plugin": {"testing"},
+    "testing_plugin": {"importing", "testing"},
     "suggestion": set(),
     "array_options": {"array_files", "frameworks"},
     "completion": {"frameworks", "metrology", "registry", *OP},

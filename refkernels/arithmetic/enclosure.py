@@ -119,9 +119,11 @@ class Enclosure(NoArithmetic):
         radius = self._radius if relative else self.radius[index]
         return Enclosure(self.hi[index], self.lo[index], radius, self.scale[index])
 
+    @in_default_mode
     def __repr__(self) -> str:
         return presentation.line(self)
 
+    @in_default_mode
     def _repr_markdown_(self) -> str:
         return presentation.table(self)
 
@@ -196,6 +198,7 @@ class Enclosure(NoArithmetic):
         `blocks.flat`)."""
         return flat(self.hi), flat(self.lo), flat(self.radius), flat(self.scale)
 
+    @in_default_mode
     def lower_upper(self, index: Any) -> tuple[Fraction, Fraction]:
         """The exact ends of one (finite) element's interval, which is open."""
         power = Fraction(2) ** int(self.scale[index])
@@ -203,6 +206,7 @@ class Enclosure(NoArithmetic):
         radius = Fraction(float(self.radius[index]))
         return (middle - radius) * power, (middle + radius) * power
 
+    @in_default_mode
     def contains(self, index: Any, value: Fraction | int) -> bool:
         """Whether the interval of one (finite) element holds the rational."""
         lower, upper = self.lower_upper(index)

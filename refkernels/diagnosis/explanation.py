@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.hypothesis import Candidate, Confidence
 
@@ -74,12 +75,14 @@ class Explanation:
     differences: dict[tuple[str, str], Difference] = field(default_factory=dict)
 
     @property
+    @in_default_mode
     def summary(self) -> str:
         """The answer in one sentence."""
         from refkernels.reporting import answers
 
         return answers.summary(self.to_dict())
 
+    @in_default_mode
     def to_markdown(self, lang: str = "en") -> str:
         """The answer to paste into a thread ("en" or "zh"), with a script for each framework."""
         from refkernels.frameworks import catalog
@@ -94,6 +97,7 @@ class Explanation:
         told = "; ".join(part for part in (self.verdict, *self.flags, cause, several) if part)
         return f"<Explanation of {self.op} {self.direction} in {self.format}: {told}>"
 
+    @in_default_mode
     def _repr_markdown_(self) -> str:
         """What a notebook shows: the answer without its folded parts."""
         from refkernels.reporting import answers

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,23 @@ def test_every_op_answers_with_the_same_bits_in_every_mode(
 
 
 @settable
+@pytest.mark.parametrize("name", MODES)
+def test_an_enclosure_shows_and_tells_the_same_in_every_mode(name: str) -> None:
+    one = Enclosure(np.array([5e-324, 1.0, 3e-310]), 0.0, np.array([5e-324, 0.0, 1e-310]))
+
+    def told() -> tuple[Any, ...]:
+        inside = one.contains(0, Fraction(1, 2**1074))
+        return one.lower_upper(0), one.lower_upper(2), inside, repr(one), one._repr_markdown_()
+
+    wanted = told()
+    set_mode(name)
+    found = told()
+    set_mode("default")
+    assert found == wanted
+    assert wanted[2]
+
+
+@settable
 def test_the_examples_that_went_wrong() -> None:
     from refkernels import matmul_ref
     from refkernels.trig_ref import sin
@@ -148,10 +166,12 @@ NAMED: dict[str, Any] = {
     "max_ulp": 1.0, "op": "sin", "inputs": {"x": ROWS}, "outputs": {"y": ROWS}, "plain": ROWS,
     "elementwise": True, "direction": "forward", "output": "y", "params": {}, "array": ROWS,
     "z": ROWS, "plan": None, "directory": None, "index": 0, "limit": 1.0, "dtype": None,
-    "cotangent": ROWS,
+    "cotangent": ROWS, "hi": ROWS, "flat_indices": [0], "other": Enclosure(ROWS[0, :1]), "value": 1,
 }  # fmt: skip
 ROOMS = (*registry.families(), "metrology", "testing", "measurement", "sweeps")
-NOT_NUMBERS = {"cases", "select", "plan"}  # they list and name, and compute nothing
+NOT_NUMBERS = {  # they list and name, and compute nothing
+    "cases", "select", "plan", "shape", "size", "ndim", "__len__", "columns"
+}  # fmt: skip
 
 
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -162,13 +182,16 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
             if inspect.isroutine(function) and name not in NOT_NUMBERS:
                 yield f"{room}.{name}", function
     yield "explain", refkernels.explain
-    one = Enclosure(1.0)
-    for name in ("round", "undecided", "uncertainty", "wider_than"):
-        yield f"Enclosure.{name}", getattr(one, name)
-    for part in ("radius", "exact_zero"):
-        yield f"Enclosure.{part}", lambda part=part: getattr(one, part)
-    yield "np.asarray(Enclosure)", lambda: one.__array__()
-    yield "Enclosure", lambda: Enclosure(1.0)
+    one = Enclosure(np.ones(1))
+    for name, member in vars(Enclosure).items():
+        if isinstance(member, property) and name not in NOT_NUMBERS:
+            yield f"Enclosure.{name}", lambda name=name: getattr(one, name)
+        elif inspect.isroutine(member) and name not in NOT_NUMBERS:
+            yield f"Enclosure.{name}", getattr(one, name)
+    told = refkernels.explain("sin", {"x": ROWS}, {"y": ROWS})
+    yield "Explanation.summary", lambda: told.summary
+    yield "Explanation.to_markdown", told.to_markdown
+    yield "Explanation._repr_markdown_", told._repr_markdown_
     for op in registry.ops().values():
         yield f"{op.name}'s case", lambda op=op: op.cases()[0].build("float32")
 
@@ -187,7 +210,11 @@ def test_every_public_function_enters_the_default_mode(monkeypatch: pytest.Monke
 def enters(name: str, function: Callable[..., Any]) -> bool:
     """Whether a call of it comes upon the guard."""
     parameters = inspect.signature(function).parameters.values()
-    needed = [one.name for one in parameters if one.default is one.empty]
+    needed = [
+        one.name
+        for one in parameters
+        if one.default is one.empty and one.kind is not one.VAR_POSITIONAL
+    ]
     lacking = [one for one in needed if one not in NAMED]
     assert not lacking, f"{name}: say in NAMED what {lacking} may be"
     given = {one: NAMED[one] for one in needed}
