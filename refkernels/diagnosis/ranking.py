@@ -108,8 +108,8 @@ def _named(one: Candidate, alike: list[Candidate], truth: Fit) -> Candidate:
     """The candidate with its confidence, and with the numbers that its class shares."""
     sure = evidence.confidence(one.bits or 0.0)
     others = {other.cause for other in alike} - {one.cause}
-    if sure == "proven" and not truth.ordinary and others - {*HARMLESS}:
-        sure = "matched"
+    if not truth.ordinary and others - {*HARMLESS}:
+        sure = "consistent"  # the class shares no cause
     mine = [other.details for other in alike if other.cause == one.cause]
     return replace(one, confidence=sure, details=_shared(one.details, mine))
 
