@@ -1,0 +1,28 @@
+"""GELU's forms are told apart by what they lose; where nothing tells them apart none is sure."""
+
+import math
+
+import numpy as np
+import pytest
+
+import refkernels
+
+
+@pytest.mark.parametrize("x", [-11.381776809692383, -13.140853881835938])
+def test_a_zero_in_the_tail_matches_no_form(x: float) -> None:
+    """1 + erf and the tanh GELU both end there."""
+    inputs = {"x": np.array([x], np.float32)}
+    told = refkernels.explain("gelu", inputs, {"y": np.array([-0.0], np.float32)})
+    fitting = {one.cause for one in told.candidates if not one.ruled_out}
+    assert {"erf_cancellation", "tanh_gelu"} <= fitting
+    assert told.confidence == "consistent"
+
+
+def test_half_x_erfc_is_not_told_to_cancel() -> None:
+    """Its rounded argument costs 143 units at x = -12, and 1 + erf everything."""
+    x = np.array([-11.973983406269696, -10.5, -9.25])
+    y = np.array([0.5 * v * math.erfc(-v / math.sqrt(2.0)) for v in x])
+    told = refkernels.explain("gelu", {"x": x}, {"y": y})
+    assert told.cause != "erf_cancellation"
+    cancelled = np.array([0.5 * v * (1.0 + math.erf(v / math.sqrt(2.0))) for v in x])
+    assert refkernels.explain("gelu", {"x": x}, {"y": cancelled}).cause == "erf_cancellation"
