@@ -36,8 +36,9 @@ class DoubleDoubleValue(Value):
         return self.head.shape
 
     def enclosure(self) -> Enclosure:
-        """As an Enclosure; infinite radii stay."""
-        return Enclosure(self.head, self.tail.mid, self.tail.radius)
+        """As an Enclosure, which has no value at its ends, as a ball may; infinite radii stay."""
+        tail = self.tail.enclosure()
+        return Enclosure(self.head, tail.hi, tail.radius)
 
 
 def parts(value: Value) -> DoubleDoubleValue:
