@@ -23,6 +23,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.no_arithmetic import NoArithmetic
 from refkernels.arithmetic.scalars import as_real
+from refkernels.arithmetic.wording import shown
 
 __all__ = ["PARTS", "SCALE_LIMIT", "Enclosure", "Relative", "directed"]
 
@@ -110,8 +111,12 @@ class Enclosure(NoArithmetic):
         if copy is False and self.scale.any():
             raise ValueError("A scaled Enclosure cannot become an array without a copy.")
         values = self.round(formats.BINARY64)[0] if self.scale.any() else self.hi
+        try:
+            target = values.dtype if dtype is None else np.dtype(dtype)
+        except Exception as failure:  # NumPy shows what it is given, with a repr of the caller's
+            raise TypeError(f"dtype is {shown(dtype)}, which is none of NumPy's.") from failure
         with np.errstate(over="ignore", invalid="ignore"):  # as far as the dtype reaches
-            values = values if dtype is None else values.astype(dtype, copy=False)
+            values = values.astype(target, copy=False)
         return np.array(values) if copy else values
 
     def __getitem__(self, index: Any) -> "Enclosure":

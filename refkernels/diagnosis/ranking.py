@@ -138,6 +138,8 @@ def _rank(candidate: Candidate, truth: Fit) -> tuple[float, ...]:
     if sure == "consistent" and left < math.inf:  # the nearest size
         left = abs(math.log(left)) if left > 0.0 else math.inf
     sized = (left, -candidate.share) if sure == "consistent" else (-candidate.share, left)
+    # Of those that remain without proof, what reproduces more than chance would goes first.
+    told = evidence.confidence(candidate.bits or 0.0) != "consistent"
     return (
         float(candidate.ruled_out),
         float(truth.ordinary),
@@ -145,6 +147,7 @@ def _rank(candidate: Candidate, truth: Fit) -> tuple[float, ...]:
         float(len(CONFIDENCES) if sure is None else CONFIDENCES.index(sure)),
         float(bool(candidate.details.get("fitted"))),
         float(candidate.cause == ORDER),
+        float(not told),
         *sized,
         float(-candidate.equal),  # of two outputs reproduced, the larger says more
     )
