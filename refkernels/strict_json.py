@@ -28,6 +28,15 @@ def loads(text: str, depth: int | None = None) -> Any:
     return value
 
 
+def storable(value: Any) -> Any:
+    """A tree of figures as strict JSON holds it: NaN and infinities are "nan", "inf", "-inf"."""
+    if isinstance(value, dict):
+        return {name: storable(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(inner) for inner in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _check(value: Any, depth: int) -> None:
     if isinstance(value, str):
         try:

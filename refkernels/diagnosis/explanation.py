@@ -9,6 +9,7 @@ from typing import Any
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.hypothesis import Candidate, Confidence
+from refkernels.strict_json import storable
 
 _ELSEWHERE = ("candidates", "kernels", "differences")  # to_dict has them in places of their own
 
@@ -106,7 +107,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON, of which every view is made."""
-        return {
+        told = {
             "schema": 1,
             "kind": "explanation",
             "op": self.op,
@@ -121,6 +122,7 @@ class Explanation:
             "kernels": {name: one.to_dict() for name, one in self.kernels.items()},
             "differences": [one.to_dict() for one in self.differences.values()],
         }
+        return dict(storable(told))
 
 
 def evidence_of(
