@@ -4,9 +4,11 @@ One `Op` record names the functions; tests, the measuring, the command line and 
 all they need here, so that a new op is a new oracle module and nothing else on the host's side.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,10 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify
+
+if TYPE_CHECKING:
+    from refkernels.ops.formula_op import Formulas
+    from refkernels.ops.letters import Signature
 
 Direction = Literal["forward", "backward"]
 DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
@@ -78,6 +84,8 @@ class Op:
     and `*_plain` take `format=` besides. Each returns one array or Enclosure where the op has one
     output, and a NamedTuple of them, by output name, where it has several.
 
+    `signature` and `formulas` are those of an op that is a formula (`refkernels.ops`).
+
     `row_inputs` are the inputs whose first axis counts rows that the op treats one by one (the
     cotangent's does too), `row_gradients` the gradients that have such rows.
     """
@@ -105,6 +113,8 @@ class Op:
     limit: float | None = None
     limit_source: str = ""
     fast: Fast | None = None
+    signature: Signature | None = None
+    formulas: Formulas | None = None
 
     def names(self, direction: Direction) -> tuple[str, ...]:
         """The outputs of the direction: ("y",) or ("dx", "dweight", "dbias")."""
@@ -164,6 +174,8 @@ class Op:
     ) -> dict[str, Any]:
         arguments = {name: inputs[name] for name in self.takes(direction) if name in inputs}
         result = function(**arguments, **{**self.params, **params}, **question)
+        if isinstance(result, dict):
+            return result
         if hasattr(result, "_asdict"):
             return dict(result._asdict())
         return {self.names(direction)[0]: result}

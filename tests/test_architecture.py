@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "refkernels"
 OP = {"op"}
-ORACLE_NEEDS = {"arithmetic", "metrology", "elementwise", *OP}
+ORACLE_NEEDS = {"arithmetic", "metrology", "elementwise", "ops", *OP}
 DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "registry", "layernorm_ref", *OP}
 READERS = {"array_files", "parameters", "strict_json"}  # of what strangers wrote
 DIAGNOSIS_NEEDS |= READERS
@@ -43,6 +43,7 @@ ALLOWED = {
     "diagnosis": DIAGNOSIS_NEEDS,
     "elementwise": {"arithmetic", "metrology", *OP},
     "contexts": {"arithmetic", "elementwise", "elementary_ref", "trig_ref"},
+    "ops": {"arithmetic", "contexts", "elementwise", *OP},
     "frameworks": set(),
     "sweeps": {"journal", "arithmetic", "metrology", "frameworks", "registry", *OP},
     "measurement": {"journal", "arithmetic", "metrology", "frameworks", "registry", *OP},

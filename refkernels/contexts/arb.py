@@ -11,7 +11,9 @@ from typing import Any
 
 import flint
 import numpy as np
+import numpy.typing as npt
 
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.context import FUNCTIONS, fraction
 from refkernels.contexts.objects import ObjectValue, Objectwise, data
 from refkernels.contexts.value import Value
@@ -40,6 +42,16 @@ class Arb(Objectwise):
 
     def __exit__(self, *how: Any) -> None:
         self._entered.pop().__exit__(*how)
+
+    def array(self, values: npt.NDArray[Any]) -> ObjectValue:
+        """NaN and infinities are NaN balls, which hold every number."""
+        if values.dtype.kind in "iu" or np.isfinite(to_float64(values)).all():
+            return super().array(values)
+        wide = to_float64(values)
+        finite = np.isfinite(wide)
+        known = super().array(np.where(finite, wide, 0.0))
+        unknown = np.full(wide.shape, flint.arb("nan"), object)
+        return self.value(np.where(finite, known.data, unknown))
 
     def element(self, value: Any) -> Any:
         exact = fraction(value)

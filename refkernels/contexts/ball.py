@@ -108,6 +108,7 @@ class Ball(Context):
         with np.errstate(all="ignore"):
             mid = a_mid * b_mid
             exact = ((a_mid == 0.0) & (p == 0.0)) | ((b_mid == 0.0) & (q == 0.0))
+            exact &= (p < np.inf) & (q < np.inf)  # 0 times what is not defined is not defined
             spread = np.abs(a_mid) * q + np.abs(b_mid) * p + p * q + self.rounding(mid)
             spread = np.where(np.isnan(spread), np.inf, spread)
             return self.value(mid, np.where(exact, 0.0, outward(spread + ETA)))

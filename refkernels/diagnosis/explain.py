@@ -17,6 +17,7 @@ from refkernels.diagnosis import (
     algorithms,
     comparison,
     excerpt,
+    formulas,
     functions,
     patterns,
     sums,
@@ -117,7 +118,7 @@ def _candidates(
     for variant in functions.reductions(problem, outputs):
         found += _tried(problem, outputs, fits, variant)
     models: list[Candidate] = []
-    for room in (sums, accumulators, algorithms, functions):
+    for room in (sums, accumulators, algorithms, formulas, functions):
         models += room.find(problem, outputs, fits)
     kept = patterns.reasoned(_merged(found, models))
     return kept, sum(one.trials for one in (*found, *models))

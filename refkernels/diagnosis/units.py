@@ -1,6 +1,6 @@
 """What counts as one observation: an element, or a core where elements share statistics.
 
-A core is a row of LayerNorm. Gradients that are summed across cores say no more than the cores do.
+A core is a row of LayerNorm, or of another op whose elements depend on all of theirs. Gradients that are summed across cores say no more than the cores do.
 An element, or a core, whose inputs were there before is counted once.
 """
 
@@ -71,6 +71,8 @@ def of(problem: Problem, output: str) -> Units:
     shape = problem.truth.reference[output].shape
     if problem.op.name == "layernorm":
         return _of_cores(problem, output, math.prod(shape))
+    if problem.op.signature is not None and problem.op.signature.coupled:
+        return _of_rows(problem, output)
     product = products.of(problem, output)
     if product is not None:
         return _of_product(product)
@@ -89,6 +91,24 @@ def _of_cores(problem: Problem, output: str, size: int) -> Units:
     cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]
     places = (cores[:, None] * width + np.arange(width)).reshape(-1)
     return Units(places, np.repeat(np.arange(cores.size), width))
+
+
+def _of_rows(problem: Problem, output: str) -> Units:
+    """Of an op that is a formula: its rows are the canonical ones."""
+    assert problem.op.formulas is not None
+    asked = problem.op.formulas.question(problem.direction, problem.inputs, problem.params)
+    by_row = [array for array in asked.arrays.values() if array is not None and len(array) > 1]
+    rows = _ids([array.reshape(asked.rows, -1) for array in by_row or [np.zeros((1, 1))]])
+    size = math.prod(asked.shapes[output])
+    if not asked.rows_of[output]:
+        places = _spaced(size)
+        return Units(places, np.arange(places.size), int(np.unique(rows).size))
+    cores = np.sort(np.unique(rows, return_index=True)[1])
+    width = size // max(asked.rows, 1)
+    cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]
+    canonical = (cores[:, None] * width + np.arange(width)).reshape(-1)
+    order = asked.restore(output, np.arange(size).reshape(asked.shapes[output])).reshape(-1)
+    return Units(np.argsort(order)[canonical], np.repeat(np.arange(cores.size), width))
 
 
 def _of_product(product: products.Product) -> Units:

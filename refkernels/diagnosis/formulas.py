@@ -1,0 +1,141 @@
+"""Models of an op that is a formula: its forms and its faults, computed in the working precision.
+
+Every form and every fault is a model in each order of summation, with and without FMA: bits tell.
+A fault that is the op in exact arithmetic, and only rounds badly, need not have the kernel's bits,
+as its exp is not the kernel's; then its errors tell. It is consistent where the kernel's answer
+lies within the fault's own bound, beyond that of the op's forms, and is as far off as the fault's
+model is, or is no number in just the elements where the model's is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis import evidence
+from refkernels.diagnosis.fit import Fit, fit
+from refkernels.diagnosis.hypothesis import ORDER, Candidate
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
+
+_HOW: tuple[dict[str, Any], ...] = tuple(
+    {"order": order, "fma": fma}
+    for order in ("sequential", "pairwise", "reversed")
+    for fma in (False, True)
+)
+_LIKE = 4.0  # errors are alike where neither is more than this times the other: judge's criterion
+
+
+def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candidate]:
+    """What the models say of each output; of those that do not fit, the nearest of its cause."""
+    read = problem.op.formulas
+    if read is None:
+        return []
+    found: list[Candidate] = []
+    harmless: list[dict[str, Array]] = []
+    for name, formula in read.way(problem.direction).forms.items():
+        for how, said in _computed(problem, formula):
+            harmless.append(said)
+            found += _reproduced(problem, outputs, fits, said, ORDER, _told(name, how), [])
+    for fault in read.faults:
+        formula = getattr(fault, problem.direction)
+        if formula is None:
+            continue
+        for how, said in _computed(problem, formula):
+            told = _told(fault.cause.replace("_", " "), how)
+            found += _reproduced(problem, outputs, fits, said, fault.cause, told, harmless)
+        if fault.unstable:
+            found += _unstable(problem, outputs, fits, fault.cause, formula)
+    return _nearest(found)
+
+
+def _told(name: str, how: dict[str, Any]) -> str:
+    return f"{name}, {how['order']} sums" + (", FMA" if how["fma"] else "")
+
+
+def _computed(problem: Problem, formula: Any) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
+    """What the formula gives in each order, where that is not what another gave."""
+    read, seen = problem.op.formulas, set()
+    assert read is not None
+    for how in _HOW:
+        said = read.computed(
+            problem.direction, formula, problem.inputs, problem.params, problem.format, **how
+        )
+        bits = b"".join(array.tobytes() for array in said.values())
+        if bits not in seen:
+            seen.add(bits)
+            yield how, said
+
+
+def _reproduced(
+    problem: Problem,
+    outputs: Arrays,
+    fits: dict[str, Fit],
+    said: dict[str, Array],
+    cause: str,
+    told: str,
+    harmless: list[dict[str, Array]],
+) -> Iterator[Candidate]:
+    for name, got in outputs.items():
+        model = said.get(name)
+        if model is None or model.shape != got.shape or model.dtype != got.dtype:
+            continue
+        against = min(
+            (one[name] for one in harmless),
+            key=lambda one: evidence.apart(model, one),
+            default=None,
+        )
+        yield evidence.reproduced(cause, fits[name], got, model, told, {}, against)
+
+
+def _unstable(
+    problem: Problem, outputs: Arrays, fits: dict[str, Fit], cause: str, formula: Any
+) -> Iterator[Candidate]:
+    """Consistent, where it fits by the size or the place of its errors."""
+    read = problem.op.formulas
+    assert read is not None
+    question = (problem.direction, formula, problem.inputs, problem.params)
+    for name, got in outputs.items():
+        if fits[name].ordinary or name not in problem.truth.bound:
+            continue
+        limit = read.bounded(*question, problem.format_of(name))[name]
+        model = read.computed(*question, problem.format_of(name))[name]
+        reference = problem.truth.reference[name]
+        exact, said, wide = np.asarray(reference), to_float64(model), to_float64(got)
+        with np.errstate(all="ignore"):
+            off, lost = np.abs(wide - exact), np.abs(said - exact)
+            wrong = ~(off <= problem.truth.bound[name]) & np.isfinite(exact)
+            within = (off <= limit) | ~(limit < np.inf) | ~np.isfinite(exact)
+        if not wrong.any() or not within.all():
+            continue
+        numbers = np.isfinite(wide) & np.isfinite(said)
+        if np.any((np.isfinite(wide) != np.isfinite(said)) & np.isfinite(exact)):
+            continue
+        sized = fit(
+            problem, name, np.where(numbers, got, model),
+            Answer({name: reference}, {name: limit}, {name: model}),
+        )  # fmt: skip
+        ratio = 1.0 if not (wrong & numbers).any() or sized is None else sized.over_plain
+        if not 1.0 / _LIKE <= ratio <= _LIKE or (not np.any(lost[wrong] > 0.0) and numbers.all()):
+            continue
+        equal = int(np.count_nonzero(evidence.same(got, model)))
+        yield Candidate(
+            cause, name, "consistent", equal, got.size, over_plain=ratio, wrong=wrong,
+            details={"wrong": int(np.count_nonzero(wrong))},
+        )  # fmt: skip
+
+
+def _nearest(found: list[Candidate]) -> list[Candidate]:
+    """All that fit, and of those ruled out, for each output and cause, the nearest one."""
+    kept: dict[tuple[str, str], Candidate] = {}
+    named = {(one.output, one.cause) for one in found if not one.ruled_out}
+    for one in found:
+        key = (one.output, one.cause)
+        if one.ruled_out and key not in named:
+            known = kept.get(key, replace(one, trials=0))
+            best = one if one.share > known.share else known
+            kept[key] = replace(best, trials=known.trials + one.trials)
+    return [one for one in found if not one.ruled_out] + list(kept.values())

@@ -1,0 +1,187 @@
+"""Canonical arrays: how a formula sees an op's inputs, whatever shapes they came in.
+
+Leading axes become one axis of rows, 0; a letter has an axis of its own after it. Where the op has
+one letter, an array that lacks it has an axis of length 1 there, so that everything broadcasts:
+
+    x[... n] (2, 3, 8)   (6, 8)        weight[n] (8,)   (1, 8)        target[...] (2, 3)   (6, 1)
+
+Leading axes broadcast as NumPy's do. An op may put arrays of its own beside the inputs, or move
+axes first, by a `prepare` that returns `Prepared`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.ops.letters import Argument, Shape, Signature
+
+Array = npt.NDArray[Any]
+Restore = Callable[[str, Array], Array]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What an op's own `prepare` makes of its inputs: arrays whose axes stand as the signature says
+    (arrays that are no input have the rows and letters of the first), params of the formula alone,
+    and how an output gets back the axes that its users expect."""
+
+    inputs: Mapping[str, Any]
+    params: Mapping[str, Any]
+    restore: Restore = lambda name, array: array
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """A question as formulas see it. `shapes`: of the outputs, canonical; `rows_of`: whether
+    an output has rows; `restore`: an output's array in the shape that its users expect."""
+
+    arrays: Mapping[str, Array | None]
+    params: Mapping[str, Any]
+    rows: int
+    shapes: Mapping[str, Shape]
+    rows_of: Mapping[str, bool]
+    restore: Restore
+
+    @property
+    def elements(self) -> int:
+        """Of the largest array."""
+        return max((a.size for a in self.arrays.values() if a is not None), default=0)
+
+    @property
+    def flat(self) -> bool:
+        """Whether every array has rows and columns, no more."""
+        return all(a is None or a.ndim == 2 for a in self.arrays.values())
+
+    @property
+    def wide(self) -> bool:
+        """Whether an array is of binary64."""
+        return any(a is not None and a.dtype == np.float64 for a in self.arrays.values())
+
+    @cached_property
+    def finite(self) -> bool:
+        """Whether all numbers are."""
+        return all(a is None or bool(_finite(a).all()) for a in self.arrays.values())
+
+    def finite_at(self, name: str, flat: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        """Whether the rows of an output's elements, and what all rows share, are finite."""
+        shared, by_row = True, np.ones(self.rows, bool)
+        for array in self.arrays.values():
+            if array is None:
+                continue
+            finite = _finite(array).reshape(len(array), -1).all(axis=1)
+            if len(array) == self.rows:
+                by_row &= finite
+            else:
+                shared = shared and bool(finite.all())
+        if not shared or not self.rows_of[name]:
+            return np.full(flat.shape, shared and bool(by_row.all()))
+        return by_row[flat // max(math.prod(self.shapes[name][1:]), 1)]
+
+    def take(self, rows: Any) -> dict[str, Array | None]:
+        """The arrays at some of the rows."""
+        return {
+            name: array if array is None or len(array) == 1 != self.rows else array[rows]
+            for name, array in self.arrays.items()
+        }
+
+    def pick(self, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> dict[str, Any]:
+        """The arrays' elements at (row, column) pairs, one a row."""
+        return {
+            name: None if array is None else _at(array, rows, columns)[:, None]
+            for name, array in self.arrays.items()
+        }
+
+    def columns(self, columns: npt.NDArray[np.intp]) -> dict[str, Array | None]:
+        """The arrays at some of the columns, of all rows."""
+        return {
+            name: array if array is None or array.shape[-1] == 1 else array[:, columns]
+            for name, array in self.arrays.items()
+        }
+
+
+def _finite(array: Array) -> npt.NDArray[np.bool_]:
+    if array.dtype.kind in "iub":
+        return np.ones(array.shape, bool)
+    return np.isfinite(array.astype(np.float32) if array.dtype.itemsize == 2 else array)
+
+
+def _at(array: Array, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Array:
+    return array[
+        rows if len(array) > 1 else 0 * rows, columns if array.shape[-1] > 1 else 0 * columns
+    ]
+
+
+def canonical(signature: Signature, prepared: Prepared) -> Canonical:
+    """The canonical question. Raises ValueError where shapes do not fit the signature."""
+    lengths, leading = _lengths(signature, prepared.inputs)
+    letters = list(dict.fromkeys(x for one in signature.takes.values() for x in one.own))
+    rows = math.prod(leading)
+    arrays: dict[str, Array | None] = {}
+    for name, array in prepared.inputs.items():
+        argument = signature.takes.get(name) or next(iter(signature.takes.values()))
+        arrays[name] = None if array is None else _flattened(argument, array, leading, letters)
+    shapes = {
+        name: (rows if one.rows else 1, *_own(one, letters, lengths))
+        for name, one in signature.gives.items()
+    }
+
+    def restore(name: str, array: Array) -> Array:
+        one = signature.gives[name]
+        own = tuple(lengths[letter] for letter in one.own)
+        return prepared.restore(name, array.reshape((*leading, *own) if one.rows else own))
+
+    by_row = {name: one.rows for name, one in signature.gives.items()}
+    return Canonical(arrays, prepared.params, rows, shapes, by_row, restore)
+
+
+def _lengths(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str, int], Shape]:
+    """The length of every letter, and the leading axes."""
+    lengths: dict[str, int] = {}
+    owner: dict[str, str] = {}
+    leading: list[tuple[str, Shape]] = []
+    for name, argument in signature.takes.items():
+        array = inputs.get(name)
+        if array is None:
+            continue
+        first = array.ndim - len(argument.own)
+        if first < 0 or (first and not argument.rows):
+            raise ValueError(
+                f"{name} has shape {array.shape}: it is {name}[{' '.join(argument.letters)}]."
+            )
+        if argument.rows:
+            leading.append((name, array.shape[:first]))
+        for letter, length in zip(argument.own, array.shape[first:], strict=True):
+            if lengths.setdefault(letter, length) != length:
+                raise ValueError(
+                    f"{name} has shape {array.shape}, whose {letter} is {length}, and "
+                    f"{owner[letter]}'s is {lengths[letter]}: they are the same."
+                )
+            owner.setdefault(letter, name)
+    try:
+        return lengths, np.broadcast_shapes(*(shape for _, shape in leading))
+    except ValueError:
+        told = " and ".join(f"{name}'s are {shape}" for name, shape in leading)
+        raise ValueError(f"The leading axes do not fit each other: {told}.") from None
+
+
+def _flattened(argument: Argument, array: Array, leading: Shape, letters: list[str]) -> Array:
+    if argument.rows:
+        own = array.shape[array.ndim - len(argument.own) :]
+        if array.shape[: array.ndim - len(argument.own)] != leading:
+            array = np.broadcast_to(array, leading + own)
+        array = array.reshape((math.prod(leading), *own))
+    else:
+        array = array[None]
+    return array[..., None] if len(letters) <= 1 and not argument.own else array
+
+
+def _own(argument: Argument, letters: list[str], lengths: Mapping[str, int]) -> Shape:
+    own = tuple(lengths[letter] for letter in argument.own)
+    return own or ((1,) if len(letters) <= 1 else ())

@@ -1,0 +1,95 @@
+"""A formula: one way to compute an op, written once and read in every context.
+
+    def softmax(xp, x):                               a function of the context and of its arrays
+        e = xp.exp(x - xp.pivot(x))
+        return e / xp.sum(e)
+
+It gives one Value, or a tuple of them in the order of the op's outputs (None for the gradient of an
+input that is absent). A formula in two stages
+says which part of the work is a row's and which an element's,
+
+    Staged(statistics, finish)    statistics(xp, **arrays) -> values of one element a row
+                                  finish(xp, statistics, **arrays) -> the outputs, by elements
+
+so that an answer for some elements computes the statistics of their rows once, and nothing else of
+the row. In `finish` an output is elementwise in the rows' arrays and in the statistics; one that
+has no rows (a gradient of a weight) is a sum of that over the rows, its last operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from refkernels.contexts.context import Context
+from refkernels.contexts.gradient import Gradient, Node
+from refkernels.contexts.value import Value
+
+Formula = Callable[..., Any]
+Values = tuple[Any, ...]  # Values, and None for what is absent
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A formula in two stages: see the module."""
+
+    statistics: Callable[..., Any]
+    finish: Callable[..., Any]
+
+    def __call__(self, xp: Context, /, **given: Any) -> Any:
+        return self.finish(xp, several(self.statistics(xp, **given)), **given)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A wrong, or unstable, way to compute an op, by the name of its cause (`diagnosis`).
+
+    `unstable`: in exact arithmetic it is the op, and only its rounding tells; else it is something
+    else. `backward` None: the fault is not one of the backward pass.
+    """
+
+    cause: str
+    forward: Formula | None = None
+    backward: Formula | None = None
+    unstable: bool = False
+    details: Mapping[str, Any] | None = None
+
+
+def several(result: Any) -> Values:
+    """What a formula gives, as a tuple."""
+    return result if isinstance(result, tuple) else (result,)
+
+
+def derived(
+    formula: Formula,
+    outputs: tuple[str, ...],
+    cotangents: Mapping[str, str],
+    inputs: tuple[str, ...],
+) -> Formula:
+    """The backward pass of a formula: the gradients of the inputs that are given.
+
+    `cotangents`: each with the output that it belongs to. Of an input that is absent there is no
+    gradient.
+    """
+
+    def backward(xp: Context, /, **given: Any) -> Values:
+        tape = Gradient(xp)
+        above = {output: given.pop(name) for name, output in cotangents.items()}
+        nodes = {
+            name: Node(tape, value) if isinstance(value, Value) else value
+            for name, value in given.items()
+        }
+        results = dict(zip(outputs, several(formula(tape, **nodes)), strict=False))
+        present = [name for name in inputs if isinstance(nodes.get(name), Node)]
+        leaves = [nodes[name] for name in present]
+        total: list[Value] | None = None
+        for output, cotangent in above.items():
+            if cotangent is None:
+                continue
+            pulled = tape.pull(results[output], cotangent, leaves)
+            total = pulled if total is None else list(map(xp.add, total, pulled))
+        gradients = dict(zip(present, total or (), strict=True))
+        return tuple(gradients.get(name) for name in inputs)
+
+    return backward

@@ -1,0 +1,158 @@
+"""Index letters: which axes the arrays of an op have, and on what an element of it depends.
+
+    x[... n], weight[n]? -> y[... n], rstd[...]          coupled: n
+
+A letter is one axis, of one length wherever it stands. `...` are any leading axes, one row of the
+op for each of their indices. In an output, a letter is
+
+    free         each of its indices is computed by itself        ... of softmax, m of matmul
+    coupled      the output has it, and every element depends on all of it        n of softmax
+    contracted   inputs alone have it                                             k of matmul
+
+After the brackets: `?` may be left out, `*` a list of such arrays, `:int` and `:bool` arrays of
+integers and truth values, which have no gradient. A name with a dot is one of a tree's:
+`state.exp_avg[...]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+ROWS = "..."
+Kind = Literal["float", "int", "bool"]
+Shape = tuple[int, ...]
+_ARGUMENT = re.compile(r"([A-Za-z_][\w.]*)\[([^\]]*)\](\??)(\*?)(?::(int|bool))?$")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An array of an op: its name, its letters (`...` first, if any), and what else it may be."""
+
+    name: str
+    letters: tuple[str, ...]
+    optional: bool = False
+    several: bool = False
+    kind: Kind = "float"
+
+    @property
+    def rows(self) -> bool:
+        """Whether it has an element, or a slice, for each row."""
+        return self.letters[:1] == (ROWS,)
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Its letters without the rows."""
+        return self.letters[1:] if self.rows else self.letters
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The arrays that an op takes and gives, by name."""
+
+    takes: Mapping[str, Argument]
+    gives: Mapping[str, Argument]
+    coupled: frozenset[str]
+
+    @staticmethod
+    def parse(text: str, coupled: str = "") -> Signature:
+        """From `x[... n] -> y[... n]` and the coupled letters, separated by blanks.
+
+        Raises ValueError, in one sentence, for what is no signature.
+        """
+        left, arrow, right = text.partition("->")
+        if not arrow:
+            raise ValueError(f"{text!r} is no signature: write inputs -> outputs.")
+        takes, gives = _arguments(left), _arguments(right)
+        letters = {letter for one in takes.values() for letter in one.letters}
+        if strange := {x for one in gives.values() for x in one.letters} - letters:
+            raise ValueError(f"No input has the letter {min(strange)!r} of an output in {text!r}.")
+        if strange := set(coupled.split()) - letters:
+            raise ValueError(f"No input has the coupled letter {min(strange)!r} in {text!r}.")
+        return Signature(takes, gives, frozenset(coupled.split()))
+
+    def backward(self, cotangents: Mapping[str, str], gradients: Mapping[str, str]) -> Signature:
+        """Of the backward pass: the cotangents, each with its output, stand in front of the inputs;
+        the gradients, each with its input, are what it gives."""
+        above = {name: _named(self.gives[output], name) for name, output in cotangents.items()}
+        below = {name: _named(self.takes[taken], name) for name, taken in gradients.items()}
+        return Signature({**above, **self.takes}, below, self.coupled)
+
+    def role(self, output: str, letter: str) -> Literal["free", "coupled", "contracted"]:
+        """What a letter is to an output."""
+        if letter not in self.gives[output].letters:
+            return "contracted"
+        return "coupled" if letter in self.coupled else "free"
+
+    def cone(
+        self, output: str, index: tuple[int, ...], shapes: Mapping[str, Shape]
+    ) -> dict[str, tuple[slice, ...]]:
+        """The slices of the inputs, of these shapes, on which an element of an output depends.
+
+        Raises ValueError where the index has fewer places than the output has letters.
+        """
+        own = self.gives[output].own
+        rows, places = self._split(output, index)
+        at = dict(zip(own, places, strict=True))
+        free = {letter: i for letter, i in at.items() if letter not in self.coupled}
+        return {
+            name: (
+                *_leading(self.takes[name], rows if self.gives[output].rows else None, shape),
+                *(
+                    slice(free[letter], free[letter] + 1) if letter in free else slice(None)
+                    for letter in self.takes[name].own
+                ),
+            )
+            for name, shape in shapes.items()
+        }
+
+    def _split(self, output: str, index: tuple[int, ...]) -> tuple[Shape, Shape]:
+        """The places of the rows, and those of the letters."""
+        argument = self.gives[output]
+        first = len(index) - len(argument.own)
+        if first < 0 or (first and not argument.rows):
+            raise ValueError(
+                f"{output}[{' '.join(argument.letters)}] has no element at {index}: it has "
+                f"{len(argument.own)} axes."
+            )
+        return index[:first], index[first:]
+
+
+def _leading(argument: Argument, rows: Shape | None, shape: Shape) -> list[slice]:
+    """The slices of an input's leading axes, which broadcast against the output's."""
+    number = len(shape) - len(argument.own)
+    if not argument.rows or not number:
+        return []
+    if rows is None:
+        return [slice(None)] * number
+    places = rows[len(rows) - number :]
+    return [
+        slice(0, 1) if length == 1 else slice(place, place + 1)
+        for place, length in zip(places, shape, strict=False)
+    ]
+
+
+def _named(argument: Argument, name: str) -> Argument:
+    return Argument(name, argument.letters, argument.optional, argument.several)
+
+
+def _kind(text: str | None) -> Kind:
+    return "int" if text == "int" else "bool" if text == "bool" else "float"
+
+
+def _arguments(text: str) -> dict[str, Argument]:
+    found: dict[str, Argument] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        match = _ARGUMENT.match(part)
+        if match is None:
+            raise ValueError(f"{part!r} is no array of a signature: write x[... n] or weight[n]?.")
+        name, letters, optional, several, kind = match.groups()
+        axes = tuple(letters.split())
+        if ROWS in axes[1:] or len(set(axes)) < len(axes) or name in found:
+            raise ValueError(f"{part!r}: a name, and a letter in it, stand once, `...` first.")
+        found[name] = Argument(name, axes, bool(optional), bool(several), _kind(kind))
+    if not found:
+        raise ValueError("A signature has an input and an output: write x[...] -> y[...].")
+    return found

@@ -1,0 +1,193 @@
+"""What a context makes of a formula: its outputs as arrays, row by row in blocks.
+
+A block of rows, some 2^15 elements, goes through the whole formula while it is in the cache, on as
+many threads as Numba may use; which thread takes which block changes nothing. An output that has
+no rows is a sum over all of them: the statistics of a staged formula are read in blocks of rows,
+then its last stage in blocks of columns, so that a bound sees every term of the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.contexts.ball import Ball, BallValue
+from refkernels.contexts.bound import Bound
+from refkernels.contexts.context import Context
+from refkernels.contexts.double_double import DoubleDouble
+from refkernels.contexts.double_double_value import DoubleDoubleValue
+from refkernels.contexts.value import Value
+from refkernels.contexts.working import Working, WorkingValue
+from refkernels.elementwise.blocks import BLOCK, spread
+from refkernels.ops.canonical import Canonical
+from refkernels.ops.formula import Formula, Staged, Values, several
+
+Array = npt.NDArray[Any]
+Parts = tuple[Array, ...]
+Given = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A context, and what of its values is kept: one array or several."""
+
+    xp: Context
+    parts: Callable[[Value], Parts]
+
+    def given(self, arrays: Given, params: Given) -> dict[str, Any]:
+        """The arrays and params as the formula takes them: floats are the context's, the rest is
+        handed on as it is."""
+        taken = {name: self._array(array) for name, array in arrays.items()}
+        return {**taken, **{name: self._param(value) for name, value in params.items()}}
+
+    def _array(self, array: Array | None) -> Any:
+        return array if array is None or array.dtype.kind in "iub" else self.xp.array(array)
+
+    def _param(self, value: Any) -> Any:
+        return self.xp.number(value) if isinstance(value, float) else value
+
+
+def ball() -> Reading:
+    """mid and radius."""
+
+    def parts(value: Value) -> Parts:
+        assert isinstance(value, BallValue)
+        return value.mid, value.radius
+
+    return Reading(Ball(), parts)
+
+
+def double_double() -> Reading:
+    """head, and mid and radius of the tail."""
+
+    def parts(value: Value) -> Parts:
+        assert isinstance(value, DoubleDoubleValue)
+        return value.head, value.tail.mid, value.tail.radius
+
+    return Reading(DoubleDouble(), parts)
+
+
+def bound(xp: Bound) -> Reading:
+    """How far a right kernel may be off."""
+    return Reading(xp, lambda value: (xp.bound(value),))
+
+
+def working(xp: Working) -> Reading:
+    """What a kernel answers, in its storage format."""
+
+    def parts(value: Value) -> Parts:
+        stored = xp.store(value)
+        assert isinstance(stored, WorkingValue)
+        with np.errstate(all="ignore"):
+            return (stored.data.astype(xp.storage.storage),)
+
+    return Reading(xp, parts)
+
+
+def read(
+    formula: Formula, reading: Reading, question: Canonical, names: tuple[str, ...]
+) -> dict[str, Parts]:
+    """The outputs of a formula, by name, in their canonical shapes."""
+    summed = [name for name in names if not question.rows_of[name]]
+    blocks = _Blocks(formula, reading, question, names)
+    if summed and not isinstance(formula, Staged):
+        return blocks.whole()
+    found = blocks.rows(keep_statistics=bool(summed))
+    if summed:
+        found.update(blocks.columns(summed))
+    return found
+
+
+class _Blocks:
+    """One reading of a question, in blocks."""
+
+    def __init__(
+        self, formula: Formula, reading: Reading, question: Canonical, names: tuple[str, ...]
+    ) -> None:
+        self.formula, self.reading, self.question, self.names = formula, reading, question, names
+        self.statistics: list[Values] = []
+
+    def whole(self) -> dict[str, Parts]:
+        """All at once."""
+        values = self._outputs(self.question.arrays)
+        return {name: self._parts(name, values[name], self.question.rows) for name in self.names}
+
+    def rows(self, keep_statistics: bool) -> dict[str, Parts]:
+        """The outputs that have rows; where statistics are kept, those of all rows."""
+        question = self.question
+        by_row = [name for name in self.names if question.rows_of[name]]
+        length = max(BLOCK // max(question.elements // max(question.rows, 1), 1), 1)
+        number = -(-question.rows // length)
+        found: list[dict[str, Parts]] = [{} for _ in range(number)]
+        statistics: list[Values] = [()] * number
+
+        def block(start: int, stop: int) -> None:
+            arrays = question.take(slice(start, stop))
+            if isinstance(self.formula, Staged):
+                given = self.reading.given(arrays, question.params)
+                kept = several(self.formula.statistics(self.reading.xp, **given))
+                statistics[start // length] = kept if keep_statistics else ()
+                if not by_row:
+                    return
+                values = self._named(self.formula.finish(self.reading.xp, kept, **given))
+            else:
+                values = self._outputs(arrays)
+            found[start // length] = {
+                name: self._parts(name, values[name], stop - start) for name in by_row
+            }
+
+        spread(question.rows, block, length)
+        self.statistics = statistics
+        return {
+            name: tuple(map(np.concatenate, zip(*(one[name] for one in found), strict=True)))
+            if found
+            else self._parts(name, self._outputs(question.arrays)[name], 0)
+            for name in by_row
+        }
+
+    def columns(self, names: list[str]) -> dict[str, Parts]:
+        """The outputs that are sums over the rows, from the statistics that `rows` kept."""
+        question, xp = self.question, self.reading.xp
+        assert isinstance(self.formula, Staged)
+        finish = self.formula.finish
+        kept = tuple(xp.concatenate(one, axis=0) for one in zip(*self.statistics, strict=True))
+        width = max(question.shapes[name][-1] for name in names)
+        length = max(BLOCK // max(question.rows, 1), 1)
+        found: list[dict[str, Parts]] = [{} for _ in range(-(-width // length))]
+
+        def block(start: int, stop: int) -> None:
+            given = self.reading.given(question.columns(np.arange(start, stop)), question.params)
+            values = self._named(finish(xp, kept, **given))
+            found[start // length] = {
+                name: tuple(
+                    np.broadcast_to(part, (1, stop - start))
+                    for part in self.reading.parts(values[name])
+                )
+                for name in names
+            }
+
+        spread(width, block, length)
+        return {
+            name: tuple(
+                np.concatenate(parts, axis=1)
+                for parts in zip(*(one[name] for one in found), strict=True)
+            )
+            for name in names
+        }
+
+    def _outputs(self, arrays: Given) -> dict[str, Value]:
+        given = self.reading.given(arrays, self.question.params)
+        return self._named(self.formula(self.reading.xp, **given))
+
+    def _named(self, results: Any) -> dict[str, Value]:
+        return dict(zip(self.question.shapes, several(results), strict=True))
+
+    def _parts(self, name: str, value: Value, rows: int) -> Parts:
+        shape = self.question.shapes[name]
+        if self.question.rows_of[name]:
+            shape = (rows, *shape[1:])
+        return tuple(np.broadcast_to(part, shape) for part in self.reading.parts(value))

@@ -1,0 +1,131 @@
+"""Some elements of a formula's outputs, in any context: their rows' statistics once, and then those
+elements alone; or, of a formula without stages, whole rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.enclosure import PARTS, Enclosure
+from refkernels.contexts.context import Context
+from refkernels.contexts.value import Value
+from refkernels.elementwise.blocks import BLOCK
+from refkernels.ops.canonical import Canonical
+from refkernels.ops.formula import Formula, Staged, Values, several
+from refkernels.ops.readings import Reading
+
+Indices = npt.NDArray[np.intp]
+Open = dict[str, Indices]  # flat (C order) indices, by output
+Enclose = Callable[[Value, tuple[int, ...]], Enclosure]
+
+
+class Selection:
+    """The elements `wanted` of the outputs. `cost`: the elements of the rows that are read."""
+
+    def __init__(self, formula: Formula, question: Canonical, wanted: Open) -> None:
+        self.formula, self.question, self.wanted = formula, question, wanted
+        self.staged = isinstance(formula, Staged) and question.flat
+        places = {name: self._places(name, at) for name, at in wanted.items()}
+        self.places = places
+        every = [name for name in wanted if not question.rows_of[name]]
+        rows = [row for name, (row, _) in places.items() if name not in every]
+        found = np.concatenate([*rows, np.empty(0, np.intp)]).astype(np.intp)
+        self.rows: Indices = np.arange(question.rows) if every else np.unique(found)
+        width = question.elements // max(question.rows, 1)
+        self.cost = self.rows.size * max(width, 1) + sum(map(len, wanted.values()))
+
+    def _places(self, name: str, at: Indices) -> tuple[Indices, Indices]:
+        """The rows, and the places in them, of flat indices."""
+        row, column = np.divmod(at, max(int(np.prod(self.question.shapes[name][1:])), 1))
+        return row, column
+
+    def read(self, xp: Context, enclose: Enclose) -> dict[str, Enclosure]:
+        """The wanted elements, flat, by output; `enclose` takes a value and the shape it stands
+        for."""
+        if not self.wanted:
+            return {}
+        reading = Reading(xp, lambda value: ())
+        if not self.staged:
+            return self._whole_rows(reading, enclose)
+        statistics = self._statistics(reading)
+        return {
+            name: joined(
+                self._picked(reading, statistics, name, enclose)
+                if self.question.rows_of[name]
+                else self._columns(reading, statistics, name, enclose)
+            )
+            for name in self.wanted
+        }
+
+    def _blocks(self) -> Iterator[Indices]:
+        width = max(self.question.elements // max(self.question.rows, 1), 1)
+        length = max(BLOCK // width, 1)
+        for start in range(0, self.rows.size, length):
+            yield self.rows[start : start + length]
+
+    def _statistics(self, reading: Reading) -> Values:
+        formula, xp, params = self.formula, reading.xp, self.question.params
+        assert isinstance(formula, Staged)
+        found = []
+        for rows in self._blocks():
+            given = reading.given(self.question.take(rows), params)
+            values = several(formula.statistics(xp, **given))
+            found.append([xp.broadcast(one, (rows.size, 1)) for one in values])
+        return tuple(xp.concatenate(one, axis=0) for one in zip(*found, strict=True))
+
+    def _picked(
+        self, reading: Reading, statistics: Values, name: str, enclose: Enclose
+    ) -> Iterator[Enclosure]:
+        formula, question, xp = self.formula, self.question, reading.xp
+        assert isinstance(formula, Staged)
+        rows, columns = self.places[name]
+        for start in range(0, rows.size, BLOCK):
+            some = slice(start, start + BLOCK)
+            given = reading.given(question.pick(rows[some], columns[some]), question.params)
+            place = np.searchsorted(self.rows, rows[some])
+            kept = tuple(xp.take(one, place, axis=0) for one in statistics)
+            value = self._output(formula.finish(xp, kept, **given), name)
+            yield enclose(value, (place.size, 1)).reshape(-1)
+
+    def _columns(
+        self, reading: Reading, statistics: Values, name: str, enclose: Enclose
+    ) -> Iterator[Enclosure]:
+        formula, question = self.formula, self.question
+        assert isinstance(formula, Staged)
+        columns, length = self.places[name][1], max(BLOCK // max(question.rows, 1), 1)
+        for start in range(0, columns.size, length):
+            some = columns[start : start + length]
+            given = reading.given(question.columns(some), question.params)
+            value = self._output(formula.finish(reading.xp, statistics, **given), name)
+            yield enclose(value, (1, some.size)).reshape(-1)
+
+    def _whole_rows(self, reading: Reading, enclose: Enclose) -> dict[str, Enclosure]:
+        question, found = self.question, {name: [] for name in self.wanted}  # type: ignore[var-annotated]
+        every = not all(question.rows_of[name] for name in self.wanted)
+        for rows in [self.rows] if every else self._blocks():
+            arrays = question.arrays if every else question.take(rows)
+            results = self.formula(reading.xp, **reading.given(arrays, question.params))
+            for name in self.wanted:
+                shape = question.shapes[name]
+                shape = (rows.size, *shape[1:]) if question.rows_of[name] else shape
+                row, column = self.places[name]
+                inside = np.isin(row, rows) if question.rows_of[name] else np.ones(row.shape, bool)
+                place = np.searchsorted(rows, row[inside]) if question.rows_of[name] else 0
+                flat = place * max(int(np.prod(shape[1:])), 1) + column[inside]
+                found[name].append(enclose(self._output(results, name), shape).reshape(-1)[flat])
+        return {name: joined(parts) for name, parts in found.items()}
+
+    def _output(self, results: Any, name: str) -> Value:
+        value = dict(zip(self.question.shapes, several(results), strict=True))[name]
+        assert value is not None
+        return value
+
+
+def joined(parts: Any) -> Enclosure:
+    """Flat Enclosures one after the other."""
+    listed = list(parts)
+    columns = (np.concatenate([getattr(one, name) for one in listed]) for name in PARTS)
+    return Enclosure(*columns)

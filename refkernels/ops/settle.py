@@ -1,0 +1,162 @@
+"""settle(): the certified answer to a question, for every op that is a formula.
+
+One ladder, each tier only for what the one before leaves open:
+
+    Ball            every element, in blocks, on all threads
+    DoubleDouble    the rows of open elements; of a staged formula their statistics, and then the
+                    open elements alone (`selection`)
+    Arb             those elements, in twice the bits until they decide it, up to 4,096
+    Rational        once on the way: exact zeros and ties, where the formula is algebraic
+
+Arb and Rational stop at a budget; what is open then stays as wide as it is. A value that is not
+defined in real numbers (0 / 0), or whose inputs are not finite, is the IEEE reading of the
+definition: binary64 arithmetic, with its infinities and NaN.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from refkernels.arithmetic import formats, tiers
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.exact import intersection
+from refkernels.arithmetic.question import Question
+from refkernels.contexts.arb import Arb
+from refkernels.contexts.rational import Irrational, Rational
+from refkernels.contexts.working import Working
+from refkernels.ops import enclosing, readings
+from refkernels.ops.canonical import Canonical
+from refkernels.ops.formula import Formula
+from refkernels.ops.selection import Open, Selection
+
+PRECISIONS = (128, 256, 512, 1024, 2048, 4096)
+BUDGET = 1 << 24
+"""Elements of the rows read, times precision / 128, for one answer; some minutes at most."""
+_ALGEBRAIC = 512  # bits; before so many are taken Rational is asked
+_SHARP = 2.0**-10  # ulp of binary64 that is tight for inputs of that format
+_EXACT = threading.RLock()  # Arb's precision is the process's
+Enclosures = dict[str, Enclosure]
+
+
+def settle(
+    formula: Formula,
+    question: Canonical,
+    names: tuple[str, ...],
+    asked: Question,
+    ieee: Formula | None = None,
+) -> Enclosures:
+    """The outputs of these names, canonical, as sharp as the question asks.
+
+    formula    what is certified
+    ieee       the definition whose binary64 arithmetic gives special values; formula by default
+    """
+    return _Answer(formula, question, names, asked, ieee or formula).settled()
+
+
+class _Answer:
+    """What is known so far."""
+
+    def __init__(
+        self,
+        formula: Formula,
+        question: Canonical,
+        names: tuple[str, ...],
+        asked: Question,
+        ieee: Formula,
+    ) -> None:
+        self.formula, self.question, self.names, self.ieee = formula, question, names, ieee
+        if asked.kind == "enclosure" and question.wide:
+            asked = Question("ulp", formats.BINARY64, _SHARP)
+        self.asked = asked
+        self.known: Enclosures = {}
+
+    def settled(self) -> Enclosures:
+        found = readings.read(self.formula, readings.ball(), self.question, self.names)
+        self.known = {name: enclosing.ball(*parts) for name, parts in found.items()}
+        total = left = sum(one.size for one in self.known.values())
+        left = self._told("float64", left)
+        if left and not self.question.finite:
+            left = self._with_specials(only_finite=False)
+        if left:
+            self._double_double()
+            left = self._told("double_double", left)
+        if left:
+            self._exact()
+            self._with_specials(only_finite=True)
+            tiers.answered("exact", left)
+        assert total == sum(one.size for one in self.known.values())
+        return self.known
+
+    def _told(self, tier: str, before: int) -> int:
+        left = _number(self.open())
+        tiers.answered(tier, before - left)
+        return left
+
+    def open(self) -> Open:
+        """What the question leaves open; what nothing is known of always is."""
+        marks = {
+            name: self.asked.undecided(one) | np.isinf(one.radius)
+            for name, one in self.known.items()
+        }
+        return {name: np.flatnonzero(one) for name, one in marks.items() if one.any()}
+
+    def _double_double(self) -> None:
+        selection = Selection(self.formula, self.question, self.open())
+        for name, sharper in selection.read(readings.double_double().xp, enclosing.value).items():
+            at = selection.wanted[name]
+            before = self.known[name].reshape(-1)[at]
+            self.known[name] = self.known[name].replace(at, enclosing.narrower(before, sharper))
+
+    def _exact(self) -> None:
+        """Arb, in more and more bits; Rational once."""
+        spent = 0.0
+        with _EXACT:
+            for precision in PRECISIONS:
+                if precision == _ALGEBRAIC and self.open():
+                    self._rational(BUDGET // 64)
+                selection = Selection(self.formula, self.question, self.open())
+                spent += selection.cost * precision / 128
+                if not selection.wanted or spent > BUDGET:
+                    return
+                with Arb(precision) as xp:
+                    self._meet(selection, selection.read(xp, enclosing.arb(precision)))
+
+    def _rational(self, most: int) -> None:
+        selection = Selection(self.formula, self.question, self.open())
+        if selection.cost > most:
+            return
+        try:
+            self._meet(selection, selection.read(Rational(), enclosing.rational))
+        except (Irrational, ZeroDivisionError, ValueError):
+            return  # not algebraic here, or not defined
+
+    def _meet(self, selection: Selection, sharper: Enclosures) -> None:
+        for name, one in sharper.items():
+            at = selection.wanted[name]
+            both = intersection(self.known[name].reshape(-1)[at], one)
+            self.known[name] = self.known[name].replace(at, both)
+
+    def _with_specials(self, only_finite: bool) -> int:
+        """The definition's IEEE reading where nothing is known: NaN and infinities; zeros too where
+        an input is not finite. What is finite otherwise is no special value. Gives what is left."""
+        unknown = {
+            name: np.flatnonzero(np.isinf(one.radius) & np.isfinite(one.hi))
+            for name, one in self.known.items()
+        }
+        selection = Selection(
+            self.ieee, self.question, {n: i for n, i in unknown.items() if i.size}
+        )
+        for name, one in selection.read(Working("float64"), enclosing.computed).items():
+            values = np.asarray(one)
+            told = ~np.isfinite(values)
+            if not only_finite:
+                told |= (values == 0.0) & ~self.question.finite_at(name, selection.wanted[name])
+            at = selection.wanted[name][told]
+            self.known[name] = self.known[name].replace(at, Enclosure(values[told]))
+        return _number(self.open())
+
+
+def _number(wanted: Open) -> int:
+    return sum(map(len, wanted.values()))
