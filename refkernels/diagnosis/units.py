@@ -1,7 +1,8 @@
 """What counts as one observation: an element, or a core where elements share statistics.
 
-A core is a row of LayerNorm, or of another op whose elements depend on all of theirs. Gradients that are summed across cores say no more than the cores do.
-An element, or a core, whose inputs were there before is counted once.
+A core is a row of LayerNorm, or of another op whose elements depend on all of their row. Gradients
+that are summed across cores say no more than the cores do. An element, or a core, whose inputs were
+there before is counted once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
 from refkernels.diagnosis import products
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 
@@ -141,9 +141,8 @@ def _ids(arrays: Sequence[Array]) -> Places:
     """A number for each row, the same for rows with the same bits in all arrays."""
     parts = []
     for array in arrays:
-        kept = np.ascontiguousarray(array)
-        raw = kept.view(formats.of(kept).bits_dtype).view(np.uint8)
-        parts.append(raw.reshape(len(kept), -1))
+        kept = np.ascontiguousarray(array).reshape(len(array), -1)
+        parts.append(kept.view(np.uint8))
     joined = np.ascontiguousarray(np.hstack(parts))
     if not joined.size:
         return np.zeros(len(joined), np.intp)

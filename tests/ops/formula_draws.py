@@ -1,0 +1,53 @@
+"""Inputs for any op that is a formula, from its signature: shapes of all sizes, hard numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.op import Direction, Op
+
+KINDS = (
+    "normal", "scores", "equal", "integers", "cancelling", "subnormal", "large", "signed zeros",
+)  # fmt: skip
+
+
+def numbers(rng: np.random.Generator, shape: tuple[int, ...], kind: str, dtype: str) -> Any:
+    """Numbers of a kind, rounded to the dtype."""
+    format = formats.get(dtype)
+    x = rng.standard_normal(shape)
+    if kind == "scores":
+        x = x * 10.0 ** rng.uniform(0, 4)
+    elif kind == "equal":
+        x = np.full(shape, float(rng.choice([0.0, 1.0, -3.0, 0.1])))
+    elif kind == "integers":
+        x = np.round(4.0 * x)
+    elif kind == "cancelling":
+        x = 1000.0 + 1e-3 * x
+    elif kind == "subnormal":
+        x = x * format.min_normal
+    elif kind == "large":
+        x = x * format.max**0.45
+    elif kind == "signed zeros":
+        x = np.where(rng.random(shape) < 0.5, 0.0 * x, x)
+    return formats.round_to(np.clip(x, -format.max, format.max), dtype)
+
+
+def draw(
+    op: Op, direction: Direction, rng: np.random.Generator, dtype: str, kind: str | None = None
+) -> dict[str, Any]:
+    """The inputs of one question; optional ones are left out half of the time."""
+    assert op.formulas is not None
+    signature = op.formulas.way(direction).signature
+    leading = tuple(int(n) for n in rng.integers(1, 4, int(rng.integers(0, 3))))
+    lengths: dict[str, int] = {}
+    given: dict[str, Any] = {}
+    for name, argument in signature.takes.items():
+        if argument.optional and rng.random() < 0.5:
+            continue
+        own = tuple(lengths.setdefault(x, int(rng.integers(1, 9))) for x in argument.own)
+        chosen = kind or str(rng.choice(KINDS))
+        given[name] = numbers(rng, (leading if argument.rows else ()) + own, chosen, dtype)
+    return given

@@ -1,0 +1,349 @@
+"""What every op that is a formula has to be true of: one suite, run on each of them.
+
+REFKERNELS_HUNT=1000 tries so many questions of each kind instead of a few.
+"""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from formula_draws import draw
+
+import refkernels
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.contexts.arb import Arb
+from refkernels.contexts.objects import data
+from refkernels.contexts.working import Working
+from refkernels.op import DTYPES, Direction, Op
+from refkernels.ops import readings
+from refkernels.ops.formula import Staged, derived, several
+from refkernels.ops.readings import Reading
+
+OPS = {name: op for name, op in registry.ops().items() if op.formulas is not None}
+WAYS = [
+    (name, direction)
+    for name, op in OPS.items()
+    for direction in ("forward", "backward")
+    if direction == "forward" or op.formulas.backward is not None
+]
+each_way = pytest.mark.parametrize(("name", "direction"), WAYS, ids=["-".join(one) for one in WAYS])
+HUNT = int(os.environ.get("REFKERNELS_HUNT", "6"))
+BITS = 300
+Balls = dict[str, Any]
+
+
+def questions(name: str, direction: Direction, salt: int, dtypes: Any = DTYPES) -> Any:
+    """(dtype, inputs) of so many questions, the same on every run."""
+    rng = np.random.default_rng([salt, *name.encode(), len(direction)])
+    for number in range(HUNT):
+        dtype = dtypes[number % len(dtypes)]
+        yield dtype, draw(OPS[name], direction, rng, dtype)
+
+
+def in_arb(op: Op, direction: Direction, formula: Any, inputs: Any, xp: Arb | None = None) -> Balls:
+    """A formula read whole in Arb, by output, in its users' shape."""
+    assert op.formulas is not None
+    asked = op.formulas.question(direction, inputs, {})
+    names = op.formulas.names(direction, asked)
+    with xp or Arb(BITS) as context:
+        given = Reading(context, lambda value: ()).given(asked.arrays, asked.params)
+        values = dict(zip(asked.shapes, several(formula(context, **given)), strict=True))
+        return {
+            n: asked.restore(n, np.broadcast_to(data(values[n]), asked.shapes[n])) for n in names
+        }
+
+
+def overlapping(one: Balls, other: Balls) -> int:
+    """How many finite balls were compared; they overlap."""
+    compared = 0
+    for name in one:
+        pairs = zip(one[name].reshape(-1), other[name].reshape(-1), strict=True)
+        for a, b in pairs:
+            assert a.overlaps(b)
+            compared += a.is_finite() and b.is_finite()
+    return compared
+
+
+def fraction(x: Any) -> Fraction:
+    mantissa, exponent = x.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def holds(enclosure: Enclosure, balls: Any) -> int:
+    """How many elements an Enclosure has in common with finite balls of Arb: all of them."""
+    compared = 0
+    for place in np.ndindex(enclosure.shape):
+        ball = balls[place]
+        if not ball.is_finite() or not np.isfinite(enclosure.radius[place]):
+            continue
+        mid, radius = fraction(ball.mid()), fraction(ball.rad())
+        low, high = enclosure.lower_upper(place)
+        assert low <= mid + radius
+        assert mid - radius <= high
+        compared += 1
+    return compared
+
+
+def first(op: Op, direction: Direction) -> Any:
+    assert op.formulas is not None
+    return next(iter(op.formulas.way(direction).forms.values()))
+
+
+@each_way
+def test_the_answer_holds_the_value_of_the_definition(name: str, direction: Direction) -> None:
+    """Of every tier: no question, tight ones and correct roundings."""
+    compared = 0
+    for dtype, inputs in questions(name, direction, 1):
+        exact = in_arb(OPS[name], direction, first(OPS[name], direction), inputs)
+        for asked in ("enclosure", ("ulp", "float64", 2.0**-20), ("rounding", dtype)):
+            answer = OPS[name].evaluate(direction, inputs, {}, asked)
+            assert set(answer) == set(exact)
+            compared += sum(holds(answer[output], exact[output]) for output in answer)
+    assert compared > HUNT
+
+
+@each_way
+def test_all_forms_are_the_same_function(name: str, direction: Direction) -> None:
+    op, compared = OPS[name], 0
+    assert op.formulas is not None
+    way = op.formulas.way(direction)
+    for _, inputs in questions(name, direction, 2):
+        exact = in_arb(op, direction, way.truth, inputs)
+        for formula in way.forms.values():
+            compared += overlapping(exact, in_arb(op, direction, formula, inputs))
+    assert compared > HUNT
+
+
+@pytest.mark.parametrize("name", [name for name, way in WAYS if way == "backward"])
+def test_the_backward_pass_is_that_of_the_forward_pass(name: str) -> None:
+    op, compared = OPS[name], 0
+    assert op.formulas is not None
+    assert op.formulas.backward is not None
+    gradient = derived(
+        op.formulas.forward.truth,
+        op.outputs,
+        {op.cotangent: op.cotangent[1:]},
+        tuple(one[1:] for one in op.gradients),
+    )
+    for _, inputs in questions(name, "backward", 3):
+        exact = in_arb(op, "backward", op.formulas.backward.truth, inputs)
+        compared += overlapping(exact, in_arb(op, "backward", gradient, inputs))
+    assert compared > HUNT
+
+
+class _ShiftedPivot(Arb):
+    """Another pivot, on which no result may depend."""
+
+    def pivot(self, a: Any, axis: int = -1) -> Any:
+        return super().pivot(a, axis) + 1
+
+
+@each_way
+def test_no_result_depends_on_a_pivot(name: str, direction: Direction) -> None:
+    op, compared = OPS[name], 0
+    assert op.formulas is not None
+    for _, inputs in questions(name, direction, 4):
+        for formula in op.formulas.way(direction).forms.values():
+            exact = in_arb(op, direction, formula, inputs)
+            other = in_arb(op, direction, formula, inputs, _ShiftedPivot(BITS))
+            compared += overlapping(exact, other)
+    assert compared > HUNT
+
+
+@each_way
+def test_every_form_keeps_to_the_bound(name: str, direction: Direction) -> None:
+    """In every format, order of summation, and with FMA."""
+    op, compared = OPS[name], 0
+    assert op.formulas is not None
+    for dtype, inputs in questions(name, direction, 5):
+        exact = op.evaluate(direction, inputs, {}, ("ulp", "float64", 2.0**-10))
+        bound = op.bound(direction, inputs, {}, dtype)
+        for formula in op.formulas.way(direction).forms.values():
+            for order in ("sequential", "pairwise", "reversed", "random"):
+                how = {"order": order, "fma": order != "pairwise"}
+                said = op.formulas.computed(direction, formula, inputs, {}, dtype, **how)
+                for output, got in said.items():
+                    compared += kept(got, exact[output], bound[output])
+    assert compared > HUNT
+
+
+def kept(got: Any, exact: Enclosure, bound: Any) -> int:
+    """How many elements keep to their bound: all whose bound says something."""
+    with np.errstate(all="ignore"):
+        wide = got.astype(np.float64)
+        told = np.isfinite(bound) & np.isfinite(exact.radius) & (exact.scale == 0)
+        off = np.abs((wide - exact.hi) - exact.lo) - exact.radius
+        slack = np.abs(wide - exact.hi) * 2.0**-50
+    assert np.all(np.isfinite(wide[told]))
+    assert np.all((off - slack)[told] <= bound[told])
+    return int(told.sum())
+
+
+@each_way
+def test_an_element_depends_on_its_cone_alone(name: str, direction: Direction) -> None:
+    op, compared = OPS[name], 0
+    assert op.formulas is not None
+    signature = op.formulas.way(direction).signature
+    rng = np.random.default_rng(6)
+    for dtype, inputs in questions(name, direction, 6, ("float32",)):
+        exact = in_arb(op, direction, first(op, direction), inputs)
+        other = draw_like(rng, inputs)
+        for output, balls in exact.items():
+            if not balls.size:
+                continue
+            place = tuple(int(rng.integers(n)) for n in balls.shape)
+            shapes = {one: array.shape for one, array in inputs.items()}
+            mixed = {one: array.copy() for one, array in other.items()}
+            for one, where in signature.cone(output, place, shapes).items():
+                mixed[one][where] = inputs[one][where]
+            again = in_arb(op, direction, first(op, direction), mixed)
+            assert balls[place].overlaps(again[output][place])
+            compared += 1
+        assert dtype == "float32"
+    assert compared >= HUNT
+
+
+def draw_like(rng: np.random.Generator, inputs: Any) -> Any:
+    return {
+        name: rng.standard_normal(array.shape).astype(array.dtype) for name, array in inputs.items()
+    }
+
+
+@each_way
+def test_special_values_are_the_definition_s(name: str, direction: Direction) -> None:
+    """Where a row holds NaN or +inf; the other rows keep their certified values."""
+    op, seen = OPS[name], 0
+    rng = np.random.default_rng(7)
+    assert op.formulas is not None
+    for _ in range(HUNT):
+        inputs = draw(op, direction, rng, "float32", "normal")
+        rows = [one for one in op.formulas.way(direction).signature.takes.values() if one.rows]
+        chosen = str(rng.choice([one.name for one in rows if one.name in inputs]))
+        spoilt = {one: array.copy() for one, array in inputs.items()}
+        at = tuple(int(rng.integers(n)) for n in spoilt[chosen].shape)
+        spoilt[chosen][at] = rng.choice([np.nan, np.inf])
+        answer = op.evaluate(direction, spoilt, {}, ("rounding", "float32"))
+        asked = op.formulas.question(direction, spoilt, {})
+        reading = readings.working(Working("float64"))
+        ieee = readings.read(
+            first(op, direction), reading, asked, op.formulas.names(direction, asked)
+        )
+        for output, enclosure in answer.items():
+            told = asked.restore(output, ieee[output][0])
+            special = ~np.isfinite(told)
+            np.testing.assert_array_equal(np.asarray(enclosure)[special], told[special])
+            assert np.all(enclosure.radius[special] == 0.0)
+            seen += int(special.sum())
+    assert seen > 0
+
+
+@each_way
+def test_a_question_about_some_elements_has_the_answer_of_all(
+    name: str, direction: Direction
+) -> None:
+    """A staged formula picks elements: it is the whole formula there."""
+    op, compared = OPS[name], 0
+    assert op.formulas is not None
+    formula = op.formulas.way(direction).truth
+    if not isinstance(formula, Staged):
+        pytest.skip(f"{name}'s {direction} pass has no stages")
+    for _, inputs in questions(name, direction, 8):
+        whole = in_arb(op, direction, formula, inputs)
+        finished = in_arb(op, direction, lambda xp, **given: formula(xp, **given), inputs)
+        compared += overlapping(whole, finished)
+    assert compared > HUNT
+
+
+@each_way
+def test_the_number_of_threads_changes_nothing(name: str, direction: Direction) -> None:
+    op, rng, before = OPS[name], np.random.default_rng(9), numba.get_num_threads()
+    assert op.formulas is not None
+    signature = op.formulas.way(direction).signature
+    inputs = {
+        one.name: rng.standard_normal(
+            ((150,) if one.rows else ()) + tuple(500 for _ in one.own)
+        ).astype(np.float32)
+        for one in signature.takes.values()
+    }
+    answers = []
+    try:
+        for threads in (1, before):
+            numba.set_num_threads(threads)
+            answers.append(op.evaluate(direction, inputs, {}, ("rounding", "float32")))
+    finally:
+        numba.set_num_threads(before)
+    for output, one in answers[0].items():
+        other = answers[1][output]
+        for part in ("hi", "lo", "radius", "scale"):
+            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+        assert one.size > 100
+
+
+def told(name: str, direction: Direction, formula: Any, inputs: Any, dtype: str) -> Any:
+    op = OPS[name]
+    assert op.formulas is not None
+    said = op.formulas.computed(direction, formula, inputs, {}, dtype, order="pairwise")
+    return refkernels.explain(name, inputs, said, None, direction)
+
+
+@each_way
+def test_no_form_is_blamed(name: str, direction: Direction) -> None:
+    op, explained = OPS[name], 0
+    assert op.formulas is not None
+    for dtype, inputs in questions(name, direction, 10):
+        for formula in op.formulas.way(direction).forms.values():
+            found = told(name, direction, formula, inputs, dtype)
+            assert found.verdict in ("rounding", "correctly_rounded")
+            assert found.cause in (None, "summation_order"), found.cause
+            explained += 1
+    assert explained >= HUNT
+
+
+FAULTS = [
+    (name, direction, number)
+    for name, direction in WAYS
+    for number, fault in enumerate(OPS[name].formulas.faults)
+    if getattr(fault, direction) is not None
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "direction", "number"),
+    FAULTS,
+    ids=[f"{n}-{d}-{OPS[n].formulas.faults[i].cause}" for n, d, i in FAULTS],
+)
+def test_every_fault_is_named(name: str, direction: Direction, number: int) -> None:
+    """On some case of the op where it shows: there it is the cause, and nothing else is."""
+    op = OPS[name]
+    assert op.formulas is not None
+    fault = op.formulas.faults[number]
+    named = wrong = 0
+    for case in op.cases():
+        if "float32" not in case.dtypes or direction not in case.directions:
+            continue
+        arrays, params = case.build("float32")
+        inputs = {one: arrays[one] for one in op.takes(direction) if one in arrays}
+        if sum(array.size for array in inputs.values()) > 20_000 or params not in ({}, op.params):
+            continue
+        formula = getattr(fault, direction)
+        said = op.formulas.computed(direction, formula, inputs, params, "float32", order="pairwise")
+        found = refkernels.explain(name, inputs, said, params, direction)
+        if found.verdict in ("rounding", "correctly_rounded") and "unusual" not in found.flags:
+            continue  # it does not show
+        named += found.cause == fault.cause
+        wrong += found.confidence == "proven" and found.cause != fault.cause
+        if named == 3:
+            break
+    assert named > 0
+    assert wrong == 0
+
+
+def test_formats_are_all_asked() -> None:
+    assert {formats.get(dtype).name for dtype in DTYPES} == set(DTYPES)
