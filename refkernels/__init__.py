@@ -25,6 +25,7 @@ _NAMES = {
     "Enclosure": "refkernels.arithmetic.enclosure",
     "explain": "refkernels.diagnosis.explain",
     "measure": "refkernels.measurement",
+    "oracle": "refkernels.ops.reference_kernel",
     "probe": "refkernels.diagnosis.probe",
     "ulp_distance": "refkernels.metrology",
     "ulp_error": "refkernels.metrology",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:  # one line for each lazy name, so that a checker knows its ty
     from refkernels.measurement import measure as measure
     from refkernels.metrology import ulp_distance as ulp_distance
     from refkernels.metrology import ulp_error as ulp_error
+    from refkernels.ops.reference_kernel import oracle as oracle
 else:
 
     def __getattr__(name):

@@ -31,9 +31,13 @@ def ops() -> dict[str, Op]:
     return records
 
 
-def get(name: str) -> Op:
-    """The op of that name. Raises ValueError, with the known names, for any other, and
-    TypeError for what is no name."""
+def get(name: str | Op) -> Op:
+    """The op of that name; an `Op` of one's own is itself. Raises ValueError, with the known names,
+    for any other, and TypeError for what is no name."""
+    from refkernels.op import Op
+
+    if isinstance(name, Op):
+        return name
     if not isinstance(name, str):
         raise TypeError(f"An op is asked for by its name, not by a {type(name).__name__}.")
     try:

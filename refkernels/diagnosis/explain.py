@@ -36,7 +36,7 @@ from refkernels.suggestion import instead
 
 @in_default_mode
 def explain(
-    op: str,
+    op: str | Op,
     inputs: Mapping[str, Any],
     outputs: Any,
     params: Mapping[str, Any] | None = None,
@@ -44,7 +44,8 @@ def explain(
 ) -> Explanation:
     """Why a kernel's outputs, or several kernels', are what they are.
 
-    op         "matmul", "linear", "layernorm", "sin", ... (`refkernels.registry`)
+    op         "matmul", "linear", "layernorm", "sin", ... (`refkernels.registry`), or an Op of
+               one's own (`refkernels.oracle(...).op`)
     inputs     arrays by the names of the op's signature; for backward the cotangent too
     outputs    {"y": array}, a tuple in the op's order or the first output alone, of one kernel; or
                {"torch": {"y": array}, "paddle": {"y": array}}. Each output is judged in its own
@@ -73,7 +74,7 @@ def explain(
 
 
 def one_kernel(
-    op: str,
+    op: str | Op,
     inputs: Mapping[str, Any],
     outputs: Any,
     params: Mapping[str, Any] | None = None,
@@ -244,7 +245,7 @@ def _together(
 
 
 def check_question(
-    op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], direction: str
+    op: str | Op, inputs: Mapping[str, Any], params: Mapping[str, Any], direction: str
 ) -> Op:
     """The op asked for. Raises ValueError, one sentence, where the question is not one."""
     record = registry.get(op)
@@ -253,15 +254,17 @@ def check_question(
     takes = record.takes(direction)
     if unknown := [name for name in inputs if name not in takes]:
         meant = instead(unknown[0], takes, "it takes")
-        raise ValueError(f"{op} {direction} takes no {unknown[0]!r}: {meant}.")
+        raise ValueError(f"{record.name} {direction} takes no {unknown[0]!r}: {meant}.")
     required = [name for name in takes if name not in record.optional]
     if missing := [name for name in required if inputs.get(name) is None]:
-        raise ValueError(f"{op} {direction} needs {missing[0]!r} among its inputs.")
+        raise ValueError(f"{record.name} {direction} needs {missing[0]!r} among its inputs.")
     if unknown := [name for name in params if name not in record.params]:
         meant = instead(unknown[0], record.params or ("none",), "it has")
-        raise ValueError(f"{op} has no parameter {unknown[0]!r}: {meant}.")
+        raise ValueError(f"{record.name} has no parameter {unknown[0]!r}: {meant}.")
     for name, value in params.items():
         several = value if isinstance(value, list | tuple) else (value,)
+        if isinstance(record.params[name], str) and isinstance(value, str):
+            continue
         if not all(one is None or isinstance(one, numbers.Real) for one in several):
             raise ValueError(f"{name} is {value!r}: give a number, or a list of numbers.")
     return record

@@ -5,7 +5,8 @@ one letter, an array that lacks it has an axis of length 1 there, so that everyt
 
     x[... n] (2, 3, 8)   (6, 8)        weight[n] (8,)   (1, 8)        target[...] (2, 3)   (6, 1)
 
-Leading axes broadcast as NumPy's do. An op may put arrays of its own beside the inputs, or move
+Leading axes broadcast as NumPy's do. A list of arrays, `grads[n]*`, is one row: its elements, array
+after array. An op may put arrays of its own beside the inputs, or move
 axes first, by a `prepare` that returns `Prepared`.
 """
 
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from refkernels.ops.letters import Argument, Shape, Signature
 
 Array = npt.NDArray[Any]
-Restore = Callable[[str, Array], Array]
+Restore = Callable[[str, Array], Any]
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,12 @@ def _at(array: Array, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp])
 
 def canonical(signature: Signature, prepared: Prepared) -> Canonical:
     """The canonical question. Raises ValueError where shapes do not fit the signature."""
-    lengths, leading = _lengths(signature, prepared.inputs)
+    inputs, pieces = _joined(signature, prepared.inputs)
+    lengths, leading = _lengths(signature, inputs)
     letters = list(dict.fromkeys(x for one in signature.takes.values() for x in one.own))
     rows = math.prod(leading)
     arrays: dict[str, Array | None] = {}
-    for name, array in prepared.inputs.items():
+    for name, array in inputs.items():
         argument = signature.takes.get(name) or next(iter(signature.takes.values()))
         arrays[name] = None if array is None else _flattened(argument, array, leading, letters)
     shapes = {
@@ -132,13 +134,41 @@ def canonical(signature: Signature, prepared: Prepared) -> Canonical:
         for name, one in signature.gives.items()
     }
 
-    def restore(name: str, array: Array) -> Array:
+    def restore(name: str, array: Array) -> Any:
         one = signature.gives[name]
         own = tuple(lengths[letter] for letter in one.own)
+        if one.several:
+            return _apart(array, pieces[one.own])
         return prepared.restore(name, array.reshape((*leading, *own) if one.rows else own))
 
     by_row = {name: one.rows for name, one in signature.gives.items()}
     return Canonical(arrays, prepared.params, rows, shapes, by_row, restore)
+
+
+def _joined(
+    signature: Signature, inputs: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[tuple[str, ...], list[Shape]]]:
+    """The inputs, lists made into one array each; and the shapes of what was in them, by letter.
+
+    Raises ValueError where lists that belong together do not have the same shapes.
+    """
+    joined, pieces = dict(inputs), dict[tuple[str, ...], list[Shape]]()
+    for name, argument in signature.takes.items():
+        if not argument.several or inputs.get(name) is None:
+            continue
+        shapes = [array.shape for array in inputs[name]]
+        if pieces.setdefault(argument.own, shapes) != shapes:
+            raise ValueError(f"{name} has shapes {shapes}, and what it goes with others.")
+        joined[name] = np.concatenate([*(a.reshape(-1) for a in inputs[name]), np.empty(0, "f2")])
+        if len({array.dtype for array in inputs[name]}) == 1:
+            joined[name] = joined[name].astype(inputs[name][0].dtype)
+    return joined, pieces
+
+
+def _apart(array: Array, shapes: list[Shape]) -> tuple[Array, ...]:
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    parts = np.split(array.reshape(-1), ends[:-1]) if shapes else []
+    return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
 
 def _lengths(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str, int], Shape]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import PARTS, Enclosure
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
@@ -216,17 +216,23 @@ class Formulas:
         return {name: question.restore(name, parts[0]) for name, parts in found.items()}
 
 
-def restored(question: Canonical, name: str, one: Enclosure) -> Enclosure:
-    """An output in the shape that its users expect."""
-    columns = (one.hi, one.lo, one.radius, one.scale)
-    return Enclosure(*(question.restore(name, column) for column in columns))
+def restored(question: Canonical, name: str, one: Enclosure) -> Any:
+    """An output in the shape that its users expect; a tuple of them where it is a list."""
+    columns = [question.restore(name, getattr(one, part)) for part in PARTS]
+    if isinstance(columns[0], tuple):
+        return tuple(Enclosure(*parts) for parts in zip(*columns, strict=True))
+    return Enclosure(*columns)
 
 
 def _working(target: Format) -> Format:
     return target if target in (BINARY32, BINARY64) else BINARY32
 
 
-def _array(argument: Argument, given: Any) -> Array:
+def _array(argument: Argument, given: Any) -> Any:
+    if argument.several:
+        if not isinstance(given, list | tuple):
+            raise TypeError(f"{argument.name} is a list of arrays, not a {type(given).__name__}.")
+        return [as_float_array(one, f"{argument.name}[{i}]") for i, one in enumerate(given)]
     if argument.kind == "float":
         return as_float_array(given, argument.name)
     array = np.asarray(given)

@@ -56,6 +56,8 @@ def params_of(op: Op, params: Any) -> dict[str, Any]:
         )
     for name, value in params.items():
         several = value if isinstance(value, list | tuple) else (value,)
+        if isinstance(op.params[name], str) and isinstance(value, str):
+            continue
         if not all(one is None or _is_number(one) for one in several):
             raise TypeError(f"{name} is {said(value)}: give a number, or a list of numbers.")
         if any(one is not None and _is_huge(one) for one in several):

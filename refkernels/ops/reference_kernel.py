@@ -1,0 +1,139 @@
+"""oracle(): a reference kernel with certified answers, from a formula of one's own.
+
+def relu_squared(xp, x):
+    return xp.square(xp.maximum(x, xp.number(0)))
+
+mine = refkernels.oracle(relu_squared, "x[...] -> y[...]")
+mine.forward(x).y ... mine.backward(dy, x)              certified values and gradients
+mine.forward_bound(x, format="bfloat16")                how far a right kernel may be off
+refkernels.testing.assert_kernel(mine.op, {"x": x}, got)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.question import Certify
+from refkernels.op import Direction, Op
+from refkernels.ops.formula import Fault, Formula
+from refkernels.ops.formula_op import formula_op
+from refkernels.ops.tree import leaves, tree
+
+
+class Oracle:
+    """An op as a reference kernel. Inputs go by their order in the signature, or by name; in a tree
+    of mappings where their names have dots. One output comes as it is, several as a NamedTuple.
+
+    All methods raise TypeError for dtypes, and ValueError for shapes, names and params, that the
+    signature does not have.
+    """
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+
+    def forward(self, *arrays: Any, certify: Certify = "enclosure", **given: Any) -> Any:
+        """The certified outputs: Enclosures, as sharp as `certify` asks."""
+        return self._read("forward", "evaluate", arrays, given, certify=certify)
+
+    def backward(self, *arrays: Any, certify: Certify = "enclosure", **given: Any) -> Any:
+        """The certified gradients, from the cotangents and then the inputs."""
+        return self._read("backward", "evaluate", arrays, given, certify=certify)
+
+    def forward_bound(self, *arrays: Any, format: Format | str, **given: Any) -> Any:
+        """How far a kernel of one of the forms may be off that computes in the format (16 bits in
+        binary32), its sums in any order."""
+        return self._read("forward", "bound", arrays, given, format=format)
+
+    def backward_bound(self, *arrays: Any, format: Format | str, **given: Any) -> Any:
+        """The same of the gradients."""
+        return self._read("backward", "bound", arrays, given, format=format)
+
+    def forward_condition(self, *arrays: Any, **given: Any) -> Any:
+        """At least the condition number of every element: `contexts.amplification`."""
+        return self._read("forward", "condition", arrays, given)
+
+    def backward_condition(self, *arrays: Any, **given: Any) -> Any:
+        """The same of the gradients."""
+        return self._read("backward", "condition", arrays, given)
+
+    def forward_plain(self, *arrays: Any, format: Format | str, **given: Any) -> Any:
+        """The first form computed in the format, its sums in order."""
+        return self._read("forward", "plain", arrays, given, format=format)
+
+    def backward_plain(self, *arrays: Any, format: Format | str, **given: Any) -> Any:
+        """The same of the gradients."""
+        return self._read("backward", "plain", arrays, given, format=format)
+
+    def _read(
+        self,
+        direction: Direction,
+        reading: str,
+        arrays: Sequence[Any],
+        given: Mapping[str, Any],
+        **asked: Any,
+    ) -> Any:
+        formulas = self.op.formulas
+        assert formulas is not None
+        takes = formulas.way(direction).signature.takes
+        if len(arrays) > len(takes):
+            raise TypeError(
+                f"{self.op.name} {direction} takes {', '.join(takes)}, and {len(arrays)} arrays "
+                "were given."
+            )
+        inputs = dict(zip(takes, arrays, strict=False))
+        params = {name: value for name, value in given.items() if name in formulas.params}
+        named = leaves({name: value for name, value in given.items() if name not in params})
+        if twice := [name for name in named if name in inputs]:
+            raise TypeError(f"{twice[0]} was given twice, by its place and by its name.")
+        inputs.update(named)
+        found = getattr(formulas, reading)(direction, inputs, params, **asked)
+        names = self.op.names(direction)
+        return tree(direction.title(), {name: found.get(name) for name in names})
+
+
+def oracle(
+    formula: Formula | Mapping[str, Formula],
+    signature: str,
+    coupled: str = "",
+    *,
+    name: str | None = None,
+    backward: Mapping[str, Formula] | None = None,
+    gradients: Sequence[str] | None = None,
+    cotangents: Sequence[str] = (),
+    faults: tuple[Fault, ...] = (),
+    params: Mapping[str, Any] | None = None,
+) -> Oracle:
+    """The reference kernel that a formula of one's own is.
+
+    formula      f(xp, *arrays, **params) with the names of `contexts.Context` in xp; several stable
+                 ways to compute the op by name, the definition first
+    signature    "x[... n], weight[n]? -> y[... n]": `ops.letters`; coupled: its letters on which
+                 every element of an output depends as a whole, "n" for a softmax
+    name         for messages; the formula's by default
+    backward     ways to compute the gradients; left out, they follow from the formula
+    gradients    the inputs that get one, all of floating point by default; () for none
+    cotangents   the outputs that have one, the first by default
+    faults       wrong and unstable ways, which `explain` names
+    params       defaults by name; a float is handed to the formula as an exact number of xp
+
+    Raises ValueError for a signature that is none, TypeError for a formula that cannot be called.
+    """
+    forms = formula if isinstance(formula, Mapping) else {"definition": formula}
+    if not forms or not all(callable(one) for one in forms.values()):
+        raise TypeError("A formula is a function f(xp, x, ...), or several of them by name.")
+    called = name or str(getattr(next(iter(forms.values())), "__name__", "formula"))
+    return Oracle(
+        formula_op(
+            called,
+            signature,
+            coupled,
+            forms=forms,
+            backward=backward,
+            gradients=gradients,
+            cotangents=cotangents,
+            faults=faults,
+            params=params,
+        )
+    )

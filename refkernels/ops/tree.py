@@ -1,0 +1,52 @@
+"""Trees: what an oracle returns, by the names of its signature.
+
+One output is itself; several are a NamedTuple, in the signature's order; names with a dot are a
+NamedTuple within it (`state.exp_avg`); a list of arrays is a tuple. What there is none of, the
+gradient of an input that was left out, is None.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import namedtuple
+from collections.abc import Mapping
+from typing import Any
+
+
+def tree(name: str, values: Mapping[str, Any]) -> Any:
+    """The values of these (dotted) names as a tree; `name` is that of the tuples' class."""
+    if len(values) == 1 and "." not in next(iter(values)):
+        return next(iter(values.values()))
+    return _grown(name, values)
+
+
+def _grown(name: str, values: Mapping[str, Any]) -> Any:
+    branches: dict[str, Any] = {}
+    for path, value in values.items():
+        first, dot, rest = path.partition(".")
+        if dot:
+            branches.setdefault(first, {})[rest] = value
+        else:
+            branches[first] = value
+    made = {
+        first: _grown(first.title(), value) if isinstance(value, dict) else value
+        for first, value in branches.items()
+    }
+    return _class(name, tuple(made))(**made)
+
+
+@functools.cache
+def _class(name: str, fields: tuple[str, ...]) -> Any:
+    return namedtuple(name, fields)
+
+
+def leaves(given: Any, prefix: str = "") -> dict[str, Any]:
+    """The arrays of a tree of mappings and NamedTuples, by dotted names."""
+    if hasattr(given, "_asdict"):
+        given = given._asdict()
+    if not isinstance(given, Mapping):
+        return {prefix: given}
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        found.update(leaves(value, f"{prefix}.{name}" if prefix else str(name)))
+    return found

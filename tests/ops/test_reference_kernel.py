@@ -1,0 +1,122 @@
+"""oracle(): a formula of one's own is a reference kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flint
+import numpy as np
+import pytest
+
+import refkernels
+from refkernels.ops import Fault
+from refkernels.testing import assert_kernel
+
+
+def relu_squared(xp: Any, x: Any) -> Any:
+    return xp.square(xp.maximum(x, xp.number(0)))
+
+
+def tempered(xp: Any, x: Any, scale: Any = None, *, temperature: Any) -> Any:
+    """softmax(x / temperature) scale, and the log of its sum."""
+    z = x / temperature
+    e = xp.exp(z - xp.pivot(z))
+    y = e / xp.sum(e)
+    return (y if scale is None else y * scale), xp.log(xp.sum(e)) + xp.pivot(z)
+
+
+def no_shift(xp: Any, x: Any, scale: Any = None, *, temperature: Any) -> Any:
+    e = xp.exp(x / temperature)
+    y = e / xp.sum(e)
+    return (y if scale is None else y * scale), xp.log(xp.sum(e))
+
+
+def clipped(xp: Any, grads: Any, *, limit: Any) -> Any:
+    norm = xp.norm(grads)
+    return grads * xp.minimum(limit / norm, xp.number(1)), norm
+
+
+SQUARED = refkernels.oracle(relu_squared, "x[...] -> y[...]")
+TEMPERED = refkernels.oracle(
+    tempered,
+    "x[... n], scale[n]? -> y[... n], logsum[...]",
+    "n",
+    params={"temperature": 1.0},
+    faults=(Fault("no_shift", no_shift, unstable=True),),
+)
+CLIPPED = refkernels.oracle(
+    clipped, "grads[n]* -> grads[n]*, norm[]", "n", params={"limit": 1.0}, gradients=()
+)
+
+
+def test_values_and_gradients_of_a_formula_are_certified() -> None:
+    x = np.array([-1.5, 0.0, 1.1, 3e20], np.float32)
+    y = SQUARED.forward(x, certify=("rounding", "float32"))
+    np.testing.assert_array_equal(y.round("float32")[0], np.maximum(x, 0) ** 2)
+    dx = SQUARED.backward(np.ones(4, np.float32), x)
+    np.testing.assert_array_equal(np.asarray(dx), 2.0 * np.maximum(x.astype(float), 0))
+
+
+def test_several_outputs_are_a_named_tuple() -> None:
+    x = np.linspace(-3, 3, 12).reshape(3, 4)
+    given = TEMPERED.forward(x, temperature=0.7)
+    assert given._fields == ("y", "logsum")
+    assert given.y.shape == (3, 4)
+    assert given.logsum.shape == (3,)
+    exact = [flint.arb(float(v)) / flint.arb(0.7) for v in x[1]]
+    whole = sum((one.exp() for one in exact), flint.arb(0))
+    assert abs(float(whole.log()) - float(np.asarray(given.logsum)[1])) < 1e-15
+    back = TEMPERED.backward(np.ones((3, 4)), x)
+    assert back._fields == ("dx", "dscale")
+    assert back.dscale is None
+
+
+def test_axes_broadcast_and_inputs_go_by_name() -> None:
+    x = np.ones((2, 1, 4), np.float32)
+    y = TEMPERED.forward(x=x, scale=np.arange(4.0)).y
+    np.testing.assert_allclose(np.asarray(y)[0, 0], np.arange(4) / 4)
+
+
+def test_a_list_of_arrays_is_one_row() -> None:
+    grads = [np.full((2, 3), 3.0), np.array(4.0), np.zeros((0, 5))]
+    given = CLIPPED.forward(grads)
+    norm = np.sqrt(9.0 * 6 + 16)
+    assert [one.shape for one in given.grads] == [(2, 3), (), (0, 5)]
+    np.testing.assert_allclose(np.asarray(given.norm), norm, rtol=1e-15)
+    np.testing.assert_allclose(np.asarray(given.grads[0]), 3.0 / norm, rtol=1e-15)
+
+
+def test_an_op_of_one_s_own_is_asserted_and_explained() -> None:
+    x = np.random.default_rng(0).uniform(-100, 100, (8, 30)).astype(np.float32)
+    with np.errstate(all="ignore"):
+        e = np.exp(x)
+        wrong = e / e.sum(-1, keepdims=True)
+        e = np.exp(x - x.max(-1, keepdims=True))
+        right = e / e.sum(-1, keepdims=True)
+    assert_kernel(TEMPERED.op, {"x": x}, {"y": right})
+    with pytest.raises(AssertionError, match="nan"):
+        assert_kernel(TEMPERED.op, {"x": x}, {"y": wrong})
+    found = refkernels.explain(TEMPERED.op, {"x": x}, {"y": wrong})
+    assert (found.cause, found.confidence) == ("no_shift", "proven")
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "said"),
+    [
+        (lambda: SQUARED.forward(), ValueError, "needs 'x'"),
+        (lambda: SQUARED.forward(1.0, 2.0), TypeError, "takes x, and 2 arrays"),
+        (lambda: SQUARED.forward(np.ones(2), x=np.ones(2)), TypeError, "given twice"),
+        (lambda: SQUARED.forward(np.ones(2), y=np.ones(2)), ValueError, "takes no 'y'"),
+        (lambda: SQUARED.forward(np.ones(2, int)), TypeError, "int64"),
+        (lambda: TEMPERED.forward(np.ones(2), np.ones(3)), ValueError, "whose n is 3"),
+        (lambda: TEMPERED.forward(np.ones(2), temperature="a"), TypeError, "temperature"),
+        (lambda: CLIPPED.forward(np.ones(2)), TypeError, "list of arrays"),
+        (lambda: CLIPPED.backward([np.ones(2)]), ValueError, "no backward pass"),
+        (lambda: refkernels.oracle(3, "x[...] -> y[...]"), TypeError, "f\\(xp, x"),  # type: ignore[arg-type]
+        (lambda: refkernels.oracle(relu_squared, "x -> y"), ValueError, "no array"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_told_in_a_sentence(call: Any, kind: Any, said: str) -> None:
+    with pytest.raises(kind, match=said) as caught:
+        call()
+    assert "\n" not in str(caught.value)
