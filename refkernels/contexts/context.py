@@ -205,6 +205,11 @@ class Context(ABC):
         """The slices of a at the integers of index along the axis."""
         return self.rearrange(lambda part: np.take(part, index, axis=axis), a)
 
+    def take_along_axis(self, a: Value, index: Index, axis: int = -1) -> Value:
+        """The elements of a at integers that each have a place of their own: the score of each
+        row's class."""
+        return self.rearrange(lambda part: np.take_along_axis(part, index, axis=axis), a)
+
     @abstractmethod
     def scatter_add(self, a: Value, index: Index, length: int) -> Value:
         """Row i of the result, of `length`, is the sum of the rows j of a with index[j] = i."""

@@ -29,13 +29,20 @@ Restore = Callable[[str, Array], Any]
 
 @dataclass(frozen=True)
 class Prepared:
-    """What an op's own `prepare` makes of its inputs: arrays whose axes stand as the signature says
-    (arrays that are no input have the rows and letters of the first), params of the formula alone,
-    and how an output gets back the axes that its users expect."""
+    """What an op's own `prepare` makes of its inputs.
+
+    inputs      arrays whose axes stand as the signature says; those that are no input have the
+                rows and letters of the first
+    params      of the formula alone: what was looked at here may be gone, and the number of rows,
+                of which a formula sees a block, be added
+    restore     gives an output the axes that its users expect; it moves elements, no more
+    signature   another signature, where a param decides what the op gives: reduction="mean"
+    """
 
     inputs: Mapping[str, Any]
     params: Mapping[str, Any]
     restore: Restore = lambda name, array: array
+    signature: Signature | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,7 @@ def _at(array: Array, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp])
 
 def canonical(signature: Signature, prepared: Prepared) -> Canonical:
     """The canonical question. Raises ValueError where shapes do not fit the signature."""
+    signature = prepared.signature or signature
     inputs, pieces = _joined(signature, prepared.inputs)
     lengths, leading = _lengths(signature, inputs)
     letters = list(dict.fromkeys(x for one in signature.takes.values() for x in one.own))

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import refkernels
-from refkernels.ops import Fault
+from refkernels.ops import Fault, Oracle, Prepared, formula_op
+from refkernels.ops.letters import Signature
 from refkernels.testing import assert_kernel
 
 
@@ -36,6 +37,32 @@ def clipped(xp: Any, grads: Any, *, limit: Any) -> Any:
     return grads * xp.minimum(limit / norm, xp.number(1)), norm
 
 
+def cross_entropy(xp: Any, x: Any, target: Any, *, reduction: str, count: int) -> Any:
+    shifted = x - xp.pivot(x)
+    loss = xp.log(xp.sum(xp.exp(shifted))) - xp.take_along_axis(shifted, target)
+    return loss if reduction == "none" else xp.sum(loss, axis=0) / count
+
+
+def reduced(inputs: Any, params: Any, direction: str) -> Prepared:
+    """The mean has no rows: a param decides what the op gives."""
+    rows = int(np.prod(inputs["x"].shape[:-1]))
+    outputs = "loss[...]" if params["reduction"] == "none" else "loss[]"
+    signature = Signature.parse(f"x[... n], target[...]:int -> {outputs}", "n")
+    if direction == "backward":
+        signature = signature.backward({"dloss": "loss"}, {"dx": "x"})
+    return Prepared(inputs, {**params, "count": rows}, signature=signature)
+
+
+ENTROPY = Oracle(
+    formula_op(
+        "cross_entropy",
+        "x[... n], target[...]:int -> loss[...]",
+        "n",
+        forms={"shifted": cross_entropy},
+        params={"reduction": "mean"},
+        prepare=reduced,
+    )
+)
 SQUARED = refkernels.oracle(relu_squared, "x[...] -> y[...]")
 TEMPERED = refkernels.oracle(
     tempered,
@@ -84,6 +111,30 @@ def test_a_list_of_arrays_is_one_row() -> None:
     assert [one.shape for one in given.grads] == [(2, 3), (), (0, 5)]
     np.testing.assert_allclose(np.asarray(given.norm), norm, rtol=1e-15)
     np.testing.assert_allclose(np.asarray(given.grads[0]), 3.0 / norm, rtol=1e-15)
+
+
+def test_integers_choose_and_a_word_reduces() -> None:
+    x = np.random.default_rng(1).standard_normal((2, 3, 5)).astype(np.float32)
+    target = np.array([[0, 4, 2], [1, 1, 3]])
+    each = ENTROPY.forward(x, target, reduction="none")
+    assert each.shape == (2, 3)
+    for place in np.ndindex(2, 3):
+        row = [flint.arb(float(v)) for v in x[place]]
+        total = sum((one.exp() for one in row), flint.arb(0)).log() - row[target[place]]
+        assert abs(float(total) - float(np.asarray(each)[place])) < 1e-14
+    mean = ENTROPY.forward(x, target)
+    assert mean.shape == ()
+    assert abs(float(np.asarray(mean)) - np.asarray(each).mean()) < 1e-14
+    dx = ENTROPY.backward(np.ones((), np.float32), x, target)
+    p = np.exp(x.astype(float))
+    p /= p.sum(-1, keepdims=True)
+    np.put_along_axis(p, target[..., None], np.take_along_axis(p, target[..., None], -1) - 1, -1)
+    np.testing.assert_allclose(np.asarray(dx), p / 6, atol=1e-15)
+    bound = ENTROPY.forward_bound(x, target, format="float32")
+    plain = ENTROPY.forward_plain(x, target, format="float32")
+    assert abs(float(plain) - float(np.asarray(mean))) <= bound
+    with pytest.raises(TypeError, match="array of integers"):
+        ENTROPY.forward(x, target.astype(float))
 
 
 def test_an_op_of_one_s_own_is_asserted_and_explained() -> None:
