@@ -1,12 +1,11 @@
-"""Rational: exact fractions, the last tier of algebraic formulas. It decides ties and exact zeros.
+"""Rational: exact fractions, and sums of their square roots; the last tier of algebraic formulas.
 
-Roots of squares of rationals are exact; other functions have no rational values, but for a few
-points (exp 0 = 1), and are refused.
+It decides ties and exact zeros: a value that is no fraction is neither. Other functions than the
+root have no such values, but for a few points (exp 0 = 1), and are refused.
 """
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -14,17 +13,17 @@ import numpy as np
 
 from refkernels.contexts.context import FUNCTIONS, fraction
 from refkernels.contexts.objects import Objectwise, data
+from refkernels.contexts.surd import Irrational, Surd
 from refkernels.contexts.value import Value
+
+__all__ = ["Irrational", "Rational", "values"]
 
 _AT_ZERO = {"exp": 1, "expm1": 0, "log1p": 0, "tanh": 0, "erf": 0, "erfc": 1, "sin": 0, "cos": 1}
 
 
-class Irrational(ArithmeticError):
-    """The formula left the rationals: another context has to answer."""
-
-
 class Rational(Objectwise):
-    """Exact fractions. Raises `Irrational` where a value is none, ZeroDivisionError for 1 / 0."""
+    """Exact fractions and surds. Raises `Irrational` where a value is none, ZeroDivisionError for
+    1 / 0."""
 
     name = "Rational"
 
@@ -48,17 +47,17 @@ class Rational(Objectwise):
     def pivot(self, a: Value, axis: int = -1) -> Value:
         return self.max(a, axis)
 
-    def compare(self, a: Fraction, b: Fraction) -> tuple[bool, bool]:
+    def compare(self, a: Any, b: Any) -> tuple[bool, bool]:
         return a < b, not a < b
 
-    def larger(self, a: Fraction, b: Fraction) -> Fraction:
-        return max(a, b)
+    def larger(self, a: Any, b: Any) -> Any:
+        return b if a < b else a
 
-    def union(self, a: Fraction, b: Fraction) -> Fraction:
+    def union(self, a: Any, b: Any) -> Any:
         raise AssertionError("a comparison of rationals is always decided")
 
 
-def _at_point(name: str, x: Fraction) -> Fraction:
+def _at_point(name: str, x: Any) -> Fraction:
     if name == "log":
         if x == 1:
             return Fraction(0)
@@ -67,17 +66,9 @@ def _at_point(name: str, x: Fraction) -> Fraction:
     raise Irrational(f"{name}({x}) is no rational.")
 
 
-def _root(x: Fraction) -> Fraction:
-    if x >= 0:
-        top, bottom = math.isqrt(x.numerator), math.isqrt(x.denominator)
-        if top * top == x.numerator and bottom * bottom == x.denominator:
-            return Fraction(top, bottom)
-    raise Irrational(f"The root of {x} is no rational.")
+_RULES = {"sqrt": Surd.root_of, "rsqrt": lambda x: 1 / Surd.root_of(x)}
 
 
-_RULES = {"sqrt": _root, "rsqrt": lambda x: 1 / _root(x)}
-
-
-def values(value: Value) -> list[Fraction]:
-    """The fractions, in C order."""
+def values(value: Value) -> list[Any]:
+    """The fractions, and surds, in C order."""
     return list(np.asarray(data(value)).reshape(-1))

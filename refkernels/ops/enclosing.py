@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,12 @@ def _open(x: Any, bits: int) -> tuple[int, int, int]:
 
 
 def rational(result: Value, shape: Shape) -> Enclosure:
-    """Of exact fractions."""
-    return from_fractions(np.broadcast_to(data(result), shape).reshape(-1).tolist(), shape)
+    """Of exact fractions; of surds, which are no fractions, nothing is told."""
+    elements = np.broadcast_to(data(result), shape).reshape(-1).tolist()
+    known = [one if isinstance(one, Fraction) else Fraction(0) for one in elements]
+    found = from_fractions(known, shape)
+    exact = np.array([isinstance(one, Fraction) for one in elements], bool).reshape(shape)
+    return Enclosure(found.hi, found.lo, np.where(exact, found.radius, np.inf), found.scale)
 
 
 def computed(result: Value, shape: Shape) -> Enclosure:

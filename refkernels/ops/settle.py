@@ -121,7 +121,9 @@ class _Answer:
                 if not selection.wanted or spent > BUDGET:
                     return
                 with Arb(precision) as xp:
-                    self._meet(selection, selection.read(xp, enclosing.arb(precision)))
+                    sharper = selection.read(xp, enclosing.arb(precision))
+                if not self._meet(selection, sharper) and self.asked.kind != "rounding":
+                    return  # an Enclosure holds no more digits
 
     def _rational(self, most: int) -> None:
         selection = Selection(self.formula, self.question, self.open())
@@ -132,11 +134,17 @@ class _Answer:
         except (Irrational, ZeroDivisionError, ValueError):
             return  # not algebraic here, or not defined
 
-    def _meet(self, selection: Selection, sharper: Enclosures) -> None:
+    def _meet(self, selection: Selection, sharper: Enclosures) -> bool:
+        """What is known, and this too; whether it says anything new, or may with more bits."""
+        told = False
         for name, one in sharper.items():
             at = selection.wanted[name]
-            both = intersection(self.known[name].reshape(-1)[at], one)
+            before = self.known[name].reshape(-1)[at]
+            both = intersection(before, one)
             self.known[name] = self.known[name].replace(at, both)
+            same = (both.radius == before.radius) & (both.scale == before.scale)
+            told |= bool(np.any(~same | np.isinf(both.radius)))
+        return told
 
     def _with_specials(self, only_finite: bool) -> int:
         """The definition's IEEE reading where nothing is known: NaN and infinities; zeros too where

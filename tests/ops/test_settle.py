@@ -1,0 +1,118 @@
+"""The ladder: which tier decides what, and what nothing decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refkernels
+from refkernels.arithmetic import tiers
+from refkernels.ops import Staged, settle
+
+F32 = ("rounding", "float32")
+
+
+def mean_square(xp: Any, x: Any, *, eps: Any) -> Any:
+    return (xp.rsqrt(xp.mean(xp.square(x)) + eps),)
+
+
+def scaled(xp: Any, statistics: Any, x: Any, *, eps: Any) -> Any:
+    return x * statistics[0]
+
+
+def correlation(xp: Any, dy: Any, x: Any, *, eps: Any) -> Any:
+    rstd = mean_square(xp, x, eps=eps)[0]
+    return rstd, xp.mean(dy * x) * xp.square(rstd)
+
+
+def slope(xp: Any, statistics: Any, dy: Any, x: Any, *, eps: Any) -> Any:
+    rstd, mean = statistics
+    return rstd * (dy - x * mean)
+
+
+NORM = refkernels.oracle(
+    Staged(mean_square, scaled),
+    "x[... n] -> y[... n]",
+    "n",
+    name="rms_norm",
+    backward={"recomputed": Staged(correlation, slope)},
+    params={"eps": 1e-5},
+)
+
+
+def test_every_tier_answers_what_it_has_to() -> None:
+    x = np.random.default_rng(0).standard_normal((40, 30)).astype(np.float32)
+    with tiers.counted() as tally:
+        NORM.forward(x, certify=F32)
+    assert set(tally) == {"float64"}
+    with tiers.counted() as tally:
+        NORM.forward(x, certify=("ulp", "float64", 1e-6))
+    assert set(tally) == {"double_double"}
+
+
+def test_zeros_that_cancel_are_decided_exactly() -> None:
+    """With one element and no eps y is the sign of x, and its gradient 0: a surd tells it."""
+    x = np.array([[3.0], [0.1], [-7e-30]], np.float32)
+    dx = NORM.backward(np.ones_like(x), x, eps=0.0, certify=F32)
+    assert dx.exact_zero.all()
+    x = np.array([[1.0, 2.0, 3.0]], np.float32)
+    dx = NORM.backward(2 * x, x, eps=0.0, certify=F32)
+    assert dx.exact_zero.all()
+    assert not NORM.backward(2 * x, x, certify=F32).exact_zero.any()
+
+
+def test_ties_are_decided_exactly() -> None:
+    """x of one size: y is the weightless x / |x|; 1 + 2^-24 is a tie of float32."""
+    tied = refkernels.oracle(
+        lambda xp, x: x * xp.rsqrt(xp.square(x)) + xp.number(2.0**-24), "x[n] -> y[n]"
+    )
+    y = tied.forward(np.array([3.0, 5.0], np.float32), certify=F32)
+    assert np.all(y.radius == 0.0)
+    rounded, certified = y.round("float32")
+    assert certified.all()
+    np.testing.assert_array_equal(rounded, 1.0)
+
+
+def test_what_is_not_defined_is_the_definition_s_nan() -> None:
+    y = NORM.forward(np.array([[0.0, 0.0], [3.0, 4.0]], np.float32), eps=0.0, certify=F32)
+    assert np.isnan(np.asarray(y)[0]).all()
+    assert np.isfinite(np.asarray(y)[1]).all()
+
+
+def test_what_overflows_float64_is_decided_beyond_it() -> None:
+    def power(xp: Any, x: Any) -> Any:
+        return xp.exp(xp.square(x)) * xp.exp(-xp.square(x))
+
+    with tiers.counted() as tally:
+        y = refkernels.oracle(power, "x[...] -> y[...]").forward(np.array([40.0, 1e4]), certify=F32)
+    assert set(tally) == {"exact"}
+    np.testing.assert_array_equal(y.round("float32")[0], 1.0)
+
+
+def test_no_precision_is_spent_on_what_an_enclosure_cannot_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its radius is 2^-107 of the value or so, whatever is asked."""
+    monkeypatch.setattr(settle, "PRECISIONS", (128, 256, 512, 1 << 40))
+    x = np.random.default_rng(1).standard_normal((4, 5))
+    y = NORM.forward(x, certify=("ulp", "float64", 2.0**-300))
+    assert np.all(y.radius <= 2.0**-104 * np.abs(np.asarray(y)))
+
+
+def test_an_answer_stops_at_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is as wide then as it was, never wrong."""
+    x = np.random.default_rng(1).standard_normal((4, 5))
+    sharp = ("ulp", "float64", 2.0**-300)
+    monkeypatch.setattr(settle, "BUDGET", 10)
+    wide = NORM.forward(x, certify=sharp)
+    monkeypatch.undo()
+    known = NORM.forward(x, certify=sharp)
+    assert np.all(wide.radius > known.radius)
+    assert np.all(wide.radius < 1e-28)
+
+
+def test_an_empty_question_has_an_empty_answer() -> None:
+    assert NORM.forward(np.empty((0, 4), np.float32), certify=F32).shape == (0, 4)
+    assert NORM.forward(np.empty((3, 0), np.float32), certify=F32).shape == (3, 0)
