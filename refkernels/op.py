@@ -19,7 +19,7 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify
 
 if TYPE_CHECKING:
-    from refkernels.ops.formula_op import Formulas
+    from refkernels.ops.formulas import Formulas
     from refkernels.ops.letters import Signature
 
 Direction = Literal["forward", "backward"]

@@ -115,11 +115,22 @@ def _index(problem: Problem, name: str, place: Place) -> Index:
         rows = array.ndim - len(_normalized(problem))
         row_wise = output in _ROWS and name in ("x", "dy")
         return (*index[:rows], *whole[rows:]) if row_wise else whole
+    if problem.op.formulas is not None:
+        asked = (problem.direction, output, index, problem.inputs, problem.params)
+        return _box(problem.op.formulas.cone(*asked).get(name), array.shape)
     shape = problem.truth.reference[output].shape
     told = relevant_inputs(problem.op.name, output, index, shape, {**problem.inputs}).get(name)
     if told is None:
         return (0,) * array.ndim
     return tuple(told["index"])
+
+
+def _box(flat: Array | None, shape: tuple[int, ...]) -> Index:
+    """The axes along which some elements of an array lie; whole, but for those with one index."""
+    if flat is None or not flat.size:
+        return (":",) * len(shape)
+    axes = np.unravel_index(flat, shape)
+    return tuple(int(axis[0]) if np.all(axis == axis[0]) else ":" for axis in axes)
 
 
 def _normalized(problem: Problem) -> tuple[int, ...]:

@@ -1,13 +1,13 @@
 """What an op is: its formulas, its index letters, and what follows from them.
 
-    formula_op(name, signature, forms=..., ...) -> Op
+    formula_op(name, signature, forms=..., ...) -> Op        oracle(formula, signature) -> Oracle
 
-`letters`   which axes its arrays have, and on what an element of an output depends (the cone)
-`formula`   one way to compute it, written once for all contexts
-`readings`  what the contexts make of its formulas: value, bound, condition, plain algorithm
-`tree`      what an oracle returns
-`reference_kernel`   oracle(): an oracle from a formula of one's own
-`settle`    the certified answer to a question: one screen, one ladder, one pool for every op
+`letters`            which axes its arrays have, and on what an element depends (the cone)
+`formula`            one way to compute it, written once for all contexts; its faults
+`canonical`          how a formula sees inputs of any shape
+`readings`           what a context makes of a formula, in blocks; `formulas`, of all of an op's
+`settle`             the certified answer to a question; `selection`, to one about some elements
+`reference_kernel`   an oracle from a formula of one's own; `tree`, what it returns
 """
 
 from refkernels.ops.canonical import Prepared

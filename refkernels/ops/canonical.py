@@ -50,6 +50,7 @@ class Canonical:
     """A question as formulas see it. `shapes`: of the outputs, canonical; `rows_of`: whether
     an output has rows; `restore`: an output's array in the shape that its users expect."""
 
+    signature: Signature
     arrays: Mapping[str, Array | None]
     params: Mapping[str, Any]
     rows: int
@@ -91,6 +92,14 @@ class Canonical:
         if not shared or not self.rows_of[name]:
             return np.full(flat.shape, shared and bool(by_row.all()))
         return by_row[flat // max(math.prod(self.shapes[name][1:]), 1)]
+
+    def lettered(self) -> dict[str, Shape]:
+        """The shapes of the inputs that are there, an axis for the rows and one for each letter."""
+        return {
+            name: array.shape[0 if one.rows else 1 :][: one.rows + len(one.own)]
+            for name, one in self.signature.takes.items()
+            if (array := self.arrays.get(name)) is not None
+        }
 
     def take(self, rows: Any) -> dict[str, Array | None]:
         """The arrays at some of the rows."""
@@ -150,7 +159,7 @@ def canonical(signature: Signature, prepared: Prepared) -> Canonical:
         return prepared.restore(name, array.reshape((*leading, *own) if one.rows else own))
 
     by_row = {name: one.rows for name, one in signature.gives.items()}
-    return Canonical(arrays, prepared.params, rows, shapes, by_row, restore)
+    return Canonical(signature, arrays, prepared.params, rows, shapes, by_row, restore)
 
 
 def _joined(

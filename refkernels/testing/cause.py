@@ -105,12 +105,17 @@ class Question:
         shapes += [array.shape for name, array in self.outputs.items() if name in self._by_row()]
         axes = max(len(self.inputs[name].shape) for name in moving)
         shared = [self.inputs[name].ndim for name in self.inputs if name not in moving]
-        if self.output not in self._by_row() or not all(shapes):
+        if self.output not in self._by_row() or not all(shapes) or self._turned():
             return 0
         if not self.op.elementwise and (axes < 2 or any(n >= max(axes, 3) for n in shared)):
             return 0  # one row, or a batch axis that other inputs have too
         rows = {shape[0] for shape in shapes}
         return rows.pop() if len(rows) == 1 else 0
+
+    def _turned(self) -> bool:
+        """Whether a param of the op may name other axes than its usual ones."""
+        usual = self.op.params.items() if self.op.formulas is not None else ()
+        return any(self.params.get(n, d) != d for n, d in usual if isinstance(d, int))
 
 
 def _explained(question: Question, of: str) -> str:
@@ -119,7 +124,7 @@ def _explained(question: Question, of: str) -> str:
     from refkernels.reporting.answer_facts import Kernel, advice, says
 
     found = explain(
-        question.op.name, question.inputs, question.outputs, question.params, question.direction
+        question.op, question.inputs, question.outputs, question.params, question.direction
     )
     kernel = Kernel("", found.to_dict())
     if kernel.best is None and kernel.fine:

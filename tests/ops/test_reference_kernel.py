@@ -151,6 +151,18 @@ def test_an_op_of_one_s_own_is_asserted_and_explained() -> None:
     assert (found.cause, found.confidence) == ("no_shift", "proven")
 
 
+def test_a_script_carries_the_rows_that_an_element_depends_on() -> None:
+    x = np.random.default_rng(0).uniform(-100, 100, (40, 30)).astype(np.float32)
+    y = np.asarray(TEMPERED.forward(x).y).astype(np.float32)
+    y[17, 3] += 1
+    told = refkernels.explain(TEMPERED.op, {"x": x}, {"y": y}).evidence["question"]
+    assert not told["whole"]
+    assert told["elements"][0]["index"] == [17, 3]
+    (part,) = told["inputs"]["x"]["parts"]
+    assert part["index"] == [17, ":"]
+    assert bytes.fromhex(part["hex"]) == x[17].tobytes()
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "said"),
     [

@@ -1,0 +1,280 @@
+"""The formulas of an op, read: value, bound, condition number, plain algorithm, and cones."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.enclosure import PARTS, Enclosure
+from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.question import Certify, Question
+from refkernels.arithmetic.scalars import as_real
+from refkernels.contexts.amplification import Amplification
+from refkernels.contexts.bound import Bound
+from refkernels.contexts.working import Working
+from refkernels.op import Direction
+from refkernels.ops import readings
+from refkernels.ops.canonical import Canonical, Prepared, canonical
+from refkernels.ops.formula import Fault, Formula
+from refkernels.ops.letters import Argument, Signature
+from refkernels.ops.readings import Reading
+from refkernels.ops.settle import settle
+
+Array = npt.NDArray[Any]
+Doubles = npt.NDArray[np.float64]
+Forms = Mapping[str, Formula]
+Prepare = Callable[[dict[str, Any], dict[str, Any], Direction], Prepared]
+
+
+class Way(NamedTuple):
+    """One direction of an op: what it takes and gives, and its formulas."""
+
+    signature: Signature
+    forms: Forms
+    truth: Formula
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """The formulas of an op, and how they are read. `backward` is None where it has none."""
+
+    name: str
+    params: Mapping[str, Any]
+    forward: Way
+    backward: Way | None
+    faults: tuple[Fault, ...] = ()
+    prepare: Prepare | None = None
+    scalars: str = "working"
+
+    def way(self, direction: Direction) -> Way:
+        """One direction. Raises ValueError where the op has no backward pass."""
+        if direction == "forward":
+            return self.forward
+        if self.backward is None:
+            raise ValueError(f"{self.name} has no backward pass.")
+        return self.backward
+
+    def question(
+        self, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
+    ) -> Canonical:
+        """Inputs and params as formulas take them.
+
+        Raises TypeError for dtypes that do not fit, ValueError for shapes that do not, and for
+        inputs and params that the op does not have or that it needs.
+        """
+        way = self.way(direction)
+        given: dict[str, Any] = {}
+        for name, argument in way.signature.takes.items():
+            array = inputs.get(name)
+            if array is None and not argument.optional:
+                raise ValueError(f"{self.name} {direction} needs {name!r} among its inputs.")
+            given[name] = None if array is None else _array(argument, array)
+        if unknown := [name for name in inputs if name not in given]:
+            raise ValueError(f"{self.name} {direction} takes no {unknown[0]!r}.")
+        told = {name: _param(name, params.get(name, d), d) for name, d in self.params.items()}
+        if unknown := [name for name in params if name not in told]:
+            raise ValueError(f"{self.name} has no parameter {unknown[0]!r}.")
+        prepared = self.prepare(given, told, direction) if self.prepare else Prepared(given, told)
+        return canonical(way.signature, prepared)
+
+    def cone(
+        self,
+        direction: Direction,
+        output: str,
+        index: tuple[int, ...],
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+    ) -> dict[str, npt.NDArray[np.intp]]:
+        """The flat indices of the elements of each input on which an output's element depends."""
+        places = {
+            name: np.arange(array.size, dtype=np.float64).reshape(array.shape)
+            if self.way(direction).signature.takes[name].kind == "float"
+            else array
+            for name, array in inputs.items()
+        }
+        asked = self.question(direction, places, params)
+        shape = asked.shapes[output]
+        order = asked.restore(output, np.arange(math.prod(shape)).reshape(shape))
+        row, *own = np.unravel_index(int(order[index]), shape)
+        argument = asked.signature.gives[output]
+        at = ((int(row),) if argument.rows else ()) + tuple(
+            int(i) for i in own[: len(argument.own)]
+        )
+        found = {}
+        for name, slices in asked.signature.cone(output, at, asked.lettered()).items():
+            array = asked.arrays[name]
+            if name in places and array is not None and array.dtype.kind not in "iub":
+                rows = asked.signature.takes[name].rows
+                found[name] = array[slices if rows else (slice(None), *slices)]
+        return {name: np.unique(array).astype(np.intp) for name, array in found.items()}
+
+    def names(self, direction: Direction, question: Canonical) -> tuple[str, ...]:
+        """The outputs that there are: no gradient of an input that is absent."""
+        gives = self.way(direction).signature.gives
+        if direction == "forward":
+            return tuple(gives)
+        return tuple(name for name in gives if question.arrays.get(name[1:]) is not None)
+
+    @in_default_mode
+    def evaluate(
+        self,
+        direction: Direction,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        certify: Certify = "enclosure",
+    ) -> dict[str, Enclosure]:
+        """The certified answer, by output."""
+        asked, way = Question.parse(certify), self.way(direction)
+        question = self.question(direction, inputs, params)
+        names = self.names(direction, question)
+        ieee = next(iter(way.forms.values()))
+        found = settle(way.truth, question, names, asked, ieee)
+        return {name: restored(question, name, one) for name, one in found.items()}
+
+    @in_default_mode
+    def form_bounds(
+        self,
+        direction: Direction,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        format: Format | str,
+    ) -> dict[str, dict[str, Doubles]]:
+        """How far a right kernel of each form may be off in that format: by form, by output."""
+        question = self.question(direction, inputs, params)
+        return {
+            form: self._read(direction, formula, readings.bound(self._bound(format)), question)
+            for form, formula in self.way(direction).forms.items()
+        }
+
+    def bound(
+        self,
+        direction: Direction,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        format: Format | str,
+    ) -> dict[str, Doubles]:
+        """The largest of the forms' bounds, elementwise."""
+        every = self.form_bounds(direction, inputs, params, format).values()
+        names = next(iter(every))
+        return {n: functools.reduce(np.maximum, (one[n] for one in every)) for n in names}
+
+    @in_default_mode
+    def condition(
+        self, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
+    ) -> dict[str, Doubles]:
+        """At least the condition number (`contexts.amplification`) of the first form."""
+        xp = Amplification()
+        reading = Reading(xp, lambda value: (xp.amplification(value),))
+        return self._read(
+            direction, self._first(direction), reading, self.question(direction, inputs, params)
+        )
+
+    @in_default_mode
+    def plain(
+        self,
+        direction: Direction,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        format: Format | str,
+    ) -> dict[str, Array]:
+        """The first form computed in the format, sums in order."""
+        return self.computed(direction, self._first(direction), inputs, params, format)
+
+    @in_default_mode
+    def computed(
+        self,
+        direction: Direction,
+        formula: Formula,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        format: Format | str,
+        **options: Any,
+    ) -> dict[str, Array]:
+        """What a kernel answers that computes a formula in the format, 16 bits in binary32;
+        `options` are those of `contexts.Working`."""
+        target = formats.get(format)
+        working = Working(_working(target), target, **options)
+        question = self.question(direction, inputs, params)
+        return self._read(direction, formula, readings.working(working), question)
+
+    @in_default_mode
+    def certified(
+        self,
+        direction: Direction,
+        formula: Formula,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        certify: Certify = "enclosure",
+    ) -> dict[str, Enclosure]:
+        """The certified value of another formula, a fault's."""
+        question = self.question(direction, inputs, params)
+        names = self.names(direction, question)
+        found = settle(formula, question, names, Question.parse(certify))
+        return {name: restored(question, name, one) for name, one in found.items()}
+
+    @in_default_mode
+    def bounded(
+        self,
+        direction: Direction,
+        formula: Formula,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        format: Format | str,
+    ) -> dict[str, Doubles]:
+        """The bound of one formula in that format."""
+        question = self.question(direction, inputs, params)
+        return self._read(direction, formula, readings.bound(self._bound(format)), question)
+
+    def _first(self, direction: Direction) -> Formula:
+        return next(iter(self.way(direction).forms.values()))
+
+    def _bound(self, format: Format | str) -> Bound:
+        target = formats.get(format)
+        return Bound(_working(target), target, scalars=self.scalars)  # type: ignore[arg-type]
+
+    def _read(
+        self, direction: Direction, formula: Formula, reading: Reading, question: Canonical
+    ) -> dict[str, Any]:
+        found = readings.read(formula, reading, question, self.names(direction, question))
+        return {name: question.restore(name, parts[0]) for name, parts in found.items()}
+
+
+def restored(question: Canonical, name: str, one: Enclosure) -> Any:
+    """An output in the shape that its users expect; a tuple of them where it is a list."""
+    columns = [question.restore(name, getattr(one, part)) for part in PARTS]
+    if isinstance(columns[0], tuple):
+        return tuple(Enclosure(*parts) for parts in zip(*columns, strict=True))
+    return Enclosure(*columns)
+
+
+def _working(target: Format) -> Format:
+    return target if target in (BINARY32, BINARY64) else BINARY32
+
+
+def _array(argument: Argument, given: Any) -> Any:
+    if argument.several:
+        if not isinstance(given, list | tuple):
+            raise TypeError(f"{argument.name} is a list of arrays, not a {type(given).__name__}.")
+        return [as_float_array(one, f"{argument.name}[{i}]") for i, one in enumerate(given)]
+    if argument.kind == "float":
+        return as_float_array(given, argument.name)
+    array = np.asarray(given)
+    kinds = {"int": "iu", "bool": "b"}[argument.kind]
+    if array.dtype.kind not in kinds:
+        what = "integers" if argument.kind == "int" else "truth values"
+        raise TypeError(f"{argument.name} is {array.dtype}: it is an array of {what}.")
+    return array
+
+
+def _param(name: str, value: Any, default: Any) -> Any:
+    """A param: a number where its default is one; what else there is, the formula looks at."""
+    return as_real(value, name) if isinstance(default, float) else value
