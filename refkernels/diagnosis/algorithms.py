@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from refkernels.diagnosis.hypothesis import Candidate
 from refkernels.diagnosis.models import MODELS, Model
 from refkernels.diagnosis.models.catalogue import NUMERICAL
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
+from refkernels.diagnosis.variants.rowwise import normalized_shape
 
 _THREADS = (1, 2, 4)  # some gradients' sums are cut by thread
 _ROWS = ("y", "dx")
@@ -21,6 +23,8 @@ _AFTER_SUMS = {
     "naive_variance", "unbiased_variance", "eps_outside_sqrt", "eps_rounded",
     "folded_normalisation", "constant_statistics",
 }  # fmt: skip
+ONE_ALGORITHM = 0.9  # two with so many equal bits: no few bits tell them apart
+_ORDERS = 8  # of summation, at random
 LIKE = 4.0  # errors are alike where neither is more than this times the other: judge's criterion
 
 
@@ -51,6 +55,8 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
                 details["threads"] = threads  # type: ignore[assignment]
             cause = model.cause or "summation_order"
             one = evidence.reproduced(cause, fits[name], got, said, model.name, details, against)
+            if model.cause is None and not one.ruled_out:
+                one = replace(one, alike=_shuffled(problem, model, threads, name, said))
             if model.cause is None:
                 honest[name].append(said)
             if one.ruled_out and model in NUMERICAL and not fits[name].ordinary:
@@ -59,7 +65,7 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
             if one.equal == one.elements and model.cause is None:
                 open_.discard(name)
     alike = {name: _alike_to(outputs[name], honest[name], name) for name in wanted}
-    return _told([replace(one, alike=alike[one.output]) for one in found])
+    return _told([replace(one, alike=max(one.alike, alike[one.output])) for one in found])
 
 
 def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, dict[str, Array]]]:
@@ -90,11 +96,40 @@ def _alike_to(got: Array, honest: list[Array], name: str) -> float:
     """How often a model without a fault has the kernel's bits of a row, those left out that have
     them all."""
     distinct = {one.tobytes(): one for one in honest}.values()
-    units = got.size
-    if name in _ROWS and got.ndim:
-        units //= got.shape[-1]
+    units = _units(got, name)
     wrong = [evidence.apart(got, one, name in _ROWS) for one in distinct]
     return evidence.agreement([1.0 - n / units for n in wrong if n])
+
+
+def _shuffled(problem: Problem, model: Model, threads: int, name: str, said: Array) -> float:
+    """How often the model has its own bits of a unit where the terms of its sums come in other
+    orders: the rows, for a gradient of a parameter; the columns, for what is a row's. No list has
+    every order, and one that is not listed has many of the same bits of few rows. 0 where orders
+    hardly matter: then they are one algorithm."""
+    x, params = problem.inputs["x"], {**problem.params, "threads": threads}
+    columns = math.prod(normalized_shape(problem))
+    flat = {k: a.reshape(-1, columns) for k, a in problem.inputs.items()}
+    summed, rng = name in ("dweight", "dbias"), np.random.default_rng(0)
+    shares = []
+    for _ in range(_ORDERS):
+        order = rng.permutation(x.size // columns if summed else columns)
+        moved = {
+            k: (a if summed and len(a) < len(order) else a[order] if summed else a[:, order])
+            for k, a in flat.items()
+        }
+        given = {k: a.reshape(problem.inputs[k].shape) for k, a in moved.items()}
+        back = model.run(given, params, problem.direction, problem.format)[name]
+        if name in _ROWS:
+            back = back.reshape(-1, columns)[:, np.argsort(order)].reshape(back.shape)
+        shares.append(1.0 - evidence.apart(said, back, name in _ROWS) / _units(said, name))
+    share = evidence.agreement(shares)
+    return share if share <= ONE_ALGORITHM else 0.0
+
+
+def _units(array: Array, name: str) -> int:
+    """How many observations an output is: rows of y and dx, elements of others."""
+    rows = name in _ROWS and array.ndim > 0
+    return max(array.size // array.shape[-1] if rows else array.size, 1)
 
 
 def _alike(problem: Problem, truth: Fit, got: Array, said: Array, one: Candidate) -> Candidate:

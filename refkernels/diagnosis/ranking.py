@@ -65,6 +65,8 @@ def _of_output(
     if not telling:
         return found
     observed = evidence.observe(problem, got, truth)
+    if truth.ordinary:
+        telling = _without_blame(telling)
     weighed = [_weighed(observed, one, tried) for one in telling]
     patterns = [one.one for one in weighed if one.one.prediction is None]
     alike, beaten = _survivors(observed, [one for one in weighed if one.one.prediction is not None])
@@ -74,6 +76,19 @@ def _of_output(
     kept = [one for one in named if one.cause != ORDER or one.model not in sure]
     rest = [one for one in found if one.prediction is None and one.wrong is None]
     return kept + [replace(one.one, confidence=None) for one in beaten] + rest
+
+
+def _without_blame(telling: list[Candidate]) -> list[Candidate]:
+    """Of a right output that a harmless model has to the bit, whatever is to blame says nothing
+    else: a bias too small to change a rounding may be missing, or not."""
+    harmless = next((one for one in telling if one.cause in HARMLESS and one.exact), None)
+    if harmless is None:
+        return telling
+    return [
+        one if one.cause in HARMLESS or one.wrong is not None
+        else replace(one, against=harmless.prediction)
+        for one in telling
+    ]  # fmt: skip
 
 
 def _weighed(observed: evidence.Observed, one: Candidate, tried: int) -> _Weighed:

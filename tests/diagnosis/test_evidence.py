@@ -212,3 +212,38 @@ def test_right_kernels_are_not_blamed_whatever_they_say() -> None:
     assert sure
     assert {one["cause"] for one in sure} <= set(calibration.ORDERS)
     assert not [one for one in sure if one["wrong"] and one["confidence"] == "proven"]
+
+
+def test_a_bias_too_small_to_be_seen_is_not_missing() -> None:
+    """The right kernel adds it, and no rounding changes: what says so has all the bits too."""
+    rng = np.random.default_rng(0)
+    x = (10.0 + rng.standard_normal((72, 1))).astype(np.float32)
+    inputs = {"x": x, "weight": np.full((1, 1), 11.2, np.float32)}
+    inputs["bias"] = np.full(1, -1.4e-6, np.float32)
+    y = x * inputs["weight"][0, 0] + inputs["bias"]
+    np.testing.assert_array_equal(y, x * inputs["weight"][0, 0])
+    found = refkernels.explain("linear", inputs, {"y": y})
+    assert found.cause is None
+    assert {"missing_bias", "summation_order"} <= {one.cause for one in found.candidates}
+
+
+def test_few_rows_summed_in_another_order_prove_no_model() -> None:
+    """Rows in reverse have a model's dweight by chance, in four columns often."""
+    (model,) = (one for one in MODELS if one.name == "float64 statistics")
+    found = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        inputs = {name: rng.standard_normal((7, 4)).astype(np.float32) for name in ("dy", "x")}
+        turned = {name: array[::-1] for name, array in inputs.items()}
+        inputs["weight"] = turned["weight"] = np.ones(4, np.float32)
+        inputs["bias"] = turned["bias"] = np.zeros(4, np.float32)
+        got = model.run(turned, {"eps": 1e-5}, "backward", formats.BINARY32)["dweight"]
+        said = model.run(inputs, {"eps": 1e-5}, "backward", formats.BINARY32)["dweight"]
+        if not np.array_equal(got, said):
+            continue
+        told = refkernels.explain("layernorm", inputs, {"dweight": got}, None, "backward")
+        assert told.confidence in (None, "consistent")
+        found += 1
+        if found == 5:
+            break
+    assert found > 0
