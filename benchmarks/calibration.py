@@ -251,7 +251,7 @@ def examine(seed: int) -> dict[str, Any]:
         "flags": list(told.flags),
         "cause": told.cause,
         "confidence": told.confidence,
-        "bits": best.bits if best else None,
+        "bits": best.evidence.bits if best and best.evidence else None,
         "wrong": False,
     }
     if told.confidence in ("proven", "matched"):

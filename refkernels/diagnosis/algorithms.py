@@ -56,7 +56,7 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
             cause = model.cause or "summation_order"
             one = evidence.reproduced(cause, fits[name], got, said, model.name, details, against)
             if model.cause is None and not one.ruled_out:
-                one = replace(one, alike=_shuffled(problem, model, threads, name, said))
+                one = one.beside(_shuffled(problem, model, threads, name, said))
             if model.cause is None:
                 honest[name].append(said)
             if one.ruled_out and model in NUMERICAL and not fits[name].ordinary:
@@ -65,7 +65,7 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
             if one.equal == one.elements and model.cause is None:
                 open_.discard(name)
     alike = {name: _alike_to(outputs[name], honest[name], name) for name in wanted}
-    return _told([replace(one, alike=max(one.alike, alike[one.output])) for one in found])
+    return _told([one.beside(alike[one.output]) for one in found])
 
 
 def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, dict[str, Array]]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,18 +24,15 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import code_lengths, units
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import Candidate, Confidence, Details
+from refkernels.diagnosis.hypothesis import (
+    Candidate,
+    Details,
+    Evidence,
+    Hypothesis,
+    Prediction,
+)
 from refkernels.diagnosis.problem import Answer, Array, Doubles, Problem
 from refkernels.metrology import ulp
-
-PROVEN = 40.0  # bits: one right kernel in a million million would be taken for another
-MATCHED = 20.0
-APART = 20.0  # bits by which one hypothesis rules another out
-
-
-def confidence(bits: float) -> Confidence:
-    """What so much evidence is called."""
-    return "proven" if bits >= PROVEN else "matched" if bits >= MATCHED else "consistent"
 
 
 def bits(array: Array) -> Array:
@@ -87,8 +84,7 @@ def reproduced(
         got.size,
         details=details or {},
         model=name,
-        prediction=model if fits else None,
-        against=against if fits else None,
+        prediction=Prediction(model, against=against) if fits else None,
     )
 
 
@@ -105,15 +101,16 @@ class Observed:
 
     def bits_of(self, one: Candidate) -> Doubles:
         """What each unit earns by a candidate that fits."""
-        if one.wrong is not None:
-            return self._of_pattern(one.wrong)
-        if one.prediction is None:
+        said = one.predicts(self.truth.output)
+        if said is not None and said.wrong is not None:
+            return self._of_pattern(said.wrong)
+        if said is None or said.bits is None:
             return np.zeros(self.lengths.size)
         if one.exact:
-            return self._of_model(one)
-        assert one.answer is not None
-        length = code(self.problem, self.got, self.truth.output, one.answer, self.units)
-        differ = self.units.chosen(np.logical_not(same(one.prediction, self.right)))
+            return self._of_model(said)
+        assert said.answer is not None
+        length = code(self.problem, self.got, self.truth.output, said.answer, self.units)
+        differ = self.units.chosen(np.logical_not(same(said.bits, self.right)))
         return self.units.gained(np.where(differ, self.lengths - length, 0.0))
 
     @property
@@ -122,12 +119,12 @@ class Observed:
         reference = self.problem.truth.reference[self.truth.output]
         return reference.round(formats.of(self.got))[0]
 
-    def _of_model(self, one: Candidate) -> Doubles:
+    def _of_model(self, said: Prediction) -> Doubles:
         earned = self.units.earned(self.lengths)
-        if one.alike > 0.0:
-            earned = np.minimum(earned, -math.log2(one.alike))
-        against = one.against
-        if against is None and one.answer is not None:
+        if said.alike > 0.0:
+            earned = np.minimum(earned, -math.log2(said.alike))
+        against = said.against
+        if against is None and said.answer is not None:
             against = self.right
         if against is not None and self.truth.ordinary:
             differ = np.logical_not(same(self.got, against))
@@ -140,9 +137,10 @@ class Observed:
 
     def left(self, one: Candidate) -> Doubles:
         """The code that a candidate leaves each unit."""
-        if one.exact or one.prediction is None or one.answer is None:
+        said = one.predicts(self.truth.output)
+        if one.exact or said is None or said.bits is None or said.answer is None:
             return np.zeros(int(self.units.owner[-1]) + 1)
-        length = code(self.problem, self.got, self.truth.output, one.answer, self.units)
+        length = code(self.problem, self.got, self.truth.output, said.answer, self.units)
         return self.units.gained(np.maximum(length, 0.0))
 
 
@@ -182,13 +180,13 @@ def _widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:
     return np.maximum(1.0, spans / middle) if middle > 0.0 else np.ones(spans.size)
 
 
-def weighed(one: Candidate, earned: Doubles, count: int, tried: int) -> Candidate:
-    """The candidate with its evidence: bits, units, and how many units would make it matched."""
+def weighed(one: Hypothesis, earned: Doubles, count: int, tried: int) -> Evidence:
+    """What units that earned so much say for a hypothesis, of `tried` (model, parameter) pairs."""
     base = math.log2(max(tried, 1)) + one.price
-    price = base + one.parameters * float(np.max(earned, initial=0.0))
     total = float(np.sum(earned))
+    bits = total - (base + one.parameters * float(np.max(earned, initial=0.0)))
     needed = None
-    if total - price < MATCHED and total > 0.0 and count:
-        solved = base + MATCHED
+    if bits < Evidence.MATCHED and total > 0.0 and count:
+        solved = base + Evidence.MATCHED
         needed = max(math.ceil(solved / (total / count)) + one.parameters, count + 1)
-    return replace(one, bits=total - price, units=count, needed=needed)
+    return Evidence(bits, count, needed)

@@ -25,7 +25,7 @@ from refkernels.diagnosis import (
 )
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
 from refkernels.diagnosis.fit import Fit, fit
-from refkernels.diagnosis.hypothesis import ORDER, Candidate, Confidence, Variant
+from refkernels.diagnosis.hypothesis import ORDER, Candidate, Confidence, Hypothesis, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
 from refkernels.metrology import VERDICTS
@@ -138,12 +138,15 @@ def _merged(found: list[Candidate], models: list[Candidate]) -> list[Candidate]:
 
 
 def _tried(
-    problem: Problem, outputs: Arrays, fits: dict[str, Fit], variant: Variant
+    problem: Problem, outputs: Arrays, fits: dict[str, Fit], variant: Hypothesis
 ) -> list[Candidate]:
-    """The candidate that a variant makes of each output that it speaks of."""
+    """The candidate that another question makes of each output that it speaks of."""
     found = []
     for name, got in outputs.items():
-        result = fit(problem, name, got, variant.answer)
+        said = variant.predicts(name)
+        if said is None or said.answer is None:
+            continue
+        result = fit(problem, name, got, said.answer)
         if result is None:
             continue
         confidence = _confidence(fits[name], result)
@@ -161,18 +164,18 @@ def _tried(
                 trials=variant.trials,
                 parameters=variant.parameters,
                 price=variant.price,
-                prediction=_rounded(problem, variant, name) if fits_better else None,
-                answer=variant.answer if fits_better else None,
+                prediction=_rounded(problem, said, name) if fits_better else None,
             )
         )
     return found
 
 
-def _rounded(problem: Problem, variant: Variant, output: str) -> Array:
-    answer = variant.answer
+def _rounded(problem: Problem, said: Prediction, output: str) -> Prediction:
+    """With the bits of the answer's correct rounding."""
+    assert said.answer is not None
     told = problem.format_of(output)
-    rounded = answer.reference[output].round(answer.format or told)[0]
-    return rounded.astype(told.storage)
+    rounded = said.answer.reference[output].round(said.answer.format or told)[0]
+    return replace(said, bits=rounded.astype(told.storage))
 
 
 def _confidence(truth: Fit, variant: Fit) -> Confidence | None:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.diagnosis import evidence
-from refkernels.diagnosis.hypothesis import Candidate, Confidence
+from refkernels.diagnosis.hypothesis import Candidate, Confidence, Evidence
 from refkernels.strict_json import storable
 
 _ELSEWHERE = ("candidates", "kernels", "differences")  # to_dict has them in places of their own
@@ -133,12 +132,13 @@ def evidence_of(
     return {
         "outputs": outputs,
         "tried": tried,
-        "thresholds": {"proven": evidence.PROVEN, "matched": evidence.MATCHED},
+        "thresholds": {"proven": Evidence.PROVEN, "matched": Evidence.MATCHED},
         "candidates": [_candidate(one) for one in candidates],
     }
 
 
 def _candidate(one: Candidate) -> dict[str, Any]:
+    evidence = one.evidence
     return {
         "cause": one.cause,
         "output": one.output,
@@ -149,7 +149,8 @@ def _candidate(one: Candidate) -> dict[str, Any]:
         "over_plain": one.over_plain,
         "details": dict(one.details),
         "model": one.model,
-        "bits": one.bits,
-        "units": one.units,
-        "needed": one.needed,
+        "bits": evidence.bits if evidence else None,
+        "units": evidence.units if evidence else None,
+        "needed": evidence.needed if evidence else None,
+        "survivors": list(evidence.survivors) if evidence else [],
     }

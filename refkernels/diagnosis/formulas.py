@@ -18,7 +18,7 @@ import numpy as np
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.fit import Fit, fit
-from refkernels.diagnosis.hypothesis import ORDER, Candidate
+from refkernels.diagnosis.hypothesis import ORDER, Candidate, Prediction
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 
 _HOW: tuple[dict[str, Any], ...] = tuple(
@@ -123,8 +123,8 @@ def _unstable(
             continue
         equal = int(np.count_nonzero(evidence.same(got, model)))
         yield Candidate(
-            cause, name, "consistent", equal, got.size, over_plain=ratio, wrong=wrong,
-            details={"wrong": int(np.count_nonzero(wrong))},
+            cause, name, "consistent", equal, got.size, over_plain=ratio,
+            prediction=Prediction(wrong=wrong), details={"wrong": int(np.count_nonzero(wrong))},
         )  # fmt: skip
 
 

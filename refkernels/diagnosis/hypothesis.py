@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -31,11 +31,81 @@ Details = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """What a kernel says of one output if a hypothesis is right.
+
+    `bits`: the output itself, in its format, every bit of it. `answer`: the right value of another
+    question, as an Enclosure, with the bound that a right kernel keeps about it; `bits` are then
+    its correct rounding. `wrong`: a mask of the elements that a pattern speaks of, which says where
+    something is wrong and not what stands there. `against`: what the nearest harmless model says.
+    `alike`: how often other right models have the kernel's bits of a unit.
+    """
+
+    bits: Array | None = None
+    answer: Answer | None = None
+    wrong: Array | None = None
+    against: Array | None = None
+    alike: float = 0.0
+
+
+class Hypothesis(Protocol):
+    """What may be behind an answer: a fault, an order of summation, a pattern, a model, another
+    question. Made for one question, and frozen.
+
+    `cause`: the stable identifier of what it would mean, `summation_order` where there is nothing
+    to blame. `details`: its numbers (the value of eps, the factor, the name of the order).
+    Its description costs log2 of the `trials` (the (model, parameter) pairs that were tried to find
+    it, this one included), what the best unit earns for each of the `parameters` that were solved
+    for from the output, and `price` bits besides.
+    """
+
+    @property
+    def cause(self) -> str: ...
+    @property
+    def details(self) -> Details: ...
+    @property
+    def trials(self) -> int: ...
+    @property
+    def parameters(self) -> int: ...
+    @property
+    def price(self) -> float: ...
+
+    def predicts(self, output: str) -> Prediction | None:
+        """What it says of an output; None of one that it says nothing of."""
+        ...
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for a hypothesis, in bits (`evidence` counts them): the code length that it saves
+    on the observations, less what its description costs.
+
+    `units`: how many observations it rests on. `needed`: how many like these would make it matched,
+    None where it is, or where none would. `survivors`: the causes of the class of hypotheses that
+    these observations cannot tell apart, its own the first; what is known is what they share.
+    """
+
+    PROVEN: ClassVar[float] = 40.0  # one right kernel in a million million would be taken for it
+    MATCHED: ClassVar[float] = 20.0
+    APART: ClassVar[float] = 20.0  # by which one hypothesis rules another out
+
+    bits: float
+    units: int
+    needed: int | None = None
+    survivors: tuple[str, ...] = ()
+
+    @property
+    def confidence(self) -> Confidence:
+        """What so much evidence is called."""
+        if self.bits >= self.PROVEN:
+            return "proven"
+        return "matched" if self.bits >= self.MATCHED else "consistent"
+
+
+@dataclass(frozen=True)
 class Variant:
-    """Another question: `cause` is what it would mean that the kernel answered it, `details` are
-    its numbers (the value of eps, the factor). The answer may cover some outputs only. `trials`:
-    how many (model, parameter) pairs were tried to find it; `parameters`: how many of its numbers
-    were solved for from the output; `price`: bits that its description costs besides."""
+    """A `Hypothesis`: another question, that the kernel answered. The answer may cover some outputs
+    only."""
 
     cause: str
     details: Details
@@ -44,18 +114,18 @@ class Variant:
     parameters: int = 0
     price: float = 0.0
 
+    def predicts(self, output: str) -> Prediction | None:
+        """The answer to the other question."""
+        return Prediction(answer=self.answer) if output in self.answer.reference else None
+
 
 @dataclass(frozen=True)
 class Candidate:
-    """A cause with what speaks for it. `equal` of `elements`: bits reproduced; `over_bound` and
-    `over_plain`: what remains of the error under this hypothesis. `ruled_out`: it does not fit.
+    """A `Hypothesis` that was held against one output, and what speaks for it.
 
-    `bits`: the evidence, None where there is no telling by bits; `units`: how many observations it
-    rests on; `needed`: how many like these would make it matched. `trials`, `parameters` and
-    `price`: as of `Variant`; a candidate may stand for the best of many.
-    For the counting: `prediction`, what the kernel says if this is the cause; `answer`, that of a
-    variant; `against`, the nearest harmless model's prediction; `alike`, how often other right
-    models have the kernel's bits of a unit; `wrong`, the elements of which a pattern speaks.
+    `equal` of `elements`: bits reproduced; `over_bound` and `over_plain`: what remains of the error
+    under this hypothesis. `ruled_out`: it does not fit. `evidence`: None where there is no telling
+    by bits. `prediction`: what it says of the output, where it fits.
     """
 
     cause: str
@@ -67,17 +137,29 @@ class Candidate:
     over_plain: float | None = None
     details: Details = field(default_factory=dict)
     model: str | None = None
-    bits: float | None = None
-    units: int | None = None
-    needed: int | None = None
+    evidence: Evidence | None = None
     trials: int = 1
     parameters: int = 0
     price: float = 0.0
-    prediction: Array | None = field(default=None, repr=False, compare=False)
-    answer: Answer | None = field(default=None, repr=False, compare=False)
-    against: Array | None = field(default=None, repr=False, compare=False)
-    alike: float = field(default=0.0, repr=False, compare=False)
-    wrong: Array | None = field(default=None, repr=False, compare=False)
+    prediction: Prediction | None = field(default=None, repr=False, compare=False)
+
+    def predicts(self, output: str) -> Prediction | None:
+        """What it says of its own output."""
+        return self.prediction if output == self.output else None
+
+    def beside(self, alike: float) -> Candidate:
+        """The same, other right models having the kernel's bits of a unit so often or oftener."""
+        said = self.prediction
+        if said is None:
+            return self
+        return replace(self, prediction=replace(said, alike=max(said.alike, alike)))
+
+    def against(self, model: Array | None) -> Candidate:
+        """The same, that being the nearest harmless model's bits; a pattern has none to compare."""
+        said = self.prediction
+        if said is None or said.bits is None:
+            return self
+        return replace(self, prediction=replace(said, against=model))
 
     @property
     def exact(self) -> bool:
@@ -92,6 +174,11 @@ class Candidate:
     def share(self) -> float:
         """Bits reproduced."""
         return self.equal / self.elements if self.elements else 0.0
+
+    @property
+    def sure(self) -> Confidence:
+        """What its evidence is called; consistent where there is none."""
+        return "consistent" if self.evidence is None else self.evidence.confidence
 
 
 Variants = Callable[[Problem, Arrays], Iterable[Variant]]

@@ -23,7 +23,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import products
-from refkernels.diagnosis.hypothesis import Candidate
+from refkernels.diagnosis.hypothesis import Candidate, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.variants import rowwise
 
@@ -216,5 +216,5 @@ def _candidate(
         wrong.size,
         details=details,
         trials=trials,
-        wrong=wrong if sure else None,
+        prediction=Prediction(wrong=wrong) if sure else None,
     )

@@ -15,7 +15,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import overflow
-from refkernels.diagnosis.hypothesis import Candidate
+from refkernels.diagnosis.hypothesis import Candidate, Prediction
 from refkernels.diagnosis.problem import Array, Problem
 from refkernels.metrology import UNUSUAL, error_over_plain
 
@@ -124,5 +124,5 @@ def _candidate(cause: str, output: str, got: Array, wrong: Array, **more: object
         got.size - number,
         got.size,
         details={"wrong": number, "first": places, **more},
-        wrong=wrong,
+        prediction=Prediction(wrong=wrong),
     )

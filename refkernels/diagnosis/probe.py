@@ -113,7 +113,7 @@ def probe(
     """
     problem, answers = one_kernel(op, inputs, outputs, params, direction)
     found = explain_kernel(problem, answers)
-    named = [one for one in found.candidates if not one.ruled_out and one.bits is not None]
+    named = [one for one in found.candidates if not one.ruled_out and one.evidence is not None]
     named = named or [one for one in found.candidates if one.exact and one.model]
     if not named:
         raise ValueError("Nothing that was tried fits the output, so there is nothing to probe.")

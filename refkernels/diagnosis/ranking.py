@@ -17,7 +17,7 @@ import numpy as np
 
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import CONFIDENCES, HARMLESS, ORDER, Candidate
+from refkernels.diagnosis.hypothesis import CONFIDENCES, HARMLESS, ORDER, Candidate, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.metrology import VERDICTS
 
@@ -31,6 +31,11 @@ class _Weighed:
     one: Candidate
     left: Doubles
     charge: float
+
+    @property
+    def bits(self) -> Array | None:
+        """What it says of every bit; None of a pattern."""
+        return None if self.one.prediction is None else self.one.prediction.bits
 
     @property
     def cost(self) -> float:
@@ -61,20 +66,20 @@ def badness(one: Fit) -> tuple[float, ...]:
 def _of_output(
     problem: Problem, got: Array, truth: Fit, found: list[Candidate], tried: int
 ) -> list[Candidate]:
-    telling = [one for one in found if one.prediction is not None or one.wrong is not None]
+    telling = [one for one in found if one.prediction is not None]
     if not telling:
         return found
     observed = evidence.observe(problem, got, truth)
     if truth.ordinary:
         telling = _without_blame(telling)
     weighed = [_weighed(observed, one, tried) for one in telling]
-    patterns = [one.one for one in weighed if one.one.prediction is None]
-    alike, beaten = _survivors(observed, [one for one in weighed if one.one.prediction is not None])
+    patterns = [one.one for one in weighed if one.bits is None]
+    alike, beaten = _survivors(observed, [one for one in weighed if one.bits is not None])
     named = [_named(one, alike, truth) for one in alike]
-    named += [replace(one, confidence=evidence.confidence(one.bits or 0.0)) for one in patterns]
+    named += [replace(one, confidence=one.sure) for one in patterns]
     sure = {one.model for one in named if one.cause != ORDER and one.confidence != "consistent"}
     kept = [one for one in named if one.cause != ORDER or one.model not in sure]
-    rest = [one for one in found if one.prediction is None and one.wrong is None]
+    rest = [one for one in found if one.prediction is None]
     return kept + [replace(one.one, confidence=None) for one in beaten] + rest
 
 
@@ -84,18 +89,18 @@ def _without_blame(telling: list[Candidate]) -> list[Candidate]:
     harmless = next((one for one in telling if one.cause in HARMLESS and one.exact), None)
     if harmless is None:
         return telling
+    assert harmless.prediction is not None
     return [
-        one if one.cause in HARMLESS or one.wrong is not None
-        else replace(one, against=harmless.prediction)
-        for one in telling
-    ]  # fmt: skip
+        one if one.cause in HARMLESS else one.against(harmless.prediction.bits) for one in telling
+    ]
 
 
 def _weighed(observed: evidence.Observed, one: Candidate, tried: int) -> _Weighed:
     earned = observed.bits_of(one)
     most = float(np.max(observed.units.earned(observed.lengths), initial=0.0))
     counted = evidence.weighed(one, earned, observed.units.count, tried)
-    return _Weighed(counted, observed.left(one), one.price + one.parameters * most)
+    charge = one.price + one.parameters * most
+    return _Weighed(replace(one, evidence=counted), observed.left(one), charge)
 
 
 def _survivors(
@@ -105,13 +110,13 @@ def _survivors(
     if not weighed:
         return [], []
     best = min(weighed, key=lambda one: one.cost)
-    alike = [one for one in weighed if _behind(observed, one, best) < evidence.APART]
+    alike = [one for one in weighed if _behind(observed, one, best) < Evidence.APART]
     return [one.one for one in alike], [one for one in weighed if one not in alike]
 
 
 def _behind(observed: evidence.Observed, one: _Weighed, best: _Weighed) -> float:
     """By how many bits a hypothesis is worse, where the two say different things."""
-    mine, other = one.one.prediction, best.one.prediction
+    mine, other = one.bits, best.bits
     assert mine is not None
     assert other is not None
     differ = observed.units.chosen(np.logical_not(evidence.same(mine, other)))
@@ -120,13 +125,16 @@ def _behind(observed: evidence.Observed, one: _Weighed, best: _Weighed) -> float
 
 
 def _named(one: Candidate, alike: list[Candidate], truth: Fit) -> Candidate:
-    """The candidate with its confidence, and with the numbers that its class shares."""
-    sure = evidence.confidence(one.bits or 0.0)
-    others = {other.cause for other in alike} - {one.cause}
+    """The candidate with its confidence, its class, and the numbers that the class shares."""
+    sure = one.sure
+    causes = dict.fromkeys((one.cause, *(other.cause for other in alike)))
+    others = set(causes) - {one.cause}
     if not truth.ordinary and others - {*HARMLESS}:
         sure = "consistent"  # the class shares no cause
     mine = [other.details for other in alike if other.cause == one.cause]
-    return replace(one, confidence=sure, details=_shared(one.details, mine))
+    assert one.evidence is not None
+    told = replace(one.evidence, survivors=tuple(causes))
+    return replace(one, confidence=sure, details=_shared(one.details, mine), evidence=told)
 
 
 def _shared(details: Any, members: list[Any]) -> dict[str, Any]:
@@ -154,7 +162,7 @@ def _rank(candidate: Candidate, truth: Fit) -> tuple[float, ...]:
         left = abs(math.log(left)) if left > 0.0 else math.inf
     sized = (left, -candidate.share) if sure == "consistent" else (-candidate.share, left)
     # Of those that remain without proof, what reproduces more than chance would goes first.
-    told = evidence.confidence(candidate.bits or 0.0) != "consistent"
+    told = candidate.sure != "consistent"
     return (
         float(candidate.ruled_out),
         float(truth.ordinary),
@@ -170,4 +178,4 @@ def _rank(candidate: Candidate, truth: Fit) -> tuple[float, ...]:
 
 def _bare(one: Candidate) -> Candidate:
     """Without the arrays that it was weighed by."""
-    return replace(one, prediction=None, answer=None, against=None, wrong=None)
+    return replace(one, prediction=None)

@@ -117,7 +117,7 @@ def _ordered(asked: _Asked, got: Array, truth: Fit, most: int | None = None) -> 
     alike = evidence.agreement([share for share, _ in near.values()])
     if not found and near:
         found = [_nearest(asked, max(near.values(), key=lambda each: each[0]), one, truth)]
-    return [replace(each, trials=0 if k else tried, alike=alike) for k, each in enumerate(found)]
+    return [replace(each.beside(alike), trials=0 if k else tried) for k, each in enumerate(found)]
 
 
 def _nearest(asked: _Asked, best: tuple[float, Order], one: _Sum, truth: Fit) -> Candidate:

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 import refkernels
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.diagnosis import code_lengths, evidence, units
+from refkernels.diagnosis import code_lengths, units
 from refkernels.diagnosis.explain import one_kernel
+from refkernels.diagnosis.hypothesis import Candidate, Evidence, Prediction, Variant
 from refkernels.diagnosis.models import MODELS
+from refkernels.diagnosis.problem import Answer
 
 Array = npt.NDArray[Any]
 PRICE = 8.0  # log2 of 256 models tried
@@ -91,13 +93,13 @@ def test_sin_of_three_numbers_proves_nothing() -> None:
     x = np.array([1, 2, 3], np.float32)
     found = refkernels.explain("sin", {"x": x}, {"y": np.sin(x)})
     assert found.cause is None
-    fits = [one for one in found.candidates if one.cause == "argument_reduction" and one.bits]
-    assert all(one.confidence == "consistent" and one.bits < 0 for one in fits if one.bits)
+    fits = [one for one in found.candidates if one.cause == "argument_reduction" and one.evidence]
+    assert all(one.confidence == "consistent" and one.evidence.bits < 0 for one in fits)
     text = found.to_markdown()
     assert "(proven)" not in text
     if fits:
         assert "so few elements cannot tell" in text
-        assert f"About {fits[0].needed} independent" in text
+        assert f"About {fits[0].evidence.needed} independent" in text
 
 
 def test_sin_of_ten_numbers_proves_nothing_in_any_seed() -> None:
@@ -117,8 +119,8 @@ def test_a_right_product_moved_by_an_ulp_proves_no_order(terms: int) -> None:
         c = np.nextafter(a @ b, np.float32(rng.choice([-9, 9])))
         found = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
         assert found.confidence in (None, "consistent")
-        largest = max([largest, *(one.bits for one in found.candidates if one.bits is not None)])
-    assert largest < evidence.MATCHED
+        largest = max([largest, *(one.evidence.bits for one in found.candidates if one.evidence)])
+    assert largest < Evidence.MATCHED
 
 
 @pytest.mark.parametrize(("rows", "confidence"), [(1, None), (32, "proven")])
@@ -130,8 +132,8 @@ def test_rows_of_layernorm_prove_a_model_where_there_are_enough(
     assert (found.verdict, found.confidence) == ("rounding", confidence)
     assert found.cause == ("summation_order" if confidence else None)
     best = found.candidates[0]
-    assert (best.model, best.units, best.equal) == ("torch CPU", rows, rows * 768)
-    assert (best.needed is None) == (rows == 32)
+    assert (best.model, best.evidence.units, best.equal) == ("torch CPU", rows, rows * 768)
+    assert (best.evidence.needed is None) == (rows == 32)
 
 
 def test_the_two_numbers_of_the_seed_match_the_naive_variance_and_prove_nothing() -> None:
@@ -139,7 +141,7 @@ def test_the_two_numbers_of_the_seed_match_the_naive_variance_and_prove_nothing(
     assert (found.cause, found.confidence) == ("naive_variance", "matched")
     best = found.candidates[0]
     assert best.equal == best.elements == 2
-    assert 20 <= best.bits < 30
+    assert 20 <= best.evidence.bits < 30
 
 
 def test_models_with_equal_bits_are_one_class() -> None:
@@ -151,7 +153,7 @@ def test_models_with_equal_bits_are_one_class() -> None:
     alike = [one for one in found.candidates if not one.ruled_out]
     assert len(alike) > 1
     assert {one.cause for one in alike} == {"summation_order"}
-    assert len({one.bits for one in alike}) == 1
+    assert len({one.evidence.bits for one in alike}) == 1
     assert found.cause == "summation_order"
 
 
@@ -247,3 +249,37 @@ def test_few_rows_summed_in_another_order_prove_no_model() -> None:
         if found == 5:
             break
     assert found > 0
+
+
+@pytest.mark.parametrize(
+    ("bits", "confidence"),
+    [(-3.0, "consistent"), (19.9, "consistent"), (20.0, "matched"), (40.0, "proven")],
+)
+def test_so_much_evidence_has_a_name(bits: float, confidence: str) -> None:
+    assert Evidence(bits, units=7).confidence == confidence
+
+
+def test_a_class_that_cannot_be_told_apart_is_told_whole() -> None:
+    x = np.random.default_rng(5).standard_normal((1, 768)).astype(np.float32)
+    found = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)})
+    classes = {one.cause: one.evidence.survivors for one in found.candidates if one.evidence}
+    assert classes
+    for cause, survivors in classes.items():
+        assert not survivors or survivors[0] == cause
+    told = [one["survivors"] for one in found.to_dict()["candidates"] if one["units"]]
+    assert [list(one.evidence.survivors) for one in found.candidates if one.evidence] == told
+
+
+def test_a_hypothesis_speaks_of_its_own_outputs_only() -> None:
+    answer = Answer({"y": Enclosure(np.ones(3))}, {"y": np.zeros(3)}, {"y": np.ones(3)})
+    variant = Variant("eps_differs", {"eps": 1e-6}, answer)
+    assert variant.predicts("mean") is None
+    said = variant.predicts("y")
+    assert said is not None
+    assert said.answer is answer
+    candidate = Candidate("eps_differs", "y", "matched", 3, 3, prediction=Prediction(np.ones(3)))
+    assert candidate.predicts("y") is candidate.prediction
+    assert candidate.predicts("mean") is None
+    beside = candidate.beside(0.25).predicts("y")
+    assert beside is not None
+    assert beside.alike == 0.25
