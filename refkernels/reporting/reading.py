@@ -48,6 +48,12 @@ _TEXT = frozenset(
         "platform",
         "cpu",
         "id",
+        "cause",
+        "confidence",
+        "form",
+        "state",
+        "layer",
+        "emulated",
     ]
 )
 _ESCAPES = re.compile(r"\\[ubfr]")  # which may stand for a character that no page can show

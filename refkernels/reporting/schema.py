@@ -2,15 +2,18 @@
 
 A check is a function of a value that gives None or a complaint ("'ulp.max' must be a number").
 Fields that no table here names may hold anything; a field that may be absent may be null too.
+`FIELDS` are those that a record of any kind but an environment's may have beside its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 Check = Callable[[Any], str | None]
 
+CONFIDENCES = ("proven", "matched", "consistent")
 _LARGEST_EXPONENT = 1100  # float64's smallest subnormal is 2^-1074
 _DEPTH = 4  # of what an environment tells
 
@@ -19,7 +22,9 @@ def complaint(record: Mapping[str, Any]) -> str | None:
     """What is wrong with a record, None where nothing is. A kind that is not known is let pass:
     the views count those."""
     check = _KINDS.get(str(record["kind"]))
-    return check(record) if check is not None else None
+    if check is None:
+        return None
+    return check(record) or (None if check is _environment else _COMMON(record))
 
 
 def _is(what: str, test: Callable[[Any], bool]) -> Check:
@@ -104,6 +109,53 @@ COUNT = _is("a count", lambda value: _integer(value, 0, 2**63 - 1))
 TRUTH = _is("true or false", lambda value: isinstance(value, bool))
 SCALAR = _is("a text or a number", lambda value: not isinstance(value, dict | list))
 SHALLOW = _is(f"nested {_DEPTH} times at most", _shallow)
+
+
+@dataclass(frozen=True)
+class Field:
+    """What a field of a record may hold, and what it means."""
+
+    check: Check
+    meaning: str
+
+
+_EVIDENCE = _object(
+    {"cause": NAME, "bits": NUMBER, "units": COUNT},
+    {
+        "confidence": _is("proven, matched or consistent", CONFIDENCES.__contains__),
+        "needed": COUNT,
+        "survivors": _each(NAME),
+    },
+)
+FIELDS: Mapping[str, Field] = {
+    "evidence": Field(
+        _EVIDENCE,
+        "What speaks for a cause: cause; bits of evidence, less what the hypothesis costs; units, "
+        "the observations that they come of; confidence, as the bits are called; needed, so many "
+        "units that would make it matched; survivors, the causes of the class that these "
+        "observations cannot tell apart.",
+    ),
+    "form": Field(
+        NAME,
+        "The form of the op, by the name that the op gives it: of a measurement the one whose "
+        "bound permits the error, of a model the one that it computes.",
+    ),
+    "state": Field(
+        NAME,
+        "The state that the output is, where an op has states besides outputs: exp_avg of an "
+        "optimizer, running_mean of a normalisation.",
+    ),
+    "step": Field(COUNT, "The step of a training run, the first one 0."),
+    "rank": Field(COUNT, "The process of a distributed run, the first one 0."),
+    "layer": Field(
+        NAME, "The module of a model, by its path: encoder.layers.3.norm1; one op alone has none."
+    ),
+    "emulated": Field(
+        NAME,
+        "What emulates the machine, with its version: qemu-aarch64 7.2. Absent on a real machine; "
+        "times under emulation say nothing, bits do.",
+    ),
+}
 
 _NUMBERS = _named(_maybe(NUMBER))
 _FLOAT = _object({"decimal": TEXT, "hex": TEXT})
@@ -240,6 +292,7 @@ def _environment(record: Mapping[str, Any]) -> str | None:
     return _object({"framework": NAME})(record) or _named(SHALLOW)(dict(record))
 
 
+_COMMON = _object({}, {name: field.check for name, field in FIELDS.items()})
 _KINDS: dict[str, Check] = {
     "measurement": _measurement,
     "agreement": _AGREEMENT,

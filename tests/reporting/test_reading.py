@@ -6,7 +6,7 @@ import math
 import pytest
 import synthetic
 
-from refkernels.reporting import RecordsError, read_records
+from refkernels.reporting import RecordsError, read_records, schema
 
 GOOD = json.dumps(synthetic.environment("torch"))
 
@@ -76,3 +76,61 @@ def test_an_ok_measurement_without_a_verdict_is_refused(tmp_path):
     )
     del record["verdict"]
     assert "'verdict' must be a text" in _fault(tmp_path, json.dumps(record) + "\n")
+
+
+COMMON = {
+    "evidence": {
+        "cause": "eps_differs", "bits": 41.5, "units": 32, "confidence": "proven", "needed": None,
+        "survivors": ["eps_differs", "scale_factor"],
+    },
+    "form": "nan",
+    "state": "running_mean",
+    "step": 0,
+    "rank": 7,
+    "layer": "encoder.layers.3.norm1",
+    "emulated": "qemu-aarch64 7.2",
+}  # fmt: skip
+WRONG = {
+    "evidence": [[], {"cause": "eps_differs"}, {"cause": "a", "bits": "many", "units": 1},
+                 {"cause": "a", "bits": 1.0, "units": 1, "confidence": "sure"}],
+    "form": [7, ""],
+    "state": [["running_mean"]],
+    "step": [-1, 1.5, True],
+    "rank": ["0"],
+    "layer": [3],
+    "emulated": [True],
+}  # fmt: skip
+
+
+def kinds():
+    """A record of each kind that may have the common fields."""
+    return {
+        "measurement": synthetic.measurement(
+            "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
+        ),
+        "agreement": synthetic.agreement(
+            "sin", "forward", "y", "float32", "a case", "torch", "paddle", 0.5, 1e-7, 2
+        ),
+        "invariance": synthetic.invariance("sin", "torch", "float32", "batch", True),
+    }
+
+
+def test_every_common_field_has_a_meaning_and_is_tested():
+    assert set(schema.FIELDS) == set(COMMON) == set(WRONG)
+    assert all(field.meaning.endswith(".") for field in schema.FIELDS.values())
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_common_fields_come_back_and_may_be_absent_or_null(tmp_path, kind):
+    for number, more in enumerate(({}, dict.fromkeys(COMMON), COMMON)):
+        folder = synthetic.write(tmp_path / str(number), [{**kinds()[kind], **more}])
+        (got,) = read_records(folder / "records.jsonl")
+        assert {name: got[name] for name in more} == more
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, some in WRONG.items() for v in some])
+def test_a_common_field_of_another_type_is_refused(tmp_path, name, value):
+    for kind, record in kinds().items():
+        said = _fault(tmp_path, json.dumps({**record, name: value}) + "\n")
+        assert f"'{name}" in said
+        assert kind in said
