@@ -25,6 +25,7 @@ Array = npt.NDArray[Any]
 Tensors = Callable[[str, str | None], Mapping[str, Array]]
 """Reads a .pt file: (path, key) -> the tensor of that key (under it), of "" the only one, of None
 all of them by their names."""
+_NAMED = re.compile(r"((?:.*?:)?[^:=@]+)=(?!=)(.+)", re.DOTALL)
 _ARCHIVE = re.compile(r"(.*?\.(npz|pth?))(?::(.+))?", re.DOTALL)
 
 
@@ -56,11 +57,10 @@ def read_outputs(texts: list[str], tensors: Tensors) -> dict[str, dict[str, Arra
 
 
 def _split(text: str) -> tuple[str | None, str]:
-    """(NAME, FILE), (None, FILE) without a name. A kernel may have a version: torch==1.9.0:y=..."""
-    head, equals, value = text.replace("==", "\0\0").partition("=")
-    if not equals or not value or not head:
-        return None, text
-    return head.replace("\0\0", "=="), value.replace("\0\0", "==")
+    """(NAME, FILE), (None, FILE) without a name. The name may be a kernel's and an output's, and
+    the kernel a seat: torch==1.9.0@OMP_NUM_THREADS=1:y=FILE."""
+    parts = _NAMED.fullmatch(text)
+    return (parts[1], parts[2]) if parts else (None, text)
 
 
 def _add(found: dict[str, Array], option: str, more: Mapping[str, Array]) -> None:

@@ -50,7 +50,8 @@ def measure(
     framework: Annotated[
         list[str] | None,
         typer.Option(
-            help="torch, paddle==2.6.2, numpy, ...; all by default. Repeatable.",
+            help="torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, ...; all by "
+            "default. Repeatable.",
             autocompletion=completion.frameworks,
         ),
     ] = None,
@@ -67,7 +68,9 @@ def measure(
     ] = None,
     device: Annotated[
         list[str] | None,
-        typer.Option(help="cpu, cuda, cuda:1, npu, ...; all that are there by default."),
+        typer.Option(
+            help="cpu, cuda, cuda:1, npu, ..., for names without a device; all by default."
+        ),
     ] = None,
     case: Annotated[
         list[str] | None,

@@ -40,7 +40,8 @@ def explain(
     framework: Annotated[
         Names | None,
         typer.Option(
-            help="Run it there, now: torch, paddle==2.6.2, numpy, ... Repeatable.",
+            help="Run it there, now: torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, "
+            "... Repeatable.",
             autocompletion=completion.frameworks,
         ),
     ] = None,
@@ -48,7 +49,10 @@ def explain(
         Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5. Repeatable.")
     ] = None,
     direction: Annotated[str | None, typer.Option(help="forward (default) or backward.")] = None,
-    device: Annotated[str, typer.Option(help="Where: cpu, cuda:0, npu:0, ...")] = "cpu",
+    device: Annotated[
+        str | None,
+        typer.Option(help="Where, for names without a device: cpu (default), cuda:0, npu:0, ..."),
+    ] = None,
     settings: Annotated[
         Names | None,
         typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
@@ -143,7 +147,7 @@ def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:
     from refkernels import array_options
     from refkernels.frameworks import catalog
 
-    asked = [name for name in frameworks if catalog.get(name).name == "torch"]
+    asked = [name for name in frameworks if catalog.seat(name)[0].name == "torch"]
     return array_options.tensors_of_torch([*asked, "torch"][0], timeout)
 
 
@@ -160,40 +164,47 @@ def _param(text: str) -> tuple[str, Any]:
 
 
 def _run(
-    case: Any, frameworks: Sequence[str], settings: dict[str, str], device: str, timeout: float
+    case: Any,
+    frameworks: Sequence[str],
+    settings: dict[str, str],
+    device: str | None,
+    timeout: float,
 ) -> tuple[Any, list[str]]:
-    """The case with the answers of live frameworks, and what went wrong there."""
+    """The case with the answers of live frameworks, and what went wrong there. `device`: of those
+    whose name has none."""
     from dataclasses import replace
 
     from refkernels.diagnosis.explain import check_question
     from refkernels.frameworks import catalog
     from refkernels.frameworks.gateway import Session, split_settings
+    from refkernels.seat_names import merged
 
-    specs = [str(catalog.get(name)) for name in dict.fromkeys(frameworks)]
-    for spec in specs:
-        split_settings(catalog.get(spec).framework, settings)  # refused before anything starts
-    if not specs and not case.outputs:
+    seats = {str(name): (spec, name) for spec, name in map(catalog.seat, frameworks)}
+    for spec, name in seats.values():  # refused before anything starts
+        split_settings(spec.framework, merged(settings, name))
+    if not seats and not case.outputs:
         raise ValueError("There is nothing to explain: give --output, or --framework to run it.")
     check_question(case.op, case.inputs, case.params, case.direction)
     faults = []
     outputs, environment = dict(case.outputs), dict(case.environment)
-    for spec in specs:
-        with Session(spec, settings, timeout) as session:
-            reply = session.run(case.op, case.direction, case.inputs, case.params, device)
+    for text, (_, name) in seats.items():
+        where = name.device or device or "cpu"
+        with Session(text, settings, timeout) as session:
+            reply = session.run(case.op, case.direction, case.inputs, case.params, where)
             if not reply.ok:
                 faults.append(str(reply.reason))
                 continue
             kernel = _kernel(session, case.op)
             outputs[kernel] = reply.outputs
-            environment[kernel] = {**session.info["environment"], "device": device}
+            environment[kernel] = {**session.info["environment"], "device": where}
     return replace(case, outputs=outputs, environment=environment), faults
 
 
 def _kernel(session: Any, op: str) -> str:
     """What the answer calls it: the framework, or the formula that its adapter composes."""
     formula = session.info["formulas"].get(op)
-    version = session.spec.version
-    return f"{formula} {version}".strip() if formula else str(session.spec)
+    told = str(session.name).removeprefix(session.spec.name).removeprefix("==")
+    return f"{formula} {told}".strip() if formula else str(session.name)
 
 
 def _print(answer: dict[str, Any], lang: str, as_json: bool, written: Sequence[Path]) -> None:

@@ -19,7 +19,10 @@ def reveal(
     op: Annotated[str, typer.Argument(help="sum, matmul, linear or layernorm (its mean).")],
     framework: Annotated[
         str,
-        typer.Option(help="torch, paddle==2.6.2, numpy, ...", autocompletion=completion.frameworks),
+        typer.Option(
+            help="torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, ...",
+            autocompletion=completion.frameworks,
+        ),
     ],
     k: Annotated[int, typer.Option(min=1, max=_LEAVES, help="How many terms a sum has.")] = 64,
     m: Annotated[int, typer.Option(min=1, help="Rows of the output.")] = 32,
@@ -33,7 +36,10 @@ def reveal(
             help="float32, float64, float16 or bfloat16.", autocompletion=completion.dtypes
         ),
     ] = "float32",
-    device: Annotated[str, typer.Option(help="cpu, cuda:0, npu:0, ...")] = "cpu",
+    device: Annotated[
+        str | None,
+        typer.Option(help="cpu (default), cuda:0, npu:0, ..., for a name without a device."),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
@@ -56,16 +62,18 @@ def reveal(
     from refkernels.diagnosis.summation import RevealError
     from refkernels.frameworks import catalog
     from refkernels.frameworks.gateway import Session, split_settings
+    from refkernels.seat_names import merged
 
     if op in ("sum", "layernorm"):
         n, column = 1, 0
     try:
         _check_size(m, n, k)
         chosen = parse_settings(settings or [])
-        split_settings(catalog.get(framework).framework, chosen)  # refused before anything starts
+        spec, name = catalog.seat(framework)
+        split_settings(spec.framework, merged(chosen, name))  # refused before anything starts
         with Session(framework, chosen, timeout) as session:
-            found = _revealed(session, op, device, dtype, k=k, m=m, n=n, row=row, column=column,
-                              bias=bias)  # fmt: skip
+            found = _revealed(session, op, name.device or device or "cpu", dtype, k=k, m=m, n=n,
+                              row=row, column=column, bias=bias)  # fmt: skip
     except (ValueError, RevealError, catalog.FrameworkError) as error:
         refuse(str(error))
     except _FrameworkFault as fault:
@@ -113,7 +121,7 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
 
     box = OpBox(run, op, dtype=dtype, **asked)
     try:
-        with _progress(f"revealing {op} of {session.spec}") as progress:
+        with _progress(f"revealing {op} of {session.name}") as progress:
             order = reveal_order(box, progress)
     except RevealError as error:
         if op != "layernorm":
@@ -130,7 +138,7 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
         "schema": 1,
         "kind": "summation_tree",
         "op": op,
-        "framework": str(session.spec),
+        "framework": str(session.name.anywhere),
         "version": session.info.get("version"),
         "device": device,
         "dtype": dtype,

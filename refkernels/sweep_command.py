@@ -23,7 +23,8 @@ def sweep(
     framework: Annotated[
         Names,
         typer.Option(
-            help="torch, paddle==2.6.2, numpy, libm, ... Repeatable.",
+            help="torch, paddle==2.6.2, torch@ATEN_CPU_CAPABILITY=avx2, paddle:gpu:0, libm, ... "
+            "Repeatable.",
             autocompletion=completion.frameworks,
         ),
     ],
@@ -34,7 +35,9 @@ def sweep(
             autocompletion=completion.dtypes,
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda:0, npu:0, ...")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda:0, npu:0, ..., for names without a device.")
+    ] = "cpu",
     range: Annotated[
         str | None,
         typer.Option(help="A:B, ends included: patterns 0x3f800000:0x40000000 or numbers -1:1."),
@@ -105,11 +108,13 @@ def sweep(
 def _start(crew: Any, framework: str, settings: dict[str, str], timeout: float) -> None:
     """The first framework of the sweep, in every worker."""
     from refkernels.frameworks import catalog
+    from refkernels.seat_names import merged
     from refkernels.sweeps import seats
     from refkernels.sweeps.question import ONE_THREAD, Question
 
-    asked = {**ONE_THREAD, **settings}
-    question = Question("", catalog.get(framework), "", "", asked, timeout=timeout)
+    spec, name = catalog.seat(framework)
+    asked = merged({**ONE_THREAD, **settings}, name)
+    question = Question("", spec, "", "", asked, timeout=timeout)
     crew.prepare(seats.prepare, question)
 
 

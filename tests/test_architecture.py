@@ -26,7 +26,7 @@ COMMANDS = {
     "warm_command",
 }
 COMMANDS |= {"env_command", "ops_command"}
-EVERYBODYS = {"suggestion"}
+EVERYBODYS = {"suggestion", "seat_names"}
 OPTIONS = {"completion", "severity"}  # what commands share
 ALLOWED = {
     "__init__": {"importing"},
@@ -51,6 +51,7 @@ ALLOWED = {
     "testing": {"arithmetic", "metrology", "registry", "diagnosis", "reporting", *OP},
     "testing_plugin": {"importing", "testing"},
     "suggestion": set(),
+    "seat_names": set(),
     "array_options": {"array_files", "frameworks"},
     "completion": {"frameworks", "metrology", "registry", *OP},
     "severity": {"cli", "completion", "metrology"},

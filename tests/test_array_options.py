@@ -58,6 +58,10 @@ def test_inputs_are_read_by_name(folder: Path, texts: list[str], names: set[str]
         (["out.npz"], {"kernel"}),
         (["mine:out.npz", "torch==2.6.0:y=out.npz:y"], {"mine", "torch==2.6.0"}),
         (["torch==2.13.0+cpu:out.npz", "a:b:y=out.npz"], {"torch==2.13.0+cpu", "a:b"}),
+        (
+            ["torch==2.6.0@A=1,B=2:cuda:0:y=out.npz", "torch@A=1:out.npz", "./k.py:f:y=out.npz:y"],
+            {"torch==2.6.0@A=1,B=2:cuda:0", "torch@A=1", "./k.py:f"},
+        ),
     ],
 )
 def test_outputs_are_read_by_kernel(folder: Path, texts: list[str], kernels: set[str]) -> None:

@@ -48,7 +48,9 @@ def sessions() -> Iterator[dict[str, Session]]:
 
 @pytest.fixture(scope="module")
 def seat_for(sessions: dict[str, Session]) -> SeatFor:
-    seats = {seat.framework: seat for seat in take_seats(sessions, ["cpu"], {})[0]}
+    seats = {
+        seat.framework: seat for seat in take_seats(sessions, dict.fromkeys(NAMES, ("cpu",)))[0]
+    }
 
     def get(name: str) -> Seat:
         session = sessions[name]
@@ -66,7 +68,7 @@ def seat_for(sessions: dict[str, Session]) -> SeatFor:
 def measured(sessions: dict[str, Session]) -> Measure:
     """measured(case, dtype, direction): each framework's measurements and, under "agreement", what
     they have in common; a unit is measured once for all tests."""
-    seats = take_seats(sessions, ["cpu"], {})[0]
+    seats = take_seats(sessions, dict.fromkeys(NAMES, ("cpu",)))[0]
     known: dict[tuple[str, str, str], dict[str, list[Record]]] = {}
 
     def get(name: str, dtype: str, direction: Direction) -> dict[str, list[Record]]:

@@ -23,6 +23,7 @@ from refkernels.diagnosis.explanation import Difference, Explanation
 from refkernels.diagnosis.hypothesis import CONFIDENCES, HARMLESS, ORDER, Candidate, Confidence
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import agreement
+from refkernels.seat_names import framework_of
 
 Told = tuple[str | None, Confidence | None, dict[str, Any]]
 _NOTHING: Told = (None, None, {})
@@ -178,6 +179,6 @@ def _model(side: _Side, output: str) -> Candidate | None:
         for one in side.explanation.candidates
         if one.output == output and one.model and one.exact and one.cause in HARMLESS
     ]
-    framework = side.name.partition("==")[0]
+    framework = framework_of(side.name)
     own = [one for one in whole if framework and str(one.model).startswith(framework)]
     return next(iter(own or whole), None)

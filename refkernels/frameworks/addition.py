@@ -9,6 +9,7 @@ from refkernels.frameworks import catalog, home, places
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.environments import Interpreter
 from refkernels.frameworks.gateway import START_SECONDS, Session
+from refkernels.seat_names import parse
 
 
 def add(name: str, place: str, timeout: float = START_SECONDS) -> Interpreter:
@@ -53,4 +54,4 @@ def forget(name: str) -> str | None:
 def named(name: str) -> list[str]:
     """Under what names interpreters of this framework were added: NAME or NAME==VERSION."""
     framework = catalog.get(name).name
-    return [key for key in home.read_named() if key.partition("==")[0] == framework]
+    return [key for key in home.read_named() if parse(key).framework == framework]

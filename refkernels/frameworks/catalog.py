@@ -11,8 +11,9 @@ A framework is one adapter file and one :class:`Framework` record.  Three ways t
 
 * `register`, for the running process (tests plant faulty frameworks this way).
 
-Names on the command line are ``NAME`` or ``NAME==VERSION``; two versions of one framework may be
-measured side by side.  2.13.0 means any build of it, 2.13.0+cpu that one (`versions`).
+Names on the command line are ``NAME`` or ``NAME==VERSION``, and where a framework is run settings
+and a device may follow (`seat_names`); several seats of one framework may be measured side by side.
+2.13.0 means any build of it, 2.13.0+cpu that one (`versions`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from refkernels.seat_names import SeatName, SeatNameError, parse
 from refkernels.suggestion import instead
 
 REMOTE = Path(__file__).parent / "remote"
@@ -79,6 +81,8 @@ class Framework:
     in_system: bool = False
 
     def __post_init__(self) -> None:
+        if self.name:  # an entry point without one gives its own
+            SeatName(self.name)  # refused where nobody could type it
         object.__setattr__(self, "adapter", Path(self.adapter))
         if not self.module:
             object.__setattr__(self, "module", self.name)
@@ -191,22 +195,37 @@ def get(spec: str | Spec | Framework) -> Spec:
         return spec
     if isinstance(spec, Framework):
         return Spec(spec)
-    from packaging.version import InvalidVersion, Version
-
-    name, equals, version = (part.strip() for part in spec.partition("=="))
-    known = _frameworks()
-    if name not in known:
+    found, name = seat(spec)
+    if name.settings or name.device:
         raise UnknownFramework(
-            f"no framework is named {name!r}: {instead(name, known)} "
+            f"{spec!r} is a seat: here it is {found} alone, without settings and device"
+        )
+    return found
+
+
+def seat(text: str) -> tuple[Spec, SeatName]:
+    """The framework that a seat's name means, and the name taken apart.
+
+    Raises `UnknownFramework` for what is no name, for a framework that is not in the catalog, and
+    for a kernel, which no command runs.
+    """
+    try:
+        name = parse(text)
+    except SeatNameError as error:
+        raise UnknownFramework(str(error)) from None
+    if name.kernel is not None:
+        raise UnknownFramework(
+            f"{text!r} is a kernel of yours, which is not run here: give what it answered to "
+            "`refkernels explain OP --output KERNEL:NAME=FILE.npy`, or assert it in a test with "
+            "refkernels.testing.assert_kernel"
+        )
+    known = _frameworks()
+    if name.framework not in known:
+        raise UnknownFramework(
+            f"no framework is named {name.framework!r}: {instead(name.framework, known)} "
             f"(an entry point of group {ENTRY_POINT_GROUP!r} adds one)"
         )
-    try:
-        wanted = str(Version(version)) if equals else ""
-    except InvalidVersion:
-        raise UnknownFramework(
-            f"{spec!r} names no version: write {name}==X.Y.Z, or {name} alone"
-        ) from None
-    return Spec(known[name], wanted)
+    return Spec(known[name.framework], name.version), name
 
 
 def _frameworks() -> dict[str, Framework]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from refkernels.frameworks import catalog, creation, home, places, versions
 from refkernels.frameworks.catalog import FrameworkError, Spec
 from refkernels.frameworks.creation import CreationFailed, Progress
+from refkernels.seat_names import parse
 
 __all__ = [
     "CreationFailed", "FrameworkError", "Interpreter", "Listed", "NotInstalled", "Outcome",
@@ -163,12 +164,13 @@ def listing() -> list[Listed]:
 
 def _lines(spec: Spec) -> Iterator[Listed]:
     for key, one in home.read_named().items():
-        name, _, version = key.partition("==")
-        if name == spec.name:
+        name = parse(key)
+        if name.framework == spec.name:
             gone = not places.is_spec(one.place) and not os.path.exists(one.place)
             cure = f"{one.place} is gone: `refkernels env remove {key}`" if gone else ""
             state = "broken" if gone else "ready"
-            yield Listed(name, one.version or version, one.python, one.place, "named", state, cure)
+            version = one.version or name.version
+            yield Listed(spec.name, version, one.python, one.place, "named", state, cure)
     if running := _running(spec):
         python_version = sys.version.split()[0]
         yield Listed(spec.name, running.version, python_version, running.python, "running", "ready")
@@ -191,9 +193,9 @@ def _everywhere(spec: Spec) -> Iterator[Interpreter]:
         yield Interpreter(spec, spec.framework.python, "named", spec.version)
     named = home.read_named()
     for key in sorted(named, key=lambda key: key != str(spec)):
-        name, _, version = key.partition("==")
-        if name == spec.name and (spec.version or not version):
-            yield Interpreter(spec, named[key].place, "named", named[key].version or version)
+        name = parse(key)
+        if name.framework == spec.name and (spec.version or not name.version):
+            yield Interpreter(spec, named[key].place, "named", named[key].version or name.version)
     if running := _running(spec):
         yield running
     for version, environment in _managed(spec.name):

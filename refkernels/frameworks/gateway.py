@@ -25,6 +25,7 @@ from refkernels.frameworks.adapters import flags_of
 from refkernels.frameworks.catalog import Framework, FrameworkError, Spec
 from refkernels.frameworks.process import Fault, WorkerProcess
 from refkernels.frameworks.transport import DTYPES, INLINE_BYTES
+from refkernels.seat_names import SeatName, merged
 from refkernels.suggestion import instead
 
 STATUSES = (
@@ -66,10 +67,11 @@ class Reply:
 class Session:
     """One framework in one interpreter, started on entering or at the first run.
 
-    spec      ``NAME`` or ``NAME==VERSION``, a `catalog.Spec` or a `catalog.Framework`
+    spec      the name of a seat (``torch==2.6.0@OMP_NUM_THREADS=1:cuda:0``), a `catalog.Spec` or a
+              `catalog.Framework`
     settings  a lower-case key is a framework flag of some adapter (``float32_matmul_precision``),
               applied after the import where this adapter has it; any other key is an environment
-              variable that the interpreter is started with
+              variable that the interpreter is started with. Those in the seat's name go before them
     timeout   seconds for one run; `start_timeout` seconds for starting and importing
     place     the interpreter to take (see `places`), where it is not to be looked for
 
@@ -80,7 +82,7 @@ class Session:
 
     Threads may share a session: their runs take turns.
 
-    Raises `UnknownFramework` for a name that the catalog does not have, and nothing else.
+    Raises `UnknownFramework` for what is no name of a seat that the catalog has, and nothing else.
     """
 
     def __init__(
@@ -92,8 +94,13 @@ class Session:
         start_timeout: float = START_SECONDS,
         place: str | None = None,
     ) -> None:
-        self.spec = catalog.get(spec)
-        self.settings = {str(key): str(value) for key, value in (settings or {}).items()}
+        if isinstance(spec, str):
+            self.spec, self.name = catalog.seat(spec)
+        else:
+            self.spec = catalog.get(spec)
+            self.name = SeatName(self.spec.name, self.spec.version)
+        given = {str(key): str(value) for key, value in (settings or {}).items()}
+        self.settings = merged(given, self.name)
         self.timeout = timeout
         self.start_timeout = start_timeout
         self.place = place
@@ -153,10 +160,11 @@ class Session:
         direction: str,
         inputs: Mapping[str, npt.NDArray[Any]],
         params: Mapping[str, Any] | None = None,
-        device: str = "cpu",
+        device: str | None = None,
         timeout: float | None = None,
     ) -> Reply:
-        """Run `op` "forward" or, through the framework's autograd, "backward".
+        """Run `op` "forward" or, through the framework's autograd, "backward", on the device (the
+        seat's own, or the CPU, where none is given).
 
         Inputs are named as in the op table (the cotangent among them for backward); those that are
         None are left out.  They are never modified.  Linear's weight is (out, in) everywhere.
@@ -168,7 +176,7 @@ class Session:
             "op": op,
             "direction": direction,
             "params": _plain_params(params or {}),
-            "device": device,
+            "device": device or self.name.device or "cpu",
         }
         given = {name: value for name, value in inputs.items() if value is not None}
         with self._turn:
@@ -200,7 +208,7 @@ class Session:
         dtype: str,
         first: int,
         count: int,
-        device: str = "cpu",
+        device: str | None = None,
         timeout: float | None = None,
     ) -> Reply:
         """Run `op` forward on `count` consecutive bit patterns of `dtype` from `first` on.
@@ -208,7 +216,8 @@ class Session:
         The interpreter makes the inputs itself. The one output, named "", is a view of memory that
         the next sweep of this session overwrites; so copy what is to be kept.
         """
-        message: dict[str, Any] = {"do": "sweep", "op": op, "dtype": dtype, "device": device}
+        message: dict[str, Any] = {"do": "sweep", "op": op, "dtype": dtype}
+        message["device"] = device or self.name.device or "cpu"
         message.update(first=int(first), count=int(count))
         with self._turn:
             if not self.start():
@@ -236,7 +245,7 @@ class Session:
         if reply["status"] in ENDED:
             self._end()
         if reply["status"] != "ok":
-            return Reply(reply["status"], f"{self.spec}: {reply['reason']}")
+            return Reply(reply["status"], f"{self.name}: {reply['reason']}")
         return Reply("ok", None, outputs, float(reply["seconds"]))
 
     def close(self) -> None:
@@ -248,7 +257,7 @@ class Session:
 
     def abandon(self) -> None:
         """End the interpreter at once, even in the middle of a run, and refuse every later run."""
-        self.status, self.reason = "error", f"{self.spec}: the session was abandoned"
+        self.status, self.reason = "error", f"{self.name}: the session was abandoned"
         if worker := self._worker:  # without a turn: who has it may be waiting for the worker
             worker.end()
 
@@ -260,7 +269,7 @@ class Session:
     def _failed(self, status: str, reason: str) -> bool:
         self._end()
         # `environments` names the framework in its own sentences.
-        named = reason if reason.startswith(str(self.spec)) else f"{self.spec}: {reason}"
+        named = reason if reason.startswith(str(self.spec)) else f"{self.name}: {reason}"
         self.status, self.reason, self.info = status, named, {}
         return False
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from refkernels.frameworks.catalog import FrameworkError
+from refkernels.seat_names import parse
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def read_named() -> dict[str, Named]:
     path = _file()
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return {str(key): _one(value) for key, value in content.items()}
+        return {str(parse(key)): _one(value) for key, value in content.items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:

@@ -88,7 +88,8 @@ class ThreadedSeats:
         key = (seat.framework, threads)
         if key not in self._sessions:
             settings = {**seat.settings, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
-            self._sessions[key] = Session(seat.framework, settings=settings, timeout=self._timeout)
+            # By the spec: the settings in the seat's own name must not undo the number of threads.
+            self._sessions[key] = Session(seat.session.spec, settings, self._timeout)
         return replace(seat, session=self._sessions[key])
 
 

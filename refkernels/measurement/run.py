@@ -17,6 +17,7 @@ from refkernels.measurement.plan import Plan, Unit
 from refkernels.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
 from refkernels.measurement.store import ENVIRONMENTS, Store, StoreError
 from refkernels.measurement.unit import Record, measure_unit
+from refkernels.seat_names import merged
 
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy")
 FAULTS = ("import_error", "error", "wrong_shape", "killed", "timeout", "oom")
@@ -58,25 +59,23 @@ def measure(
     Stopped at any moment and called again with `resume=True`, it does not repeat the units that
     are done. What a framework did when it was asked, be it a crash, is its answer and final; a unit
     is measured again where a framework that had not started (not installed, killed, out of time)
-    starts now. `settings` are environment variables and framework flags, part of every record.
-    `timeout` is how many seconds a framework may take for one answer. Raises StoreError where the
-    directory holds another run, and FrameworkError for what no framework has: a name that the
-    catalog lacks, a flag, a device.
+    starts now. `frameworks` are the names of seats (`seat_names`): with settings of their own, and
+    on a device of their own, to which `devices` does not apply. `settings` are the environment
+    variables and framework flags of all, part of every record. `timeout` is how many seconds a
+    framework may take for one answer. Raises StoreError where the directory holds another run, and
+    FrameworkError for what no framework has: a name that the catalog lacks, a flag, a device.
     """
     chosen = dict(settings or {})
-    specs = [catalog.get(name) for name in frameworks]
-    for spec in specs:
-        split_settings(spec.framework, chosen)
-    frameworks = tuple(dict.fromkeys(str(spec) for spec in specs))
+    frameworks, asked = _asked(frameworks, devices, chosen)
     question = _question(plan, frameworks, devices, chosen)
     store = Store(directory, question, resume)
     keys = (ENVIRONMENTS, *(unit.key for unit in plan.units))
     if store.complete and not any(map(store.waiting, keys)):
         return _outcome(store.records(), directory / "records.jsonl")
     progress(Progress("starting the frameworks", 0, len(plan.units)))
-    sessions = open_sessions(frameworks, chosen, timeout)
+    sessions = open_sessions(asked, chosen, timeout)
     try:
-        seats, environments = take_seats(sessions, devices, chosen)
+        seats, environments = take_seats(sessions, asked)
         _keep_environments(store, environments)
         started = {name for name, session in sessions.items() if session.status == "ok"}
         _measure_units(plan, seats, store, started, timeout, progress)
@@ -84,6 +83,26 @@ def measure(
         close_all(sessions.values())
     path = store.finish(keys)
     return _outcome(store.records(), path)
+
+
+def _asked(
+    names: Sequence[str], devices: Sequence[str], settings: Mapping[str, str]
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The names as the grammar prints them, each once; and, by the name without its device, the
+    devices that are asked for (none: all). Raises FrameworkError for what no framework has."""
+    found: dict[str, tuple[str, ...]] = {}
+    seats = {}
+    for spec, name in map(catalog.seat, names):
+        split_settings(spec.framework, merged(settings, name))
+        seats[str(name)] = name
+    for name in seats.values():
+        own = (name.device,) if name.device else tuple(devices)
+        known = found.get(str(name.anywhere))
+        everywhere = not own or known == ()
+        found[str(name.anywhere)] = (
+            () if everywhere else tuple(dict.fromkeys((*(known or ()), *own)))
+        )
+    return tuple(seats), found
 
 
 def _measure_units(

@@ -18,8 +18,9 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Seat:
-    """One framework on one device. `absent` says why there is no such device, and is then the
-    answer to everything; `formulas` are the ops that are no kernels of the framework's."""
+    """One framework on one device. `framework` is its name without the device (`seat_names`),
+    `settings` are its own and those of all. `absent` says why there is no such device, and is then
+    the answer to everything; `formulas` are the ops that are no kernels of the framework's."""
 
     session: Session
     framework: str
@@ -33,7 +34,7 @@ class Seat:
     def label(self, op: str) -> str:
         """How tables name the seat where they speak of `op`."""
         name = self.formulas.get(op, self.framework)
-        return name if self.device == "cpu" else f"{name}@{self.device}"
+        return name if self.device == "cpu" else f"{name}:{self.device}"
 
     def run(
         self,
@@ -50,11 +51,12 @@ class Seat:
 
 
 def open_sessions(
-    frameworks: Sequence[str], settings: Mapping[str, str], timeout: float
+    frameworks: Iterable[str], settings: Mapping[str, str], timeout: float
 ) -> dict[str, Session]:
-    """A started session for each framework, all of them at once; no fault of theirs raises."""
+    """A started session for each name (without a device), all of them at once, with the settings of
+    all and its own; no fault of theirs raises."""
     sessions = {name: Session(name, dict(settings), timeout) for name in frameworks}
-    with ThreadPoolExecutor(max(1, len(frameworks))) as pool:
+    with ThreadPoolExecutor(max(1, len(sessions))) as pool:
         try:
             list(pool.map(Session.start, sessions.values()))
         except BaseException:
@@ -77,13 +79,13 @@ def abandon(sessions: Iterable[Session]) -> None:
 
 
 def take_seats(
-    sessions: Mapping[str, Session], devices: Sequence[str], settings: Mapping[str, str]
+    sessions: Mapping[str, Session], devices: Mapping[str, Sequence[str]]
 ) -> tuple[list[Seat], list[Record]]:
     """The seats, and an environment record for each framework that started.
 
-    `devices` chooses by name ("cpu") or kind ("cuda" for cuda:0, cuda:1); empty takes all that a
-    framework reports. A framework that did not start, or has no such device, keeps one seat,
-    which answers why. Raises FrameworkError for a device that no framework has.
+    `devices` chooses for each session by name ("cpu") or kind ("cuda" for cuda:0, cuda:1); none
+    takes all that the framework reports. A framework that did not start, or has no such device,
+    keeps one seat, which answers why. Raises FrameworkError for a device that no framework has.
     """
     _refuse_unknown_devices(sessions, devices)
     seats: list[Seat] = []
@@ -96,14 +98,14 @@ def take_seats(
         identity = f"{name}-{digest[:12]}"
         version = info.get("version")
         if info:
-            about = {"framework": name, "version": version, "settings": dict(settings)}
+            about = {"framework": name, "version": version, "settings": session.settings}
             records.append(
                 {"schema": 1, "kind": "environment", "id": identity, **environment, **about}
             )
         formulas = info.get("formulas", {})
         seats += [
-            Seat(session, name, version, device, dict(settings), identity, absent, formulas)
-            for device, absent in _places(name, info, devices)
+            Seat(session, name, version, device, session.settings, identity, absent, formulas)
+            for device, absent in _places(name, info, devices[name])
         ]
     return seats, records
 
@@ -126,9 +128,11 @@ def _is(device: str, asked: str) -> bool:
     return asked in (device, device.split(":")[0])
 
 
-def _refuse_unknown_devices(sessions: Mapping[str, Session], asked: Sequence[str]) -> None:
+def _refuse_unknown_devices(
+    sessions: Mapping[str, Session], asked: Mapping[str, Sequence[str]]
+) -> None:
     there = {name: list(s.info["devices"]) for name, s in sessions.items() if s.info}
-    for wanted in asked:
-        if there and not any(_is(d, wanted) for devices in there.values() for d in devices):
+    for wanted in dict.fromkeys(device for name in there for device in asked[name]):
+        if not any(_is(d, wanted) for name in there if wanted in asked[name] for d in there[name]):
             listed = "; ".join(f"{name} has {', '.join(found)}" for name, found in there.items())
             raise FrameworkError(f"no framework reports a device {wanted!r} here: {listed}")

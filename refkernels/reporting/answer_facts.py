@@ -13,6 +13,7 @@ from refkernels.reporting.answer_words import WORDS
 from refkernels.reporting.causes import CAUSES
 from refkernels.reporting.model_names import model_name
 from refkernels.reporting.numerals import figure, ratio
+from refkernels.seat_names import framework_of
 
 Record = Mapping[str, Any]
 _ORDER = (
@@ -167,7 +168,7 @@ class Kernel:
 
     def _own(self, candidates: list[Record]) -> Record | None:
         """The first one, but rather the kernel's own model: several may give the same bits."""
-        framework = self.name.partition("==")[0]
+        framework = framework_of(self.name)
         own = [one for one in candidates if framework and str(one["model"]).startswith(framework)]
         return next(iter(own or candidates), None)
 

@@ -8,6 +8,7 @@ from refkernels.reporting.answer_facts import Kernel, Record, place_of
 from refkernels.reporting.answer_markdown import folded
 from refkernels.reporting.escaping import escaped
 from refkernels.reporting.scripts import blank_script, script
+from refkernels.seat_names import framework_of
 
 
 def script_parts(
@@ -23,7 +24,7 @@ def script_parts(
     found: dict[str, str] = {}
     for one in kernels:
         told = environments.get(one.name) or {}
-        framework = str(told.get("framework") or one.name.partition("==")[0])
+        framework = str(told.get("framework") or framework_of(one.name))
         text = script(question, framework, sources[framework], told) if framework in sources else ""
         if text:
             found[framework] = text

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from refkernels.reporting.escaping import clipped
@@ -16,6 +16,7 @@ from refkernels.reporting.scores import falling, largest, worst_of
 from refkernels.reporting.study import Measurement, Study, as_number
 from refkernels.reporting.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_status
 from refkernels.reporting.vocabulary import verdict as verdict_of
+from refkernels.seat_names import SeatNameError, parse
 
 _ROUNDING = verdict_of("rounding").rank
 _LINE = 600  # characters of a command: a longer one is not told
@@ -78,7 +79,7 @@ class Finding:
         """The command that measures the worst case again, "" where no line can hold it."""
         record, case, device = self.worst.record, self.worst.case, self.worst.device
         spec = _specification(record)
-        told = [f"{key}={value}" for key, value in sorted((record.get("settings") or {}).items())]
+        told = [f"{key}={value}" for key, value in _others(record)]
         about = [spec, case, self.dtype, *([device] if device not in ("", "cpu") else []), *told]
         # A folder of its own, and --resume: neither the run that this page tells of nor the other
         # commands of the page are in its way, and given twice it only shows its table again.
@@ -93,14 +94,24 @@ class Finding:
 
 
 def _specification(record: dict[str, Any]) -> str:
-    """NAME==VERSION as `--framework` takes it, NAME alone where PEP 440 knows no such version."""
-    from packaging.version import InvalidVersion, Version
-
-    name = str(record["framework"]).partition("==")[0]
+    """The seat as `--framework` takes it, in the version that answered; as it was named where PEP
+    440 knows no such version."""
+    framework = str(record["framework"])
     try:
-        return f"{name}=={Version(str(record.get('version') or ''))}"
-    except InvalidVersion:
-        return str(record["framework"])
+        name = parse(framework)
+        return str(replace(name, version=str(record.get("version") or name.version)))
+    except SeatNameError:
+        return framework
+
+
+def _others(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """The settings that are not in the seat's own name."""
+    try:
+        own = dict(parse(str(record["framework"])).settings)
+    except SeatNameError:
+        own = {}
+    settings = record.get("settings") or {}
+    return sorted((key, str(settings[key])) for key in settings if key not in own)
 
 
 def findings(study: Study) -> list[Finding]:

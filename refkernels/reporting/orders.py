@@ -8,6 +8,7 @@ from typing import Any
 from refkernels.reporting.drawing import Drawn
 from refkernels.reporting.numerals import count, figure
 from refkernels.reporting.trees import draw_tree, tree_lines
+from refkernels.seat_names import framework_of
 
 Record = Mapping[str, Any]
 
@@ -21,7 +22,7 @@ def order_lines(order: Record) -> list[str]:
 
 def title(order: Record) -> str:
     """torch 2.13.0 on cpu: matmul of (32, 64) by (64, 32), float32, element (0, 0)."""
-    who = " ".join(filter(None, (order["framework"].partition("==")[0], order["version"])))
+    who = " ".join(filter(None, (framework_of(order["framework"]), order["version"])))
     m, k, n = order["m"], order["k"], order["n"]
     what = {
         "sum": f"sum over the last axis of ({m}, {k})",

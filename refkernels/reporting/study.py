@@ -2,7 +2,7 @@
 
 A *subject* is a framework in one version, on one device, under one set of settings, or a formula
 that its adapter composes ("NumPy formula"); its label says only as much as tells it from the other
-subjects ("torch", or "torch 2.6.0 cuda:0").
+subjects ("torch", or "torch==2.6.0:cuda:0"), as the command line takes it (`seat_names`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from refkernels.reporting.reading import Record
 from refkernels.reporting.vocabulary import Verdict, verdict
+from refkernels.seat_names import SeatName, SeatNameError, merged, parse
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,21 +116,48 @@ def _identity(record: Record) -> Identity:
 
 
 def _labels(identities: set[Identity]) -> dict[Identity, str]:
-    """The shortest label that tells each identity from the others of its framework."""
-    labels = {}
-    for identity in identities:
-        kin = [other for other in identities if other[0] == identity[0]]
-        # A framework that is not installed has no version: that alone is no second version.
-        versions = {other[1] for other in kin if other[1]}
-        words = [identity[0]]
-        if len(versions) > 1 and identity[1]:
-            words.append(identity[1])
-        if len({other[2] for other in kin if other[2]}) > 1 and identity[2]:
-            words.append(identity[2])
-        if len({other[3] for other in kin}) > 1 and identity[3]:  # none set: the plain name
-            words.append("[" + " ".join(f"{key}={value}" for key, value in identity[3]) + "]")
-        labels[identity] = " ".join(words)
-    return labels
+    """The shortest label that tells each identity from the others of its framework: a name that
+    `--framework` takes, or words where there is none (a formula)."""
+    told = {
+        one: _told(one, [other for other in identities if other[0] == one[0]]) for one in identities
+    }
+    names = {one: _name(*parts) for one, parts in told.items()}
+    several = {name for name in names.values() if list(names.values()).count(name) > 1}
+    return {
+        one: name if name and name not in several else _words(*told[one])
+        for one, name in names.items()
+    }
+
+
+def _told(one: Identity, kin: list[Identity]) -> Identity:
+    """What of an identity tells it from its kin; "" for the rest."""
+    # A framework that is not installed has no version: that alone is no second version.
+    versions = {other[1] for other in kin if other[1]}
+    devices = {other[2] for other in kin if other[2]}
+    shared = set.intersection(*(set(other[3]) for other in kin))
+    return (
+        one[0],
+        one[1] if len(versions) > 1 else "",
+        one[2] if len(devices) > 1 else "",
+        tuple(setting for setting in one[3] if setting not in shared),
+    )
+
+
+def _name(name: str, version: str, device: str, settings: tuple[tuple[str, str], ...]) -> str:
+    """The name of a seat, "" where these have none."""
+    try:
+        own = parse(name)
+        every = tuple(merged(dict(settings), own).items())
+        return str(
+            SeatName(own.framework, version or own.version, own.kernel, every, device or own.device)
+        )
+    except SeatNameError:
+        return ""
+
+
+def _words(name: str, version: str, device: str, settings: tuple[tuple[str, str], ...]) -> str:
+    told = "[" + " ".join(f"{key}={value}" for key, value in settings) + "]" if settings else ""
+    return " ".join(filter(None, (name, version, device, told)))
 
 
 def _label_of(record: Record, labels: dict[Identity, str]) -> str:

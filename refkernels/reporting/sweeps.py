@@ -10,6 +10,7 @@ from refkernels.reporting import vocabulary
 from refkernels.reporting.numerals import figure, share
 from refkernels.reporting.reading import Record
 from refkernels.reporting.vocabulary import Verdict, rank_of_dtype
+from refkernels.seat_names import framework_of
 
 # What a fault is called, and what it means, in the order of how bad it is.
 FAULTS = {
@@ -51,9 +52,11 @@ class Row:
 
     @property
     def subject(self) -> str:
-        """`torch 2.13.0+cpu`, with the device where it is not a CPU."""
+        """`torch 2.13.0+cpu`, with the settings of its name, and the device where it is no CPU."""
         device = str(self.record.get("device") or "cpu")
-        name = f"{self.record['framework'].partition('==')[0]} {self.record.get('version') or ''}"
+        framework = framework_of(self.record["framework"])
+        _, sign, settings = self.record["framework"].partition("@")
+        name = f"{framework}{sign}{settings} {self.record.get('version') or ''}"
         return name.strip() + (f" on {device}" if device != "cpu" else "")
 
     @property

@@ -17,7 +17,8 @@ ONE_THREAD = {
 @dataclass(frozen=True)
 class Question:
     """Who is asked what. `call` is how many inputs one call of the framework gets at most: where an
-    answer depends on the position in its array, it is part of the question."""
+    answer depends on the position in its array, it is part of the question. `seat`: the framework
+    as the user named it, with settings of its own (`seat_names`), which are among `settings`."""
 
     op: str
     framework: str | Spec | Framework
@@ -26,3 +27,9 @@ class Question:
     settings: Mapping[str, str] = field(default_factory=dict)
     call: int = 1 << 20
     timeout: float = 120.0
+    seat: str = ""
+
+    @property
+    def name(self) -> str:
+        """What records call it."""
+        return self.seat or str(self.framework)

@@ -24,7 +24,7 @@ def head(question: Question, description: Mapping[str, Any]) -> Json:
         "op": question.op,
         "direction": "forward",
         "output": registry.get(question.op).outputs[0],
-        "framework": str(question.framework),
+        "framework": question.name,
         "version": description.get("version"),
         "device": question.device,
         "dtype": question.dtype,
@@ -35,7 +35,7 @@ def head(question: Question, description: Mapping[str, Any]) -> Json:
 
 def environment(question: Question, description: Mapping[str, Any]) -> Json:
     """The environment as a record of its own, for the page."""
-    told = {**description["environment"], "framework": str(question.framework)}
+    told = {**description["environment"], "framework": question.name}
     return {"schema": SCHEMA, "kind": "environment", **told}
 
 

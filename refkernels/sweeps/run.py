@@ -13,6 +13,7 @@ from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.gateway import split_settings
 from refkernels.op import DTYPES, Op
+from refkernels.seat_names import SeatName, merged
 from refkernels.suggestion import instead
 from refkernels.sweeps import patterns, records
 from refkernels.sweeps.chunk import describe, run_chunk, settle_borders
@@ -36,7 +37,7 @@ class Plan:
     """What is asked, independent of who works on it."""
 
     ops: tuple[str, ...]
-    frameworks: tuple[Spec, ...]
+    frameworks: tuple[tuple[Spec, SeatName], ...]
     dtypes: tuple[str, ...]
     device: str = "cpu"
     range: str | None = None
@@ -80,21 +81,21 @@ def plan(
     settings: Mapping[str, str] | None = None,
     **others: Any,
 ) -> Plan:
-    """A Plan whose names are known. Raises ValueError (unknown op, dtype or range, an op that no
+    """A Plan whose names are known. `frameworks` are names of seats (`seat_names`): their settings
+    and device go before those of all. Raises ValueError (unknown op, dtype or range, an op that no
     sweep can cover) and FrameworkError (unknown framework or flag)."""
-    for name in ops:
-        _check_op(registry.get(name))
+    for op in ops:
+        _check_op(registry.get(op))
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise ValueError(f"There is no dtype {dtype!r}: {instead(dtype, DTYPES)}.")
         if range is not None:
             patterns.parse_range(range, formats.get(dtype))
-    specs = [catalog.get(name) for name in frameworks]
-    for spec in specs:
-        split_settings(spec.framework, {**ONE_THREAD, **(settings or {})})
-    unique = {str(spec): spec for spec in specs}
+    seats = {str(name): (spec, name) for spec, name in map(catalog.seat, frameworks)}
+    for spec, name in seats.values():
+        split_settings(spec.framework, _settings(settings, name))
     return Plan(
-        tuple(dict.fromkeys(ops)), tuple(unique.values()), tuple(dict.fromkeys(dtypes)),
+        tuple(dict.fromkeys(ops)), tuple(seats.values()), tuple(dict.fromkeys(dtypes)),
         range=range, settings=dict(settings or {}), **others,
     )  # fmt: skip
 
@@ -132,7 +133,7 @@ def sweep(
             description = _describe(unit, crew, journal)
             if description["environment"]:
                 known = records.environment(unit.question, description)
-                environments[str(unit.question.framework)] = known
+                environments[unit.question.name] = known
             if description["status"] != "ok":
                 found.append(records.failure(unit.question, description))
             else:
@@ -153,14 +154,20 @@ def sweep(
 
 def units_of(plan: Plan) -> list[Unit]:
     """One unit for each op, framework and format."""
-    settings = {**ONE_THREAD, **(plan.settings or {})}
     units = []
-    for spec in plan.frameworks:
+    for spec, name in plan.frameworks:
+        settings, device = _settings(plan.settings, name), name.device or plan.device
         for op in plan.ops:
             for dtype in plan.dtypes:
-                question = Question(op, spec, plan.device, dtype, settings, plan.call, plan.timeout)
+                question = Question(
+                    op, spec, device, dtype, settings, plan.call, plan.timeout, str(name.anywhere)
+                )
                 units.append(_unit(question, plan))
     return units
+
+
+def _settings(settings: Mapping[str, str] | None, name: SeatName) -> dict[str, str]:
+    return merged({**ONE_THREAD, **(settings or {})}, name)
 
 
 def _unit(question: Question, plan: Plan) -> Unit:
@@ -250,7 +257,7 @@ def _question(plan: Plan) -> Json:
     return {
         "refkernels": refkernels.__version__,
         "ops": list(plan.ops),
-        "frameworks": [str(spec) for spec in plan.frameworks],
+        "frameworks": [str(name) for _, name in plan.frameworks],
         "dtypes": list(plan.dtypes),
         "device": plan.device,
         "range": plan.range,
@@ -263,7 +270,7 @@ def _question(plan: Plan) -> Json:
 
 
 def _label(question: Question) -> str:
-    return f"{question.op} {question.framework} {question.device} {question.dtype}"
+    return f"{question.op} {question.name} {question.device} {question.dtype}"
 
 
 def _check_op(op: Op) -> None:

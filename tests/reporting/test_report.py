@@ -17,6 +17,7 @@ from refkernels.reporting.plots import _coincide
 from refkernels.reporting.scores import blocks
 from refkernels.reporting.study import Study
 from refkernels.reporting.vocabulary import VERDICTS, WIDE
+from refkernels.seat_names import parse
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -269,10 +270,34 @@ def test_a_measurement_with_nothing_compared_is_shown(tmp_path):
 def test_two_versions_devices_and_settings_are_told_apart():
     one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
     study = Study.of([one, {**one, "version": "2.6.0"}, {**one, "device": "cuda:0"}])
-    assert study.subjects == ["torch 2.13.0 cpu", "torch 2.13.0 cuda:0", "torch 2.6.0 cpu"]
-    study = Study.of([one, {**one, "settings": {"OMP_NUM_THREADS": "1"}}])
-    assert study.subjects == ["torch", "torch [OMP_NUM_THREADS=1]"]
+    assert study.subjects == ["torch==2.13.0:cpu", "torch==2.13.0:cuda:0", "torch==2.6.0:cpu"]
+    all_of_them = {**one, "settings": {"MKL_CBWR": "AVX2"}}
+    more = {**one, "settings": {"MKL_CBWR": "AVX2", "OMP_NUM_THREADS": "1"}}
+    assert Study.of([all_of_them, more]).subjects == ["torch", "torch@OMP_NUM_THREADS=1"]
     assert Study.of([one]).subjects == ["torch"]
+
+
+def test_every_subject_is_a_name_that_can_be_typed_back():
+    one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
+    seat = {"framework": "torch==2.6.0@A=1", "version": "2.6.0", "settings": {"A": "1"}}
+    some = [one, {**one, **seat}, {**one, **seat, "device": "cuda:0"}, {**one, "version": "2.6"}]
+    subjects = Study.of(some).subjects
+    assert len(subjects) == 4
+    assert all(str(parse(subject)) == subject for subject in subjects)
+
+
+def test_a_subject_that_no_name_can_hold_is_told_in_words():
+    one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
+    study = Study.of([{**one, "version": "of today"}, {**one, "version": "2.6", "device": "TPU"}])
+    assert study.subjects == ["torch 2.6 TPU", "torch of today cpu"]
+
+
+def test_the_command_of_a_finding_names_the_seat():
+    one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
+    seat = {"framework": "torch@A=1", "settings": {"A": "1", "B": "2"}, "verdict": "exceeds_bound"}
+    (found,) = findings(Study.of([{**one, **seat, "version": "2.6.0", "device": "cuda:0"}]))
+    assert "--framework torch==2.6.0@A=1 --op" in found.command
+    assert "--device cuda:0 --set B=2 --case" in found.command
 
 
 def test_a_new_op_is_plotted_when_one_number_varies_and_the_error_grows():

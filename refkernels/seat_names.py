@@ -1,0 +1,251 @@
+"""The names of seats: what answers, in which version, under which settings, on which device.
+
+    torch    torch==2.6.0    torch==2.13.0+cpu              a framework, in a version
+    torch@ATEN_CPU_CAPABILITY=avx2,num_threads=1            under settings
+    paddle:gpu:0                                            on a device
+    torch==2.6.0@OMP_NUM_THREADS=1:cuda:0                   all of them, in this order
+    ./my_kernels.py:layernorm    C:\\kernels\\mine.py:f       a kernel: a function of a file
+
+    seat     = (framework ["==" version] | file ":" function) ["@" settings] [":" device]
+    settings = name "=" value {"," name "=" value}          each name once
+    device   = kind [":" index]                             kind in lower case: cpu, cuda:0, gpu:1
+
+A setting in lower case is a flag of the framework's adapter, any other an environment variable.
+Versions are PEP 440's. Files end in .py, .so, .dylib or .dll. Within a value, % , : @ and a second
+= in a row are written %25 %2C %3A %40 %3D; within a file's name % and @ likewise, and every colon
+but a drive's. `parse(str(name)) == name` for every name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import quote, unquote
+
+EXAMPLES = "torch, torch==2.6.0, torch@OMP_NUM_THREADS=1, paddle:gpu:0 or ./kernels.py:layernorm"
+_FILE = r"\.(?:py|so(?:\.\d+)*|dylib|dll)"
+_KERNEL = re.compile(rf"(.+?{_FILE})(?::([^:@]*))?(?=[:@]|$)(.*)", re.IGNORECASE | re.DOTALL)
+_FRAMEWORK = re.compile(r"[^@:=/\\%\x00-\x1f]+")
+_SET = re.compile(r"[^@:/\\]*@\s*[^\W\d][\w.]*\s*=")  # framework[==version]@name=
+_SETTING = re.compile(r"[^\W\d][\w.]*")
+_DEVICE = re.compile(r"[a-z][a-z0-9_]*(?::\d+)?", re.ASCII)
+_DRIVE = re.compile(r"[A-Za-z]:(?=[\\/])")
+
+
+class SeatNameError(ValueError):
+    """What is wrong with the name of a seat, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function of a file: ./my_kernels.py:layernorm."""
+
+    file: str
+    function: str
+
+    def __str__(self) -> str:
+        drive = _DRIVE.match(self.file)
+        kept = drive[0] if drive else ""
+        return f"{kept}{_quoted(self.file[len(kept) :], '%@:')}:{self.function}"
+
+
+@dataclass(frozen=True)
+class SeatName:
+    """A seat's name, taken apart; `framework` or `kernel` is given. "" is what is left open.
+
+    The version is as PEP 440 normalises it, and the settings are in the order of their names, so
+    that two names of one seat are equal. Raises SeatNameError for what can be no seat's name.
+    """
+
+    framework: str = ""
+    version: str = ""
+    kernel: Kernel | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    device: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.kernel is None) == (not self.framework):
+            raise SeatNameError(f"a seat is a framework or a kernel: {EXAMPLES}")
+        if self.kernel is None:
+            _check_framework(self.framework)
+        else:
+            _check_kernel(self.kernel, self.version)
+        version = _normal(self.framework, self.version) if self.version else ""
+        object.__setattr__(self, "version", version)
+        _check_settings(self.settings)
+        object.__setattr__(self, "settings", tuple(sorted(self.settings)))
+        if self.device and not _DEVICE.fullmatch(self.device):
+            raise SeatNameError(
+                f"{self.device!r} is no device: write a kind in lower case and perhaps an index, "
+                "such as cpu, cuda:0 or gpu:1 (a ':' in a setting's value is written %3A)"
+            )
+
+    @property
+    def anywhere(self) -> SeatName:
+        """The same without its device: the interpreter that it runs in."""
+        return replace(self, device="")
+
+    def __str__(self) -> str:
+        what = self.framework if self.kernel is None else str(self.kernel)
+        version = f"=={self.version}" if self.version else ""
+        settings = ",".join(f"{name}={_value(value)}" for name, value in self.settings)
+        where = f":{self.device}" if self.device else ""
+        return what + version + (f"@{settings}" if settings else "") + where
+
+
+def parse(text: str) -> SeatName:
+    """The name that a text is. Raises SeatNameError, one sentence, where it is none."""
+    text = text.strip()
+    if not text:
+        raise SeatNameError(f"the name of a seat is empty: write {EXAMPLES}")
+    if not text.isprintable():
+        raise SeatNameError(f"{text!r} has a character that cannot be printed: write it as %XX")
+    found = None if _SET.match(text) else _KERNEL.fullmatch(text)
+    if found is not None and (found[2] is not None or _looks_like_a_path(found[1])):
+        if not found[2]:
+            raise SeatNameError(
+                f"{text!r} names no function of the file: write {found[1]}:FUNCTION"
+            )
+        settings, device = _after_the_seat(text, found[3])
+        return SeatName(
+            kernel=Kernel(unquote(found[1]), found[2].strip()), settings=settings, device=device
+        )
+    return _framework(text)
+
+
+def framework_of(text: str) -> str:
+    """The framework that a name begins with; the text itself where it is no seat's name."""
+    try:
+        return parse(text).framework or text
+    except SeatNameError:
+        return text
+
+
+def _framework(text: str) -> SeatName:
+    head = re.split("[@:]", text, maxsplit=1)[0]
+    settings, device = _after_the_seat(text, text[len(head) :])
+    name, equals, version = (part.strip() for part in head.partition("=="))
+    if equals and not version:
+        raise SeatNameError(f"{text!r} names no version: write {name}==X.Y.Z, or {name} alone")
+    if not equals and "=" in name:
+        name, _, version = name.partition("=")
+        raise SeatNameError(f"{text!r} has one '=': write {name}=={version or 'X.Y.Z'}")
+    if not name:
+        raise SeatNameError(f"{text!r} names no framework: write {EXAMPLES}")
+    return SeatName(name, version, settings=settings, device=device)
+
+
+def _after_the_seat(text: str, rest: str) -> tuple[tuple[tuple[str, str], ...], str]:
+    """The settings and the device of "", "@...", ":..." or "@...:..."."""
+    settings, colon, device = rest.partition(":")
+    if "@" in device:
+        raise SeatNameError(
+            f"{text!r} has its device before its settings: write the settings first, such as "
+            "torch@OMP_NUM_THREADS=1:cuda:0"
+        )
+    if colon and not device.strip():
+        raise SeatNameError(f"{text!r} ends in a colon: a device follows it, such as cpu or cuda:0")
+    if settings and not settings[1:].strip():
+        raise SeatNameError(f"{text!r} has no settings after its '@': NAME=VALUE follows it")
+    return tuple(_settings(text, settings[1:])) if settings else (), device.strip()
+
+
+def _settings(text: str, settings: str) -> Iterator[tuple[str, str]]:
+    for part in settings.split(","):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip():
+            raise SeatNameError(
+                f"{part.strip()!r} in {text!r} is no setting: write NAME=VALUE, several by commas "
+                "(a ',' in a value is written %2C)"
+            )
+        if "@" in value:
+            raise SeatNameError(
+                f"{text!r} has a second '@': several settings are separated by commas, and an '@' "
+                "in a value is written %40"
+            )
+        if value.startswith("=") or "==" in value:
+            raise SeatNameError(
+                f"{text!r} has its version after its settings: write the version first, such as "
+                "torch==2.6.0@OMP_NUM_THREADS=1 (a second '=' in a value is written %3D)"
+            )
+        yield name.strip(), unquote(value.strip())
+
+
+def _check_framework(name: str) -> None:
+    if _FRAMEWORK.fullmatch(name) and name == name.strip() and not _looks_like_a_path(name):
+        return
+    raise SeatNameError(
+        f"{name!r} is no framework's name, and no FILE.py:FUNCTION: write {EXAMPLES}"
+    )
+
+
+def _check_kernel(kernel: Kernel, version: str) -> None:
+    if version:
+        raise SeatNameError(f"{kernel} is a kernel, and a kernel has no version: leave it out")
+    if not kernel.function.isidentifier():
+        raise SeatNameError(f"{kernel.function!r} is no name of a function: write FILE.py:FUNCTION")
+    if not _looks_like_a_path(kernel.file) or kernel.file != kernel.file.strip():
+        raise SeatNameError(
+            f"{kernel.file!r} is no file of kernels: its name ends in .py, .so, .dylib or .dll"
+        )
+    _check_text(kernel.file)
+
+
+def _check_settings(settings: tuple[tuple[str, str], ...]) -> None:
+    names = [name for name, _ in settings]
+    if wrong := [name for name in names if not _SETTING.fullmatch(name)]:
+        raise SeatNameError(
+            f"{wrong[0]!r} is no name of an environment variable or flag: it has letters, digits, "
+            "underscores and dots"
+        )
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise SeatNameError(f"{twice[0]} is set twice: leave one of them out")
+    for _, value in settings:
+        _check_text(value)
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SeatNameError(f"{text!r} is no Unicode text: rename it") from None
+
+
+def _looks_like_a_path(text: str) -> bool:
+    return re.search(rf".{_FILE}$", text, re.IGNORECASE | re.DOTALL) is not None
+
+
+def _normal(framework: str, version: str) -> str:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return str(Version(version))
+    except InvalidVersion:
+        raise SeatNameError(
+            f"'{framework}=={version}' names no version: write {framework}==X.Y.Z, or {framework} "
+            "alone"
+        ) from None
+
+
+def _value(value: str) -> str:
+    """A value as it is written: see the module."""
+    written = _quoted(value, "%,:@")
+    return re.sub("^=|(?<==)=", "%3D", written)
+
+
+def _quoted(text: str, special: str) -> str:
+    """The text with %XX for special characters, for what cannot be printed, and for blanks at its
+    ends."""
+    last = len(text) - 1
+    return "".join(
+        quote(c, safe="")
+        if c in special or not c.isprintable() or (c == " " and at in (0, last))
+        else c
+        for at, c in enumerate(text)
+    )
+
+
+def merged(settings: Mapping[str, str], name: SeatName) -> dict[str, str]:
+    """Settings for all seats, with those of this one, which go first."""
+    return {**settings, **dict(name.settings)}

@@ -1,0 +1,70 @@
+"""Several seats of one framework are measured side by side, each under settings of its own."""
+
+from pathlib import Path
+
+import pytest
+
+from refkernels import measurement
+from refkernels.frameworks.catalog import FrameworkError
+from refkernels.seat_names import parse
+
+NAMES = ("numpy", "numpy@OMP_NUM_THREADS=1", "numpy@NPY_DISABLE_CPU_FEATURES=:cpu", "numpy:cpu")
+CASE = "sin/subnormals[seed=0]"
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> measurement.Outcome:
+    plan = measurement.select(["sin"], ["float32"], [CASE])
+    folder = tmp_path_factory.mktemp("seats") / "out"
+    return measurement.measure(plan, folder, frameworks=NAMES, settings={"FOR_ALL": "1"})
+
+
+def test_each_seat_has_records_of_its_own(outcome: measurement.Outcome) -> None:
+    measured = [one for one in outcome.records if one.get("status") == "ok"]
+    settings = {one["framework"]: one["settings"] for one in measured}
+    assert settings == {
+        "numpy": {"FOR_ALL": "1"},
+        "numpy@OMP_NUM_THREADS=1": {"FOR_ALL": "1", "OMP_NUM_THREADS": "1"},
+        "numpy@NPY_DISABLE_CPU_FEATURES=": {"FOR_ALL": "1", "NPY_DISABLE_CPU_FEATURES": ""},
+    }
+    assert len(measured) == 3  # numpy:cpu is numpy
+    assert outcome.faults == 0
+
+
+def test_each_seat_has_an_environment_and_agrees_with_each_other(
+    outcome: measurement.Outcome,
+) -> None:
+    told = [one["framework"] for one in outcome.records if one["kind"] == "environment"]
+    assert len(told) == len(set(told)) == 3
+    pairs = [(one["a"], one["b"]) for one in outcome.records if one["kind"] == "agreement"]
+    assert len(set(pairs)) == 3
+    assert all(str(parse(name)) == name for pair in pairs for name in pair)
+
+
+def test_a_run_with_the_same_seats_goes_on(outcome: measurement.Outcome) -> None:
+    plan = measurement.select(["sin"], ["float32"], [CASE])
+    again = measurement.measure(
+        plan, outcome.path.parent, frameworks=NAMES, settings={"FOR_ALL": "1"}, resume=True
+    )
+    assert again.records == outcome.records
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("numpy:cuda:7", "no framework reports a device 'cuda:7' here: numpy has cpu"),
+        ("numpy@num_thread=1", "did you mean 'num_threads'"),
+        ("numpy@OMP_NUM_THREADS", "write NAME=VALUE"),
+        ("./mine.py:sin", "give what it answered to `refkernels explain"),
+        ("mine.py", "names no function"),
+        ("nampy@A=1", "did you mean 'numpy'"),
+    ],
+)
+def test_what_cannot_be_measured_is_told_in_one_sentence(
+    name: str, said: str, tmp_path: Path
+) -> None:
+    plan = measurement.select(["sin"], ["float32"], [CASE])
+    with pytest.raises(FrameworkError) as caught:
+        measurement.measure(plan, tmp_path / "out", frameworks=[name])
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,200 @@
+"""Every name of a seat is read and printed by one grammar, and what is none is told why."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from refkernels.seat_names import Kernel, SeatName, SeatNameError, framework_of, merged, parse
+
+NAMES = {
+    "torch": SeatName("torch"),
+    "torch==2.6.0": SeatName("torch", "2.6.0"),
+    "torch==2.13.0+cpu": SeatName("torch", "2.13.0+cpu"),
+    " torch == 2.6.0 ": SeatName("torch", "2.6.0"),
+    "torch@ATEN_CPU_CAPABILITY=avx2": SeatName(
+        "torch", settings=(("ATEN_CPU_CAPABILITY", "avx2"),)
+    ),
+    "torch@OMP_NUM_THREADS=1,num_threads=2": SeatName(
+        "torch", settings=(("OMP_NUM_THREADS", "1"), ("num_threads", "2"))
+    ),
+    "paddle:gpu:0": SeatName("paddle", device="gpu:0"),
+    "torch:mps": SeatName("torch", device="mps"),
+    "torch==2.6.0@OMP_NUM_THREADS=1:cuda:0": SeatName(
+        "torch", "2.6.0", settings=(("OMP_NUM_THREADS", "1"),), device="cuda:0"
+    ),
+    "torch@CUBLAS_WORKSPACE_CONFIG=%3A4096%3A8:cuda:0": SeatName(
+        "torch", settings=(("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),), device="cuda:0"
+    ),
+    "torch@LD_PRELOAD=/opt/libm.so:cuda:0": SeatName(
+        "torch", settings=(("LD_PRELOAD", "/opt/libm.so"),), device="cuda:0"
+    ),
+    "numpy@NPY_DISABLE_CPU_FEATURES=AVX2 FMA3": SeatName(
+        "numpy", settings=(("NPY_DISABLE_CPU_FEATURES", "AVX2 FMA3"),)
+    ),
+    "torch@EMPTY=": SeatName("torch", settings=(("EMPTY", ""),)),
+    "./my_kernels.py:layernorm": SeatName(kernel=Kernel("./my_kernels.py", "layernorm")),
+    "my kernels/fast one.py:layernorm": SeatName(
+        kernel=Kernel("my kernels/fast one.py", "layernorm")
+    ),
+    "C:\\kernels\\mine.py:layernorm": SeatName(
+        kernel=Kernel("C:\\kernels\\mine.py", "layernorm")
+    ),
+    "\\\\server\\share\\mine.PY:f": SeatName(kernel=Kernel("\\\\server\\share\\mine.PY", "f")),
+    "C:/kernels/mine.dll:gelu@OMP_NUM_THREADS=1:cuda:1": SeatName(
+        kernel=Kernel("C:/kernels/mine.dll", "gelu"),
+        settings=(("OMP_NUM_THREADS", "1"),),
+        device="cuda:1",
+    ),
+    "libm.so.6:sin": SeatName(kernel=Kernel("libm.so.6", "sin")),
+    "/home/me@here/k.py:f": SeatName(kernel=Kernel("/home/me@here/k.py", "f")),
+}  # fmt: skip
+
+WRONG = {
+    "": "empty",
+    "torch\n==2": "cannot be printed",
+    "  ": "empty",
+    "torch=2.6": "write torch==2.6",
+    "torch==": "write torch==X.Y.Z",
+    "torch==new": "write torch==X.Y.Z",
+    "torch@": "NAME=VALUE follows",
+    "torch@:cuda:0": "NAME=VALUE follows",
+    "torch@OMP_NUM_THREADS": "write NAME=VALUE",
+    "torch@A=1,,B=2": "write NAME=VALUE",
+    "torch@A=1,A=2": "A is set twice",
+    "torch@1A=2": "no name of an environment variable or flag",
+    "torch@A=1@B=2": "second '@'",
+    "torch@A=1==2.6.0": "write the version first",
+    "torch@A=:4096:8": "%3A",
+    "torch:": "a device follows",
+    "torch@A=1:": "a device follows",
+    "torch:CUDA:0": "no device",
+    "torch:cuda:x": "no device",
+    "torch:cuda:0:1": "no device",
+    "torch:cuda:0@A=1": "write the settings first",
+    "@A=1": "names no framework",
+    ":cpu": "names no framework",
+    "==2.6.0": "names no framework",
+    "/opt/frameworks": "no framework's name",
+    "tor%63h": "no framework's name",
+    "./k.py": "names no function",
+    "./k.py:": "names no function",
+    "C:\\k.py": "names no function",
+    "./k.py@A=1": "names no function",
+    "./k.py:2f": "no name of a function",
+    "./k.py:f==2": "no name of a function",
+    "./k.py:f:": "a device follows",
+    "./k.txt:f": "no framework's name",
+}
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_a_name_is_read_as_it_is_meant(text: str) -> None:
+    assert parse(text) == NAMES[text]
+    assert parse(str(NAMES[text])) == NAMES[text]
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_no_name_is_told_in_one_sentence(text: str) -> None:
+    with pytest.raises(SeatNameError) as caught:
+        parse(text)
+    said = str(caught.value)
+    assert WRONG[text] in said
+    assert "\n" not in said
+    assert len(said) < 250
+
+
+TEXT = st.text(max_size=12)
+FRAMEWORKS = st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,7}[A-Za-z0-9]", fullmatch=True)
+VERSIONS = st.sampled_from(
+    ["", "2.6.0", "1!2.0rc1", "2.13.0+cu126.local", "1.0.dev3", "v3", "1.0-1"]
+)
+DEVICES = st.sampled_from(["", "cpu", "cuda:0", "gpu:12", "mps", "ascend:0", "npu_x"])
+SETTINGS = st.dictionaries(st.from_regex(r"[A-Za-z_][\w.]{0,5}", fullmatch=True), TEXT, max_size=3)
+FILES = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(
+        ["", "./", "/", "../a b/", "C:\\", "c:/", "\\\\host\\", "a@b/", "x.py:f/", "%41"]
+    ),
+    TEXT.filter(str.strip),
+    st.sampled_from([".py", ".so", ".so.6", ".dylib", ".dll", ".PY"]),
+)
+FUNCTIONS = st.from_regex(r"[^\W\d]\w{0,5}", fullmatch=True).filter(str.isidentifier)
+
+
+@st.composite
+def names(draw: st.DrawFn) -> SeatName:
+    settings = tuple(draw(SETTINGS).items())
+    device = draw(DEVICES)
+    try:
+        if draw(st.booleans()):
+            kernel = Kernel(draw(FILES), draw(FUNCTIONS))
+            return SeatName(kernel=kernel, settings=settings, device=device)
+        return SeatName(draw(FRAMEWORKS), draw(VERSIONS), settings=settings, device=device)
+    except SeatNameError:  # a file with blanks at its ends, a framework called a.py
+        return SeatName("torch", settings=settings, device=device)
+
+
+@given(names())
+def test_what_is_printed_is_read_as_the_same_seat(name: SeatName) -> None:
+    assert parse(str(name)) == name
+    assert parse(f" {name} ") == name
+    assert str(name).isprintable()
+
+
+@given(st.text(alphabet="torch.py:@=,%/\\0C ") | st.text())
+@example("0@0=\\0.py:f")
+@example("x.py:y.py:f")
+@example("torch@A=%")
+def test_any_text_is_a_name_that_prints_back_or_is_told_why_not(text: str) -> None:
+    try:
+        name = parse(text)
+    except SeatNameError as error:
+        said = str(error)
+    else:
+        assert parse(str(name)) == name
+        said = "fine"
+    assert said.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ({}, "a framework or a kernel"),
+        ({"framework": "torch", "kernel": Kernel("k.py", "f")}, "a framework or a kernel"),
+        ({"kernel": Kernel("k.py", "f"), "version": "2"}, "no version"),
+        ({"kernel": Kernel("k.txt", "f")}, "no file of kernels"),
+        ({"kernel": Kernel("\ud800.py", "f")}, "no Unicode text"),
+        ({"framework": "a.py"}, "no framework's name"),
+        ({"framework": "a@b"}, "no framework's name"),
+    ],
+)
+def test_a_name_that_no_text_could_have_cannot_be_made(name: dict[str, object], said: str) -> None:
+    with pytest.raises(SeatNameError, match=said):
+        SeatName(**name)  # type: ignore[arg-type]
+
+
+def test_the_order_of_settings_tells_nothing() -> None:
+    assert parse("torch@B=1,A=2") == parse("torch@A=2,B=1")
+    assert str(parse("torch@B=1,A=2")) == "torch@A=2,B=1"
+
+
+def test_a_seat_without_its_device_is_its_interpreter() -> None:
+    assert str(parse("torch==2.6@A=1:cuda:0").anywhere) == "torch==2.6@A=1"
+
+
+def test_a_seats_own_settings_go_before_those_of_all() -> None:
+    assert merged({"A": "1", "B": "1"}, parse("torch@B=2")) == {"A": "1", "B": "2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "framework"),
+    [
+        ("torch==2.6.0@A=1:cuda:0", "torch"),
+        ("torch", "torch"),
+        ("NumPy formula", "NumPy formula"),
+        ("my kernel: the fast one", "my kernel: the fast one"),
+        ("./k.py:f", "./k.py:f"),
+    ],
+)
+def test_the_framework_of_a_label(text: str, framework: str) -> None:
+    assert framework_of(text) == framework
