@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,23 @@ class Fast:
     error: float
 
 
+class Solution(Protocol):
+    """A certified answer, and what follows from it without asking the oracle again."""
+
+    @property
+    def answer(self) -> Any:
+        """The Enclosure, or the NamedTuple or mapping of them by output name."""
+        ...
+
+    def bound(self, format: Format) -> Any:
+        """What `forward_bound` or `backward_bound` gives, likewise."""
+        ...
+
+    def condition(self) -> Any:
+        """What `forward_condition` or `backward_condition` gives, likewise."""
+        ...
+
+
 @dataclass(frozen=True)
 class Op:
     """One op: its signature, its oracle, its bound, its condition number and its cases.
@@ -85,6 +102,10 @@ class Op:
     output, and a NamedTuple of them, by output name, where it has several.
 
     `signature` and `formulas` are those of an op that is a formula (`refkernels.ops`).
+
+    `solvers` are, by direction, what computes an answer together with what follows from it: they
+    take what `forward` and `backward` take and give a Solution. Without one every part is computed
+    by itself (`refkernels.truth` is how they are asked).
 
     `row_inputs` are the inputs whose first axis counts rows that the op treats one by one (the
     cotangent's does too), `row_gradients` the gradients that have such rows.
@@ -104,6 +125,7 @@ class Op:
     forward_plain: Callable[..., Any]
     backward_plain: Callable[..., Any]
     cases: Callable[[], list[Case]]
+    solvers: Mapping[Direction, Callable[..., Solution]] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
     invariants: tuple[Invariant, ...] = ()
@@ -160,6 +182,28 @@ class Op:
         """What the plain sequential algorithm answers in that format, by output name."""
         return self._call(self._pick("_plain", direction), direction, inputs, params, format=format)
 
+    def solve(
+        self,
+        direction: Direction,
+        inputs: Arrays,
+        params: Mapping[str, Any],
+        certify: Certify = "enclosure",
+    ) -> Solution:
+        """The certified answer with what follows from it."""
+        solver = self.solvers.get(direction)
+        if solver is None:
+            return _Apart(self, direction, inputs, params, certify)
+        solution: Solution = solver(**self._arguments(direction, inputs, params), certify=certify)
+        return solution
+
+    def by_name(self, direction: Direction, result: Any) -> dict[str, Any]:
+        """What a callable of the op gives, by output name."""
+        if isinstance(result, Mapping):
+            return dict(result)
+        if hasattr(result, "_asdict"):
+            return dict(result._asdict())
+        return {self.names(direction)[0]: result}
+
     def _pick(self, suffix: str, direction: Direction) -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(self, direction + suffix)
         return function
@@ -172,10 +216,32 @@ class Op:
         params: Mapping[str, Any],
         **question: Any,
     ) -> dict[str, Any]:
-        arguments = {name: inputs[name] for name in self.takes(direction) if name in inputs}
-        result = function(**arguments, **{**self.params, **params}, **question)
-        if isinstance(result, dict):
-            return result
-        if hasattr(result, "_asdict"):
-            return dict(result._asdict())
-        return {self.names(direction)[0]: result}
+        result = function(**self._arguments(direction, inputs, params), **question)
+        return self.by_name(direction, result)
+
+    def _arguments(
+        self, direction: Direction, inputs: Arrays, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        arrays = {name: inputs[name] for name in self.takes(direction) if name in inputs}
+        return {**arrays, **self.params, **params}
+
+
+class _Apart:
+    """A Solution whose parts are computed one by one."""
+
+    def __init__(
+        self,
+        op: Op,
+        direction: Direction,
+        inputs: Arrays,
+        params: Mapping[str, Any],
+        certify: Certify,
+    ) -> None:
+        self._op, self._question = op, (direction, inputs, params)
+        self.answer = op.evaluate(*self._question, certify)
+
+    def bound(self, format: Format) -> Any:
+        return self._op.bound(*self._question, format)
+
+    def condition(self) -> Any:
+        return self._op.condition(*self._question)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "refkernels"
-OP = {"op"}
+OP = {"op", "truth"}
 ORACLE_NEEDS = {"arithmetic", "metrology", "elementwise", "ops", *OP}
 DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "registry", "layernorm_ref", *OP}
 READERS = {"array_files", "parameters", "strict_json"}  # of what strangers wrote
@@ -33,6 +33,7 @@ ALLOWED = {
     "importing": {"arithmetic"},
     "__main__": {"cli"},
     "op": {"arithmetic"},
+    "truth": {"arithmetic", "op"},
     "registry": OP,
     "arithmetic": set(),
     "journal": {"strict_json"},

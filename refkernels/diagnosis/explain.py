@@ -32,6 +32,7 @@ from refkernels.metrology import VERDICTS
 from refkernels.metrology import outputs as answered
 from refkernels.op import DIRECTIONS, Direction, Op
 from refkernels.suggestion import instead
+from refkernels.truth import holds
 
 
 @in_default_mode
@@ -296,7 +297,7 @@ def _arrays(problem: Problem, outputs: Any) -> dict[str, Array]:
         raise ValueError(f"{empty[0]} has no elements, so there is nothing to explain.")
     first = {name: arrays[name] for name in op.names(direction)[:1] if name in arrays}
     for name, array in first.items():
-        if not answered.holds(problem.format, first):
+        if not holds(problem.format, first):
             raise ValueError(
                 f"{name} is {array.dtype} where the first kernel's is {problem.format.name}: one "
                 "explanation is about one format."

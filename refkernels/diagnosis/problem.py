@@ -61,12 +61,20 @@ class Problem:
     @cached_property
     def truth(self) -> Answer:
         """The answer to what was asked."""
-        return self.ask()
+        return _answer(self._asked)
+
+    def bound_in(self, output: str, format: Format) -> Doubles:
+        """What stable kernels keep to that answer the question in another format."""
+        return self._asked.truths[output].bound(format)[output]
 
     @cached_property
     def condition(self) -> dict[str, Doubles]:
         """Condition numbers, by output name."""
-        return self.op.condition(self.direction, self.inputs, self.params)
+        return self._asked.condition
+
+    @cached_property
+    def _asked(self) -> outputs.Asked:
+        return self._ask(self.op, self.inputs, self.params)
 
     def ask(
         self,
@@ -81,6 +89,12 @@ class Problem:
         arrays = {name: array for name, array in arrays.items() if array is not None}
         settings = {**self.params, **(params or {})}
         settings = {name: value for name, value in settings.items() if name in chosen.params}
-        names = chosen.names(self.direction)
-        judged = {name: self.format_of(name) for name in names}
-        return Answer(*outputs.ask(chosen, self.direction, arrays, settings, judged))
+        return _answer(self._ask(chosen, arrays, settings))
+
+    def _ask(self, op: Op, inputs: Arrays, params: Mapping[str, Any]) -> outputs.Asked:
+        judged = {name: self.format_of(name) for name in op.names(self.direction)}
+        return outputs.ask(op, self.direction, inputs, params, judged)
+
+
+def _answer(asked: outputs.Asked) -> Answer:
+    return Answer(asked.reference, asked.bound, asked.plain)

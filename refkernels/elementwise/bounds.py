@@ -47,32 +47,45 @@ LIMIT_SOURCE = (
 
 @in_default_mode
 def forward_bound(
-    function: Function, x: Any, *, format: Format | str, limit: float = LIMIT
+    function: Function,
+    x: Any,
+    *,
+    format: Format | str,
+    limit: float = LIMIT,
+    known: Enclosure | None = None,
 ) -> Doubles:
-    """limit · ulp(f(x)) in the format, shaped like x; NaN where f(x) is not finite.
+    """limit · ulp(f(x)) in the format, shaped like x; NaN where f(x) is not finite. `known`: f(x),
+    where an oracle has given it already.
 
     Raises as `oracle.forward` does.
     """
     x, limit = as_float_array(x, "x"), _limit(limit)
-    ulp = _ulp_of_values(function, x, oracle.forward(function, x), formats.get(format))
+    values = oracle.forward(function, x) if known is None else known
+    ulp = _ulp_of_values(function, x, values, formats.get(format))
     with np.errstate(over="ignore"):
         return limit * ulp
 
 
 @in_default_mode
 def backward_bound(
-    function: Function, dy: Any, x: Any, *, format: Format | str, limit: float = LIMIT
+    function: Function,
+    dy: Any,
+    x: Any,
+    *,
+    format: Format | str,
+    limit: float = LIMIT,
+    known: Enclosure | None = None,
 ) -> Doubles:
     """limit |dy| (ulp(f'(x)) + what frameworks' formula of the slope adds) + u |dx| + 2^(emin - p)
     + what dy's products with the slope's factors lose, shaped like x; NaN where dx is, infinite
-    where f'(x) or such a product overflows.
+    where f'(x) or such a product overflows. `known`: what `oracle.slopes` gives.
 
     Raises as `oracle.backward` does.
     """
     target, limit = formats.get(format), _limit(limit)
     dy, x = oracle.pair_of(dy, x)
     wide = to_float64(dy)
-    slope = oracle.slopes(function, x)
+    slope = oracle.slopes(function, x) if known is None else known
     slope_error = _ulp(slope, target)[0]
     with np.errstate(all="ignore"):
         steep = np.asarray(slope)

@@ -11,6 +11,7 @@ from refkernels.arithmetic.wording import shown
 from refkernels.elementwise import bounds, oracle, plain
 from refkernels.elementwise.bounds import LIMIT, LIMIT_SOURCE
 from refkernels.elementwise.function import Array, Doubles, Function
+from refkernels.elementwise.solution import BackwardSolution, ForwardSolution
 from refkernels.op import Case, Op
 
 
@@ -83,6 +84,12 @@ class Family:
         def of(method: Callable[..., Any]) -> Callable[..., Any]:
             return partial(method, function.name)
 
+        def solve_forward(x: Any, *, certify: Certify) -> ForwardSolution:
+            return ForwardSolution(function, x, certify)
+
+        def solve_backward(dy: Any, x: Any, *, certify: Certify) -> BackwardSolution:
+            return BackwardSolution(function, dy, x, certify)
+
         return Op(
             name=function.name,
             inputs=("x",),
@@ -97,6 +104,7 @@ class Family:
             backward_condition=of(self.backward_condition),
             forward_plain=of(self.forward_plain),
             backward_plain=of(self.backward_plain),
+            solvers={"forward": solve_forward, "backward": solve_backward},
             cases=function.cases,
             invariants=function.invariants,
             row_inputs=("x",),

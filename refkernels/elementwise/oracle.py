@@ -70,8 +70,15 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
 
 
 @in_default_mode
-def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure") -> Enclosure:
+def backward(
+    function: Function,
+    dy: Any,
+    x: Any,
+    certify: Certify = "enclosure",
+    known: Enclosure | None = None,
+) -> Enclosure:
     """dx = dy f'(x), element by element, as sharp as the question asks; dy and x of one shape.
+    `known`: what `slopes` gives, where somebody has asked it already.
 
     Special values are those of one IEEE product dy · f'(x). Raises as `forward` does, and
     ValueError for shapes that differ.
@@ -80,10 +87,14 @@ def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure"
     dy, x = pair_of(dy, x)
     flat_dy, flat_x = (np.ascontiguousarray(array).reshape(-1) for array in (dy, x))
     columns = _columns(flat_x.size)
+    kept = None if known is None else tuple(part.reshape(-1) for part in _parts(known))
 
     def block(start: int, stop: int) -> None:
-        slope, scales = np.empty((3, stop - start)), np.empty(stop - start, np.int64)
-        function.slopes(to_float64(flat_x[start:stop]), slope[0], slope[1], slope[2], scales)
+        if kept is None:
+            slope, scales = np.empty((3, stop - start)), np.empty(stop - start, np.int64)
+            function.slopes(to_float64(flat_x[start:stop]), slope[0], slope[1], slope[2], scales)
+        else:
+            slope, scales = np.stack([part[start:stop] for part in kept[:3]]), kept[3][start:stop]
         filled = (column[start:stop] for column in columns)
         multiply_all(to_float64(flat_dy[start:stop]), slope, scales, *filled)
 
@@ -93,8 +104,8 @@ def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure"
     tiers.answered("exact", rest.size)
     if rest.size:
         pair = to_float64(flat_dy[rest]), to_float64(flat_x[rest])
-        known = _enclosure_at(columns, rest)
-        columns = _put(columns, rest, _parts(exact.gradients(function, *pair, question, known)))
+        found = _enclosure_at(columns, rest)
+        columns = _put(columns, rest, _parts(exact.gradients(function, *pair, question, found)))
     return Enclosure(*columns).reshape(x.shape)
 
 

@@ -216,7 +216,7 @@ def seat(text: str) -> tuple[Spec, SeatName]:
     if name.kernel is not None:
         raise UnknownFramework(
             f"{text!r} is a kernel of yours, which is not run here: give what it answered to "
-            "`refkernels explain OP --output KERNEL:NAME=FILE.npy`, or assert it in a test with "
+            "`refkernels explain OP --input ... --output ...`, or assert it in a test with "
             "refkernels.testing.assert_kernel"
         )
     known = _frameworks()

@@ -8,6 +8,7 @@ the proof), `forward_condition` and `backward_condition` how ill-conditioned the
 `layernorm_backward` are the algorithms in the working precision. `OPS` names all of it.
 """
 
+from refkernels.layernorm_ref import solution
 from refkernels.layernorm_ref.algorithms import (
     Moments,
     backward_plain,
@@ -72,6 +73,7 @@ OPS = (
         backward_condition=backward_condition,
         forward_plain=forward_plain,
         backward_plain=backward_plain,
+        solvers={"forward": solution.forward, "backward": solution.backward},
         invariants=INVARIANTS,
         cases=cases,
         row_inputs=("x",),

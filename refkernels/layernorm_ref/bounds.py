@@ -56,6 +56,7 @@ answer anything, and the bound is infinite.
 the value and half an output subnormal. In backward, mean and rstd may come from 16-bit storage.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,14 @@ from refkernels.arithmetic.formats import Format, working_format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.underflow import amplification, loss
 from refkernels.layernorm_ref.arguments import NormalizedShape, Problem, prepare, widened
-from refkernels.layernorm_ref.oracle import Backward, BackwardArrays, ForwardArrays, backward
+from refkernels.layernorm_ref.oracle import (
+    Backward,
+    BackwardArrays,
+    ForwardArrays,
+    Statistics,
+    solve_backward,
+    solve_forward,
+)
 from refkernels.layernorm_ref.row_errors import (
     INFLATION,
     RowErrors,
@@ -94,11 +102,17 @@ def forward_bound(
     """
     target = formats.get(format)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
+    bare = replace(problem, weight=np.ones_like(problem.weight), bias=np.zeros_like(problem.bias))
+    return bound_of_forward(problem, solve_forward(bare).statistics, target)
+
+
+def bound_of_forward(problem: Problem, exact: Statistics, target: Format) -> ForwardArrays:
+    """`forward_bound`, the rows' statistics being known."""
     height = problem.x.shape[0]
     y, (mean, rstd) = np.zeros(problem.x.shape), np.zeros((2, height, 1))
     with np.errstate(all="ignore"):
         for rows, part in problem.parts():
-            e = row_errors(part, target, stored=False)
+            e = row_errors(part, exact.of(rows), target, stored=False)
             large = e.overflows | _y_overflows(part, e, working_format(target))
             y[rows] = _output(_y_error(part, e), part.weight * e.xhat + part.bias, large, target)
             mean[rows] = _output(e.mean_error, e.mean, e.overflows, target)
@@ -149,13 +163,20 @@ def backward_bound(
     """
     target = formats.get(format)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
+    found = solve_backward(problem)
+    return bound_of_backward(problem, found.answer, found.statistics, target)
+
+
+def bound_of_backward(
+    problem: Problem, exact: Backward, statistics: Statistics, target: Format
+) -> BackwardArrays:
+    """`backward_bound`, the gradients and the rows' statistics being known."""
     height, n = problem.x.shape
-    exact = backward(problem.cotangent, problem.x, problem.weight, eps=problem.eps)
-    flat_dx = np.asarray(exact.dx)
+    flat_dx = np.asarray(exact.dx).reshape(height, n)
     dx, sums = np.zeros((height, n)), _ColumnSums(n, working_format(target))
     with np.errstate(all="ignore"):
         for rows, part in problem.parts():
-            e = row_errors(part, target, stored=True)
+            e = row_errors(part, statistics.of(rows), target, stored=True)
             sums.add(np.abs(widened(part.cotangent)), e)
             gradient = _RowGradients(part, e)
             large = e.overflows | gradient.overflows(working_format(target))
@@ -193,8 +214,8 @@ class _ColumnSums:
         many = ~(1.1 * self.size < self.work.max)
         large = self.overflows | many | ~(1.1 * (self.scaled + dweight) < self.work.max)
         return (
-            _output(dweight, np.asarray(exact.dweight), large, format),
-            _output(dbias, np.asarray(exact.dbias), many, format),
+            _output(dweight, np.asarray(exact.dweight).reshape(-1), large, format),
+            _output(dbias, np.asarray(exact.dbias).reshape(-1), many, format),
         )
 
 

@@ -21,8 +21,10 @@ Special values follow the extended reals, and NaN stands for "undefined":
 - a row whose xhat is undefined makes dx of the row and the whole of dweight NaN.
 """
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +58,7 @@ Values = npt.NDArray[np.float64]
 Records = npt.NDArray[Any]
 _MANY = 32  # blocks; where there are more they are made longer, so that threads share fewer pages
 _POOR = 2.0**-16  # ulp: far below what an ULP error is told to
+_ENCLOSURE = Question("enclosure")
 
 
 class Forward(NamedTuple):
@@ -90,6 +93,34 @@ class BackwardArrays(NamedTuple):
     dbias: npt.NDArray[Any]
 
 
+class Statistics(NamedTuple):
+    """The rows' statistics, flat, as sharp as the question "enclosure" has them."""
+
+    mean: Enclosure
+    rstd: Enclosure
+
+    def of(self, rows: slice) -> "Statistics":
+        """Of some rows."""
+        return Statistics(self.mean[rows], self.rstd[rows])
+
+
+Answer = TypeVar("Answer", Forward, Backward)
+
+
+@dataclass(frozen=True)
+class Solved(Generic[Answer]):
+    """The answer to a problem, and from the same pass the statistics of its rows."""
+
+    problem: Problem
+    answer: Answer
+    find_statistics: Callable[[], Statistics]
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        with tiers.counted():  # to itself: they are no part of the answer
+            return self.find_statistics()
+
+
 @in_default_mode
 def forward(
     x: Any,
@@ -112,6 +143,11 @@ def forward(
     """
     question = Question.parse(certify)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
+    return solve_forward(problem, question).answer
+
+
+def solve_forward(problem: Problem, question: Question = _ENCLOSURE) -> Solved[Forward]:
+    """`forward` of a problem."""
     numbers = problem.weight, problem.bias, problem.eps
     if not (_first_tier_helps(problem, question) and _all_tame(*numbers)):
         return _refined_forward(problem, question)
@@ -130,7 +166,7 @@ def forward(
     y = Draft(hi, radius)
     _settle(y, "y", problem, question, unsafe, doubts)
     mean, rstd = _mean(problem, rows, question), _rstd(problem, rows, question)
-    return _forward(problem, y, mean, rstd)
+    return Solved(problem, _forward(problem, y, mean, rstd), lambda: _statistics(problem, rows))
 
 
 @in_default_mode
@@ -154,6 +190,11 @@ def backward(
     """
     question = Question.parse(certify)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
+    return solve_backward(problem, question).answer
+
+
+def solve_backward(problem: Problem, question: Question = _ENCLOSURE) -> Solved[Backward]:
+    """`backward` of a problem."""
     if not (_first_tier_helps(problem, question) and _all_tame(problem.weight, problem.eps)):
         return _refined_backward(problem, question)
     height, n = problem.x.shape
@@ -173,7 +214,8 @@ def backward(
     unsafe = (rows["state"] == float64.NEXT_TIER) | _poor(radius, top, question)
     dx = Draft(hi, radius)
     _settle(dx, "dx", problem, question, unsafe, doubts)
-    return _backward(problem, dx, *_parameter_gradients(problem, rows, question, parts))
+    answer = _backward(problem, dx, *_parameter_gradients(problem, rows, question, parts))
+    return Solved(problem, answer, lambda: _statistics(problem, rows))
 
 
 def _first_tier_helps(problem: Problem, question: Question) -> bool:
@@ -196,12 +238,17 @@ def _chunks(problem: Problem, step: int) -> Iterator[slice]:
 
 
 def _poor(radius: Values, top: Values, question: Question) -> Mask:
-    """Where a radius is too wide to be left, for the question "enclosure", beside numbers <= top:
-    more than _POOR ulp, or a subnormal's. The others say themselves how sharp they must be."""
-    if question.kind != "enclosure":
+    """Where a radius is too wide to be left beside numbers <= top: more than _POOR ulp, or a
+    subnormal's. So a certified rounding is as sharp as an enclosure besides, and bounds and
+    condition numbers may be read from it; "ulp" says itself how sharp it must be."""
+    if question.kind == "ulp":
         return np.zeros(radius.shape, np.bool_)
     limit: Mask = np.greater(radius, _POOR * 2.0**-24 * top)
     return limit
+
+
+def _statistics(problem: Problem, rows: Records) -> Statistics:
+    return Statistics(_mean(problem, rows, _ENCLOSURE), _rstd(problem, rows, _ENCLOSURE))
 
 
 def _mean(problem: Problem, rows: Records, question: Question) -> Enclosure:
@@ -288,28 +335,46 @@ def _parameter_gradients(
     return found
 
 
-def _refined_forward(problem: Problem, question: Question) -> Forward:
+def _refined_forward(problem: Problem, question: Question) -> Solved[Forward]:
     """Everything by the tiers below the first."""
     height, n = problem.x.shape
     y = Draft(np.empty((height, n)))
-    parts: dict[str, list[Enclosure]] = {"mean": [], "rstd": []}
+    asked: list[Statistics] = []
+    known: list[Statistics] = []
     for chunk in problem.chunks():
         refined = RowsRefined(problem, chunk)
         y.put(chunk, refined.y(question, np.ones((len(refined.x), n), np.bool_)))
-        for name, found in parts.items():
-            found.append(getattr(refined, name)(question, np.ones(len(refined.x), np.bool_)))
-    mean, rstd = (joined(found) for found in parts.values())
-    return _forward(problem, y, mean, rstd)
+        asked.append(_refined_statistics(refined, question))
+        known.append(_to_themselves(refined))
+    answer = _forward(problem, y, *_all_rows(asked))
+    return Solved(problem, answer, lambda: _all_rows(known))
 
 
-def _refined_backward(problem: Problem, question: Question) -> Backward:
+def _refined_backward(problem: Problem, question: Question) -> Solved[Backward]:
     height, n = problem.x.shape
     dx = Draft(np.empty((height, n)))
+    known: list[Statistics] = []
     for chunk in problem.chunks():
         refined = RowsRefined(problem, chunk)
         dx.put(chunk, refined.dx(question, np.ones((len(refined.x), n), np.bool_)))
+        known.append(_to_themselves(refined))
     every = np.arange(n)
-    return _backward(problem, dx, *ColumnsRefined(problem).gradients(question, every, every))
+    gradients = ColumnsRefined(problem).gradients(question, every, every)
+    return Solved(problem, _backward(problem, dx, *gradients), lambda: _all_rows(known))
+
+
+def _to_themselves(refined: RowsRefined) -> Statistics:
+    with tiers.counted():  # they are no part of the answer
+        return _refined_statistics(refined, _ENCLOSURE)
+
+
+def _refined_statistics(refined: RowsRefined, question: Question) -> Statistics:
+    every = np.ones(len(refined.x), np.bool_)
+    return Statistics(refined.mean(question, every), refined.rstd(question, every))
+
+
+def _all_rows(parts: list[Statistics]) -> Statistics:
+    return Statistics(joined([one.mean for one in parts]), joined([one.rstd for one in parts]))
 
 
 def _forward(problem: Problem, y: Draft, mean: Enclosure, rstd: Enclosure) -> Forward:

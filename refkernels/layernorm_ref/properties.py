@@ -28,13 +28,15 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import working_format
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.layernorm_ref.arguments import NormalizedShape, prepare, widened
+from refkernels.layernorm_ref.arguments import NormalizedShape, Problem, prepare, widened
 from refkernels.layernorm_ref.oracle import (
+    Backward,
     BackwardArrays,
     Forward,
     ForwardArrays,
-    backward,
-    forward,
+    Statistics,
+    solve_backward,
+    solve_forward,
 )
 from refkernels.layernorm_ref.row_errors import mean_tail
 from refkernels.op import Arrays, Invariant
@@ -48,7 +50,7 @@ def _ratio(amount: Array, value: Array) -> Array:
     return np.where((amount == 0.0) & (value == 0.0), 1.0, ratio)
 
 
-def _sensitivity(x: Array, exact: Forward) -> tuple[Array, Array, Array, Array]:
+def _sensitivity(x: Array, exact: Statistics) -> tuple[Array, Array, Array, Array]:
     """xhat, r, rho and p, rows by columns."""
     size = np.abs(x)
     r = np.asarray(exact.rstd)[:, None]
@@ -74,15 +76,22 @@ def forward_condition(
 ) -> ForwardArrays:
     """Condition numbers of y, mean and rstd (see the module), float64."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
+    found = solve_forward(problem)
+    return condition_of_forward(problem, found.answer, found.statistics)
+
+
+def condition_of_forward(problem: Problem, exact: Forward, statistics: Statistics) -> ForwardArrays:
+    """`forward_condition`, the answer and the rows' statistics being known."""
     height = problem.x.shape[0]
+    values = np.asarray(exact.y).reshape(problem.x.shape)
     y, (mean, rstd) = np.zeros(problem.x.shape), np.zeros((2, height, 1))
     with np.errstate(all="ignore"):
         for rows, part in problem.parts():
-            exact = forward(part.x, part.weight, part.bias, eps=part.eps)
-            wide, middle = widened(part.x), np.asarray(exact.mean)[:, None]
-            xhat, r, _, p = _sensitivity(wide, exact)
+            known = statistics.of(rows)
+            wide, middle = widened(part.x), np.asarray(known.mean)[:, None]
+            xhat, r, _, p = _sensitivity(wide, known)
             amount = np.abs(part.weight) * (p + np.abs(xhat)) + np.abs(part.bias)
-            y[rows] = _ratio(amount, np.asarray(exact.y))
+            y[rows] = _ratio(amount, values[rows])
             mean[rows] = _ratio(_mean(np.abs(wide)), middle)
             spread = np.sqrt(_mean(xhat * xhat))  # sigma r: no over- or underflow, as v may
             constant = np.all(wide == wide[:, :1], axis=1, keepdims=True)
@@ -104,14 +113,20 @@ def backward_condition(
 ) -> BackwardArrays:
     """Condition numbers of dx, dweight and dbias (see the module), float64."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
+    found = solve_backward(problem)
+    return condition_of_backward(problem, found.answer, found.statistics)
+
+
+def condition_of_backward(
+    problem: Problem, exact: Backward, statistics: Statistics
+) -> BackwardArrays:
+    """`backward_condition`, the gradients and the rows' statistics being known."""
     height, n = problem.x.shape
-    exact = backward(problem.cotangent, problem.x, problem.weight, eps=problem.eps)
-    gradient, dx = np.asarray(exact.dx), np.zeros((height, n))
+    gradient, dx = np.asarray(exact.dx).reshape(height, n), np.zeros((height, n))
     columns, sizes = np.zeros((2, n))
     with np.errstate(all="ignore"):
         for rows, part in problem.parts():
-            statistics = forward(part.x, eps=part.eps)
-            xhat, r, rho, p = _sensitivity(widened(part.x), statistics)
+            xhat, r, rho, p = _sensitivity(widened(part.x), statistics.of(rows))
             grad = widened(part.cotangent)
             amount = _through_dx(xhat, r, p, grad * part.weight)
             amount = amount + rho * np.abs(gradient[rows])
@@ -119,8 +134,8 @@ def backward_condition(
             grad = np.abs(grad)
             columns += np.sum(grad * (p + np.abs(xhat)), axis=0)
             sizes += np.sum(grad, axis=0)
-        dweight = _ratio(columns, np.asarray(exact.dweight))
-        dbias = _ratio(sizes, np.asarray(exact.dbias))
+        dweight = _ratio(columns, np.asarray(exact.dweight).reshape(-1))
+        dbias = _ratio(sizes, np.asarray(exact.dbias).reshape(-1))
     return BackwardArrays(
         dx.reshape(problem.shape),
         dweight.reshape(problem.normalized),

@@ -36,6 +36,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify
 from refkernels.matmul_ref import algorithms, bounds, cases, contraction, oracle
+from refkernels.matmul_ref.solution import Solution, alone
 from refkernels.op import Op
 
 __all__ = [
@@ -236,6 +237,25 @@ def _optional(bias: Any) -> Array | None:
     return None if bias is None else as_float_array(bias, "bias")
 
 
+def _solve(a: Any, b: Any, *, certify: Certify) -> Solution:
+    return Solution((_matmul(a, b),), certify, alone, alone)
+
+
+def _solve_backward(dc: Any, a: Any, b: Any, *, certify: Certify) -> Solution:
+    return Solution(_matmul_backward(dc, a, b), certify, Backward, BackwardArrays)
+
+
+def _solve_linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify) -> Solution:
+    return Solution((_linear(x, weight, bias),), certify, alone, alone)
+
+
+def _solve_linear_backward(
+    dy: Any, x: Any, weight: Any, bias: Any = None, *, certify: Certify
+) -> Solution:
+    parts = _linear_backward(dy, x, weight, bias)
+    return Solution(parts, certify, LinearBackward, LinearBackwardArrays)
+
+
 OPS = (
     Op(
         name="matmul",
@@ -251,6 +271,7 @@ OPS = (
         backward_condition=backward_condition,
         forward_plain=forward_plain,
         backward_plain=backward_plain,
+        solvers={"forward": _solve, "backward": _solve_backward},
         cases=cases.matmul,
         row_inputs=("a",),
         row_gradients=("da",),
@@ -270,6 +291,7 @@ OPS = (
         backward_condition=linear_backward_condition,
         forward_plain=linear_plain,
         backward_plain=linear_backward_plain,
+        solvers={"forward": _solve_linear, "backward": _solve_linear_backward},
         cases=cases.linear,
         row_inputs=("x",),
         row_gradients=("dx",),

@@ -52,23 +52,32 @@ _UP = 1.0 + 2.0**-44
 _THREE_DIGITS = Question("ulp", Format("three digits", 8, BINARY64.emin, BINARY64.emax, None), 0.25)
 
 
-def rounding_bound(contraction: Contraction, format: Format | str) -> Floats:
-    """The bound above, in the shape of the contraction's answer."""
+def rounding_bound(
+    contraction: Contraction,
+    format: Format | str,
+    exact: Enclosure | None = None,
+    total: Floats | None = None,
+) -> Floats:
+    """The bound above, in the shape of the contraction's answer. `exact` and `total`: the answer
+    and `magnitudes`, where they are known."""
     output = formats.get(format)
     accumulator = algorithms.accumulator(output)
     terms = contraction.terms
     growth = 1.0 + terms * accumulator.u
-    magnitude = magnitudes(contraction) + terms * 2.0**-1073
+    total = magnitudes(contraction) if total is None else total
+    magnitude = total + terms * 2.0**-1073
     with np.errstate(over="ignore", invalid="ignore"):
         underflow = terms * max(_half_subnormal(accumulator), 2.0**-1074) * growth
         bound = terms * accumulator.u * magnitude + underflow
         reach = magnitude * growth + underflow
         bound = np.where(reach * _UP <= accumulator.max, bound, np.inf)
         if accumulator is not output:
-            bound = bound + _storage(contraction, output, bound, reach, growth)
+            exact = _exact(contraction) if exact is None else exact
+            bound = bound + _storage(contraction, exact, output, bound, reach, growth)
         bound = np.where(np.isnan(bound), np.inf, bound * _UP)
     if not _finite(contraction):
-        bound = np.where(np.isfinite(_exact(contraction).hi), bound, np.nan)
+        exact = _exact(contraction) if exact is None else exact
+        bound = np.where(np.isfinite(exact.hi), bound, np.nan)
     return np.asarray(bound)
 
 
@@ -83,10 +92,14 @@ def _finite(contraction: Contraction) -> bool:
 
 
 def _storage(
-    contraction: Contraction, output: Format, bound: Floats, reach: Floats, growth: float
+    contraction: Contraction,
+    exact: Enclosure,
+    output: Format,
+    bound: Floats,
+    reach: Floats,
+    growth: float,
 ) -> Floats:
     """What storing the answer, and its parts, in a 16-bit output format adds."""
-    exact = _exact(contraction)
     answer = np.abs(np.asarray(exact)) * _UP + np.ldexp(exact.radius, exact.scale) + bound
     added = output.u * answer + _half_subnormal(output)
     largest = answer
@@ -97,10 +110,16 @@ def _storage(
     return np.where(largest * _UP <= output.max, added, np.inf)
 
 
-def condition(contraction: Contraction) -> Floats:
-    """2 sum|terms| / |answer|, in the shape of the contraction's answer."""
-    answer = _exact(contraction, _THREE_DIGITS)
-    magnitude = magnitudes(contraction)
+def condition(
+    contraction: Contraction, exact: Enclosure | None = None, total: Floats | None = None
+) -> Floats:
+    """2 sum|terms| / |answer|, in the shape of the contraction's answer. `exact` and `total`: as of
+    `rounding_bound`; where three digits of an answer are not known, they are found."""
+    if exact is None:
+        answer = _exact(contraction, _THREE_DIGITS)
+    else:
+        answer = oracle.sharpened(contraction, exact, _THREE_DIGITS)
+    magnitude = magnitudes(contraction) if total is None else total
     with np.errstate(all="ignore"):
         ratio = 2.0 * magnitude / np.abs(np.asarray(answer))
     vanishing = (np.abs(answer.hi) <= answer.radius) | ~np.isfinite(ratio)

@@ -117,22 +117,43 @@ class _Answer:
 def evaluate(contraction: Contraction, certify: Certify = "enclosure") -> Enclosure:
     """The certified answer of a contraction, in its shape."""
     question = Question.parse(certify)
+    left, right = augmented(contraction)
+    problem = _problem(contraction, left, right, question)
+    answer = _by_tiers(problem)
+    if problem.left is not left or problem.right is not right:
+        where, values = special.values(left, right, problem.at)
+        answer.put(where, Enclosure(values))
+    return answer.enclosure(contraction.shape)
+
+
+def sharpened(contraction: Contraction, known: Enclosure, certify: Certify) -> Enclosure:
+    """An answer that `evaluate` gave, as sharp as another question asks: what that leaves open goes
+    to the later tiers, the rest stays as it is."""
+    question = Question.parse(certify)
+    remaining = np.flatnonzero(question.undecided(known))
+    if not remaining.size:
+        return known
+    problem = _problem(contraction, *augmented(contraction), question)
+    if problem.in_range:
+        better = _dot2_of(problem, remaining)
+        known = known.replace(remaining, better)
+        remaining = remaining[question.undecided(better)]
+    if remaining.size:
+        found = exact.dot_products(problem.left, problem.right, problem.at, remaining)
+        known = known.replace(remaining, found)
+    return known
+
+
+def _problem(contraction: Contraction, left: Floats, right: Floats, question: Question) -> _Problem:
+    """What is asked of the operands, as `augmented` gives them, their special values taken out."""
     at = contraction.left_index, contraction.right_index
     operands = contraction.left, contraction.right, contraction.addend
     narrow = all(one is None or one.dtype.itemsize < 8 for one in operands)
-    left, right = augmented(contraction)
-    (finite_left, left_in_range), (finite_right, right_in_range) = parallel.run(
+    (left, left_in_range), (right, right_in_range) = parallel.run(
         _finite, [(left, narrow), (right, narrow)], left.size + right.size > _LARGE
     )
     in_range = left_in_range and right_in_range
-    problem = _Problem(
-        finite_left, finite_right, at, narrow, in_range, question, Screen.of(question)
-    )
-    answer = _by_tiers(problem)
-    if finite_left is not left or finite_right is not right:
-        where, values = special.values(left, right, at)
-        answer.put(where, Enclosure(values))
-    return answer.enclosure(contraction.shape)
+    return _Problem(left, right, at, narrow, in_range, question, Screen.of(question))
 
 
 def augmented(contraction: Contraction) -> tuple[Floats, Floats]:

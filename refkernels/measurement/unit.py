@@ -1,36 +1,22 @@
 """One unit measured: every framework answers while the oracle works, then each is judged."""
 
 import itertools
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats, tiers
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.measurement.plan import Unit
 from refkernels.measurement.seats import Seat
 from refkernels.metrology import agreement, judge
 from refkernels.op import Case
+from refkernels.truth import Truth
 
 SCHEMA = 1
 Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What the oracle says of a unit, by output name."""
-
-    reference: dict[str, Enclosure]
-    bound: dict[str, npt.NDArray[np.float64]]
-    condition: dict[str, npt.NDArray[np.float64]]
-    plain: dict[str, npt.NDArray[Any]]
-    tiers: dict[str, int]  # how many elements, of all outputs, each tier of the oracle answered
-    seconds: float
 
 
 def measure_unit(unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor) -> list[Record]:
@@ -62,26 +48,15 @@ def measure_unit(unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor) ->
             if output in outputs:
                 body = _judge(unit, output, outputs[output], truth, inputs, params)
                 ok = {"output": output, "status": "ok", "reason": None}
-                told = {"oracle": {"tiers": truth.tiers}, "seconds": timing}
+                told = {"oracle": {"tiers": dict(truth.tiers)}, "seconds": timing}
                 records.append({**head, **ok, **body, **told})
     return records + _agreements(unit, unit.case, answers)
 
 
 def find_truth(unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str, Any]) -> Truth:
-    """The certified answer, with every rounding to the unit's dtype decided."""
-    format = formats.get(unit.dtype)
-    begin = time.perf_counter()
-    with tiers.counted() as tally:
-        reference = unit.op.evaluate(unit.direction, inputs, params, ("rounding", format))
-    seconds = time.perf_counter() - begin
-    return Truth(
-        reference,
-        unit.op.bound(unit.direction, inputs, params, format),
-        unit.op.condition(unit.direction, inputs, params),
-        unit.op.plain(unit.direction, inputs, params, format),
-        tally,
-        seconds,
-    )
+    """The certified answer, with every rounding to the unit's dtype decided, and all that it is
+    judged by: computed now, while the frameworks work."""
+    return Truth(unit.op, unit.direction, inputs, params, formats.get(unit.dtype)).complete()
 
 
 def _judge(
@@ -101,9 +76,9 @@ def _judge(
         output,
         got,
         truth.reference[output],
-        bound=truth.bound[output],
+        bound=truth.bound()[output],
         condition=truth.condition.get(output),
-        plain=truth.plain.get(output),
+        plain=truth.plain().get(output),
         inputs=inputs,
         params=params,
     )
@@ -118,7 +93,7 @@ def _accept(
     status: str,
     reason: str | None,
     outputs: dict[str, npt.NDArray[Any]],
-    reference: dict[str, Enclosure],
+    reference: Mapping[str, Enclosure],
 ) -> tuple[str, str | None]:
     """The reply's status, after a look at the shapes and dtypes of what came back."""
     if status != "ok":

@@ -15,7 +15,6 @@ from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.wording import shown
 from refkernels.metrology import verdict as verdicts
-from refkernels.metrology.outputs import holds
 from refkernels.metrology.summary import Summary, summarise
 from refkernels.metrology.ulp_errors import (
     as_enclosure,
@@ -26,6 +25,7 @@ from refkernels.metrology.ulp_errors import (
 )
 from refkernels.metrology.worst import exact_text, number, relevant_inputs, text
 from refkernels.op import DIRECTIONS, Arrays, Direction, Invariant, Op
+from refkernels.truth import holds
 
 _COUNTS = (
     "elements",

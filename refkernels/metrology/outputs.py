@@ -13,7 +13,7 @@ otherwise F itself) and round once to F.
   |z| <= P, and the rounding is at most u / (1 + u) (|z| + B') with B' = K u' P + ...: as
   u^2 P > 2 u' P, this and B' are at most B for K = 1, and for K > 1 the other K - 1 terms are far
   larger. The other bounds hold at least 4 u |z|, of which the rounding takes a quarter and B' less
-  than 2^-26. What a result that is subnormal in F loses, half a subnormal, is added (`ask`).
+  than 2^-26. What a result that is subnormal in F loses, half a subnormal, is added (`Truth`).
   A kernel that rounds its inputs to F first has answered another question, and is judged by this.
 - *Outputs of several formats* (y in bfloat16, mean and rstd in float32, as Triton's tutorial has
   them). LayerNorm's bound for y in 16 bits takes it as computed from statistics in binary32,
@@ -25,28 +25,48 @@ otherwise F itself) and round once to F.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array, to_float64
+from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.arithmetic.formats import Format
 from refkernels.op import Arrays, Direction, Op
 from refkernels.suggestion import nearest
+from refkernels.truth import Truth
 
 Array = npt.NDArray[Any]
 _NUMBERS = (bool, int, float, complex, str, bytes, np.generic)
 
 
-class Asked(NamedTuple):
-    """The truth, the bound and the plain algorithm's answer, by output, each in its own format."""
+@dataclass(frozen=True)
+class Asked:
+    """The truth of each output, in its own format; outputs of one format have one truth."""
 
-    reference: dict[str, Enclosure]
-    bound: dict[str, npt.NDArray[np.float64]]
-    plain: dict[str, Array]
+    truths: Mapping[str, Truth]
+
+    @property
+    def reference(self) -> dict[str, Enclosure]:
+        """The certified answers."""
+        return {name: truth.reference[name] for name, truth in self.truths.items()}
+
+    @property
+    def bound(self) -> dict[str, npt.NDArray[np.float64]]:
+        """What stable kernels keep to."""
+        return {name: truth.bound()[name] for name, truth in self.truths.items()}
+
+    @property
+    def plain(self) -> dict[str, Array]:
+        """What the plain algorithm answers."""
+        return {name: truth.plain()[name] for name, truth in self.truths.items()}
+
+    @property
+    def condition(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Condition numbers, of all outputs of the op."""
+        return dict(next(iter(self.truths.values())).condition)
 
 
 def named(op: Op, direction: Direction, outputs: Any) -> dict[str, Array]:
@@ -124,35 +144,10 @@ def ask(
     formats_of: Mapping[str, Format],
 ) -> Asked:
     """What each output is judged by, in the format that `formats_of` has for it."""
-    asked = Asked({}, {}, {})
-    for format in dict.fromkeys(formats_of.values()):
-        truth = op.evaluate(direction, inputs, params, ("rounding", format))
-        bounds = op.bound(direction, inputs, params, format)
-        answers = plain(op, direction, inputs, params, format)
-        lost = 0.0 if holds(format, inputs) else format.min_subnormal / 2.0
-        for name in (name for name, its in formats_of.items() if its == format):
-            asked.reference[name] = truth[name]
-            asked.bound[name] = bounds[name] + lost if lost else bounds[name]
-            asked.plain[name] = answers[name]
-    return asked
-
-
-def plain(
-    op: Op, direction: Direction, inputs: Arrays, params: Mapping[str, Any], format: Format
-) -> dict[str, Array]:
-    """The plain algorithm's answer in the format. Where that does not hold the inputs, computed in
-    one that does, and rounded once at the end."""
-    if holds(format, inputs):
-        return op.plain(direction, inputs, params, format)
-    wide = any(formats.of(array) == BINARY64 for array in inputs.values())
-    answers = op.plain(direction, inputs, params, BINARY64 if wide else BINARY32)
-    return {name: formats.round_to(to_float64(a), format) for name, a in answers.items()}
-
-
-def holds(format: Format, arrays: Arrays) -> bool:
-    """Whether the format has every number of the arrays' formats."""
-    given = {formats.of(array) for array in arrays.values()}
-    return all(
-        one.p <= format.p and one.emax <= format.emax and one.min_subnormal >= format.min_subnormal
-        for one in given
-    )
+    truths = {
+        format: Truth(op, direction, inputs, params, format)
+        for format in dict.fromkeys(formats_of.values())
+    }
+    found = {name: truths[format] for name, format in formats_of.items()}
+    # An op may give nothing for an input that is absent.
+    return Asked({name: truth for name, truth in found.items() if name in truth.reference})

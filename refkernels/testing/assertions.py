@@ -141,7 +141,7 @@ def assert_kernel(
     judged.setdefault(first, next(iter(judged.values())))  # whose shape says which axes are kept
     asked = answered.ask(record, direction, arrays, settings, judged)
     got, others = _shaped(record, direction, asked, given, baseline)
-    conditions = record.condition(direction, arrays, settings)
+    conditions = asked.condition
     for name in got:
         failed = Question(record, direction, arrays, settings, got, name)
         answer = _answer(failed, asked, conditions.get(name), demands.max_ulp)

@@ -37,6 +37,19 @@ def test_a_wrong_version_is_told_the_right_form(name: str) -> None:
         catalog.get(name)
 
 
+@pytest.mark.parametrize("name", ["torch@A=1", "torch:cuda:0"])
+def test_where_a_framework_is_named_alone_a_seat_is_refused(name: str) -> None:
+    with pytest.raises(catalog.UnknownFramework, match="here it is torch alone"):
+        catalog.get(name)
+    spec, seat = catalog.seat(name)
+    assert (spec.name, str(seat)) == ("torch", name)
+
+
+def test_a_framework_that_nobody_could_type_is_refused() -> None:
+    with pytest.raises(ValueError, match="no framework's name"):
+        Framework("my:framework", Path("f.py"))
+
+
 def test_the_pinned_requirements_are_those_that_work() -> None:
     wanted = {f.name: f.pip_requirements(f.version) for f in catalog.BUILTIN}
     assert wanted["torch"] == ("torch==2.13.0", "numpy")

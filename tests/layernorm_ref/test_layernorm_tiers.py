@@ -82,11 +82,47 @@ def test_float64_tier_meets_double_double(kind, first_tier_alone):
             assert sum(tally.values()) == answers
             seen += tally["float64"] == answers
             problem = prepare(x, weight, bias, eps=eps, normalized_shape=None, dy=dy)
-            for a, b in zip(got, oracle._refined_forward(problem, question), strict=True):
+            refined = oracle._refined_forward(problem, question)
+            for a, b in zip(got, refined.answer, strict=True):
                 assert_meet(a, b)
-            for a, b in zip(back, oracle._refined_backward(problem, question), strict=True):
+            for a, b in zip(refined.statistics, refined.answer[1:], strict=True):
+                assert_meet(a, b)
+            for a, b in zip(back, oracle._refined_backward(problem, question).answer, strict=True):
                 assert_meet(a, b)
     assert seen >= 20, "the float64 tier answered too little to be tested"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("format", ["bfloat16", "float32"])
+def test_a_certified_rounding_is_as_sharp_as_an_enclosure(kind, format):
+    """Bounds and condition numbers are read from either."""
+    rng = np.random.default_rng(KINDS.index(kind))
+    compared = 0
+    for shape in SHAPES:
+        x, dy = rows_of(kind, rng, shape), rng.standard_normal(shape).astype(np.float32)
+        weight, bias = rng.standard_normal((2, shape[1]))
+        for question in ({}, {"certify": ("rounding", format)}):
+            pair = layernorm_ref.forward(x, weight, bias, **question)
+            both = (*pair, *layernorm_ref.backward(dy, x, weight, **question))
+            if not question:
+                plain = both
+        for fast, sharp in zip(plain, both, strict=True):
+            wide, narrow = (np.ldexp(one.radius, one.scale) for one in (fast, sharp))
+            assert np.all(narrow <= wide * (1.0 + 2.0**-40))
+            compared += fast.size
+    assert compared > 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_passes_tell_the_same_statistics(kind):
+    rng = np.random.default_rng(KINDS.index(kind))
+    for shape in SHAPES:
+        x, dy = rows_of(kind, rng, shape), rng.standard_normal(shape).astype(np.float32)
+        problem = prepare(x, eps=1e-5, normalized_shape=None, dy=dy)
+        there, back = oracle.solve_forward(problem), oracle.solve_backward(problem)
+        for a, b in zip(there.statistics, back.statistics, strict=True):
+            assert a.hi.tobytes() == b.hi.tobytes()
+            assert a.radius.tobytes() == b.radius.tobytes()
 
 
 @settings(max_examples=60)

@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from refkernels import measurement
 from refkernels.frameworks.catalog import FrameworkError
+from refkernels.frameworks.gateway import Session
+from refkernels.measurement.invariance import ThreadedSeats
+from refkernels.measurement.seats import Seat
 from refkernels.seat_names import parse
 
 NAMES = ("numpy", "numpy@OMP_NUM_THREADS=1", "numpy@NPY_DISABLE_CPU_FEATURES=:cpu", "numpy:cpu")
@@ -68,3 +72,18 @@ def test_what_cannot_be_measured_is_told_in_one_sentence(
         measurement.measure(plan, tmp_path / "out", frameworks=[name])
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_seats_own_number_of_threads_does_not_hide_what_threads_change() -> None:
+    session = Session("numpy@OMP_NUM_THREADS=1")
+    seat = Seat(session, "numpy@OMP_NUM_THREADS=1", None, "cpu", session.settings, "id")
+    pair = ThreadedSeats(1.0).pair(seat)
+    assert [one.session.settings["OMP_NUM_THREADS"] for one in pair] == ["1", "2"]
+
+
+def test_a_session_has_the_settings_and_the_device_of_its_name() -> None:
+    with Session("numpy@OMP_NUM_THREADS=1:gpu:1", {"OMP_NUM_THREADS": "4", "A": "2"}) as session:
+        assert session.settings == {"OMP_NUM_THREADS": "1", "A": "2"}
+        x = {"x": np.ones(3, np.float32)}
+        assert "no device named gpu:1" in str(session.run("sin", "forward", x).reason)
+        assert session.run("sin", "forward", x, device="cpu").ok

@@ -15,6 +15,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.metrology import outputs
 from refkernels.metrology.judgement import judge
 from refkernels.op import DTYPES
+from refkernels.truth import Truth
 
 LAYERNORM, SIN = registry.get("layernorm"), registry.get("sin")
 Y, MEAN, RSTD = np.ones((2, 3), np.float32), np.ones(2, np.float32), np.full(2, 2, np.float32)
@@ -138,7 +139,7 @@ def test_statistics_in_float32_leave_y_its_bound_and_have_float32_s(format: str)
 
 def test_the_plain_algorithm_reads_wider_inputs_as_they_are() -> None:
     x = np.array([1.0, 1.0 + 2.0**-20], np.float32)
-    answer = outputs.plain(SIN, "forward", {"x": 1003 * x}, {}, formats.BFLOAT16)["y"]
+    answer = Truth(SIN, "forward", {"x": 1003 * x}, {}, formats.BFLOAT16).plain()["y"]
     assert answer.dtype == ml_dtypes.bfloat16
     right = np.sin((1003 * x).astype(np.float64)).astype(ml_dtypes.bfloat16)
     np.testing.assert_array_equal(answer, right)

@@ -11,7 +11,7 @@ from typing import Any
 
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Arrays, Problem
-from refkernels.metrology.outputs import holds
+from refkernels.truth import holds
 
 USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
 

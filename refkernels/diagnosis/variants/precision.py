@@ -83,7 +83,7 @@ def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             if all_in(right, format):
                 continue
             arrays, settings = problem.inputs, problem.params
-            bound = problem.op.bound(problem.direction, arrays, settings, format)[name]
+            bound = problem.bound_in(name, format)
             plain = problem.op.plain(problem.direction, arrays, settings, format)[name]
             answer = Answer(
                 {name: problem.truth.reference[name]},

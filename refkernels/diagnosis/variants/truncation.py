@@ -88,4 +88,4 @@ def _wide(problem: Problem, output: str, own: Format, format: Format) -> Doubles
         work = formats.BINARY64 if format.p >= formats.BINARY32.p else formats.BINARY32
     if format is formats.BINARY64:
         return problem.truth.bound[output] * _EXTENDED
-    return problem.op.bound(problem.direction, problem.inputs, problem.params, work)[output]
+    return problem.bound_in(output, work)

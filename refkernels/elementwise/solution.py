@@ -1,0 +1,57 @@
+"""An elementwise answer with the bound and the condition numbers that follow from it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.question import Certify
+from refkernels.elementwise import bounds, oracle
+from refkernels.elementwise.function import Array, Doubles, Function
+
+
+@dataclass(frozen=True)
+class ForwardSolution:
+    """A `refkernels.op.Solution`: the bound is told by the values of the answer."""
+
+    function: Function
+    x: Array
+    certify: Certify
+
+    @cached_property
+    def answer(self) -> Enclosure:
+        return oracle.forward(self.function, self.x, self.certify)
+
+    def bound(self, format: Format) -> Doubles:
+        return bounds.forward_bound(self.function, self.x, format=format, known=self.answer)
+
+    def condition(self) -> Doubles:
+        return bounds.forward_condition(self.function, self.x)
+
+
+@dataclass(frozen=True)
+class BackwardSolution:
+    """A `refkernels.op.Solution`: the answer and the bound are told by the same slopes."""
+
+    function: Function
+    dy: Array
+    x: Array
+    certify: Certify
+
+    @cached_property
+    def answer(self) -> Enclosure:
+        return oracle.backward(self.function, self.dy, self.x, self.certify, self._slopes)
+
+    def bound(self, format: Format) -> Doubles:
+        return bounds.backward_bound(
+            self.function, self.dy, self.x, format=format, known=self._slopes
+        )
+
+    def condition(self) -> Doubles:
+        return bounds.backward_condition(self.function, self.dy, self.x)
+
+    @cached_property
+    @in_default_mode
+    def _slopes(self) -> Enclosure:
+        return oracle.slopes(self.function, oracle.pair_of(self.dy, self.x)[1])

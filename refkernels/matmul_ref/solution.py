@@ -1,0 +1,55 @@
+"""Answers of products with the bounds and the condition numbers that follow from them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.question import Certify
+from refkernels.matmul_ref import bounds, oracle
+from refkernels.matmul_ref.contraction import Contraction
+
+Floats = bounds.Floats
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A `refkernels.op.Solution`. `parts`: one product for each output; `enclosures` and `arrays`
+    make of the outputs what the op gives."""
+
+    parts: tuple[Contraction, ...]
+    certify: Certify
+    enclosures: Callable[..., Any]
+    arrays: Callable[..., Any]
+
+    @property
+    def answer(self) -> Any:
+        return self.enclosures(*self._answers)
+
+    @in_default_mode
+    def bound(self, format: Format) -> Any:
+        known = zip(self.parts, self._answers, self._magnitudes, strict=True)
+        return self.arrays(*(bounds.rounding_bound(p, format, z, total) for p, z, total in known))
+
+    @in_default_mode
+    def condition(self) -> Any:
+        known = zip(self.parts, self._answers, self._magnitudes, strict=True)
+        return self.arrays(*(bounds.condition(p, z, total) for p, z, total in known))
+
+    @cached_property
+    @in_default_mode
+    def _answers(self) -> tuple[Enclosure, ...]:
+        return tuple(oracle.evaluate(part, self.certify) for part in self.parts)
+
+    @cached_property
+    @in_default_mode
+    def _magnitudes(self) -> tuple[Floats, ...]:
+        return tuple(map(bounds.magnitudes, self.parts))
+
+
+def alone(output: Any) -> Any:
+    """What an op of one output gives."""
+    return output

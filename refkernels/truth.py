@@ -1,0 +1,137 @@
+"""The truth of a question: what the oracle says of it, found once, when it is first asked for.
+
+Whoever judges, explains or reports a question holds one `Truth` and takes everything from it: the
+certified answer, the bound that stable kernels keep to, the condition numbers, and what the plain
+algorithm answers. The oracle runs once, however much of this is asked for: an op says by its
+`solvers` what else follows from an answer; of an op without them every part is computed by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats, tiers
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.op import Arrays, Direction, Op, Solution
+
+Doubles = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What the oracle says of one question; every part by output name.
+
+    op, direction, inputs, params   the question. The arrays must not change while it is kept
+    format      of the outputs: every rounding to it is decided as far as the oracle can
+    """
+
+    op: Op
+    direction: Direction
+    inputs: Arrays
+    params: Mapping[str, Any]
+    format: Format
+
+    @property
+    def reference(self) -> Mapping[str, Enclosure]:
+        """The certified answer."""
+        return self._solved[1]
+
+    def bound(self, format: Format | None = None) -> Mapping[str, Doubles]:
+        """The error that any stable algorithm keeps to in the truth's format, or in another,
+        rounding to it included.
+
+        An op's bound is one for inputs in the format's reach; where they are not, half a subnormal
+        of the format is added (`metrology.outputs` has the proof).
+        """
+        asked = format or self.format
+        if asked not in self._bounds:
+            found = self._named(self._solution.bound(asked))
+            if not holds(asked, self.inputs):
+                lost = asked.min_subnormal / 2.0
+                found = MappingProxyType({name: bound + lost for name, bound in found.items()})
+            self._bounds[asked] = found
+        return self._bounds[asked]
+
+    @cached_property
+    def condition(self) -> Mapping[str, Doubles]:
+        """Condition numbers; they do not depend on the format."""
+        return self._named(self._solution.condition())
+
+    def plain(self, format: Format | None = None) -> Mapping[str, Array]:
+        """What the plain sequential algorithm answers in the truth's format, or in another. Where
+        that does not hold the inputs, computed in one that does, and rounded once at the end."""
+        asked = format or self.format
+        if asked not in self._plains:
+            self._plains[asked] = MappingProxyType(self._plain(asked))
+        return self._plains[asked]
+
+    def _plain(self, format: Format) -> dict[str, Array]:
+        question = self.direction, self.inputs, self.params
+        if holds(format, self.inputs):
+            return self.op.plain(*question, format)
+        double = BINARY64 in _formats(self.inputs)
+        answers = self.op.plain(*question, BINARY64 if double else BINARY32)
+        return {name: formats.round_to(to_float64(a), format) for name, a in answers.items()}
+
+    def complete(self) -> Truth:
+        """The same, every part of it computed now."""
+        _ = self.reference, self.bound(), self.condition, self.plain()
+        return self
+
+    @property
+    def tiers(self) -> Mapping[str, int]:
+        """How many elements of the answer, all outputs together, each tier of the oracle gave."""
+        return self._solved[2]
+
+    @property
+    def seconds(self) -> float:
+        """How long the certified answer took."""
+        return self._solved[3]
+
+    @cached_property
+    def _bounds(self) -> dict[Format, Mapping[str, Doubles]]:
+        return {}
+
+    @cached_property
+    def _plains(self) -> dict[Format, Mapping[str, Array]]:
+        return {}
+
+    @property
+    def _solution(self) -> Solution:
+        return self._solved[0]
+
+    @cached_property
+    def _solved(self) -> tuple[Solution, Mapping[str, Enclosure], Mapping[str, int], float]:
+        begin = time.perf_counter()
+        with tiers.counted() as tally:
+            solution = self.op.solve(
+                self.direction, self.inputs, self.params, ("rounding", self.format)
+            )
+        seconds = time.perf_counter() - begin
+        return solution, self._named(solution.answer), MappingProxyType(tally), seconds
+
+    def _named(self, result: Any) -> Mapping[str, Any]:
+        return MappingProxyType(self.op.by_name(self.direction, result))
+
+
+def holds(format: Format, arrays: Arrays) -> bool:
+    """Whether the format has every number of the arrays' formats; integers have none."""
+    return all(
+        one.p <= format.p and one.emax <= format.emax and one.min_subnormal >= format.min_subnormal
+        for one in _formats(arrays)
+    )
+
+
+def _formats(arrays: Arrays) -> set[Format]:
+    return {formats.of(array) for array in arrays.values() if array.dtype.kind not in "iub"}
