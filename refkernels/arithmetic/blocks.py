@@ -15,6 +15,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import small
 from refkernels.arithmetic.mode import in_default_mode
 
 SPAN = 1024
@@ -23,8 +24,17 @@ BLOCK = 64 * SPAN
 """Elements that a thread takes at a time: far more work than the cost of asking for the next."""
 
 
-def each_block(kernel: Callable[..., None], size: int, *arguments: Any, block: int = BLOCK) -> None:
-    """kernel(first, last, *arguments) for the blocks [first, last) of range(size)."""
+def each_block(
+    kernel: Callable[..., None],
+    size: int,
+    *arguments: Any,
+    block: int = BLOCK,
+    twin: Callable[..., None] | None = None,
+) -> None:
+    """kernel(first, last, *arguments) for the blocks [first, last) of range(size), or its twin's
+    twin(*arguments) for the whole, where that is `small`."""
+    if twin is not None and small.allowance.covers(twin, size):
+        return twin(*arguments)
     number = -(-size // block)
     starts = itertools.count(0, block)  # its next() is atomic
     failures: list[BaseException] = []

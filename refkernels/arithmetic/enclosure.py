@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import decisions, formats, presentation
+from refkernels.arithmetic import array_decisions, decisions, formats, presentation
 from refkernels.arithmetic.blocks import each_block, flat
 from refkernels.arithmetic.decisions import directed
 from refkernels.arithmetic.formats import Format
@@ -81,7 +81,10 @@ class Enclosure(NoArithmetic):
         if isinstance(self._radius, Relative):
             widths = np.empty(self.size)
             factor = self._radius.factor
-            each_block(decisions.relative_radii, self.size, flat(self.hi), factor, widths)
+            twin = array_decisions.relative_radii
+            each_block(
+                decisions.relative_radii, self.size, flat(self.hi), factor, widths, twin=twin
+            )
             self._radius = widths.reshape(self.shape)
         return self._radius
 
@@ -158,8 +161,7 @@ class Enclosure(NoArithmetic):
         # float32 holds every number of the narrower formats.
         values = np.empty(self.size, np.float64 if target.p == 53 else np.float32)
         certified = np.empty(self.size, np.bool_)
-        limits = (target.p, target.emin, target.emax)
-        each_block(decisions.round_elements, self.size, *self.columns(), limits, values, certified)
+        self._decide("round_elements", target, values, certified)
         rounded = values.reshape(self.shape).astype(target.storage, copy=False)
         return rounded, certified.reshape(self.shape)
 
@@ -169,8 +171,7 @@ class Enclosure(NoArithmetic):
         and faster."""
         target = formats.get(format)
         marks = np.empty(self.size, np.bool_)
-        limits = (target.p, target.emin, target.emax)
-        each_block(decisions.undecided_roundings, self.size, *self.columns(), limits, marks)
+        self._decide("undecided_roundings", target, marks)
         return marks.reshape(self.shape)
 
     @in_default_mode
@@ -178,8 +179,7 @@ class Enclosure(NoArithmetic):
         """radius / ulp in the format, with the smallest ulp that the interval touches."""
         target = formats.get(format)
         found = np.empty(self.size)
-        limits = (target.p, target.emin, target.emax)
-        each_block(decisions.uncertainties, self.size, *self.columns(), limits, found)
+        self._decide("uncertainties", target, found)
         return found.reshape(self.shape)
 
     @in_default_mode
@@ -187,16 +187,14 @@ class Enclosure(NoArithmetic):
         """Where uncertainty(format) > limit, without a temporary of float64."""
         target = formats.get(format)
         marks = np.empty(self.size, np.bool_)
-        limits = (target.p, target.emin, target.emax)
-        each_block(
-            decisions.undecided_widths,
-            self.size,
-            *self.columns(),
-            limits,
-            as_real(limit, "limit"),
-            marks,
-        )
+        self._decide("undecided_widths", target, as_real(limit, "limit"), marks)
         return marks.reshape(self.shape)
+
+    def _decide(self, name: str, format: Format, *rest: Any) -> None:
+        """The kernel of `decisions` that has this name, or its twin, on the elements."""
+        kernel, twin = getattr(decisions, name), getattr(array_decisions, name)
+        limits = (format.p, format.emin, format.emax)
+        each_block(kernel, self.size, *self.columns(), limits, *rest, twin=twin)
 
     def columns(self) -> tuple[npt.NDArray[Any], ...]:
         """hi, lo, radius, scale for kernels: flat, contiguous, read-only; constants are short (see

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.fused import multiply_add
 from refkernels.contexts import functions
 from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
-from refkernels.contexts.fused import multiply_add
 from refkernels.contexts.value import Mask, Value
 
 Array = npt.NDArray[Any]

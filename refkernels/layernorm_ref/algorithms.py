@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import formats, small
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.scalars import as_count
 from refkernels.arithmetic.wording import shown
+from refkernels.layernorm_ref import array_algorithms
 from refkernels.layernorm_ref.arguments import NormalizedShape, prepare
 from refkernels.layernorm_ref.oracle import BackwardArrays, ForwardArrays
 
@@ -168,7 +169,10 @@ def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Mom
     lanes, chunk = as_count(lanes, "lanes"), as_count(chunk, "chunk")
     rows = np.ascontiguousarray(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
     mean, var = np.empty((2, rows.shape[0]), x.dtype)
-    _moments(rows, chosen, lanes, chunk, mean, var)
+    if small.allowance.covers(array_algorithms.moments, rows.size, rows.shape[1]):
+        array_algorithms.moments(rows, algorithm, lanes, chunk, mean, var)
+    else:
+        _moments(rows, chosen, lanes, chunk, mean, var)
     return Moments(mean.reshape(x.shape[:-1]), var.reshape(x.shape[:-1]))
 
 
@@ -276,7 +280,11 @@ def layernorm(
         rows, g, b = (p.astype(kind) for p in (problem.x, problem.weight, problem.bias))
         mean, var = moments(rows, algorithm, lanes=lanes, chunk=chunk)
         y, rstd = np.empty_like(rows), np.empty_like(mean)
-        _normalise(rows, g, b, mean, var, kind(problem.eps), _index(FORMS, form, "form"), y, rstd)
+        chosen, arguments = _index(FORMS, form, "form"), (rows, g, b, mean, var, kind(problem.eps))
+        if small.allowance.covers(array_algorithms.normalise, rows.size):
+            array_algorithms.normalise(*arguments, form, y, rstd)
+        else:
+            _normalise(*arguments, chosen, y, rstd)
         return ForwardArrays(
             y.reshape(problem.shape).astype(target.storage),
             mean.reshape(problem.leading).astype(target.storage),
@@ -305,7 +313,9 @@ def layernorm_backward(
         with np.errstate(divide="ignore", invalid="ignore"):
             rstd = (kind(1) / np.sqrt(var + kind(problem.eps))).astype(kind)
         dx, (dweight, dbias) = np.empty_like(rows), np.zeros((2, rows.shape[1]), kind)
-        _gradients(rows, grad, g, mean, rstd, dx, dweight, dbias)
+        twin = small.allowance.covers(array_algorithms.gradients, rows.size)
+        kernel = array_algorithms.gradients if twin else _gradients
+        kernel(rows, grad, g, mean, rstd, dx, dweight, dbias)
         return BackwardArrays(
             dx.reshape(problem.shape).astype(target.storage),
             dweight.reshape(problem.normalized).astype(target.storage),

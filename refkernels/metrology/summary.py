@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import formats, small
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.bits import bits_of, float_of
 from refkernels.arithmetic.blocks import SPAN, each_block, flat
@@ -22,7 +22,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.metrology import plain
+from refkernels.metrology import array_summary, plain
 from refkernels.metrology import special_values as flag
 from refkernels.metrology.distribution import TALLIED, Errors
 from refkernels.metrology.elements import SLACK, compare
@@ -74,6 +74,10 @@ def summarise(
     check_shapes(array, reference)
     target = formats.of(array) if format is None else formats.get(format)
     limit = flat(_shaped(math.nan if bound is None else bound, reference.shape))
+    limits = (target.p, target.emin, target.emax)
+    columns = (widened(array), *reference.columns())
+    if small.allowance.covers(array_summary.figures, reference.size):
+        return Summary(*array_summary.figures(columns, limit, limits))
     blocks = -(-reference.size // TALLIED)
     kept = (
         np.empty(reference.size, np.uint16),
@@ -84,8 +88,6 @@ def summarise(
         np.zeros(blocks, np.int64),
         np.zeros((blocks, NO_BIN + 1), np.int32),
     )
-    columns = (widened(array), *reference.columns())
-    limits = (target.p, target.emin, target.emax)
     each_block(_tally, reference.size, *columns, limit, limits, kept, block=TALLIED)
     return _combine(Errors(columns, limits, kept[0], kept[-1]), *kept[1:-1])
 

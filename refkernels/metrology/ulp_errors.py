@@ -23,6 +23,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.metrology import array_elements
 from refkernels.metrology.elements import compare
 from refkernels.metrology.plain import NO_BIN, inverse_ulp, tally_plain
 
@@ -77,7 +78,7 @@ def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> U
     limits = (target.p, target.emin, target.emax)
     unbounded = read_only(np.full(SPAN, math.nan))
     arguments = (widened(array), *exact.columns(), unbounded, limits, value, uncertainty)
-    each_block(_errors_of, exact.size, *arguments)
+    each_block(_errors_of, exact.size, *arguments, twin=_twin)
     return UlpError(value.reshape(exact.shape), uncertainty.reshape(exact.shape))
 
 
@@ -132,6 +133,13 @@ def is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """np.isnan, without the warning that ml_dtypes gives for signalling NaNs."""
     with np.errstate(invalid="ignore"):
         return np.isnan(array)
+
+
+def _twin(*arguments: Any) -> None:
+    """`_errors_of` in NumPy, for small arrays."""
+    *parts, _, limits, value, uncertainty = arguments
+    found = array_elements.compare(parts, limits)
+    value[:], uncertainty[:] = found.error, found.uncertainty
 
 
 @njit(nogil=True)

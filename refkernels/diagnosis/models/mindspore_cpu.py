@@ -29,20 +29,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
 from refkernels.diagnosis.models.model import Array, Direction, Model, Task, read
-
-
-@njit
-def _moments(x: Any, mean: Any, var: Any) -> None:
-    for i in range(x.shape[0]):
-        total, squares = 0.0, 0.0
-        for j in range(x.shape[1]):
-            value = np.float64(x[i, j])
-            total += value
-            squares += value * value
-        mean[i] = total / x.shape[1]
-        var[i] = squares / x.shape[1] - mean[i] * mean[i]
-        if var[i] < 0.0:  # a NaN stays one
-            var[i] = 0.0
+from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
 
 @njit
@@ -74,8 +61,10 @@ def _affine_gradients(x: Any, dy: Any, mean: Any, power: Any, dweight: Any, dbia
 
 
 def _statistics(task: Task) -> tuple[Array, Array]:
-    mean, var = np.empty((2, task.x.shape[0]))
-    _moments(task.x, mean, var)
+    x, n = task.x.astype(np.float64), task.x.shape[1]
+    mean = sum_in_order(x) / n
+    var = sum_in_order(x * x) / n - mean * mean
+    var = np.where(var < 0.0, 0.0, var)  # a NaN stays one
     return mean, var.astype(np.float32) + np.float32(task.eps)
 
 

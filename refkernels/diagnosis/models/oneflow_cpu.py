@@ -23,19 +23,8 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.jit import njit
 from refkernels.diagnosis.models.model import Array, Direction, Model, Task, read
-
-
-@njit
-def _variances(x: Any, var: Any) -> None:
-    for i in range(x.shape[0]):
-        mean, squares = 0.0, 0.0
-        for j in range(x.shape[1]):
-            value, before = np.float64(x[i, j]), mean
-            mean += (value - mean) / (j + 1)
-            squares += (value - mean) * (value - before)
-        var[i] = squares / x.shape[1]
+from refkernels.layernorm_ref.algorithms import moments
 
 
 def _sum(values: Array, axis: int) -> Array:
@@ -54,8 +43,7 @@ def _sum(values: Array, axis: int) -> Array:
 
 def _statistics(task: Task) -> tuple[Array, Array]:
     """The mean, and the variance plus eps, of each row, (rows, 1)."""
-    var = np.empty(task.x.shape[0], task.kind)
-    _variances(task.x, var)
+    var = moments(task.x.astype(np.float64), "welford").var.astype(task.kind)
     mean = _sum(task.x, 1) * task.kind(1.0 / task.x.shape[1])
     return mean, (var + task.kind(task.eps))[:, None]
 

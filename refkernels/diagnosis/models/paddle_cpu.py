@@ -21,69 +21,39 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.jit import njit
 from refkernels.diagnosis.models.model import Array, Direction, Model, Task, read
+from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
 _LANES = 8
 
 
-@njit
-def _lane_sum(values: Any, lane: Any) -> Any:
-    """Of at least as many values as there are lanes; the lanes are scratch."""
-    lanes = lane.size
-    lane[:] = values.dtype.type(0)
-    whole = values.size - values.size % lanes
-    for i in range(whole):
-        lane[i % lanes] += values[i]
-    for i in range(whole, values.size):
-        lane[lanes - values.size + i] += values[i]
-    s0, s1, s2, s3 = lane[0] + lane[4], lane[1] + lane[5], lane[2] + lane[6], lane[3] + lane[7]
-    return (s0 + s1) + (s2 + s3)
-
-
-@njit
-def _sum(values: Any) -> Any:
-    total = values.dtype.type(0)
-    for value in values:
-        total += value
+def _lane_sum(values: Array) -> Array:
+    """Of rows of at least as many values as there are lanes."""
+    rows, n = values.shape
+    whole = n - n % _LANES
+    lane = sum_in_order(values[:, :whole].reshape(rows, -1, _LANES))
+    lane[:, _LANES - n % _LANES :] += values[:, whole:]
+    pairs = lane[:, :4] + lane[:, 4:]
+    total: Array = (pairs[:, 0] + pairs[:, 1]) + (pairs[:, 2] + pairs[:, 3])
     return total
 
 
-@njit
-def _moments(x: Any, lanes: int, mean: Any, var: Any) -> None:
-    kind = x.dtype.type
-    size = kind(x.shape[1])
-    share = kind(1) / size
-    lane = np.empty(8, x.dtype)
-    for i in range(x.shape[0]):
-        if x.shape[1] >= lanes:
-            mean[i] = _lane_sum(x[i], lane) * share
-            var[i] = _lane_sum((x[i] - mean[i]) ** 2, lane) * share
-        else:
-            mean[i] = _sum(x[i]) / size
-            var[i] = _sum((x[i] - mean[i]) ** 2) / size
-
-
-@njit
-def _columns(values: Any, total: Any) -> None:
-    """Adds the rows in order."""
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            total[j] = values[i, j] if i == 0 else total[j] + values[i, j]
-
-
-@njit
-def _row_means(values: Any, mean: Any) -> None:
+def _row_means(values: Array) -> Array:
     # The reciprocal is a double even for float32: the product is rounded once, to the dtype.
     share = 1.0 / values.shape[1]
-    for i in range(values.shape[0]):
-        mean[i, 0] = np.float64(_sum(values[i])) * share
+    means = sum_in_order(values).astype(np.float64) * share
+    return means.astype(values.dtype)[:, None]
 
 
 def _statistics(task: Task) -> tuple[Array, Array]:
-    lanes = _LANES if task.kind is np.float32 else np.iinfo(np.int64).max
-    mean, var = np.empty((2, task.x.shape[0]), task.kind)
-    _moments(task.x, lanes, mean, var)
+    n = task.kind(task.x.shape[1])
+    if task.kind is np.float32 and task.x.shape[1] >= _LANES:
+        share = task.kind(1) / n
+        mean = _lane_sum(task.x) * share
+        var = _lane_sum((task.x - mean[:, None]) ** 2) * share
+    else:
+        mean = sum_in_order(task.x) / n
+        var = sum_in_order((task.x - mean[:, None]) ** 2) / n
     return mean[:, None], var[:, None]
 
 
@@ -99,13 +69,9 @@ def _forward(task: Task, mean: Array, root: Array) -> dict[str, Array]:
 def _backward(task: Task, mean: Array, root: Array) -> dict[str, Array]:
     dy = task.cotangent
     xhat = (task.x - mean) / root
-    dweight, dbias = np.zeros((2, task.x.shape[1]), task.kind)
-    _columns(dy, dbias)
-    _columns(xhat * dy, dweight)
+    dweight, dbias = (np.add.accumulate(terms)[-1] for terms in (xhat * dy, dy))
     t = dy if task.weight is None else dy * task.weight
-    of_t, of_product = np.empty_like(mean), np.empty_like(mean)
-    _row_means(t, of_t)
-    _row_means(t * xhat, of_product)
+    of_t, of_product = _row_means(t), _row_means(t * xhat)
     return task.gradients(((t - of_t) - xhat * of_product) / root, dweight, dbias)
 
 

@@ -25,11 +25,13 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic import small
 from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.jit import njit
+from refkernels.diagnosis.models import array_moments
+from refkernels.diagnosis.models.array_moments import CHUNK
 from refkernels.diagnosis.models.model import Array
 
-CHUNK = 16
 _LEVELS = 64  # of the cascade: enough for 16 * 2^63 vectors
 _FRESH = _LEVELS  # where a chunk's own statistics are, until they are merged
 
@@ -149,5 +151,7 @@ def moments(
     halves      2 for values that were 16-bit numbers, else 1
     """
     mean, var = np.empty((2, x.shape[0]), x.dtype)
-    _moments(x, lanes, halves, fused, fused_tail, mean, var)
+    twin = small.allowance.covers(array_moments.moments, x.size, x.shape[1])
+    kernel = array_moments.moments if twin else _moments
+    kernel(x, lanes, halves, fused, fused_tail, mean, var)
     return mean, var

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.eft import fma
+from refkernels.arithmetic.eft import fma, two_sum
 from refkernels.arithmetic.jit import njit
-from refkernels.contexts.transformations import two_sum
 
 Array = npt.NDArray[Any]
 
@@ -33,7 +32,7 @@ def multiply_add(a: Array, b: Array, c: Array) -> Array:
         _fma64(*wide, result)
         return result.reshape(a.shape)
     with np.errstate(all="ignore"):
-        total, rest = two_sum(wide[0] * wide[1], wide[2])
+        total, rest = two_sum.py_func(wide[0] * wide[1], wide[2])
         even = (total.view(np.int64) & 1) == 0
         odd = np.nextafter(total, np.where(rest > 0.0, np.inf, -np.inf))
         total = np.where(even & (rest != 0.0) & np.isfinite(total), odd, total)

@@ -1,0 +1,130 @@
+"""How long the first answers take in a new process: with no kernel kept yet (cold), and with all.
+
+    python benchmarks/cold_start.py [--rounds 3] [--kernels] [NAME ...]
+
+Every run is a process of its own; the first with an empty cache folder, the second with what the
+first kept. Its processor time, imports included, counts on a machine with other work to do; the
+median of the rounds is printed. `--kernels` names what is compiled, with the seconds of each.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ARRAYS = """
+import numpy as np
+x = np.random.default_rng(0).normal(1e3, 1.0, (32, 768)).astype(np.float32)
+d = x - x.mean(-1, keepdims=True)
+y = d / np.sqrt((d * d).mean(-1, keepdims=True) + np.float32(1e-5))
+"""
+
+FIRST_ANSWERS = {  # what a newcomer asks first, in a process of its own
+    "layernorm_ref.forward": """
+from refkernels import layernorm_ref
+layernorm_ref.forward(x, eps=1e-5)
+""",
+    "assert_kernel": """
+from refkernels.testing import assert_kernel
+assert_kernel("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
+""",
+    "explain": """
+import refkernels
+refkernels.explain("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
+""",
+}
+
+LISTENER = """
+import time
+from numba.core import event
+stack, compiled = [], []
+class Listener(event.Listener):
+    def on_start(self, event):
+        stack.append([time.process_time(), 0.0])
+    def on_end(self, event):
+        began, inside = stack.pop()
+        took = time.process_time() - began
+        if stack:
+            stack[-1][1] += took
+        dispatcher, types = event.data["dispatcher"].py_func, event.data["args"]
+        compiled.append((took - inside, f"{dispatcher.__module__}.{dispatcher.__name__}", types))
+event.register("numba:compile", Listener())
+"""
+
+LISTING = """
+for seconds, name, types in sorted(compiled, key=lambda one: -one[0]):
+    print(f"{seconds:6.2f} s  {name}{types}")
+"""
+
+COUNT = """
+from refkernels.arithmetic import waiting
+print(waiting.watch.compiled)
+"""
+
+
+def run(program: str, cache: Path) -> tuple[float, float, str]:
+    """Processor and wall seconds of a new process, and what it printed."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    before, began = os.times(), time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, check=True, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    wall, after = time.perf_counter() - began, os.times()
+    used = after.children_user + after.children_system
+    return used - before.children_user - before.children_system, wall, done.stdout
+
+
+def kernels(name: str) -> int:
+    """How many kernels the first answer compiles where none is kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        return int(run(ARRAYS + FIRST_ANSWERS[name] + COUNT, Path(folder))[2])
+
+
+def measured(name: str, rounds: int) -> dict[str, Any]:
+    """Medians of (processor, wall) seconds, cold and warm, and how many kernels were compiled."""
+    program = ARRAYS + FIRST_ANSWERS[name] + COUNT
+    times: dict[str, list[tuple[float, float]]] = {"cold": [], "warm": []}
+    compiled = 0
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            for state, pairs in times.items():
+                processor, wall, printed = run(program, Path(folder))
+                pairs.append((processor, wall))
+                compiled = int(printed) if state == "cold" else compiled
+    medians = {
+        state: tuple(map(statistics.median, zip(*pairs, strict=True)))
+        for state, pairs in times.items()
+    }
+    return {**medians, "compiled": compiled}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FIRST_ANSWERS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kernels", action="store_true", help="name what is compiled, once")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(FIRST_ANSWERS):
+        parser.error(f"there is no {unknown.pop()!r}: {', '.join(FIRST_ANSWERS)}")
+    for name in options.names or FIRST_ANSWERS:
+        if options.kernels:
+            with tempfile.TemporaryDirectory() as folder:
+                program = LISTENER + ARRAYS + FIRST_ANSWERS[name] + LISTING
+                print(f"{name}\n{run(program, Path(folder))[2]}")
+            continue
+        told = measured(name, options.rounds)
+        seconds = "; ".join(
+            f"{state} {told[state][0]:.2f} s of processor time, {told[state][1]:.2f} s"
+            for state in ("cold", "warm")
+        )
+        print(f"{name}: {seconds}; {told['compiled']} kernels", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""What goes through NumPy before there is a kernel: little, and only as long as it stays little."""
+
+import subprocess
+import sys
+
+from refkernels.arithmetic import small
+from refkernels.arithmetic.blocks import each_block
+
+
+def test_a_twin_has_the_first_elements_of_a_process_and_the_kernel_the_rest() -> None:
+    allowance = small.Allowance(4 * small.SMALL)
+    covered = [allowance.covers(max, small.SMALL) for _ in range(6)]
+    assert covered == [True] * 4 + [False] * 2
+    assert allowance.covers(min, small.SMALL)  # another twin has its own
+
+
+def test_a_large_array_is_the_kernels_and_uses_nothing_up() -> None:
+    allowance = small.Allowance(1 << 40)
+    assert not allowance.covers(max, small.SMALL + 1)
+    assert allowance.asked == 0
+
+
+def test_calls_and_steps_cost_what_elements_cost() -> None:
+    allowance = small.Allowance(1 << 20)
+    calls = 0
+    while allowance.covers(max, 1):
+        calls += 1
+        assert calls < 1 << 20
+    assert calls == 1 << 10
+    assert not allowance.covers(min, 1, steps=1 << 16)
+
+
+def test_a_block_is_the_twins_or_the_kernels(monkeypatch) -> None:
+    taken = []
+    for elements in (0, 1 << 20):
+        monkeypatch.setattr(small, "allowance", small.Allowance(elements))
+        each_block(
+            lambda first, last, out: out.append("kernel"),
+            3,
+            taken,
+            twin=lambda out: out.append("twin"),
+        )
+    assert taken == ["kernel", "twin"]
+
+
+def test_a_process_of_a_user_begins_with_twins() -> None:
+    program = "from refkernels.arithmetic import small; print(small.allowance.elements)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert int(done.stdout) > small.SMALL

@@ -1,0 +1,67 @@
+"""LayerNorm in the working precision: NumPy gives small arrays the bits of the kernels."""
+
+import numpy as np
+import pytest
+from twin_runs import both, same_bits
+
+from refkernels.arithmetic import formats
+from refkernels.layernorm_ref import algorithms
+from refkernels.layernorm_ref.array_algorithms import sum_in_order
+
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+
+
+def rows(shape: tuple[int, int], dtype: str, rng: np.random.Generator):  # type: ignore[no-untyped-def]
+    """Of every size, about every mean, some with special values or nothing but -0."""
+    scale = rng.choice([1.0, 1e3, 1e-38, 1e20, 1e38, 1e-160])
+    x = (rng.standard_normal(shape) + rng.choice([0.0, 5.0, 1000.0])) * scale
+    if rng.random() < 0.3:
+        x = np.where(rng.random(shape) < 0.05, rng.choice([np.inf, -np.inf, np.nan, -0.0]), x)
+    if rng.random() < 0.1:
+        x = np.full(shape, -0.0)
+    return x.astype(formats.get(dtype).storage)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_algorithm_and_form_has_the_kernels_bits(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = 0
+    for seed in range(6):
+        rng = np.random.default_rng([seed, len(dtype)])
+        shape = int(rng.integers(1, 9)), int(rng.choice([1, 2, 3, 7, 31, 130]))
+        with np.errstate(all="ignore"):
+            x, dy = rows(shape, dtype, rng), rng.standard_normal(shape).astype(dtype)
+            weight, bias = rng.standard_normal((2, shape[1])).astype(dtype)
+        eps = float(rng.choice([0.0, 1e-5]))
+        for algorithm in algorithms.ALGORITHMS:
+            asked = {"eps": eps, "algorithm": algorithm}
+            runs = [
+                both(
+                    monkeypatch, algorithms.layernorm, x, weight, bias,
+                    form=form, lanes=4, chunk=5, **asked,
+                )
+                for form in algorithms.FORMS
+            ]  # fmt: skip
+            backward = algorithms.layernorm_backward
+            runs.append(both(monkeypatch, backward, dy, x, weight, bias, **asked))
+            for run in runs:
+                for kernel, twin in zip(*run, strict=True):
+                    assert same_bits(kernel, twin), f"{algorithm}, seed {seed}"
+                    tried += 1
+    assert tried == 6 * len(algorithms.ALGORITHMS) * 3 * (len(algorithms.FORMS) + 1)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_sum_in_order_is_the_loops(kind: type, axis: int) -> None:
+    values = (np.random.default_rng(0).standard_normal((300, 7)) * 1e3).astype(kind)
+    values[:, 3] = values[5] = -0.0
+    totals = sum_in_order(values, axis)
+    columns = np.moveaxis(values, axis, 0)
+    for j, column in enumerate(columns.T):
+        total = kind(0)
+        for value in column:
+            total += value
+        assert same_bits(totals[j], total)
+    assert totals.size > 0
