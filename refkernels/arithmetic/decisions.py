@@ -15,7 +15,7 @@ from refkernels.arithmetic.bits import EXPONENT, SIGNIFICAND, bits_of, float_of
 from refkernels.arithmetic.blocks import SPAN
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.formats import exponent_of, round_pair
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 
 _ROOM = 1.0 - 2.0**-50
 _LEAST = -900  # the quick tests keep clear of float64's subnormals by this exponent
@@ -27,7 +27,7 @@ exponents or signs, and no test passes). reach is wrong by at most 2^-53 (1 + 2^
 all, and 4 steps of the bits are at least 2 ulp(end), were they to cross a power of two."""
 
 
-@njit
+@inner
 def step_of(part: Any, whole: Any) -> int:
     """1 where part has an element for each of whole's, 0 where its first SPAN stand for all."""
     return 1 if part.size == whole.size else 0
@@ -89,7 +89,7 @@ def round_elements(
             marks[e] = not marks[e]
 
 
-@njit
+@inner
 def _mark_doubtful(
     hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, emax: int, marks: Any
 ) -> int:
@@ -126,7 +126,7 @@ def _mark_doubtful(
     return doubtful
 
 
-@njit
+@inner
 def _round_clear(hi: Any, p: int, values: Any) -> None:
     """hi rounded to p bits as if no midpoint were near, which is so where nothing is in doubt:
     hi itself then rounds as the whole interval does."""
@@ -152,7 +152,7 @@ def _settle(
             )
 
 
-@njit
+@inner
 def _is_hopeless(
     hi: float, lo: float, radius: float, scale: int, p: int, least: float, most: float
 ) -> bool:
@@ -174,7 +174,7 @@ def _is_hopeless(
     return bool((below >> (53 - p)) < (above >> (53 - p)))
 
 
-@njit
+@inner
 def is_undecided(
     hi: float, lo: float, radius: float, scale: int, p: int, emin: int, emax: int
 ) -> bool:
@@ -185,7 +185,7 @@ def is_undecided(
     return not (lower == upper and math.copysign(1.0, lower) == math.copysign(1.0, upper))
 
 
-@njit
+@inner
 def rounded_ends(
     hi: float, lo: float, radius: float, scale: int, p: int, emin: int, emax: int
 ) -> tuple[float, float]:
@@ -197,7 +197,7 @@ def rounded_ends(
     return lower, round_pair(high[0], high[1], scale, p, emin, emax)
 
 
-@njit
+@inner
 def _moved(hi: float, lo: float, side: float) -> tuple[float, float]:
     """A pair that rounds as what lies just beside hi + lo, on that side of it (±1).
 
@@ -214,7 +214,7 @@ def _moved(hi: float, lo: float, side: float) -> tuple[float, float]:
     return hi, lo
 
 
-@njit
+@inner
 def directed(hi: float, lo: float, radius: float) -> tuple[float, float]:
     """A normalised pair at or beyond hi + lo + radius, on the side of radius's sign."""
     s, e = two_sum(lo, radius)
@@ -276,7 +276,7 @@ def undecided_widths(
                 )
 
 
-@njit
+@inner
 def _uncertainty_or_more(
     hi: float,
     lo: float,
@@ -296,7 +296,7 @@ def _uncertainty_or_more(
     return uncertainty_of(hi, lo, radius, scale, p, emin)
 
 
-@njit
+@inner
 def _measure_clear(
     hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, result: Any
 ) -> int:
@@ -317,7 +317,7 @@ def _measure_clear(
     return doubtful
 
 
-@njit
+@inner
 def uncertainty_of(hi: float, lo: float, radius: float, scale: int, p: int, emin: int) -> float:
     """radius / ulp by the exact end of the interval towards zero; 0 where no ulp is asked of a
     value, because it is infinite or beyond every format."""

@@ -161,7 +161,9 @@ class Enclosure(NoArithmetic):
         # float32 holds every number of the narrower formats.
         values = np.empty(self.size, np.float64 if target.p == 53 else np.float32)
         certified = np.empty(self.size, np.bool_)
-        self._decide("round_elements", target, values, certified)
+        self._decide(
+            decisions.round_elements, array_decisions.round_elements, target, values, certified
+        )
         rounded = values.reshape(self.shape).astype(target.storage, copy=False)
         return rounded, certified.reshape(self.shape)
 
@@ -171,7 +173,9 @@ class Enclosure(NoArithmetic):
         and faster."""
         target = formats.get(format)
         marks = np.empty(self.size, np.bool_)
-        self._decide("undecided_roundings", target, marks)
+        self._decide(
+            decisions.undecided_roundings, array_decisions.undecided_roundings, target, marks
+        )
         return marks.reshape(self.shape)
 
     @in_default_mode
@@ -179,7 +183,7 @@ class Enclosure(NoArithmetic):
         """radius / ulp in the format, with the smallest ulp that the interval touches."""
         target = formats.get(format)
         found = np.empty(self.size)
-        self._decide("uncertainties", target, found)
+        self._decide(decisions.uncertainties, array_decisions.uncertainties, target, found)
         return found.reshape(self.shape)
 
     @in_default_mode
@@ -187,12 +191,17 @@ class Enclosure(NoArithmetic):
         """Where uncertainty(format) > limit, without a temporary of float64."""
         target = formats.get(format)
         marks = np.empty(self.size, np.bool_)
-        self._decide("undecided_widths", target, as_real(limit, "limit"), marks)
+        self._decide(
+            decisions.undecided_widths,
+            array_decisions.undecided_widths,
+            target,
+            as_real(limit, "limit"),
+            marks,
+        )
         return marks.reshape(self.shape)
 
-    def _decide(self, name: str, format: Format, *rest: Any) -> None:
-        """The kernel of `decisions` that has this name, or its twin, on the elements."""
-        kernel, twin = getattr(decisions, name), getattr(array_decisions, name)
+    def _decide(self, kernel: Any, twin: Any, format: Format, *rest: Any) -> None:
+        """The kernel of `decisions`, or its twin, on all elements."""
         limits = (format.p, format.emin, format.emax)
         each_block(kernel, self.size, *self.columns(), limits, *rest, twin=twin)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from refkernels.arithmetic.double_double import dd_add_double
 from refkernels.arithmetic.eft import fast_two_sum, fma, two_prod, two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 
 __all__ = [
     "dd_sum",
@@ -61,7 +61,7 @@ def pairwise(x: Any) -> Any:
     return pairwise(x[:half]) + pairwise(x[half:])
 
 
-@njit
+@inner
 def _eight_lanes(x: Any) -> Any:
     r0, r1, r2, r3, r4, r5, r6, r7 = x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
     whole = x.size - x.size % _LANES
@@ -92,7 +92,7 @@ def kahan(x: Any) -> Any:
     return total
 
 
-@njit
+@inner
 def kahan_step(total: Any, error: Any, value: Any) -> Any:
     """One term of Kahan's sum: the new (total, error)."""
     wanted = value - error
@@ -114,7 +114,7 @@ def neumaier(x: Any) -> Any:
     return total + errors
 
 
-@njit
+@inner
 def neumaier_step(total: Any, errors: Any, value: Any) -> Any:
     """One term of Neumaier's sum: the new (total, sum of errors)."""
     larger, smaller = (total, value) if abs(total) >= abs(value) else (value, total)
@@ -167,7 +167,7 @@ def dot2(x: Any, y: Any) -> Any:
     return total + errors
 
 
-@njit
+@inner
 def dot2_step(total: Any, errors: Any, a: Any, b: Any) -> Any:
     """One term of Dot2: the new (total, sum of errors)."""
     product, product_error = two_prod(a, b)

@@ -21,7 +21,7 @@ import numpy as np
 
 from refkernels.arithmetic.double_double import U, dd_add, dd_add_double, dd_mul, dd_mul_double
 from refkernels.arithmetic.eft import fma, two_prod
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
 from refkernels.elementary_ref.erf_tables import (
     ERF_SERIES,
@@ -59,7 +59,7 @@ _A, _B, *_P = FAST_UPPER
 _P0, _P1, _P2, _P3, _P4, _P5, _P6, _P7, _P8, _P9, _P10, _P11, _P12, _P13, _P14 = _P
 
 
-@njit
+@inner
 def _erf_series(x: Any) -> Any:
     """erf(x) / x for 2^-400 < |x| <= 1/2 as a double-double; relative error <= 4.51 U^2."""
     sh, sl = two_prod(x, x)
@@ -77,7 +77,7 @@ def _erf_series(x: Any) -> Any:
         ph, pl = dd_mul(ph, pl, sh, sl)
 
 
-@njit
+@inner
 def _erf(x: Any) -> Any:
     """erf(x) as (high, low, radius, scale)."""
     a = abs(x)
@@ -101,7 +101,7 @@ def _erf(x: Any) -> Any:
     return sign * high, sign * low, radius, 0
 
 
-@njit
+@inner
 def _erfc(x: Any) -> Any:
     """erfc(x) as (high, low, radius, scale)."""
     if not math.isfinite(x):
@@ -122,7 +122,7 @@ def _erfc(x: Any) -> Any:
     return high, low, (radius + high * (2 * U**2)) * (1.0 + 2.0**-40), 0
 
 
-@njit
+@inner
 def _erf_slope(x: Any) -> Any:
     """2/sqrt(pi) exp(-x^2) as (high, low, radius, scale)."""
     if not math.isfinite(x):
@@ -200,7 +200,7 @@ def erf_fast(x: Any, hi: Any) -> None:
                 out[i] = y if v == v else v
 
 
-@njit
+@inner
 def _lower(v: Any) -> Any:
     """erf of |v| < 1; finite for all others."""
     a = abs(v)
@@ -215,7 +215,7 @@ def _lower(v: Any) -> Any:
     return v * g
 
 
-@njit
+@inner
 def _upper(v: Any) -> Any:
     """erf of |v| >= 1; 1 from 6 on."""
     a = abs(v)
@@ -230,12 +230,12 @@ def _upper(v: Any) -> Any:
     return math.copysign(1.0 - p * r * exp_fast(-(a * a)), v)
 
 
-@njit
+@inner
 def _p89(u: Any) -> Any:
     return fma(u, _P9, _P8)
 
 
-@njit
+@inner
 def _p03(u: Any, q: Any) -> Any:
     return fma(q, fma(u, _P3, _P2), fma(u, _P1, _P0))
 

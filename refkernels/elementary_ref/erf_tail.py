@@ -28,7 +28,7 @@ from refkernels.arithmetic.double_double import (
     dd_mul_double,
 )
 from refkernels.arithmetic.eft import fma, two_prod, two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner
 from refkernels.elementary_ref.erf_tables import (
     ERFCX,
     ERFCX_PAIRS,
@@ -53,7 +53,7 @@ _P0, _P1, _P2, _P3, _P4, _P5, _P6, _P7, _P8, _P9 = _P[:10]
 _P10, _P11, _P12, _P13, _P14, _P15, _P16, _P17, _P18 = _P[10:]
 
 
-@njit
+@inner
 def erfcx_dd(wh: Any, wl: Any) -> Any:
     """erfcx(wh + wl) as a double-double, 0 <= w <= 2^20; relative error as in the budget above."""
     if wh >= LIMIT:
@@ -82,7 +82,7 @@ def erfcx_dd(wh: Any, wl: Any) -> Any:
         ph, pl = dd_mul(ph, pl, th, tl)
 
 
-@njit
+@inner
 def _erfcx_asymptotic(wh: Any, wl: Any) -> Any:
     yh, yl = dd_mul(wh, wl, wh, wl)
     yh, yl = dd_div(0.5, 0.0, yh, yl)
@@ -97,14 +97,14 @@ def _erfcx_asymptotic(wh: Any, wl: Any) -> Any:
     return dd_mul(ph, pl, qh, ql)
 
 
-@njit
+@inner
 def tail_error(wh: Any, sh: Any) -> Any:
     """The relative error of exp(-s) times a function of w that is as good as erfcx_dd."""
     error = NEAR if wh < LIMIT else MIDDLE
     return error + FAR_ERROR if sh > FAR else error
 
 
-@njit
+@inner
 def tail_dd(sh: Any, sl: Any, wh: Any, wl: Any) -> Any:
     """exp(-s) erfcx(w) in (high + low)(1 ± error) 2^k, as (high, low, error, k), w <= FARTHEST."""
     eh, el, k = exp_dd(-sh, -sl)
@@ -113,14 +113,14 @@ def tail_dd(sh: Any, sl: Any, wh: Any, wl: Any) -> Any:
     return high, low, tail_error(wh, sh), k
 
 
-@njit
+@inner
 def erfc_tail(x: Any) -> Any:
     """erfc(x) for 2^-400 <= x <= FARTHEST, as tail_dd."""
     sh, sl = two_prod(x, x)
     return tail_dd(sh, sl, x, 0.0)
 
 
-@njit
+@inner
 def one_minus(high: Any, low: Any, error: Any, k: int) -> Any:
     """1 - (high + low ± error) 2^k as (high, low, radius), for a result >= 2^-3 and k >= -960."""
     factor = math.ldexp(1.0, k)
@@ -128,7 +128,7 @@ def one_minus(high: Any, low: Any, error: Any, k: int) -> Any:
     return high, low, (error * factor + high * (2 * U**2)) * (1.0 + 2.0**-40)
 
 
-@njit
+@inner
 def fast_tail(s: Any, w: Any) -> Any:
     """exp(-s) erfcx(w) for 0 <= w <= 12.125 in one float64; relative error <= FAST_ERROR where s is
     exact and w has a relative error of 1.5 units at most. It vectorises."""

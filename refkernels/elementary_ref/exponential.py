@@ -36,7 +36,7 @@ from refkernels.arithmetic.double_double import (
     dd_mul,
 )
 from refkernels.arithmetic.eft import fma, two_prod, two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner
 from refkernels.elementary_ref.bits import bits_of, float_of
 from refkernels.elementary_ref.tables import (
     EXP2,
@@ -75,13 +75,13 @@ _Q = tuple(1.0 / math.factorial(k) for k in range(2, 14))
 _Q2, _Q3, _Q4, _Q5, _Q6, _Q7, _Q8, _Q9, _Q10, _Q11, _Q12, _Q13 = _Q
 
 
-@njit
+@inner
 def power_of_two(t: Any) -> Any:
     """2^n for t = n + MAGIC, |n| <= 1022."""
     return float_of((bits_of(t) << np.int64(52)) + _ONE_BITS)
 
 
-@njit
+@inner
 def expm1_reduced(r: Any) -> Any:
     """expm1(r) for |r| <= 0.3466, by its Taylor series to r^13, in one float64."""
     square = r * r
@@ -98,7 +98,7 @@ def expm1_reduced(r: Any) -> Any:
     return fma(square, fma(fourth, fma(fourth, ef, cd), ab), r)
 
 
-@njit
+@inner
 def reduce_fast(x: Any) -> Any:
     """(n + MAGIC, r) with x = n ln 2 + r, |r| <= 0.3466; |x| <= 700."""
     t = fma(x, INV_LN2_HIGH, _MAGIC)
@@ -106,14 +106,14 @@ def reduce_fast(x: Any) -> Any:
     return t, fma(-n, LN2_B, fma(-n, LN2_A, x))
 
 
-@njit
+@inner
 def exp_fast(x: Any) -> Any:
     """exp(x) for |x| <= 700; relative error <= EXP_FAST_ERROR; NaN stays NaN. It vectorises."""
     t, r = reduce_fast(x)
     return (1.0 + expm1_reduced(r)) * power_of_two(t)
 
 
-@njit
+@inner
 def expm1_fast(x: Any) -> Any:
     """exp(x) - 1 for |x| <= 700; relative error <= EXPM1_FAST_ERROR; NaN stays NaN.
 
@@ -123,7 +123,7 @@ def expm1_fast(x: Any) -> Any:
     return fma(power, expm1_reduced(r), power - 1.0)
 
 
-@njit
+@inner
 def _reduce(xh: Any, xl: Any) -> Any:
     """(n, rh, rl) with xh + xl = n ln 2 / 64 + r, |r| <= 2^-7.52; |xh| <= FAR."""
     n = np.rint(xh * _STEPS_PER_UNIT)
@@ -135,7 +135,7 @@ def _reduce(xh: Any, xl: Any) -> Any:
     return n, sh, sl
 
 
-@njit
+@inner
 def expm1_series(rh: Any, rl: Any) -> Any:
     """expm1(rh + rl) for |r| <= 2^-7.52 as a double-double; relative error <= 3.4 U^2."""
     tail = rh * (_Q7 + rh * (_Q8 + rh * (_Q9 + rh * (_Q10 + rh * _Q11))))
@@ -153,7 +153,7 @@ def expm1_series(rh: Any, rl: Any) -> Any:
     return dd_add(rh, rl, ch, cl)
 
 
-@njit
+@inner
 def _exp_near(xh: Any, xl: Any) -> Any:
     """`exp_dd` for |x| <= FAR."""
     n, rh, rl = _reduce(xh, xl)
@@ -166,7 +166,7 @@ def _exp_near(xh: Any, xl: Any) -> Any:
     return high, low, whole >> 6
 
 
-@njit
+@inner
 def _exp_far(xh: Any, xl: Any) -> Any:
     """x / ln 2 to 7 U^2 of at most 2^29.6, so its fraction to 2^-73.5; that times ln 2."""
     yh, yl = dd_mul(xh, xl, INV_LN2_HIGH, INV_LN2_LOW)
@@ -177,7 +177,7 @@ def _exp_far(xh: Any, xl: Any) -> Any:
     return high, low, k + np.int64(n)
 
 
-@njit
+@inner
 def exp_dd(xh: Any, xl: Any) -> Any:
     """(high, low, k): exp(xh + xl) = (high + low) 2^k, high in [0.99, 2.01]; |x| <= FARTHEST.
 
@@ -188,7 +188,7 @@ def exp_dd(xh: Any, xl: Any) -> Any:
     return _exp_near(xh, xl)
 
 
-@njit
+@inner
 def expm1_dd(xh: Any, xl: Any) -> Any:
     """(high, low, radius): expm1(xh + xl) in high + low ± radius, |x| <= 700.
 

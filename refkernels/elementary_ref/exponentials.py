@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.double_double import U, dd_mul, dd_mul_double
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.elementary_ref.exponential import (
     EXP_ERROR,
     FAR,
@@ -37,19 +37,19 @@ EXP2_SLOPE_ERROR = 16 * U**2
 _BEYOND_ONE = 700.0  # exp(x) beyond it, or below its reciprocal, leaves 1 without influence
 
 
-@njit
+@inner
 def exp_error(x: Any) -> Any:
     """The relative error of exp_dd at x."""
     return EXP_ERROR if abs(x) <= FAR else FAR_ERROR
 
 
-@njit
+@inner
 def _unheld(x: Any) -> Any:
     """e^x or 2^x for |x| > FARTHEST."""
     return beyond(1.0) if x > 0.0 else vanishing(1.0)
 
 
-@njit
+@inner
 def _exp(x: Any) -> Any:
     if x == 0.0:
         return exactly(1.0)
@@ -63,7 +63,7 @@ def _exp(x: Any) -> Any:
     return place(high, low, high * exp_error(x), k)
 
 
-@njit
+@inner
 def _exp2(x: Any, slope: bool) -> Any:
     if not math.isfinite(x):
         return exactly(0.0 if x < 0.0 else x)
@@ -83,7 +83,7 @@ def _exp2(x: Any, slope: bool) -> Any:
     return place(high, low, high * EXP2_ERROR, k)
 
 
-@njit
+@inner
 def _expm1(x: Any) -> Any:
     if x == 0.0:
         return exactly(x)

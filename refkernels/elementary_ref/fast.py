@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.eft import fma
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
 from refkernels.elementary_ref.exponential import (
     EXP_FAST_ERROR,
@@ -47,13 +47,13 @@ _CUT2 = 210.0
 _MAGIC = 1.5 * 2.0**52
 
 
-@njit
+@inner
 def _clamp(x: Any, low: Any, high: Any) -> Any:
     x = high if x > high else x
     return low if x < low else x
 
 
-@njit
+@inner
 def _domain(x: Any, y: Any) -> Any:
     """y = log(x), or one of its kin, where x is positive and finite."""
     y = y if x > 0.0 else (-math.inf if x == 0.0 else math.nan)

@@ -24,7 +24,7 @@ from refkernels.arithmetic.double_double import (
     dd_mul_double,
 )
 from refkernels.arithmetic.eft import two_prod
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
 from refkernels.elementary_ref.erf_tables import (
     DENSITY_HIGH,
@@ -58,7 +58,7 @@ CERTAIN = 36.0
 TINIEST = 2.0**-929  # above 36 exp(-36^2/2): what gelu(x)/x and gelu' differ from 1 by
 
 
-@njit
+@inner
 def _arguments(a: Any) -> Any:
     """a^2/2 exactly and a/sqrt 2, as double-doubles."""
     sh, sl = two_prod(a, 0.5 * a)
@@ -66,7 +66,7 @@ def _arguments(a: Any) -> Any:
     return sh, sl, wh, wl
 
 
-@njit
+@inner
 def _gelu(x: Any) -> Any:
     """gelu(x) as (high, low, radius, scale)."""
     if x == 0.0 or not math.isfinite(x):
@@ -88,7 +88,7 @@ def _gelu(x: Any) -> Any:
     return high, low, (radius * x + high * (2 * U**2)) * (1.0 + 2.0**-40), 0
 
 
-@njit
+@inner
 def _slope(x: Any) -> Any:
     """gelu'(x) as (high, low, radius, scale)."""
     if not math.isfinite(x):

@@ -28,7 +28,7 @@ from refkernels.arithmetic.double_double import (
     dd_mul_double,
 )
 from refkernels.arithmetic.eft import fma, two_prod
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
 from refkernels.elementary_ref.erf_tables import (
     DENSITY_HIGH,
@@ -59,7 +59,7 @@ TINIEST = 2.0**-850  # above exp(-v) (1 + q) there
 NEGLIGIBLE = -900  # powers of two: e beyond it does not change 1 + e
 
 
-@njit
+@inner
 def _exponential(a: Any) -> Any:
     """exp(-v(a)) as (high, low, k), with v and a^2 in double-double."""
     sh, sl = two_prod(a, a)
@@ -70,7 +70,7 @@ def _exponential(a: Any) -> Any:
     return eh, el, k, vh, sh, sl
 
 
-@njit
+@inner
 def _one_plus(eh: Any, el: Any, k: int) -> Any:
     """1 + (eh + el) 2^k for k <= 0."""
     if k < NEGLIGIBLE:
@@ -79,7 +79,7 @@ def _one_plus(eh: Any, el: Any, k: int) -> Any:
     return dd_add_double(eh * factor, el * factor, 1.0)
 
 
-@njit
+@inner
 def _gelu_tanh(x: Any) -> Any:
     """gelu_tanh(x) as (high, low, radius, scale)."""
     if x == 0.0 or not math.isfinite(x):
@@ -102,7 +102,7 @@ def _gelu_tanh(x: Any) -> Any:
     return high, low, high * error, 0
 
 
-@njit
+@inner
 def _slope(x: Any) -> Any:
     """The slope of gelu_tanh as (high, low, radius, scale)."""
     if not math.isfinite(x):

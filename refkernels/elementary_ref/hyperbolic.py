@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from refkernels.arithmetic.double_double import U, dd_add, dd_add_double, dd_div, dd_mul
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.elementary_ref.exponential import FARTHEST, exp_dd, expm1_dd
 from refkernels.elementary_ref.exponentials import exp_error
 from refkernels.elementary_ref.results import (
@@ -35,7 +35,7 @@ LARGE = 40.0
 _REST = 2.0**-115  # e^(-2 LARGE)
 
 
-@njit
+@inner
 def _sinh_cosh_large(code: int, x: Any) -> Any:
     size = abs(x)
     if size > FARTHEST:
@@ -47,7 +47,7 @@ def _sinh_cosh_large(code: int, x: Any) -> Any:
     return place(high, low, radius, k - 1)
 
 
-@njit
+@inner
 def _sinh(x: Any) -> Any:
     if x == 0.0 or not math.isfinite(x):
         return exactly(x)
@@ -65,7 +65,7 @@ def _sinh(x: Any) -> Any:
     return sign * high, sign * low, radius, 0
 
 
-@njit
+@inner
 def _cosh(x: Any) -> Any:
     if x == 0.0:
         return exactly(1.0)
@@ -84,7 +84,7 @@ def _cosh(x: Any) -> Any:
     return 0.5 * high, 0.5 * low, 0.5 * high * COSH_ERROR, 0
 
 
-@njit
+@inner
 def _tanh(x: Any) -> Any:
     if x == 0.0 or math.isnan(x):
         return exactly(x)
@@ -103,7 +103,7 @@ def _tanh(x: Any) -> Any:
     return sign * high, sign * low, radius, 0
 
 
-@njit
+@inner
 def logistic_slope(y: Any) -> Any:
     """e^-y / (1 + e^-y)^2 as (high, low, radius, exponent) for 0 <= y < infinity.
 
@@ -122,7 +122,7 @@ def logistic_slope(y: Any) -> Any:
     return high, low, high * SLOPE_ERROR, k
 
 
-@njit
+@inner
 def _tanh_slope(x: Any) -> Any:
     if x == 0.0:
         return exactly(1.0)

@@ -35,7 +35,7 @@ from refkernels.arithmetic.double_double import (
     dd_mul_double,
 )
 from refkernels.arithmetic.eft import fma, two_prod, two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner
 from refkernels.elementary_ref.bits import bits_of, float_of
 from refkernels.elementary_ref.tables import (
     FIFTH_HIGH,
@@ -61,7 +61,7 @@ _C = tuple(1.0 / k for k in range(3, 21, 2))
 _C3, _C5, _C7, _C9, _C11, _C13, _C15, _C17, _C19 = _C
 
 
-@njit
+@inner
 def log1p_reduced(f: Any) -> Any:
     """log(1 + f) for 1 + f in [sqrt(1/2), sqrt 2], in one float64."""
     s = f / (2.0 + f)
@@ -79,7 +79,7 @@ def log1p_reduced(f: Any) -> Any:
     return fma(twice, z * q, twice)
 
 
-@njit
+@inner
 def split_fast(x: Any) -> Any:
     """(e as a float64, f, exponent bits) with x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt 2); x
     positive and normal."""
@@ -89,14 +89,14 @@ def split_fast(x: Any) -> Any:
     return e, float_of(bits - shifted) - 1.0, shifted
 
 
-@njit
+@inner
 def log_fast(x: Any) -> Any:
     """log(x) for positive, finite, normal x; relative error <= LOG_FAST_ERROR. It vectorises."""
     e, f, _ = split_fast(x)
     return fma(e, LN2_HIGH, log1p_reduced(f))
 
 
-@njit
+@inner
 def log1p_fast(x: Any) -> Any:
     """log(1 + x) for finite x > -1; relative error <= LOG_FAST_ERROR; -0 becomes +0."""
     u, lost = two_sum(1.0, x)
@@ -104,7 +104,7 @@ def log1p_fast(x: Any) -> Any:
     return fma(e, LN2_HIGH, log1p_reduced(fma(lost, float_of(_ONE_BITS - shifted), f)))
 
 
-@njit
+@inner
 def _log1p_series(rh: Any, rl: Any) -> Any:
     """log(1 + r) for |r| <= 2^-7.9 as a double-double; relative error <= 21 U^2."""
     dh, dl = dd_add_double(rh, rl, 2.0)
@@ -120,7 +120,7 @@ def _log1p_series(rh: Any, rl: Any) -> Any:
     return 2.0 * wh, 2.0 * wl
 
 
-@njit
+@inner
 def log_parts(high: Any, low: Any, lower: Any) -> Any:
     """log(high + low + lower) = e ln 2 + (lh + ll) as (e, lh, ll), |lh| <= 0.3466 or so.
 
@@ -143,14 +143,14 @@ def log_parts(high: Any, low: Any, lower: Any) -> Any:
     return float(e), high, low
 
 
-@njit
+@inner
 def log_dd(xh: Any, xl: Any) -> Any:
     """log(xh + xl) as (high, low) for finite x > 0; relative error <= LOG_ERROR, near 1 too."""
     e, high, low = log_parts(xh, xl, 0.0)
     return _join(e, high, low)
 
 
-@njit
+@inner
 def log1p_dd(xh: Any, xl: Any) -> Any:
     """log(1 + xh + xl) as (high, low) for finite x > -1; relative error <= LOG_ERROR, near 0 too
     (|x| >= 2^-900)."""
@@ -161,7 +161,7 @@ def log1p_dd(xh: Any, xl: Any) -> Any:
     return _join(e, high, low)
 
 
-@njit
+@inner
 def _join(e: Any, high: Any, low: Any) -> Any:
     if e == 0.0:
         return high, low

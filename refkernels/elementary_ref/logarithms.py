@@ -12,7 +12,7 @@ from typing import Any
 
 from refkernels.arithmetic.double_double import DIV_ERROR, U, dd_div, dd_mul
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.elementary_ref.logarithm import LOG_ERROR, log1p_dd, log_dd
 from refkernels.elementary_ref.powers import inverse_parts
 from refkernels.elementary_ref.results import (
@@ -57,7 +57,7 @@ def _log(code: int, x: Any) -> Any:
     return high, low, abs(high) * SCALED_LOG_ERROR, 0
 
 
-@njit
+@inner
 def _log1p(x: Any) -> Any:
     if x == -1.0:
         return exactly(-math.inf)
@@ -71,7 +71,7 @@ def _log1p(x: Any) -> Any:
     return high, low, abs(high) * LOG_ERROR, 0
 
 
-@njit
+@inner
 def _log_slope(code: int, x: Any) -> Any:
     if not x >= 0.0:
         return exactly(math.nan)
@@ -87,7 +87,7 @@ def _log_slope(code: int, x: Any) -> Any:
     return place(high, low, high * SCALED_INVERSE_ERROR, exponent)
 
 
-@njit
+@inner
 def _log1p_slope(x: Any) -> Any:
     if not x >= -1.0:
         return exactly(math.nan)

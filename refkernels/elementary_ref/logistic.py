@@ -25,7 +25,7 @@ from refkernels.arithmetic.double_double import (
     dd_mul_double,
 )
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.elementary_ref.exponential import FARTHEST, exp_dd
 from refkernels.elementary_ref.exponentials import exp_error
 from refkernels.elementary_ref.hyperbolic import logistic_slope
@@ -51,13 +51,13 @@ _NOTHING = -110  # below this k the sum 1 + E is 1 to 2^-108
 _LEAST = -900  # below this k E only tells on which side of a value the result is
 
 
-@njit
+@inner
 def _decay(x: Any) -> Any:
     """exp(-|x|) as (high, low, k); for |x| > FARTHEST that of FARTHEST, whose size alone counts."""
     return exp_dd(-min(abs(x), FARTHEST), 0.0)
 
 
-@njit
+@inner
 def _beside(value: Any, high: Any, low: Any, k: int, sign: Any) -> Any:
     """value + sign E (1 + ...), E = (high + low) 2^k < value 2^-54 and the rest below E 2^-54."""
     if k < _LEAST:
@@ -66,7 +66,7 @@ def _beside(value: Any, high: Any, low: Any, k: int, sign: Any) -> Any:
     return value, sign * tail, tail * 2.0**-50, 0
 
 
-@njit
+@inner
 def _sigmoid(x: Any) -> Any:
     if x == 0.0:
         return exactly(0.5)
@@ -90,7 +90,7 @@ def _sigmoid(x: Any) -> Any:
     return place(high, low, high * SIGMOID_ERROR, k)
 
 
-@njit
+@inner
 def _silu(x: Any) -> Any:
     if x == 0.0 or x == -math.inf:
         return exactly(x if x == 0.0 else -0.0)
@@ -100,7 +100,7 @@ def _silu(x: Any) -> Any:
     return multiply(x, high, low, radius, scale)
 
 
-@njit
+@inner
 def _softplus(x: Any) -> Any:
     if not math.isfinite(x):
         return exactly(0.0 if x < 0.0 else x)
@@ -122,7 +122,7 @@ def _softplus(x: Any) -> Any:
     return high, low, error + high * (2.1 * U**2), 0
 
 
-@njit
+@inner
 def _sigmoid_slope(x: Any) -> Any:
     if not math.isfinite(x):
         return exactly(x if math.isnan(x) else 0.0)
@@ -134,7 +134,7 @@ def _sigmoid_slope(x: Any) -> Any:
     return place(high, low, radius, k)
 
 
-@njit
+@inner
 def _silu_slope(x: Any) -> Any:
     if not math.isfinite(x):
         return exactly(x if math.isnan(x) else (1.0 if x > 0.0 else -0.0))

@@ -23,7 +23,7 @@ from refkernels.arithmetic.double_double import (
     dd_sqrt,
 )
 from refkernels.arithmetic.eft import fast_two_sum, fma, two_prod
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.elementary_ref.results import exactly, place
 
 SQRT, RSQRT, RECIPROCAL, SQRT_SLOPE, RSQRT_SLOPE, RECIPROCAL_SLOPE = range(6)
@@ -33,7 +33,7 @@ RSQRT_SLOPE_ERROR = RSQRT_ERROR + 4 * U**2
 RECIPROCAL_SLOPE_ERROR = DIV_ERROR + U**2
 
 
-@njit
+@inner
 def inverse_parts(x: Any) -> Any:
     """1 / x = (high + low ± radius) 2^exponent for finite x != 0; radius 0 where it is exact."""
     m, exponent = math.frexp(x)
@@ -43,7 +43,7 @@ def inverse_parts(x: Any) -> Any:
     return high, low, abs(low) * REMAINDER_ERROR, -exponent
 
 
-@njit
+@inner
 def _reciprocal(x: Any) -> Any:
     if x == 0.0 or not math.isfinite(x):
         return exactly(1.0 / x)
@@ -51,7 +51,7 @@ def _reciprocal(x: Any) -> Any:
     return place(high, low, radius, exponent)
 
 
-@njit
+@inner
 def _reciprocal_slope(x: Any) -> Any:
     if x == 0.0 or not math.isfinite(x):
         return exactly(-(1.0 / (x * x)))
@@ -62,7 +62,7 @@ def _reciprocal_slope(x: Any) -> Any:
     return place(high, low, radius, -2 * exponent)
 
 
-@njit
+@inner
 def _even(x: Any) -> Any:
     """(m, e) with x = m 4^e, 1/4 <= m < 1."""
     m, exponent = math.frexp(x)
@@ -71,7 +71,7 @@ def _even(x: Any) -> Any:
     return m, exponent >> 1
 
 
-@njit
+@inner
 def _sqrt(x: Any) -> Any:
     if not 0.0 < x < math.inf:
         return exactly(math.sqrt(x) if x >= 0.0 else math.nan)
@@ -81,7 +81,7 @@ def _sqrt(x: Any) -> Any:
     return place(high, low, abs(low) * REMAINDER_ERROR, exponent)
 
 
-@njit
+@inner
 def _rsqrt(x: Any, factor: Any) -> Any:
     """factor / sqrt(x), factor a power of two."""
     if not 0.0 < x < math.inf:
@@ -94,7 +94,7 @@ def _rsqrt(x: Any, factor: Any) -> Any:
     return place(high, low, high * RSQRT_ERROR, -exponent)
 
 
-@njit
+@inner
 def _rsqrt_slope(x: Any) -> Any:
     """-1 / (2 x sqrt x)."""
     if not 0.0 < x < math.inf:

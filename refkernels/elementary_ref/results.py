@@ -10,7 +10,7 @@ ends at c or c x, on the side where the value is (`Enclosure`).
 import math
 from typing import Any
 
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 
 LINEAR = 2.0**-54  # below it c + b x is enough for |b / c| <= 1
 SQUARE = 2.0**-27  # below it c + b x^2 is
@@ -18,13 +18,13 @@ VANISHING = -(10**8)  # the power of two below which tails are told as "between 
 _LEAST = 2.0**-960  # of a correction; below it lo only tells on which side the value is
 
 
-@njit
+@inner
 def exactly(value: Any) -> Any:
     """A float64 that is the value itself, or is special."""
     return value, 0.0, 0.0, 0
 
 
-@njit
+@inner
 def vanishing(sign: Any) -> Any:
     """A result between zero and ±2^VANISHING."""
     return math.copysign(0.5, sign), 0.0, 0.5, VANISHING
@@ -46,7 +46,7 @@ def place(high: Any, low: Any, radius: Any, exponent: Any) -> Any:
     return high, low, radius, exponent
 
 
-@njit
+@inner
 def _correction(b: Any, x: Any, power: int) -> Any:
     """b x^power, power 1 or 2, and a bound on its error, with 2^-52 of it for the terms beyond."""
     term = b * x if power == 1 else b * (x * x)
@@ -55,14 +55,14 @@ def _correction(b: Any, x: Any, power: int) -> Any:
     return term, abs(term) * 2.0**-50
 
 
-@njit
+@inner
 def tiny_sum(c: Any, b: Any, x: Any, power: int) -> Any:
     """c + b x^power + ... for 0 < |x| < LINEAR or SQUARE."""
     low, radius = _correction(b, x, power)
     return c, low, radius, 0
 
 
-@njit
+@inner
 def tiny_product(c: Any, b: Any, x: Any, power: int) -> Any:
     """x (c + b x^power + ...) for 0 < |x| < LINEAR or SQUARE, c a power of two."""
     m, exponent = math.frexp(x)

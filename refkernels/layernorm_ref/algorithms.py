@@ -22,7 +22,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats, small
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.scalars import as_count
 from refkernels.arithmetic.wording import shown
@@ -42,7 +42,7 @@ class Moments(NamedTuple):
     var: Array
 
 
-@njit
+@inner
 def _naive(row: Any, clamp: bool) -> Any:
     n = row.dtype.type(row.size)
     total = row.dtype.type(0)
@@ -55,7 +55,7 @@ def _naive(row: Any, clamp: bool) -> Any:
     return mean, max(var, row.dtype.type(0)) if clamp else var
 
 
-@njit
+@inner
 def _two_pass(row: Any) -> Any:
     n = row.dtype.type(row.size)
     total = row.dtype.type(0)
@@ -68,7 +68,7 @@ def _two_pass(row: Any) -> Any:
     return mean, squares / n
 
 
-@njit
+@inner
 def _welford(row: Any, start: int, stop: int, step: int) -> Any:
     """(count, mean, sum of squared deviations) of row[start:stop:step]."""
     count = 0
@@ -82,7 +82,7 @@ def _welford(row: Any, start: int, stop: int, step: int) -> Any:
     return count, mean, squares
 
 
-@njit
+@inner
 def _chan_merge(count: int, mean: Any, squares: Any, n: int, other: Any, more: Any) -> Any:
     """The state of both parts, the second added to the first."""
     if n == 0:
@@ -97,7 +97,7 @@ def _chan_merge(count: int, mean: Any, squares: Any, n: int, other: Any, more: A
     return count + n, mean, squares
 
 
-@njit
+@inner
 def _chunked_welford(row: Any, lanes: int, chunk: int) -> Any:
     zero = row.dtype.type(0)
     count, mean, squares = 0, zero, zero
@@ -115,7 +115,7 @@ def _chunked_welford(row: Any, lanes: int, chunk: int) -> Any:
     return mean, squares / row.dtype.type(row.size)
 
 
-@njit
+@inner
 def _pairwise_sum(scratch: Any) -> Any:
     """Sum by halves; the scratch is overwritten."""
     n = scratch.size

@@ -49,7 +49,7 @@ from refkernels.arithmetic.double_double import (
     dd_sqrt,
 )
 from refkernels.arithmetic.eft import two_prod, two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 
 UU = 2.0**-106
 SLACK = 1.01
@@ -74,13 +74,13 @@ STATISTICS = np.dtype(
 )
 
 
-@njit
+@inner
 def _tame(value: float) -> bool:
     """Zero, or of a magnitude that the range argument allows."""
     return value == 0.0 or (SMALLEST <= abs(value) <= LARGEST)
 
 
-@njit
+@inner
 def compensated_sum(values: Any) -> Any:
     """sum(values) as (hi, lo), sum|values|, and whether hi + lo is the exact sum."""
     s, c, tail, size = 0.0, 0.0, 0.0, 0.0
@@ -97,7 +97,7 @@ def compensated_sum(values: Any) -> Any:
     return high, low, size, exact
 
 
-@njit
+@inner
 def _row_kind(row: Any, eps: float) -> Any:
     """(state, max|x|, the mean where it is no number)."""
     largest, constant = 0.0, True
@@ -116,7 +116,7 @@ def _row_kind(row: Any, eps: float) -> Any:
     return (CONSTANT if constant else REGULAR), largest, 0.0
 
 
-@njit
+@inner
 def _fill_statistics(row: Any, eps: float, out: Any) -> None:
     n = row.size
     state, _, special = _row_kind(row, eps)
@@ -156,7 +156,7 @@ def row_statistics(first: int, last: int, x: Any, eps: float, out: Any) -> None:
         _fill_statistics(x[i], eps, out[i])
 
 
-@njit
+@inner
 def _scaled_deviation(value: float, row: Any, factor: float) -> Any:
     """factor * (value - mean) * rstd as (hi, lo, radius)."""
     dh, dl = dd_add_double(-row.mean_hi, -row.mean_lo, value)
@@ -186,7 +186,7 @@ def normalised(
             hi[i, j], lo[i, j], radius[i, j] = ph, pl, error
 
 
-@njit
+@inner
 def _projections(x: Any, dy: Any, weight: Any, row: Any) -> Any:
     """a and beta as pairs, each with its error, and whether dx is 0 because t is constant."""
     n = float(x.size)

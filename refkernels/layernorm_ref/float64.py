@@ -44,7 +44,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.layernorm_ref import lanes
 from refkernels.layernorm_ref.lanes import U
 from refkernels.layernorm_ref.passes import STRIP
@@ -75,7 +75,7 @@ STATISTICS = np.dtype(
 )
 
 
-@njit
+@inner
 def _fill_statistics(row: Any, eps: float, out: Any, d: Any) -> None:
     n = row.size
     c, delta = lanes.row_mean(row)
@@ -111,7 +111,7 @@ def _fill_statistics(row: Any, eps: float, out: Any, d: Any) -> None:
             out.state = NEXT_TIER
 
 
-@njit
+@inner
 def _write_row(d: Any, weight: Any, bias: Any, found: Any, hi: Any) -> float:
     """y of a row of deviations into hi; max|y|."""
     if found.state == CONSTANT and found.r < math.inf:
@@ -145,7 +145,7 @@ def normalise_rows(
         doubts[i] = doubtful(hi[i], radius[i], screen)
 
 
-@njit
+@inner
 def _write_gradient(d: Any, dy: Any, weight: Any, found: Any, hi: Any) -> Any:
     """dx of a row of deviations into hi; its radius and max|dx|."""
     n = d.size

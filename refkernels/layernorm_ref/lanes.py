@@ -23,7 +23,7 @@ import numpy as np
 
 from refkernels.arithmetic import vectors
 from refkernels.arithmetic.fma import fma
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.layernorm_ref.passes import LANES, STRIP, Tally, column_pass, row_pass
 
 U = 2.0**-53
@@ -32,7 +32,7 @@ ROW_NUMBERS = 5
 _SUM = (Tally("sum"), Tally("error"))
 
 
-@njit
+@inner
 def kappa(additions: int) -> float:
     """The relative error of a compensated sum whose terms see so many additions at most."""
     return 2.1 * float(additions) ** 2 * U * U

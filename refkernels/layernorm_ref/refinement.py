@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import tiers
+from refkernels.arithmetic import small, tiers
 from refkernels.arithmetic.blocks import BLOCK, each_block, read_only
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.interpreted import as_records, interpreted
 from refkernels.arithmetic.question import Question
 from refkernels.layernorm_ref import double_double, exact
 from refkernels.layernorm_ref.arguments import Problem, Rows, widened
@@ -69,7 +70,7 @@ class RowsRefined:
         parts = self._blank(self.undefined)
         if is_tame:
             safe = self._only(~unsafe & ~self.undefined)
-            self._each_row(double_double.normalised, self.x, weight, bias, safe, tuple(parts))
+            _each_row(double_double.normalised, self.x, weight, bias, safe, tuple(parts))
         return _by_row(
             Enclosure(*parts),
             unsafe,
@@ -87,7 +88,7 @@ class RowsRefined:
         unsafe = (self.unsafe | ~is_tame) & ~lost
         parts = self._blank(lost)
         safe = self._only(~unsafe & ~lost)
-        self._each_row(double_double.input_gradient, self.x, dy, weight, safe, tuple(parts))
+        _each_row(double_double.input_gradient, self.x, dy, weight, safe, tuple(parts))
         return _by_row(
             Enclosure(*parts),
             unsafe,
@@ -97,9 +98,6 @@ class RowsRefined:
                 self._exact(i), columns, dy[i], weight, question
             ),
         )
-
-    def _each_row(self, kernel: Callable[..., None], *arguments: Any) -> None:
-        each_block(kernel, len(self.x), *arguments, block=rows_of_block(self.x))
 
     def _blank(self, lost: Mask) -> Rows:
         """hi, lo, radius of the rows, with NaN where they are lost."""
@@ -199,8 +197,16 @@ class ColumnsRefined:
 def statistics(x: Rows, eps: float) -> Statistics:
     """One `double_double.STATISTICS` record a row."""
     rows = np.zeros(x.shape[0], double_double.STATISTICS)
-    each_block(double_double.row_statistics, len(x), x, eps, rows, block=rows_of_block(x))
+    _each_row(double_double.row_statistics, x, eps, rows)
     return rows
+
+
+def _each_row(kernel: Callable[..., None], x: Rows, *arguments: Any) -> None:
+    """kernel(first, last, x, *arguments) for all rows; a question often leaves few of them."""
+    if not small.allowance.covers(kernel, x.size, steps=x.size):
+        return each_block(kernel, len(x), x, *arguments, block=rows_of_block(x))
+    with np.errstate(all="ignore"):
+        interpreted(kernel)(0, len(x), x, *(as_records(part) for part in arguments))
 
 
 def rows_of_block(x: Rows) -> int:

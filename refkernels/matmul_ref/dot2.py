@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import WIDTH
 from refkernels.matmul_ref import lanes, parallel
 from refkernels.matmul_ref.lanes import DOT2_ROWS as WIDE_ROWS
@@ -112,7 +112,7 @@ def _tiles(
         )  # fmt: skip
 
 
-@njit
+@inner
 def _tile(
     left: Any, left_across: bool, p: int, i0: int, i1: int,
     right: Any, right_across: bool, q: int, j0: int, j1: int,
@@ -148,7 +148,7 @@ def _tile(
     _store(state, i0, i1, j0, j1, _inflation(terms), high, low, radius)
 
 
-@njit
+@inner
 def _panel(rows: int, columns: int) -> tuple[int, int]:
     """Rows and columns of the next panel, so many being left."""
     if columns > _FEW and rows > 1:
@@ -156,7 +156,7 @@ def _panel(rows: int, columns: int) -> tuple[int, int]:
     return 1, WIDTH
 
 
-@njit
+@inner
 def _store(
     state: Any, i0: int, i1: int, j0: int, j1: int, inflation: float, high: Any, low: Any,
     radius: Any,
@@ -202,7 +202,7 @@ def _chosen(
             radius[start + x] = state[place + 2 * WIDTH + x] * inflation
 
 
-@njit
+@inner
 def _block_error(n: int, products_exact: bool) -> float:
     """The block's error in units of d."""
     if products_exact:
@@ -210,6 +210,6 @@ def _block_error(n: int, products_exact: bool) -> float:
     return (n if n > 1 else 0) * 2.0**-53
 
 
-@njit
+@inner
 def _inflation(terms: int) -> float:
     return 1.0 + 2.0**-40 + (terms + BLOCK - 1) // BLOCK * 2.0**-50

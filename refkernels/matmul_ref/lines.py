@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner
 from refkernels.arithmetic.vectors import WIDTH
 
 
@@ -36,7 +36,7 @@ class Lines(NamedTuple):
         return int(self.values.shape[2 if self.across else 1])
 
 
-@njit
+@inner
 def pack(
     lines: Any, across: bool, p: int, first: int, last: int, k0: int, n: int, panel: Any, width: int
 ) -> None:
@@ -54,7 +54,7 @@ def pack(
                 target[width * k] = source[k]
 
 
-@njit
+@inner
 def pack_chosen(
     lines: Any, across: bool, p: Any, line: Any, width: int, k0: int, n: int, panel: Any
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.question import Question
 
 Floats = npt.NDArray[np.float64]
@@ -59,7 +59,7 @@ def open_elements(
     return found[:count].copy()
 
 
-@njit
+@inner
 def append_open(
     kind: int, factor: float, lowest: float, highest: float, hi: Any, lo: Any, radius: Any,
     start: int, found: Any, count: int,

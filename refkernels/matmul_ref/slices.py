@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import WIDTH
 from refkernels.matmul_ref import lanes, parallel
 from refkernels.matmul_ref.lanes import SLICES_ROWS, SLICES_VECTORS
@@ -114,7 +114,7 @@ def _tiles(
         )  # fmt: skip
 
 
-@njit
+@inner
 def _tile(
     left: Any, left_across: bool, p: int, i0: int, i1: int, alpha: Any,
     right: Any, right_across: bool, q: int, j0: int, j1: int, beta: Any,
@@ -142,7 +142,7 @@ def _tile(
     _store(state, i0, i1, alpha, j0, j1, beta, blocks, high, low, radius)
 
 
-@njit
+@inner
 def _store(
     state: Any, i0: int, i1: int, alpha: Any, j0: int, j1: int, beta: Any, blocks: int,
     high: Any, low: Any, radius: Any,

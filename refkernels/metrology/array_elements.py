@@ -116,12 +116,14 @@ def _rounding_flags(
     size = np.abs(nearest)
     reach = np.where((size == 2.0 ** (p - 1)) | (size == 2.0**p), 0.25, 0.5)
     clear = (nearest != 0.0) & (np.abs((t - nearest) + tail) + radius < reach * SLACK)
-    lower, upper = rounded_ends(hi, lo, r, s, format)
-    certified = (r == 0.0) | clear | same_float(lower, upper)
     other_zero = (nearest == 0.0) & (np.signbit(g) != np.signbit(hi))
     right = np.where(other_zero, flag.SIGNED_ZERO, _RIGHT)
-    undecided = np.where((lower <= g) & (g <= upper), flag.UNDECIDED, 0)
-    return np.where(certified, np.where(rounded == g, right, 0), undecided)
+    flags = np.where(rounded == g, right, 0)
+    open_ = np.flatnonzero(~clear & (r != 0.0))
+    lower, upper = rounded_ends(hi[open_], lo[open_], r[open_], s[open_], format)
+    inside = np.where((lower <= g[open_]) & (g[open_] <= upper), flag.UNDECIDED, 0)
+    flags[open_] = np.where(same_float(lower, upper), flags[open_], inside)
+    return flags
 
 
 def _shape_flags(
@@ -146,7 +148,16 @@ def _uncertainty(size: Array, t: Array, tail: Array, radius: Array, p: int, floo
     magnitude, spread = np.abs(t), np.abs(tail) + radius
     one_ulp = magnitude + spread < 2.0**p * SLACK
     one_ulp &= (floor == 0) | (magnitude - spread > 2.0 ** (p - 1))
-    signed = np.where(t > 0.0, tail, -tail)
+    uncertainty = radius.copy()
+    several = np.flatnonzero(~one_ulp & (radius != 0.0))
+    parts = [part[several] for part in (size, t, tail, radius, floor)]
+    uncertainty[several] = _across_ulps(parts, p)
+    return uncertainty
+
+
+def _across_ulps(parts: Sequence[Array], p: int) -> Array:
+    size, t, tail, radius, floor = parts
+    magnitude, signed = np.abs(t), np.where(t > 0.0, tail, -tail)
     below, above = np.nextafter(signed - radius, -np.inf), np.nextafter(signed + radius, np.inf)
     inner = np.where(below >= 0.0, magnitude, np.nextafter(magnitude + below, -np.inf))
     outer = np.nextafter(magnitude + above, np.inf)
@@ -155,9 +166,8 @@ def _uncertainty(size: Array, t: Array, tail: Array, radius: Array, p: int, floo
         np.maximum(np.frexp(end)[1].astype(np.int64) - p, floor) for end in (outer, inner)
     )
     narrow, wide = np.ldexp(1.0, -small), np.ldexp(1.0, -big)
-    across = radius * narrow + size * (narrow - wide)
-    across = np.where(inner <= 0.0, np.where(big > floor, np.inf, radius), across)
-    return np.where(radius == 0.0, 0.0, np.where(one_ulp, radius, across))
+    lost = np.where(big > floor, np.inf, radius)  # zero is inside
+    return np.where(inner <= 0.0, lost, radius * narrow + size * (narrow - wide))
 
 
 def _distance(a: Array, b: Array, format: Format) -> Array:

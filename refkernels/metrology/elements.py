@@ -14,7 +14,7 @@ from refkernels.arithmetic.bits import bits_of
 from refkernels.arithmetic.decisions import rounded_ends
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.formats import exponent_of
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.metrology import special_values as flag
 
 _POWERS = np.ldexp(1.0, np.arange(-1022, 1024))
@@ -22,14 +22,14 @@ SLACK = 1.0 - 2.0**-50  # takes in the roundings of an absolute error before it 
 _NONE = np.uint64(0)
 
 
-@njit
+@inner
 def floor_log2(x: float) -> Any:
     """floor(log2 |x|) of a finite nonzero float64: its exponent field, but for subnormals."""
     field = (bits_of(x) >> 52) & 0x7FF
     return field - 1023 if field != 0 else np.int64(math.frexp(x)[1] - 1)
 
 
-@njit
+@inner
 def _exponent_of_pair(hi: float, lo: float) -> Any:
     """formats.exponent_of without its frexp."""
     power_of_two = (bits_of(hi) & 0xFFFFFFFFFFFFF) == 0 and abs(hi) >= 2.0**-1021
@@ -38,7 +38,7 @@ def _exponent_of_pair(hi: float, lo: float) -> Any:
     return np.int64(exponent_of(hi, lo))
 
 
-@njit
+@inner
 def times_power(x: float, k: int) -> float:
     """x * 2^k, rounded once where it underflows."""
     if -1022 <= k <= 1023:
@@ -46,7 +46,7 @@ def times_power(x: float, k: int) -> float:
     return math.ldexp(x, k)
 
 
-@njit
+@inner
 def ordinal(x: float, p: int, emin: int) -> Any:
     """The place of |x| among the format's floats: 0 for 0, 1 for the smallest subnormal."""
     if x == 0.0:
@@ -58,7 +58,7 @@ def ordinal(x: float, p: int, emin: int) -> Any:
     return np.int64(exponent - emin) * (np.int64(1) << np.int64(p - 1)) + significand
 
 
-@njit
+@inner
 def distance_between(a: float, b: float, p: int, emin: int, emax: int) -> Any:
     """How many floats of the format lie from a to b, as uint64 (float64's range needs them all)."""
     top = np.int64(emax + 1 - emin) * (np.int64(1) << np.int64(p - 1)) + (
@@ -107,7 +107,7 @@ def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int,
     return flags | flag.COMPARED, error, uncertainty, absolute, certain, distance
 
 
-@njit
+@inner
 def _against_special(g: float, hi: float) -> Any:
     same = g == hi or (math.isnan(g) and math.isnan(hi))
     right = flag.CORRECT | flag.FAITHFUL
@@ -115,7 +115,7 @@ def _against_special(g: float, hi: float) -> Any:
     return flags, math.nan, math.nan, math.nan, math.nan, _NONE
 
 
-@njit
+@inner
 def _against_zero(g: float, hi: float, emax: int) -> Any:
     if g == 0.0:
         flags = flag.COMPARED | flag.CORRECT | flag.FAITHFUL | flag.EXACT_ZERO
@@ -130,7 +130,7 @@ def _against_zero(g: float, hi: float, emax: int) -> Any:
     return flags, math.nan, math.nan, absolute, absolute, _NONE
 
 
-@njit
+@inner
 def _round_units(t: float, lo: float) -> float:
     """The integer nearest to t + (a little of lo's sign), ties to even: see formats.round_pair."""
     nearest = np.rint(t)
@@ -142,7 +142,7 @@ def _round_units(t: float, lo: float) -> float:
     return nearest
 
 
-@njit
+@inner
 def _difference(unit: float, t: float, tail: float) -> float:
     if math.isinf(unit):
         return unit
@@ -150,7 +150,7 @@ def _difference(unit: float, t: float, tail: float) -> float:
     return high + (low - tail)
 
 
-@njit
+@inner
 def _rounding_flags(
     g: float,
     hi: float,
@@ -189,7 +189,7 @@ def _rounding_flags(
     return flag.CORRECT | flag.FAITHFUL
 
 
-@njit
+@inner
 def _shape_flags(
     g: float,
     unit: float,
@@ -228,7 +228,7 @@ def _shape_flags(
     return flags
 
 
-@njit
+@inner
 def _uncertainty(error: float, t: float, tail: float, radius: float, p: int, floor: int) -> float:
     """sup |e(z') - e(z)| over the enclosure, e(z) = (got - z) / ulp(z).
 

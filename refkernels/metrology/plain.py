@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.bits import EXPONENT, SIGNIFICAND, bits_of, float_of
 from refkernels.arithmetic.decisions import OUTWARD
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
 from refkernels.metrology.elements import SLACK
 
@@ -57,7 +57,7 @@ def inverse_ulp(power: Any, p: int) -> float:
     return float_of((np.int64(2046 + p - 1) << 52) - power)
 
 
-@njit
+@inner
 def tally_plain(
     got: Any,
     hi: Any,

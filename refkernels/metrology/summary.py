@@ -20,7 +20,7 @@ from refkernels.arithmetic.blocks import SPAN, each_block, flat
 from refkernels.arithmetic.decisions import step_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology import array_summary, plain
 from refkernels.metrology import special_values as flag
@@ -144,7 +144,7 @@ def _tally(
     distances[block] = np.int64(furthest)
 
 
-@njit
+@inner
 def _take(
     told: Any, start: int, sizes: Any, bins: Any, count: Any, maximum: Any, place: Any
 ) -> None:
@@ -165,7 +165,7 @@ def _take(
         place[0] = start + e
 
 
-@njit
+@inner
 def _raise_ratio(
     start: int,
     got: Any,
@@ -188,7 +188,7 @@ def _raise_ratio(
             place[1] = start + e
 
 
-@njit
+@inner
 def _tally_others(
     start: int,
     got: Any,
@@ -220,7 +220,7 @@ def _tally_others(
     return furthest
 
 
-@njit
+@inner
 def _add(sizes: Any, lanes: Any) -> None:
     """Adds element e to lane e mod 8: a fixed order, and no chain of dependent additions."""
     a, b, c, d, e, f, g, h = lanes
@@ -272,7 +272,7 @@ def _count(
     return size
 
 
-@njit
+@inner
 def _judge_absolute(
     i: int,
     flags: int,

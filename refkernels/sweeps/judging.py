@@ -13,7 +13,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.bits import EXPONENT, bits_of
 from refkernels.arithmetic.decisions import OUTWARD
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.metrology import special_values as flag
 from refkernels.metrology.elements import compare
 from refkernels.metrology.plain import inverse_ulp
@@ -122,7 +122,7 @@ def judge_elements(
     return number
 
 
-@njit
+@inner
 def _far(g: float, z: float, radius: float, limits: Any) -> Any:
     """The distance of an answer that is two floats or more away from the rounding of z, where
     nothing else is to be said of it: interval and answer are normal numbers of one binade and one
@@ -146,7 +146,7 @@ def _far(g: float, z: float, radius: float, limits: Any) -> Any:
     return distance if distance >= np.uint64(2) else np.uint64(0)
 
 
-@njit
+@inner
 def _keep_worst(
     worst: Any, bits: Any, binade: int, error: float, uncertainty: float, pattern: int, got: int
 ) -> None:
@@ -158,7 +158,7 @@ def _keep_worst(
         bits[binade, 0], bits[binade, 1] = pattern, got
 
 
-@njit
+@inner
 def _distance_bin(distance: Any) -> Any:
     """Its own bin below EXACT_DISTANCES, above it one for each power of two."""
     if distance < np.uint64(EXACT_DISTANCES):

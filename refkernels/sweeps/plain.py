@@ -23,7 +23,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from refkernels.arithmetic.bits import bits_of, float_of
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
 from refkernels.sweeps.judging import (
     COMPARED,
@@ -63,7 +63,7 @@ def widened(error: float) -> float:
     return error * (1.0 + 2.0**-20) + 2.0**-52
 
 
-@njit
+@inner
 def fast_uncertainty(widening: float) -> float:
     """How far a plain element's error may be from what `judge_block` calculates, in ulp."""
     return math.ldexp(widening, 24) + 2.0**-52

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.exact import to_fraction
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.elementwise.function import Array
 from refkernels.trig_ref.kernels import COS, SIN, TAN
 from refkernels.trig_ref.reduction import reduce_pio2
@@ -89,7 +89,7 @@ def _parts(kind: Any) -> npt.NDArray[Any]:
     return np.array([float(part) for part in (*parts, rest)], kind)
 
 
-@njit
+@inner
 def _reduce(x: Any, parts: Any, limits: Any) -> Any:
     """Quadrant 0..3 and the rest of x as a sum of two numbers in the dtype of x."""
     n = np.rint(x * parts[0])

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 
 WIDTH = 256  # elements of a block, a multiple of 4
 _ROW = ir.VectorType(ir.DoubleType(), 4)
@@ -65,7 +65,7 @@ def exponent(bits: Any) -> Any:
     return np.uint64((bits >> np.uint32(23)) & np.uint32(0xFF))
 
 
-@njit
+@inner
 def look_up(table: Any, bits: Any, columns: Any) -> None:
     """columns[k, j] = table[exponent of bits[j], k] for k = 0, 1, 2; at most WIDTH elements."""
     whole = bits.size - bits.size % 4

@@ -31,7 +31,7 @@ from refkernels.arithmetic.double_double import (
     dd_sqrt,
 )
 from refkernels.arithmetic.eft import two_prod, two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.trig_ref.kernels import SCALED, TINY
 from refkernels.trig_ref.tables import (
     ARC_TANGENT,
@@ -53,7 +53,7 @@ _HUGE = 2.0**120  # atan is pi/2 - 1/x to far below U^2 from here on
 _A7, _A9, _A11, _A13 = 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13
 
 
-@njit
+@inner
 def _atan_unit(yh: Any, yl: Any) -> Any:
     """atan of 0 < yh + yl <= 1 + 2^-52."""
     k = np.int64(np.rint(yh * 128.0))
@@ -77,7 +77,7 @@ def _atan_unit(yh: Any, yl: Any) -> Any:
     return sh, sl
 
 
-@njit
+@inner
 def _atan_quotient(nh: Any, nl: Any, dh: Any, dl: Any) -> Any:
     """atan(n / d) for positive n and d."""
     if nh <= dh:
@@ -86,7 +86,7 @@ def _atan_quotient(nh: Any, nl: Any, dh: Any, dl: Any) -> Any:
     return dd_add(PIO2_HIGH, PIO2_LOW, -ah, -al)
 
 
-@njit
+@inner
 def _cosine(x: Any) -> Any:
     """sqrt((1 - x)(1 + x)) for 0 <= x < 1."""
     ah, al = two_sum(1.0, -x)
@@ -94,7 +94,7 @@ def _cosine(x: Any) -> Any:
     return dd_sqrt(*dd_mul(ah, al, bh, bl))
 
 
-@njit
+@inner
 def _tiny(x: Any, b: Any) -> Any:
     """x + b x^3, next term below x^3 2^-54, for 0 < |x| < TINY; b = ±1/6, ±1/3."""
     if abs(x) < SCALED:  # the cubic term is below |x| 2^-501
@@ -105,7 +105,7 @@ def _tiny(x: Any, b: Any) -> Any:
     return x, low, abs(low) * 2.0**-49, 0
 
 
-@njit
+@inner
 def _value(code: int, x: Any) -> Any:
     size = abs(x)
     if math.isnan(x) or (code != ATAN and size > 1.0):
@@ -131,7 +131,7 @@ def _value(code: int, x: Any) -> Any:
     return high, low, abs(high) * ERROR, 0
 
 
-@njit
+@inner
 def _acos(x: Any) -> Any:
     size = abs(x)
     if size == 1.0:
@@ -146,7 +146,7 @@ def _acos(x: Any) -> Any:
     return high, low
 
 
-@njit
+@inner
 def _slope(code: int, x: Any) -> Any:
     """1 / w, -1 / w or 1 / (1 + x^2)."""
     if code == ATAN:
@@ -164,7 +164,7 @@ def _slope(code: int, x: Any) -> Any:
     return sign * high, sign * low, high * SLOPE_ERROR, 0
 
 
-@njit
+@inner
 def _beside_one(x: Any, b: Any) -> Any:
     """b x^2 and a bound on its error, b <= 1; both 2^-501 where x^2 would underflow."""
     if x < SCALED:
@@ -172,7 +172,7 @@ def _beside_one(x: Any, b: Any) -> Any:
     return b * (x * x), x * x * 2.0**-50
 
 
-@njit
+@inner
 def _atan_slope(x: Any) -> Any:
     """1 / (1 + x^2) for x >= 0; exact at 0, 1 and infinity."""
     if x == 0.0 or x == 1.0 or not math.isfinite(x):

@@ -33,7 +33,7 @@ from refkernels.arithmetic.double_double import (
     dd_mul,
 )
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.trig_ref.reduction import reduce_pio2
 from refkernels.trig_ref.tables import (
     ONE_24TH_HIGH,
@@ -58,7 +58,7 @@ _S7, _S9, _S11 = -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800
 _C6, _C8, _C10 = -1.0 / 720, 1.0 / 40320, -1.0 / 3628800
 
 
-@njit
+@inner
 def _taylor(th: Any, tl: Any) -> Any:
     """sin t and cos t - 1 as double-doubles for |t| <= 2^-8."""
     uh, ul = dd_mul(th, tl, th, tl)
@@ -75,7 +75,7 @@ def _taylor(th: Any, tl: Any) -> Any:
     return sh, sl, ch, cl
 
 
-@njit
+@inner
 def sincos_reduced(rh: Any, rl: Any) -> Any:
     """sin and cos of |rh + rl| <= pi/4 as double-doubles; sin has the sign of rh."""
     sign = 1.0
@@ -100,7 +100,7 @@ def sincos_reduced(rh: Any, rl: Any) -> Any:
     return sign * sine_h, sign * sine_l, cosine_h, cosine_l
 
 
-@njit
+@inner
 def sincos(x: Any) -> Any:
     """(sin high, low, cos high, low) for finite x with |x| >= TINY; relative error <= ERROR."""
     magnitude = abs(x)
@@ -135,7 +135,7 @@ def value(code: int, x: Any) -> Any:
     return high, low, abs(high) * TAN_ERROR, 0
 
 
-@njit
+@inner
 def _tiny_value(code: int, x: Any) -> Any:
     """0 < |x| < TINY. cos: 1 - x^2/2, next term below x^2 2^-58; sin: x - x^3/6, next below
     x^3 2^-60; tan: x + x^3/3, next below x^3 2^-56. The low part takes at most 4 roundings."""

@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 
 from refkernels.arithmetic.double_double import MUL_ERROR, U, dd_mul
 from refkernels.arithmetic.eft import fast_two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.trig_ref.tables import PIO2_HIGH, PIO2_LOW, TWO_OVER_PI
 
 # Relative error of the reduced argument: 106 bits of f kept (2u^2, U^2 = 2^-106); pi/2 as a
@@ -72,7 +72,7 @@ def _window(offset: Any) -> Any:
     return w0, w1, w2, w3
 
 
-@njit
+@inner
 def _quadrants(x: Any) -> Any:
     """x 2/pi modulo 4 in units of 2^-254: four words, the highest two bits are the quadrant."""
     bits = np.float64(x).view(np.uint64)
@@ -89,7 +89,7 @@ def _quadrants(x: Any) -> Any:
     return m * w0 + carry, r1, r2, r3
 
 
-@njit
+@inner
 def reduce_pio2(x: Any) -> Any:
     """(q, high, low): the quadrant 0..3 and the rest in radians, |high + low| <= pi/4.
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.double_double import U, dd_mul, dd_mul_double
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
 from refkernels.op import Fast
 from refkernels.trig_ref.float64 import ERROR as FAST_ERROR
@@ -29,7 +29,7 @@ _EVEN_SINGLE = 2.0**24  # every float32 from here on is an even integer
 _EVEN = 2.0**53
 
 
-@njit
+@inner
 def _value(code: int, x: Any) -> Any:
     """sinpi x (SIN) or cospi x (COS) as (high, low, radius, scale)."""
     if not math.isfinite(x):
@@ -52,7 +52,7 @@ def _value(code: int, x: Any) -> Any:
     return sign * high, sign * low, abs(high) * ERROR, 0
 
 
-@njit
+@inner
 def _integer(code: int, x: Any, quadrant: int, sign: Any) -> Any:
     """At multiples of 1/2."""
     if quadrant & 1:
@@ -60,7 +60,7 @@ def _integer(code: int, x: Any, quadrant: int, sign: Any) -> Any:
     return (math.copysign(0.0, x) if code == SIN else 0.0), 0.0, 0.0, 0
 
 
-@njit
+@inner
 def _tiny(code: int, x: Any) -> Any:
     """|x| < 2^-250: pi x, or 1 with a quadratic term below 5 x^2."""
     if code == COS:
@@ -69,7 +69,7 @@ def _tiny(code: int, x: Any) -> Any:
     return high, low, abs(high) * ERROR, -600
 
 
-@njit
+@inner
 def _slope(code: int, x: Any) -> Any:
     """pi cospi x (SIN) or -pi sinpi x (COS)."""
     sign = 1.0 if code == SIN else -1.0

@@ -32,7 +32,7 @@ import numpy as np
 
 from refkernels.arithmetic import small
 from refkernels.arithmetic.formats import BINARY16, Format
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.diagnosis.models import array_moments
 from refkernels.diagnosis.models.model import Array, Direction, Model, Task, read
 from refkernels.diagnosis.models.torch_moments import moments, multiply_add
@@ -64,7 +64,7 @@ def _normalise(
                 y[i, j] = multiply_add(x[i, j] - mean[i], rstd[i], bias[j], fused)
 
 
-@njit
+@inner
 def _add_lanes(lane: Any, lanes: int, in_halves: bool) -> Any:
     """Of float32 with vector instructions halves fall on each other; else one lane by one."""
     total = lane[0]
@@ -80,7 +80,7 @@ def _add_lanes(lane: Any, lanes: int, in_halves: bool) -> Any:
     return lane[0]
 
 
-@njit
+@inner
 def _dot(a: Any, b: Any, lane: Any, lanes: int, in_halves: bool, fused: bool) -> Any:
     """sum a b: the lanes, one vector or two wide, add the products at l, l + width, ... each.
 

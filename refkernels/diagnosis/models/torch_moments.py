@@ -27,7 +27,7 @@ import numpy as np
 
 from refkernels.arithmetic import small
 from refkernels.arithmetic.fma import fma
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.diagnosis.models import array_moments
 from refkernels.diagnosis.models.array_moments import CHUNK
 from refkernels.diagnosis.models.model import Array
@@ -42,7 +42,7 @@ def multiply_add(a: Any, b: Any, c: Any, fused: bool) -> Any:
     return fma(a, b, c) if fused else a * b + c
 
 
-@njit
+@inner
 def _merge(counts: Any, mean: Any, squares: Any, into: int, source: int, fused: bool) -> None:
     """Merge the lanes of one level into another's, and empty it."""
     kind = mean.dtype.type
@@ -61,7 +61,7 @@ def _merge(counts: Any, mean: Any, squares: Any, into: int, source: int, fused: 
     counts[source] = 0
 
 
-@njit
+@inner
 def _chunk(
     row: Any, at: int, stride: int, vectors: int, mean: Any, squares: Any, fused: bool
 ) -> None:
@@ -78,7 +78,7 @@ def _chunk(
             squares[_FRESH, i] = multiply_add(delta, value - now, squares[_FRESH, i], fused)
 
 
-@njit
+@inner
 def _cascade(row: Any, halves: int, counts: Any, mean: Any, squares: Any, fused: bool) -> int:
     """All whole vectors of a row into level 0; the number of elements that they hold."""
     lanes = mean.shape[1]
@@ -103,7 +103,7 @@ def _cascade(row: Any, halves: int, counts: Any, mean: Any, squares: Any, fused:
     return vectors * lanes * halves
 
 
-@njit
+@inner
 def _finish(
     row: Any, whole: int, lane_mean: Any, lane_squares: Any, fused: bool, fused_tail: bool
 ) -> Any:
