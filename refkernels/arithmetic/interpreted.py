@@ -38,12 +38,14 @@ def as_records(value: Any) -> Any:
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
     """`fma.fma` of float64, by rationals."""
-    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+    if not (math.isfinite(a) and math.isfinite(b)):
         return np.float64(a) * b + c
+    if not math.isfinite(c):
+        return np.float64(c)
     exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
     if exact == 0:
         return np.float64(a) * b + c  # with the sign that IEEE 754 gives
     try:
         return np.float64(float(exact))
     except OverflowError:
-        return np.float64(math.copysign(math.inf, exact))
+        return np.float64(math.inf if exact > 0 else -math.inf)

@@ -23,6 +23,7 @@ Statistics = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
 _COLUMN_ELEMENTS = 2**20  # of x and dy, as float64, at a time
+_INTERPRETED = 64  # elements of a twin in NumPy that take as long as one by Python itself
 
 
 class RowsRefined:
@@ -203,7 +204,7 @@ def statistics(x: Rows, eps: float) -> Statistics:
 
 def _each_row(kernel: Callable[..., None], x: Rows, *arguments: Any) -> None:
     """kernel(first, last, x, *arguments) for all rows; a question often leaves few of them."""
-    if not small.allowance.covers(kernel, x.size, steps=x.size):
+    if not small.allowance.covers(kernel, _INTERPRETED * x.size):
         return each_block(kernel, len(x), x, *arguments, block=rows_of_block(x))
     with np.errstate(all="ignore"):
         interpreted(kernel)(0, len(x), x, *(as_records(part) for part in arguments))

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from twin_runs import both, same_bits
 
+from refkernels import layernorm_ref
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import PARTS
 from refkernels.layernorm_ref import algorithms
 from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
@@ -50,6 +52,29 @@ def test_every_algorithm_and_form_has_the_kernels_bits(
                     assert same_bits(kernel, twin), f"{algorithm}, seed {seed}"
                     tried += 1
     assert tried == 6 * len(algorithms.ALGORITHMS) * 3 * (len(algorithms.FORMS) + 1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_in_double_double_are_the_kernels_interpreted(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(seed)
+    shape = int(rng.integers(1, 4)), int(rng.choice([1, 2, 3, 31, 130]))
+    with np.errstate(all="ignore"):
+        x = rows(shape, "float64", rng)
+    dy, (weight, bias) = rng.standard_normal(shape), rng.standard_normal((2, shape[1]))
+    weight[0], bias[-1] = rng.choice([0.0, 1.0], 2)
+    eps = float(rng.choice([0.0, 1e-5]))
+    tried = 0
+    for run in (
+        both(monkeypatch, layernorm_ref.forward, x, weight, bias, eps=eps),
+        both(monkeypatch, layernorm_ref.backward, dy, x, weight, bias, eps=eps),
+    ):
+        for kernel, twin in zip(*run, strict=True):
+            for part in PARTS:
+                assert same_bits(getattr(kernel, part), getattr(twin, part)), part
+                tried += 1
+    assert tried == 2 * 3 * len(PARTS)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

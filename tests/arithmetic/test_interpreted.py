@@ -1,0 +1,43 @@
+"""A kernel that Python runs itself gives the compiled one's bits, FMA included."""
+
+import numpy as np
+import pytest
+
+from refkernels.arithmetic.double_double import dd_div, dd_mul, dd_sqrt
+from refkernels.arithmetic.fma import fma
+from refkernels.arithmetic.interpreted import interpreted
+from refkernels.arithmetic.jit import njit
+
+SPECIAL = (0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 2.0**-1022, 1.7e308, -1.7e308)
+
+
+@njit
+def fused(a, b, c):  # type: ignore[no-untyped-def]
+    return fma(a, b, c)
+
+
+def hexes(values):  # type: ignore[no-untyped-def]
+    return [float(value).hex() for value in (values if isinstance(values, tuple) else (values,))]
+
+
+def test_fma_is_rounded_once_for_numbers_of_every_size() -> None:
+    rng = np.random.default_rng(0)
+    drawn = np.ldexp(rng.standard_normal((3000, 3)), rng.integers(-1070, 1000, (3000, 3)))
+    drawn[1::4] = rng.choice(SPECIAL, drawn[1::4].shape)
+    with np.errstate(all="ignore"):
+        drawn[::2, 2] = -drawn[::2, 0] * drawn[::2, 1]  # the error of the product
+        for triple in drawn:
+            assert hexes(interpreted(fused)(*triple)) == hexes(fused(*triple)), triple
+    assert len(drawn) > 0
+
+
+@pytest.mark.parametrize("kernel", [dd_mul, dd_div, dd_sqrt], ids=lambda one: one.__name__)
+def test_kernels_call_what_python_interprets(kernel) -> None:  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(1)
+    number = kernel.py_func.__code__.co_argcount
+    for _ in range(300):
+        heads = np.abs(rng.standard_normal(number // 2)) + 1.0
+        pairs = [float(one) for head in heads for one in (head, head * 2.0**-55)]
+        numbers = [np.float64(one) for one in pairs]
+        assert hexes(interpreted(kernel)(*numbers)) == hexes(kernel(*numbers))
+    assert number >= 2
