@@ -99,9 +99,9 @@ def _against_number(parts: Sequence[Array], format: Format) -> tuple[Array, ...]
     uncertainty = _uncertainty(size, t, tail, radius, p, floor)
     compared = ~expected & (uncertainty != np.inf)
     flags = np.where(compared, flags | flag.COMPARED, flags)
-    distance = np.where(
-        compared & (flags & flag.CORRECT == 0), _distance(g, rounded, format), np.uint64(0)
-    )
+    distance = np.zeros(g.size, np.uint64)
+    wrong = np.flatnonzero(compared & (flags & flag.CORRECT == 0))
+    distance[wrong] = _distance(g[wrong], rounded[wrong], format)
     absolute = np.where(expected, 0.0, np.ldexp(size, q))
     certain = np.where(expected, 0.0, np.ldexp(np.maximum(size - radius, 0.0) * SLACK, q))
     error = np.where(compared, error, np.nan)
