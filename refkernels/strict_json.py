@@ -11,8 +11,10 @@ import math
 import re
 from typing import Any, NoReturn
 
-# Without one of these a text holds nothing that needs a look: a long number, a half character.
-_SUSPICIOUS = re.compile(r"(?:^|[:\[,\s])-?\d(?:\d{19}|[\d.]*[eE]\+?\d{3})|\\u[dD]")
+# A text's skeleton: every digit is 0, what stands beside a number is a comma, no exponent has a +.
+_SKELETON = bytes.maketrans(b"123456789E]}:[ \t\r\n", b"000000000e,,,,,,,,")
+_LONG_INTEGERS = (b"," + 19 * b"0", b",-" + 19 * b"0")
+_LONG_EXPONENT = re.compile(rb"e000+,")
 
 
 def loads(text: str, depth: int | None = None) -> Any:
@@ -20,12 +22,21 @@ def loads(text: str, depth: int | None = None) -> Any:
     ValueError for what is no JSON, for numbers that no float or 64-bit integer holds, for half
     characters (lone surrogates) and for deeper nesting."""
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = _DECODER.decode(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if depth is not None or _SUSPICIOUS.search(text):
+    if depth is not None or _suspicious(text):
         _check(value, 100 if depth is None else depth)
     return value
+
+
+def _suspicious(text: str) -> bool:
+    """False only where no number is too long, and no half character is written as \\ud800: a look
+    at the bytes takes a tenth of the time of a walk through the values."""
+    if "\\u" in text:
+        return True
+    skeleton = f",{text},".encode("utf-8", "surrogatepass").translate(_SKELETON, delete=b"+")
+    return any(one in skeleton for one in _LONG_INTEGERS) or bool(_LONG_EXPONENT.search(skeleton))
 
 
 def storable(value: Any) -> Any:
@@ -60,3 +71,6 @@ def _check(value: Any, depth: int) -> None:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"bare {name}, which strict JSON does not have")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -6,7 +6,10 @@ decoded here, outside the fields that are text by definition.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +89,25 @@ def read_records(path: Path) -> list[Record]:
     while lines and not lines[-1].strip():
         lines.pop()
     records = []
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            last = number == len(lines) and not ended
-            records.append(_parse(line, f"{path}, line {number}", last))
+    with _no_collector():
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                last = number == len(lines) and not ended
+                records.append(_parse(line, f"{path}, line {number}", last))
     return records
+
+
+@contextlib.contextmanager
+def _no_collector() -> Iterator[None]:
+    """Without the search for cycles: it would go through all records again and again, and a
+    record has none. It takes as long as reading them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _parse(line: str, where: str, last: bool) -> Record:
@@ -113,7 +130,8 @@ def _parse(line: str, where: str, last: bool) -> Record:
     # Few lines hold one of these: the others need no walk through all their fields.
     if any(word in line for word in _WORDS):
         record = _decode(record)
-    if _ESCAPES.search(line) or showable(line) != line:
+    plain = line.isascii() and line.isprintable()
+    if _ESCAPES.search(line) or not (plain or showable(line) == line):
         record = _shown(record)
     _check(record, where)
     return record

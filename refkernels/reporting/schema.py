@@ -3,12 +3,15 @@
 A check is a function of a value that gives None or a complaint ("'ulp.max' must be a number").
 Fields that no table here names may hold anything; a field that may be absent may be null too.
 `FIELDS` are those that a record of any kind but an environment's may have beside its own.
+Most fields hold one of a few types and nothing else is asked of them: objects look at these
+themselves, without a call for each of a million fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Any
 
 Check = Callable[[Any], str | None]
@@ -27,11 +30,62 @@ def complaint(record: Mapping[str, Any]) -> str | None:
     return check(record) or (None if check is _environment else _COMMON(record))
 
 
+@dataclass(frozen=True)
+class _OneOf:
+    """A value of one of these types, as JSON has them; an integer between low and high."""
+
+    what: str
+    types: frozenset[type]
+    between: tuple[int, int] | None = None
+
+    def __call__(self, value: Any) -> str | None:
+        return None if self.passes((value,)) else f"must be {self.what}"
+
+    def passes(self, values: Collection[Any]) -> bool:
+        """Whether all values do."""
+        if not self.types.issuperset(map(type, values)):
+            return False
+        if self.between is None:
+            return True
+        low, high = self.between
+        return all(value is None or low <= value <= high for value in values)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A list of two values."""
+
+    first: _OneOf
+    second: _OneOf
+
+    def __call__(self, value: Any) -> str | None:
+        if not isinstance(value, list) or len(value) != 2:
+            return "must be a list of pairs"
+        return self.first(value[0]) or self.second(value[1])
+
+    def passes(self, values: Collection[Any]) -> bool:
+        """Whether all values do."""
+        if any(type(value) is not list or len(value) != 2 for value in values):
+            return False
+        firsts, seconds = ([value[k] for value in values] for k in (0, 1))
+        return self.first.passes(firsts) and self.second.passes(seconds)
+
+
 def _is(what: str, test: Callable[[Any], bool]) -> Check:
     return lambda value: None if test(value) else f"must be {what}"
 
 
+def _types(what: str, *types: type) -> _OneOf:
+    return _OneOf(what, frozenset(types))
+
+
+def _integer(what: str, low: int, high: int) -> _OneOf:
+    return _OneOf(what, frozenset((int,)), (low, high))
+
+
 def _maybe(check: Check) -> Check:
+    if isinstance(check, _OneOf):
+        return replace(check, types=check.types | {NoneType})
     return lambda value: None if value is None else check(value)
 
 
@@ -41,6 +95,8 @@ def _each(check: Check) -> Check:
     def checked(value: Any) -> str | None:
         if not isinstance(value, list):
             return "must be a list"
+        if isinstance(check, _OneOf | _Pair) and check.passes(value):
+            return None
         for inner in value:
             if said := check(inner):
                 return said
@@ -55,6 +111,8 @@ def _named(check: Check) -> Check:
     def checked(value: Any) -> str | None:
         if not isinstance(value, dict):
             return "must be an object"
+        if isinstance(check, _OneOf) and check.passes(value.values()):
+            return None
         for name, inner in value.items():
             if said := check(inner):
                 return f"{name}.{said}"
@@ -63,26 +121,27 @@ def _named(check: Check) -> Check:
     return checked
 
 
-def _object(needed: Mapping[str, Check], others: Mapping[str, Check] | None = None) -> Check:
-    """An object with the fields `needed`, and perhaps `others`."""
-    checks = {**needed, **{name: _maybe(check) for name, check in (others or {}).items()}}
+def _object(needed: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
+    """An object with the fields `needed`, and perhaps those of `optional`."""
+    checks = {**needed, **{name: _maybe(check) for name, check in (optional or {}).items()}}
+    typed = {
+        name: one.types
+        for name, one in checks.items()
+        if isinstance(one, _OneOf) and one.between is None
+    }
+    others = {name: one for name, one in checks.items() if name not in typed}
 
     def checked(value: Any) -> str | None:
         if not isinstance(value, dict):
             return "must be an object"
-        for name, check in checks.items():
-            if said := check(value.get(name)):
+        get = value.get
+        for name, types in typed.items():
+            if type(get(name)) not in types:
+                return f"{name}.{checks[name](get(name))}"
+        for name, check in others.items():
+            if said := check(get(name)):
                 return f"{name}.{said}"
         return None
-
-    return checked
-
-
-def _pair(first: Check, second: Check) -> Check:
-    def checked(value: Any) -> str | None:
-        if not isinstance(value, list) or len(value) != 2:
-            return "must be a list of pairs"
-        return first(value[0]) or second(value[1])
 
     return checked
 
@@ -94,20 +153,12 @@ def _shallow(value: Any, depth: int = _DEPTH) -> bool:
     return depth > 0 and all(_shallow(one, depth - 1) for one in inner)
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _integer(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
-TEXT = _is("a text", lambda value: isinstance(value, str))
+TEXT = _types("a text", str)
 NAME = _is("a name", lambda value: isinstance(value, str) and bool(value.strip()))
-NUMBER = _is("a number", _number)
-COUNT = _is("a count", lambda value: _integer(value, 0, 2**63 - 1))
-TRUTH = _is("true or false", lambda value: isinstance(value, bool))
-SCALAR = _is("a text or a number", lambda value: not isinstance(value, dict | list))
+NUMBER = _types("a number", int, float)
+COUNT = _integer("a count", 0, 2**63 - 1)
+TRUTH = _types("true or false", bool)
+SCALAR = _types("a text or a number", str, int, float, bool, NoneType)
 SHALLOW = _is(f"nested {_DEPTH} times at most", _shallow)
 
 
@@ -160,14 +211,14 @@ FIELDS: Mapping[str, Field] = {
 _NUMBERS = _named(_maybe(NUMBER))
 _FLOAT = _object({"decimal": TEXT, "hex": TEXT})
 _POINT = _object({"input": _FLOAT, "got": _FLOAT})
-_SUBJECT = {
+_SUBJECT: dict[str, Check] = {
     "version": TEXT,
     "device": TEXT,
     "status": TEXT,
     "reason": TEXT,
     "settings": _named(SCALAR),
 }
-_MEASURED = {"op": NAME, "direction": NAME, "framework": NAME, "dtype": NAME}
+_MEASURED: dict[str, Check] = {"op": NAME, "direction": NAME, "framework": NAME, "dtype": NAME}
 
 _WORST = _object(
     {},
@@ -193,7 +244,7 @@ _MEASUREMENT = _object(
             {},
             {
                 **dict.fromkeys(("max", "max_uncertainty", "mean", "p50", "p99", "p999"), NUMBER),
-                "histogram": _each(_pair(NUMBER, COUNT)),
+                "histogram": _each(_Pair(NUMBER, COUNT)),
             },
         ),
         "error": _NUMBERS,
@@ -225,12 +276,10 @@ _INVARIANCE = _object(
 _BINADE = _object(
     {
         "sign": _is("1 or -1", lambda value: value in (1, -1)),
-        "inputs": _is("a count above 0", lambda value: _integer(value, 1, 2**64)),
+        "inputs": _integer("a count above 0", 1, 2**64),
     },
     {
-        "exponent": _is(
-            "an exponent", lambda value: _integer(value, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
-        ),
+        "exponent": _integer("an exponent", -_LARGEST_EXPONENT, _LARGEST_EXPONENT),
         "correct": COUNT,
         "max": NUMBER,
     },
