@@ -11,6 +11,8 @@ from refkernels.frameworks.gateway import Session
 Array = np.ndarray
 MATMUL = {"longdouble": 16, "arb_mat, 106 bits": 16, "gmpy2, 113 bits": 4, "mpmath, 113 bits": 1}
 """How many rows and columns of the product each slow peer computes."""
+FUNCTIONS = ("sin", "cos", "exp", "log", "tanh", "erf")
+"""What the slow peers have, by these names."""
 CALLS = {"NumPy longdouble": 20_000, "Arb, 106 bits": 2_000, "gmpy2, 113 bits": 2_000,
          "mpmath, 113 bits": 100}  # fmt: skip
 """How many elements of an elementwise function each slow peer computes."""

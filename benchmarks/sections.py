@@ -1,8 +1,6 @@
-"""What is timed: matrix products, LayerNorm, elementwise functions, statistics, and starting up."""
+"""What is timed: matrix products, LayerNorm and other ops over rows, elementwise functions and
+statistics."""
 
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,7 +17,8 @@ from refkernels.metrology import summarise
 Array = np.ndarray
 BASE_GEMM = "NumPy float64 @"
 BLAS_SPINS = 0.15  # seconds; OpenBLAS keeps a core busy for 0.11 after a product
-FUNCTIONS = ("sin", "cos", "exp", "log", "tanh", "erf")
+FUNCTIONS = ("sin", "cos", "exp", "log", "tanh", "erf", "hardswish")
+FORMULAS = ("softmax", "log_softmax", "rms_norm")
 
 
 def told(run: Callable[[], Any], format: str) -> str:
@@ -119,13 +118,46 @@ def layernorm(shape: tuple[int, int], torch: peers.Torch, seconds: float) -> Ite
     yield from (held for held, _ in contestants.values())
 
 
+def formula(op: str, shape: tuple[int, int], torch: peers.Torch, seconds: float) -> Iterator[Row]:
+    """An op over rows that is a formula: forward, and forward and backward, of float32 to 0.01 ulp,
+    beside torch's own in float64."""
+    rng = np.random.default_rng(shape[0])
+    known, size = registry.get(op), f"{shape[0]} x {shape[1]}"
+    inputs = {"x": (3.0 * rng.standard_normal(shape)).astype(np.float32)}
+    if "weight" in known.inputs:
+        inputs["weight"] = rng.standard_normal(shape[1]).astype(np.float32)
+    given = {known.cotangent: rng.standard_normal(shape).astype(np.float32), **inputs}
+    asked, n = ("ulp", "float32", 0.01), inputs["x"].size
+
+    def forward() -> Any:
+        return tuple(known.evaluate("forward", inputs, {}, asked).values())
+
+    def both() -> Any:
+        return (*forward(), *known.evaluate("backward", given, {}, asked).values())
+
+    contestants: dict[str, tuple[Row, Work]] = {}
+    runs = {"forward": forward, "forward + backward": both}
+    for work, run in runs.items():
+        base, whole = f"torch float64 {op} {work}", f"{op} {work}"
+        bar = 3.0 if work == "forward" and shape == (4096, 1024) else None
+        held = Row("formulas", whole, size, "refkernels", n, base=base, bar=bar)
+        theirs = Row("formulas", whole, size, base, n, base=base)
+        direction, arrays = ("forward", inputs) if run is forward else ("backward", given)
+        contestants[work] = held, lambda run=run: _none(run())
+        contestants[base] = theirs, torch.work(op, direction, arrays)
+    race(contestants, seconds)
+    for work, run in runs.items():
+        _told_last(contestants[work][0], run, "float32")
+    yield from (held for held, _ in contestants.values())
+
+
 def inputs_of(op: str, n: int) -> Array:
     """float32 inputs: all magnitudes for sin, cos and log; where something happens for the rest."""
     rng = np.random.default_rng(n)
     if op in ("sin", "cos", "log"):
         bits = rng.integers(0, 0x7F800000, n, dtype=np.uint32)
         return bits.view(np.float32)
-    reach = {"exp": 80.0, "tanh": 10.0, "erf": 5.0}[op]
+    reach = {"exp": 80.0, "tanh": 10.0, "erf": 5.0, "hardswish": 6.0}[op]
     return rng.uniform(-reach, reach, n).astype(np.float32)
 
 
@@ -163,7 +195,7 @@ def elementwise(op: str, n: int, torch: peers.Torch, seconds: float) -> Iterator
     _told_last(contestants["enclosure"][0], enclosed, "float32")
     _told_last(contestants["rounding"][0], rounded, "float32")
     yield from (held for held, _ in contestants.values())
-    if n >= 1_000_000:
+    if n >= 1_000_000 and op in peers.FUNCTIONS:
         yield from _slow_functions(op, x, size, contestants[base][0].per_second, seconds / 4)
 
 
@@ -184,7 +216,8 @@ def _slow_functions(
 
 
 def statistics(n: int, seconds: float) -> Iterator[Row]:
-    """ULP statistics, and the decision which roundings are certain; NumPy's shortest beside."""
+    """ULP statistics, and the decision which roundings are certain, beside NumPy's pass over the
+    same arrays, which is bound by memory; NumPy's shortest statistics too."""
     rng = np.random.default_rng(n)
     hi = rng.standard_normal(n) * 2.0 ** rng.integers(-20, 20, n)
     got = (hi * (1 + rng.choice([0.0, 2.0**-23, -(2.0**-24)], n))).astype(np.float32)
@@ -196,99 +229,29 @@ def statistics(n: int, seconds: float) -> Iterator[Row]:
         errors.max(), errors.mean(), np.percentile(errors, (50, 99, 99.9))
 
     size, large = f"{n:,}".replace(",", " "), n >= 10_000_000
-    rows = {
-        "ULP statistics": lambda: _none(summarise(got, exact)),
-        "ULP statistics and bound": lambda: _none(summarise(got, exact, bound)),
-        "undecided roundings": lambda: _none(question.undecided(exact)),
+    third = np.empty(n)
+    passes = {
+        "np.subtract(got, exact)": (got, hi),
+        "np.subtract(exact, radius)": (hi, exact.radius),
     }
-    bars = {"ULP statistics": 300.0, "undecided roundings": 200.0}
+    first, second = passes
+    rows = {
+        "ULP statistics": (lambda: _none(summarise(got, exact)), first, 2.5),
+        "ULP statistics and bound": (lambda: _none(summarise(got, exact, bound)), first, None),
+        "undecided roundings": (lambda: _none(question.undecided(exact)), second, 1.0),
+    }
     contestants: dict[str, tuple[Row, Work]] = {}
-    for work, run in rows.items():
-        bar = bars.get(work) if large else None
-        held = Row("statistics", work, size, "refkernels", n, bar=bar, at_least=True, unit="M/s")
+    for work, (run, base, bar) in rows.items():
+        bar = bar if large else None
+        held = Row("statistics", work, size, "refkernels", n, base=base, bar=bar)
         contestants[work] = held, run
-    held = Row("statistics", "ULP statistics", size, "NumPy float64", n, unit="M/s", at_least=True)
+    for base, pair in passes.items():
+        held = Row("statistics", "a pass over memory", size, base, n, base=base)
+        contestants[base] = held, lambda pair=pair: _none(np.subtract(*pair, out=third))
+    held = Row("statistics", "ULP statistics", size, "NumPy float64", n, base=first)
     contestants["numpy"] = held, by_numpy
     race(contestants, seconds)
     yield from (held for held, _ in contestants.values())
-
-
-FIRST_CALLS = {
-    "matmul, 0.01 ulp": "matmul_ref as m; run = lambda: m.forward(a, a, certify=('ulp', f, 0.01))",
-    "matmul, rounding": "matmul_ref as m; run = lambda: m.forward(a, a, certify=('rounding', f))",
-    "matmul, float64": "matmul_ref as m; run = lambda: m.forward(a + 0.0 * d, a + 0.0 * d)",
-    "layernorm": "layernorm_ref as m; run = lambda: m.forward(a)",
-    "layernorm backward": "layernorm_ref as m; run = lambda: m.backward(a, a)",
-    **{op: f"trig_ref as m; run = lambda: m.{op}(a)" for op in ("sin", "tan", "asin", "sinpi")},
-    **{op: f"elementary_ref as m; run = lambda: m.{op}(a)"
-       for op in ("exp", "log", "tanh", "erf", "gelu", "sigmoid")},
-    "exp backward": "elementary_ref as m; run = lambda: m.backward('exp', a, a)",
-    "ULP statistics": "metrology as m; run = lambda: m.summarise(a, m.summary.Enclosure(d))",
-}  # fmt: skip
-_FIRST = """
-import time, numpy as np
-a = np.random.default_rng(1).uniform(0.1, 0.9, (300, 300)).astype(np.float32)
-d, f = a.astype(np.float64), "float32"
-import refkernels.metrology.summary
-from refkernels import {code}
-began = time.perf_counter(); run(); print(time.perf_counter() - began)
-"""
-
-
-def startup(seconds: float) -> Iterator[Row]:
-    """Import, help, and the first call of kernels in a new process whose cache is warm."""
-    python = [sys.executable, "-c"]
-    rows: dict[str, tuple[Row, Work]] = {}
-
-    def process(command: list[str], less: float = 0.0) -> Work:
-        def run() -> float:
-            began = time.perf_counter()
-            subprocess.run(command, check=True, capture_output=True)
-            return max(time.perf_counter() - began - less, 0.0)
-
-        return run
-
-    def itself(code: str) -> Work:
-        def run() -> float:
-            done = subprocess.run([*python, code], check=True, capture_output=True, text=True)
-            return float(done.stdout)
-
-        return run
-
-    imported = (
-        "import time; t = time.perf_counter(); import refkernels; print(time.perf_counter() - t)"
-    )
-    help_command = [sys.executable, "-m", "refkernels", "--help"]
-    for work, run, bar in (
-        ("import refkernels", itself(imported), 0.1),
-        ("refkernels --help", process(help_command), 0.4),
-        ("python itself", process([*python, "pass"]), None),
-    ):
-        rows[work] = Row("startup", work, "", "refkernels", 1, bar=bar, unit="s"), run
-    rows["python itself"][0].who = "Python"
-    race(rows, seconds, rounds=7)
-    first = {
-        work: (
-            Row("startup", f"first call: {work}", "300 x 300", "refkernels", 1, bar=1.0, unit="s"),
-            itself(_FIRST.format(code=code)),
-        )
-        for work, code in FIRST_CALLS.items()
-    }
-    for held, run in first.values():
-        held.seconds = _twice_if_slow(held, run)
-    yield from (held for held, _ in (rows | first).values())
-
-
-def _twice_if_slow(row: Row, run: Work) -> list[float]:
-    """A call that is quick had its cache; a slow one has made it, and is asked again."""
-    try:
-        taken = run()
-        if taken is not None and taken > 0.5:
-            taken = run()
-        return [] if taken is None else [taken]
-    except subprocess.CalledProcessError as error:
-        row.missing = (error.stderr.strip().splitlines() or [str(error)])[-1][:160]
-        return []
 
 
 def _none(_: Any) -> None:

@@ -15,8 +15,9 @@ class Row:
     """One contestant's times for one piece of work of one size.
 
     `elements`: how many were computed in `seconds`; slow contestants take fewer than asked. `ratio`
-    is to `base`, per element, the median over rounds where both took part; `bar` what it should be
-    (at most, or at least where `at_least`), in `unit`. `missing`: why there are no times.
+    is to `base`, per element, the median over rounds where both took part, or of throughputs where
+    `at_least`; `bar` what it should be (at most, or at least), in `unit`: "x", a ratio, or "s".
+    `missing`: why there are no times.
     """
 
     section: str
@@ -43,11 +44,9 @@ class Row:
 
     @property
     def figure(self) -> float | None:
-        """What the bar is about: the ratio, the rate in 10^6 / s, or seconds."""
+        """What the bar is about: the ratio, or seconds."""
         if self.unit == "x":
             return statistics.median(self.ratios) if self.ratios else None
-        if self.unit == "M/s":
-            return self.per_second / 1e6 if self.per_second else None
         return self.median
 
     @property
@@ -114,7 +113,7 @@ def race(
             row.ratios = [
                 (mine / row.elements) / (theirs / base.elements) for mine, theirs in pairs
             ]
-            if row.at_least and row.unit == "x":  # a ratio of throughputs
+            if row.at_least:
                 row.ratios = [1 / ratio for ratio in row.ratios]
 
 

@@ -1,4 +1,5 @@
-"""What a sweep costs beside the framework alone: all float32 inputs of one function of torch."""
+"""What a sweep of all float32 inputs of one function of torch costs beside torch alone, and beside
+a pass of NumPy over as many float32 numbers, which is bound by memory."""
 
 import json
 import subprocess
@@ -8,14 +9,16 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import peers
 from stopwatch import Row
 
+CHUNK = 1 << 24
 CALL = 1 << 20
 """Inputs of one call, in the sweep and of torch alone: torch is fastest with 2^18 to 2^22."""
-BARS = {"sin": (3.0, "x", False), "erf": (200.0, "M/s", True)}
-"""At most 3 times torch's own time, or at least 200 M/s: what costs torch least has the second."""
-ALONE = "torch alone"
+ALONE, PASS = "torch alone", "np.subtract, float32"
+BARS = {"sin": (3.0, ALONE), "erf": (4.0, PASS)}
+"""At most 3 times torch's own time; where torch is faster than an oracle can be, 4 times a pass."""
 
 
 def sweep(op: str, torch: peers.Torch, patterns: range) -> Iterator[Row]:
@@ -24,28 +27,42 @@ def sweep(op: str, torch: peers.Torch, patterns: range) -> Iterator[Row]:
     Torch's time is that within its function, for inputs that are there already, on as many threads
     as the sweep has workers: half of the calls before, the others after.
     """
-    bar, unit, at_least = BARS[op]
+    bar, against = BARS[op]
     size, n = f"{len(patterns):,}".replace(",", " "), len(patterns)
     theirs = Row("sweep", op, size, ALONE, n, base=ALONE)
     inside = Row("sweep", op, size, "torch within the sweep", n, base=ALONE)
-    ours = Row(
-        "sweep", op, size, "refkernels", n, base=ALONE, bar=bar, unit=unit, at_least=at_least
-    )
+    memory = Row("sweep", op, size, PASS, n, base=ALONE)
+    ours = Row("sweep", op, size, "refkernels", n, base=against, bar=bar)
     try:
-        alone = _alone(op, torch, patterns[:: 2 * CALL])
+        alone, passing = _alone(op, torch, patterns[:: 2 * CALL]), _pass(n)
         if len(patterns) > 8 * CALL:  # compiles what has not been yet
             _whole(op, patterns[:CALL], torch.threads)
         wall, within = _whole(op, patterns, torch.threads)
         alone += _alone(op, torch, patterns[CALL :: 2 * CALL])
+        passing = (passing + _pass(n)) / 2
     except RuntimeError as error:
-        for row in (theirs, inside, ours):
+        for row in (theirs, inside, memory, ours):
             row.missing = str(error)
     else:
-        for row, seconds in ((theirs, alone), (inside, within), (ours, wall)):
-            row.seconds, row.ratios = [seconds], [seconds / alone]
+        base = {ALONE: alone, PASS: passing}
+        times = {ALONE: alone, inside.who: within, PASS: passing, ours.who: wall}
+        for row in (theirs, inside, memory, ours):
+            row.seconds, row.ratios = [times[row.who]], [times[row.who] / base[str(row.base)]]
         ours.note = "with starting up and the page"
         theirs.ratios = []
-    yield from (ours, theirs, inside)
+    yield from (ours, theirs, inside, memory)
+
+
+def _pass(n: int) -> float:
+    """Seconds of NumPy's subtraction of n float32 numbers from others into a third array, in arrays
+    that no cache holds; a sixteenth of them is timed."""
+    arrays = [np.full(min(n, CHUNK), value, np.float32) for value in (1.0, 2.0, 3.0)]
+    times = max(2, n // CHUNK // 16)
+    np.subtract(arrays[0], arrays[1], out=arrays[2])
+    began = time.perf_counter()
+    for _ in range(times):
+        np.subtract(arrays[0], arrays[1], out=arrays[2])
+    return (time.perf_counter() - began) * n / (times * arrays[0].size)
 
 
 def _alone(op: str, torch: peers.Torch, starts: Sequence[int]) -> float:

@@ -9,6 +9,7 @@ from stopwatch import Row, quartiles
 TITLES = {
     "matmul": "Matrix products",
     "layernorm": "LayerNorm",
+    "formulas": "Ops that are formulas",
     "elementwise": "Elementwise functions",
     "statistics": "Statistics",
     "sweep": "Sweeps of all float32 inputs",
@@ -28,8 +29,7 @@ def markdown(rows: Sequence[Row], about: Mapping[str, Any], left_out: Sequence[s
         "## Bars",
         bars(rows),
         "## Growth with size",
-        "Time per element over the base's; of elementwise functions, throughput over the base's; "
-        "of statistics, 10^6 elements a second.",
+        "Time per element over the base's; of elementwise functions, throughput over the base's.",
         growth(rows),
     ]
     for section, title in TITLES.items():
@@ -72,10 +72,7 @@ def growth(rows: Sequence[Row]) -> str:
 
 
 def _spread(row: Row) -> str:
-    if row.unit == "M/s":
-        found = quartiles([row.elements / seconds / 1e6 for seconds in row.seconds])
-    else:
-        found = quartiles(row.ratios if row.unit == "x" else row.seconds)
+    found = quartiles(row.ratios if row.unit == "x" else row.seconds)
     return "" if found is None else f" [{_short(found[0])}, {_short(found[1])}]"
 
 

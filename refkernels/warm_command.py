@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -62,6 +61,8 @@ def warm(
 def _spread(names: list[str]) -> Iterator[tuple[str, int]]:
     """Each op's name with how many kernels were compiled for it, as it is done. The first op is
     warmed here: the others find there what they share with it, and go to two processes."""
+    import multiprocessing
+
     yield names[0], use(names[0])
     if len(names) == 1:
         return

@@ -98,7 +98,7 @@ def speed() -> str:
     """The bars: what was asked, what was measured."""
     rows = []
     for row in json.loads((RESULTS / "speed.json").read_text(encoding="utf-8"))["rows"]:
-        if row["bar"] is None or (row["section"] == "startup" and "first" in row["work"]):
+        if row["bar"] is None or row["work"].startswith("first call"):
             continue
         unit = f" {row['unit']}" + (f" {row['base']}" if row["unit"] == "x" else "")
         sense = "≥" if row["at_least"] else "≤"
@@ -115,8 +115,6 @@ def _figure(row: dict[str, Any]) -> str:
     if row["unit"] == "x":
         low, high = row["ratio_iqr"]
         return f"{row['ratio']:.2f} ({low:.2f} to {high:.2f})"
-    if row["unit"] == "M/s":
-        return f"{row['elements_per_s'] / 1e6:.0f}"
     return figure(row["median_s"])
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import array_decisions, decisions, formats, presentation
-from refkernels.arithmetic.blocks import each_block, flat
+from refkernels.arithmetic.blocks import each_block, flat, read_only
 from refkernels.arithmetic.decisions import directed
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
@@ -63,14 +63,14 @@ class Enclosure(NoArithmetic):
     ) -> None:
         self.hi = _part(hi, np.float64, "hi")
         shape = self.hi.shape
-        self.lo = np.broadcast_to(_part(lo, np.float64, "lo"), shape)
-        self.scale = np.broadcast_to(_part(scale, np.int64, "scale"), shape)
+        self.lo = _of_shape(shape, _part(lo, np.float64, "lo"))
+        self.scale = _of_shape(shape, _part(scale, np.int64, "scale"))
         if isinstance(radius, Relative):
             widths = np.asarray(radius.factor)
             self._radius: npt.NDArray[Any] | Relative = radius
         else:
             widths = _part(radius, np.float64, "radius")
-            self._radius = np.broadcast_to(widths, shape)
+            self._radius = _of_shape(shape, widths)
         if not np.min(widths, initial=0.0) >= 0.0:  # a NaN anywhere makes the minimum NaN
             raise ValueError("An Enclosure's radius must be a number >= 0 in every element.")
 
@@ -137,10 +137,12 @@ class Enclosure(NoArithmetic):
 
     def reshape(self, *shape: Any) -> "Enclosure":
         """The same elements in another shape."""
-        relative = isinstance(self._radius, Relative)
-        radius = self._radius if relative else self.radius.reshape(*shape)
-        hi, lo, scale = (part.reshape(*shape) for part in (self.hi, self.lo, self.scale))
-        return Enclosure(hi, lo, radius, scale)
+        found = object.__new__(Enclosure)
+        found.hi, found.lo = self.hi.reshape(*shape), self.lo.reshape(*shape)
+        found.scale, found._radius = self.scale.reshape(*shape), self._radius
+        if not isinstance(self._radius, Relative):
+            found._radius = self._radius.reshape(*shape)
+        return found
 
     def replace(self, flat_indices: npt.NDArray[np.intp], other: "Enclosure") -> "Enclosure":
         """A copy whose elements at the flat (C order) indices are other's, in order."""
@@ -242,3 +244,8 @@ def _part(value: Any, dtype: type, name: str) -> npt.NDArray[Any]:
     if not same:
         raise ValueError(f"An Enclosure's {name} is not held exactly by {np.dtype(dtype).name}.")
     return converted
+
+
+def _of_shape(shape: tuple[int, ...], part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The part broadcast to the shape, read-only."""
+    return read_only(part) if part.shape == shape else np.broadcast_to(part, shape)

@@ -9,10 +9,9 @@ Which mode it is, arithmetic tells; it is set by C's fesetenv(FE_DFL_ENV) (C23, 
 takes in FTZ and DAZ on x86 and FZ on ARM. Where no such call is known, RuntimeError is raised.
 """
 
-import ctypes
 import functools
 import math
-import platform
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -20,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_Environment = ctypes.c_char * 64  # fenv_t has 32 bytes on x86-64, 8 to 28 elsewhere
+_BYTES = 64  # fenv_t has 32 on x86-64, 8 to 28 elsewhere
 # Variables and exact powers, so that neither a compiler nor the mode at import makes them.
 _one, _little, _half, _least_normal = 1.0, math.ldexp(1.0, -55), 0.5, math.ldexp(1.0, -1022)
 
@@ -34,6 +33,8 @@ def in_default_mode(function: Callable[Parameters, Result]) -> Callable[Paramete
     @functools.wraps(function)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         __tracebackhide__ = True  # pytest shows an assertion's caller
+        if is_default():
+            return function(*args, **kwargs)
         saved = enter()
         try:
             return function(*args, **kwargs)
@@ -55,10 +56,11 @@ def enter() -> Any:
     if is_default():
         return None
     saved = None
-    if _fegetenv is not None:
-        saved = _Environment()
-        _fegetenv(saved)
-        _fesetenv(_default)
+    fegetenv, fesetenv, default = _environment()
+    if fegetenv is not None:
+        saved = _buffer()
+        fegetenv(saved)
+        fesetenv(default)
     if not is_default():
         leave(saved)
         raise RuntimeError(
@@ -72,22 +74,31 @@ def enter() -> Any:
 def leave(saved: Any) -> None:
     """Gives the thread back the mode that it had before `enter`."""
     if saved is not None:
-        _fesetenv(saved)
+        _environment()[1](saved)
 
 
+def _buffer() -> Any:
+    import ctypes
+
+    return (ctypes.c_char * _BYTES)()
+
+
+@functools.cache
 def _environment() -> tuple[Any, Any, Any]:
-    """C's fegetenv, fesetenv and FE_DFL_ENV, where they are known; None thrice elsewhere."""
+    """C's fegetenv, fesetenv and FE_DFL_ENV, where they are known; None thrice elsewhere.
+
+    ctypes is imported here, where a thread needs it: most never do.
+    """
+    import ctypes
+
     try:
         libm = ctypes.PyDLL(None)  # keeps the GIL: a call takes a fraction of a microsecond
         if sys.platform == "darwin":
-            default: Any = ctypes.byref(_Environment.in_dll(libm, "_FE_DFL_ENV"))
-        elif sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64"):
+            default: Any = ctypes.byref((ctypes.c_char * _BYTES).in_dll(libm, "_FE_DFL_ENV"))
+        elif sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64"):
             default = ctypes.c_void_p(-1)  # glibc and musl
         else:
             return None, None, None
         return libm.fegetenv, libm.fesetenv, default
     except (OSError, TypeError, AttributeError, ValueError):  # no such library or symbol
         return None, None, None
-
-
-_fegetenv, _fesetenv, _default = _environment()

@@ -24,7 +24,7 @@ from refkernels.diagnosis import (
     variants,
 )
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
-from refkernels.diagnosis.fit import Fit, fit
+from refkernels.diagnosis.fit import Fit, fit, fit_to_truth
 from refkernels.diagnosis.hypothesis import ORDER, Candidate, Confidence, Hypothesis, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
@@ -203,7 +203,7 @@ def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | Non
 
 
 def _fit_to_truth(problem: Problem, name: str, got: Array) -> Fit:
-    result = fit(problem, name, got, problem.truth, problem.condition.get(name))
+    result = fit_to_truth(problem, name, got)
     if result is None:
         right = problem.truth.reference[name].shape
         raise ValueError(f"{name} has shape {got.shape}, and {problem.op.name}'s is {right}.")

@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.problem import Answer, Problem
 from refkernels.metrology import judge
+from refkernels.metrology.judgement import weigh
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """One output against an answer: `record` is what `judge` says of it."""
+    """One output against an answer. `over_bound`: the largest error / bound; `over_plain`: RMS
+    error over that of the plain algorithm. `record`: what `judge` says of it, against the truth."""
 
     output: str
-    record: dict[str, Any]
+    verdict: str
+    flags: tuple[str, ...]
+    over_bound: float
+    over_plain: float
     elements: int
     equal: int  # bits equal to the correctly rounded answer, where that is certain
-
-    @property
-    def verdict(self) -> str:
-        return str(self.record["verdict"])
-
-    @property
-    def over_bound(self) -> float:
-        """The largest error / bound."""
-        return as_float(self.record["bound"]["max_ratio"])
-
-    @property
-    def over_plain(self) -> float:
-        """RMS error over that of the plain algorithm."""
-        return as_float(self.record["plain"]["ratio"])
+    record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ordinary(self) -> bool:
         """Whether this is what rounding makes of the answer: inside the bound in every element,
         and no further from it than a few times the plain algorithm."""
         fine = self.verdict in ("rounding", "correctly_rounded")
-        return fine and "unusual" not in self.record["flags"]
+        return fine and "unusual" not in self.flags
 
     @property
     def exact(self) -> bool:
@@ -51,35 +45,71 @@ class Fit:
         return self.elements > 0 and self.equal == self.elements
 
 
-def fit(
-    problem: Problem,
-    output: str,
-    got: Array,
-    answer: Answer,
-    condition: npt.NDArray[np.float64] | None = None,
-) -> Fit | None:
+def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None:
     """One output against an answer; None where the answer has none, or one of another shape."""
     reference = answer.reference.get(output)
     if reference is None or reference.shape != got.shape:
         return None
-    record: dict[str, Any] = {"format": formats.of(got).name}
-    record |= judge(
-        problem.op if answer.invariant else replace(problem.op, invariants=()),
+    op = problem.op if answer.invariant else replace(problem.op, invariants=())
+    weighed = weigh(
+        op,
         problem.direction,
         output,
         got,
         reference,
-        bound=answer.bound[output],
-        condition=condition,
+        bound=np.broadcast_to(answer.bound[output], got.shape),
         plain=answer.plain.get(output),
         inputs=problem.inputs,
         params=problem.params,
+        format=formats.of(got),
+        distribution=False,
     )
+    return Fit(
+        output,
+        weighed.verdict,
+        tuple(weighed.flags),
+        weighed.summary.max_ratio,
+        weighed.plain_ratio or 0.0,
+        got.size,
+        # A hypothesis in float64 has bits by its own roundings.
+        _equal(got, reference, certain_only=answer is not problem.truth),
+    )
+
+
+def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
+    """One output against the right answer, with its record; None where that has another shape."""
+    truth = problem.truth
+    reference = truth.reference[output]
+    if reference.shape != got.shape:
+        return None
+    record = {"format": formats.of(got).name} | judge(
+        problem.op,
+        problem.direction,
+        output,
+        got,
+        reference,
+        bound=truth.bound[output],
+        condition=problem.condition.get(output),
+        plain=truth.plain.get(output),
+        inputs=problem.inputs,
+        params=problem.params,
+    )
+    return Fit(
+        output,
+        record["verdict"],
+        tuple(record["flags"]),
+        _as_float(record["bound"]["max_ratio"]),
+        _as_float(record["plain"]["ratio"]),
+        got.size,
+        _equal(got, reference, certain_only=False),
+        record,
+    )
+
+
+def _equal(got: Array, reference: Enclosure, certain_only: bool) -> int:
     rounded, certain = reference.round(formats.of(got))
     same = _same_bits(got, rounded)
-    if answer is not problem.truth:  # a hypothesis in float64 has bits by its own roundings
-        same &= certain
-    return Fit(output, record, got.size, int(np.count_nonzero(same)))
+    return int(np.count_nonzero(same & certain if certain_only else same))
 
 
 def equal_bits(a: Array, b: Array) -> int:
@@ -94,6 +124,6 @@ def _same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
     return result
 
 
-def as_float(value: Any) -> float:
+def _as_float(value: Any) -> float:
     """A number of a record, whose infinities are words; 0 where there is none."""
     return 0.0 if value is None else float(value)

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,18 +73,15 @@ def judge(
     target = formats.of(array) if format is None else formats.get(format)
     check_shapes(array, reference)
     limit = np.broadcast_to(to_float64(as_float_array(bound, "bound")), array.shape)
-    _check_bound(op, output, limit, reference)
-    summary = summarise(array, reference, limit, target)
+    weighed = weigh(
+        op, direction, output, array, reference,
+        bound=limit, plain=plain, inputs=inputs, params=params, format=target,
+    )  # fmt: skip
+    summary, ratio = weighed.summary, weighed.plain_ratio
     conditions = None
     if condition is not None:
         wide = to_float64(as_float_array(condition, "condition"))
         conditions = np.broadcast_to(wide, array.shape)
-    ratio = None
-    if plain is not None:
-        sequential = np.broadcast_to(as_float_array(plain, "plain"), array.shape)
-        ratio = verdicts.error_over_plain(array, sequential, reference, target, op.elementwise)
-    broken = violated(op, direction, output, array, reference, inputs, params)
-    names = [invariant.name for invariant in broken]
     worst = worst_element(op, output, array, reference, limit, conditions, inputs, summary, target)
     return {
         "counts": {name: summary.counts[name] for name in _COUNTS},
@@ -97,11 +94,55 @@ def judge(
         "plain": {"ratio": None if ratio is None else number(ratio)},
         "condition": _condition_figures(conditions, worst),
         "worst": worst,
-        "invariants_violated": names,
-        "verdict": verdicts.verdict(summary.counts, names),
-        "flags": verdicts.flags(summary.counts, ratio),
+        "invariants_violated": weighed.broken,
+        "verdict": weighed.verdict,
+        "flags": weighed.flags,
         "digest": digest(array),
     }
+
+
+class Weighed(NamedTuple):
+    """What a verdict rests on. `plain_ratio`: error / plain, None where there is none; `broken`:
+    the invariants that are violated."""
+
+    summary: Summary
+    plain_ratio: float | None
+    broken: list[str]
+
+    @property
+    def verdict(self) -> str:
+        return verdicts.verdict(self.summary.counts, self.broken)
+
+    @property
+    def flags(self) -> list[str]:
+        return verdicts.flags(self.summary.counts, self.plain_ratio)
+
+
+@in_default_mode
+def weigh(
+    op: Op,
+    direction: Direction,
+    output: str,
+    got: npt.NDArray[Any],
+    reference: Enclosure,
+    *,
+    bound: npt.NDArray[np.float64],
+    plain: npt.NDArray[Any] | None,
+    inputs: Arrays,
+    params: Mapping[str, Any],
+    format: Format,
+    distribution: bool = True,
+) -> Weighed:
+    """What `judge` makes its verdict of, without the words of a record; of arrays whose shapes are
+    checked already. `distribution`: as of `summarise`."""
+    _check_bound(op, output, bound, reference)
+    summary = summarise(got, reference, bound, format, distribution)
+    ratio = None
+    if plain is not None:
+        sequential = np.broadcast_to(as_float_array(plain, "plain"), got.shape)
+        ratio = verdicts.error_over_plain(got, sequential, reference, format, op.elementwise)
+    broken = violated(op, direction, output, got, reference, inputs, params)
+    return Weighed(summary, ratio, [invariant.name for invariant in broken])
 
 
 def violated(

@@ -62,8 +62,11 @@ def summarise(
     reference: Enclosure,
     bound: npt.NDArray[np.float64] | None = None,
     format: Format | str | None = None,
+    distribution: bool = True,
 ) -> Summary:
     """The Summary of got against reference and bound (None: infinite, but no overflow allowed).
+
+    `distribution`: whether percentiles and histogram are wanted; they are empty otherwise.
 
     An element exceeds its bound only where it certainly does: |got - z| - radius > bound.
     Where the bound is infinite, an overflow inside is allowed: a NaN or infinity is no mismatch
@@ -89,7 +92,8 @@ def summarise(
         np.zeros((blocks, NO_BIN + 1), np.int32),
     )
     each_block(_tally, reference.size, *columns, limit, limits, kept, block=TALLIED)
-    return _combine(Errors(columns, limits, kept[0], kept[-1]), *kept[1:-1])
+    errors = Errors(columns, limits, kept[0], kept[-1])
+    return _combine(errors, *kept[1:-1], distribution=distribution)
 
 
 def _shaped(bound: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
@@ -305,6 +309,7 @@ def _combine(
     places: npt.NDArray[np.int64],
     sums: npt.NDArray[np.float64],
     distances: npt.NDArray[np.int64],
+    distribution: bool,
 ) -> Summary:
     totals = counts.sum(axis=0)
     named = {name: int(totals[bit.bit_length() - 1]) for name, bit in flag.COUNTED.items()}
@@ -320,9 +325,9 @@ def _combine(
         max=float(tops[_ERROR]),
         max_uncertainty=float(tops[_UNCERTAINTY]),
         mean=math.fsum(sums) / compared if compared else math.nan,
-        percentiles=errors.percentiles(),
+        percentiles=errors.percentiles() if distribution else {},
         max_distance=int(distances.view(np.uint64).max(initial=np.uint64(0))),
-        histogram=errors.histogram(),
+        histogram=errors.histogram() if distribution else [],
         max_abs=float(tops[_ABSOLUTE]),
         max_abs_at_zero=float(tops[_AT_ZERO]),
         max_ratio=float(tops[_RATIO]),

@@ -22,11 +22,16 @@ def _no_cause(places: Places) -> str | None:
     return None
 
 
+def _no_conditions() -> Mapping[str, Array]:
+    return {}
+
+
 @dataclass(frozen=True)
 class Answer:
     """`bound`: the error that is allowed, by an op's bound or by `max_ulp`; `declared`: the limit
     in ulp that an op's bound is, where it is no theorem. `broken`: what mathematics forbids and the
-    output does. `cause`: says why it failed, given the worst places."""
+    output does. For a message only: `cause` says why it failed, given the worst places;
+    `conditions` finds the condition numbers of all outputs."""
 
     name: str
     got: Array
@@ -36,15 +41,22 @@ class Answer:
     op: str = ""
     elementwise: bool = False
     declared: float | None = None
-    condition: npt.NDArray[np.float64] | None = None
     plain: Array | None = None
     inputs: Mapping[str, Array] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
     cause: Callable[[Places], str | None] = _no_cause
+    conditions: Callable[[], Mapping[str, Array]] = _no_conditions
 
     @cached_property
     def summary(self) -> Summary:
-        return summarise(self.got, self.reference, self.bound, self.format)
+        """Without percentiles and histogram."""
+        return summarise(self.got, self.reference, self.bound, self.format, distribution=False)
+
+    @cached_property
+    def condition(self) -> npt.NDArray[np.float64] | None:
+        """Condition numbers of every element, where the op has them."""
+        found = self.conditions().get(self.name)
+        return None if found is None else np.broadcast_to(found, self.got.shape)
 
     @property
     def what(self) -> str:

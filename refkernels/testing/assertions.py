@@ -1,7 +1,8 @@
 """The assertions themselves."""
 
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -141,10 +142,10 @@ def assert_kernel(
     judged.setdefault(first, next(iter(judged.values())))  # whose shape says which axes are kept
     asked = answered.ask(record, direction, arrays, settings, judged)
     got, others = _shaped(record, direction, asked, given, baseline)
-    conditions = asked.condition
+    conditions = functools.cache(lambda: asked.condition)
     for name in got:
         failed = Question(record, direction, arrays, settings, got, name)
-        answer = _answer(failed, asked, conditions.get(name), demands.max_ulp)
+        answer = _answer(failed, asked, conditions, demands.max_ulp)
         demands.check(answer, others.get(name))
 
 
@@ -171,7 +172,10 @@ def _shaped(
 
 
 def _answer(
-    kernel: Question, asked: answered.Asked, condition: Array | None, max_ulp: float | None
+    kernel: Question,
+    asked: answered.Asked,
+    conditions: Callable[[], Mapping[str, Array]],
+    max_ulp: float | None,
 ) -> Answer:
     """One output of a kernel beside its truth, its bound and its plain algorithm's answer."""
     op, direction, inputs, params = kernel.op, kernel.direction, kernel.inputs, kernel.params
@@ -188,11 +192,11 @@ def _answer(
         op=op.name,
         elementwise=op.elementwise,
         declared=op.limit,
-        condition=None if condition is None else np.broadcast_to(condition, got.shape),
         plain=np.broadcast_to(asked.plain[name], got.shape),
         inputs=inputs,
         broken=tuple(invariant.statement for invariant in broken),
         cause=kernel.told,
+        conditions=conditions,
     )
 
 
