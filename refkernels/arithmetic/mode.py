@@ -11,7 +11,6 @@ takes in FTZ and DAZ on x86 and FZ on ARM. Where no such call is known, RuntimeE
 
 import functools
 import math
-import os
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -87,15 +86,16 @@ def _buffer() -> Any:
 def _environment() -> tuple[Any, Any, Any]:
     """C's fegetenv, fesetenv and FE_DFL_ENV, where they are known; None thrice elsewhere.
 
-    ctypes is imported here, where a thread needs it: most never do.
+    What it takes is imported here, where a thread needs it: most never do.
     """
     import ctypes
+    import platform
 
     try:
         libm = ctypes.PyDLL(None)  # keeps the GIL: a call takes a fraction of a microsecond
         if sys.platform == "darwin":
             default: Any = ctypes.byref((ctypes.c_char * _BYTES).in_dll(libm, "_FE_DFL_ENV"))
-        elif sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64"):
+        elif sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64"):
             default = ctypes.c_void_p(-1)  # glibc and musl
         else:
             return None, None, None

@@ -98,8 +98,8 @@ def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
         output,
         record["verdict"],
         tuple(record["flags"]),
-        _as_float(record["bound"]["max_ratio"]),
-        _as_float(record["plain"]["ratio"]),
+        as_float(record["bound"]["max_ratio"]),
+        as_float(record["plain"]["ratio"]),
         got.size,
         _equal(got, reference, certain_only=False),
         record,
@@ -124,6 +124,6 @@ def _same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
     return result
 
 
-def _as_float(value: Any) -> float:
+def as_float(value: Any) -> float:
     """A number of a record, whose infinities are words; 0 where there is none."""
     return 0.0 if value is None else float(value)
