@@ -1,8 +1,7 @@
 """The assertions themselves."""
 
-import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -142,10 +141,9 @@ def assert_kernel(
     judged.setdefault(first, next(iter(judged.values())))  # whose shape says which axes are kept
     asked = answered.ask(record, direction, arrays, settings, judged)
     got, others = _shaped(record, direction, asked, given, baseline)
-    conditions = functools.cache(lambda: asked.condition)
     for name in got:
         failed = Question(record, direction, arrays, settings, got, name)
-        answer = _answer(failed, asked, conditions, demands.max_ulp)
+        answer = _answer(failed, asked, demands.max_ulp)
         demands.check(answer, others.get(name))
 
 
@@ -171,12 +169,7 @@ def _shaped(
     return got, others
 
 
-def _answer(
-    kernel: Question,
-    asked: answered.Asked,
-    conditions: Callable[[], Mapping[str, Array]],
-    max_ulp: float | None,
-) -> Answer:
+def _answer(kernel: Question, asked: answered.Asked, max_ulp: float | None) -> Answer:
     """One output of a kernel beside its truth, its bound and its plain algorithm's answer."""
     op, direction, inputs, params = kernel.op, kernel.direction, kernel.inputs, kernel.params
     name, got = kernel.output, kernel.outputs[kernel.output]
@@ -196,7 +189,7 @@ def _answer(
         inputs=inputs,
         broken=tuple(invariant.statement for invariant in broken),
         cause=kernel.told,
-        conditions=conditions,
+        conditions=lambda: asked.condition,
     )
 
 
