@@ -23,6 +23,7 @@ _PACKAGE = Path(__file__).parent.parent
 _CALLED = {  # by a room's kernels, besides its own and arithmetic's
     "elementary_ref": ("elementwise",),
     "trig_ref": ("elementwise",),
+    "contexts": ("elementary_ref", "trig_ref"),
     "sweeps": ("metrology",),
 }
 _KEPT = 8  # folders of earlier sources, so that going back and forth costs nothing
@@ -45,7 +46,7 @@ def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     try:
         cached = folder is not None
         fixed = {"cache": cached, "error_model": "numpy", "no_cfunc_wrapper": True}
-        return numba.njit(**fixed, **options)(function)
+        return numba.njit(**{**fixed, **options})(function)
     finally:
         numba.config.CACHE_DIR = before
 

@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 WIDTH = 8  # lanes of a vector: what AVX-512 holds
 
 _INDEX = ir.IntType(32)
+_NUMBERS = (ir.DoubleType(), ir.FloatType(), ir.IntType(8))
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 _ZERO = ir.Constant(_VECTOR, [0.0] * WIDTH)
 _UNDEFINED = ir.Constant(_VECTOR, ir.Undefined)
@@ -120,6 +121,21 @@ def full_width(typing_context: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         # llvmlite knows the attributes without a value only, and writes down what the set holds.
         set.add(builder.function.attributes, f'"prefer-vector-width"="{64 * WIDTH}"')
+        return context.get_dummy_value()
+
+    return types.none(), generate
+
+
+@intrinsic
+def distinct(typing_context: Any) -> Any:
+    """Tell LLVM that no two of this kernel's arguments, arrays of numbers, share memory that one of
+    them writes: a loop over many arrays has more pairs than it would compare to find out."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        for argument in context.call_conv.get_arguments(builder.function):
+            kind = argument.type
+            if isinstance(kind, ir.PointerType) and kind.pointee in _NUMBERS:
+                argument.add_attribute("noalias")
         return context.get_dummy_value()
 
     return types.none(), generate

@@ -9,7 +9,7 @@ smallest subnormal, and A, B the exact values behind (a, p), (b, q):
     a / b     A / B - a / b = ((A - a) - (a / b)(B - b)) / B, so
               <= (p + |v| q) / (|b| - q) + u |v| + e, with |v| one rounding larger; infinite where
               |b| <= q
-    sum of n  sum p + (n - 1) u sum |a|, in any order
+    sum of n  sum p + h u sum |a|, a term in h additions; (n - 1) u for those in sequence
     f(a)      p sup |f'| over the ball, and the error of the kernel, `functions`
 
 Radii are computed in float64 too. A radius that takes k operations on numbers >= 0 is off by a
@@ -31,14 +31,12 @@ import numpy.typing as npt
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.contexts import functions
+from refkernels.contexts.ball_rules import ETA, LOST, SPAN, U, height
 from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
+from refkernels.contexts.functions import outward
 from refkernels.contexts.value import Mask, Value
 
 Doubles = npt.NDArray[np.float64]
-U = 2.0**-53
-ETA = 2.0**-1074  # the smallest subnormal, more than any one underflow loses
-_FACTOR = 1.0 + 2.0**-47
-_LOST = 2.0**-1068
 
 
 class BallValue(Value):
@@ -140,7 +138,7 @@ class Ball(Context):
         if not radius.any():
             return plain
         with np.errstate(all="ignore"):
-            top = np.square(np.abs(mid) + radius) * (1.0 + 2.0**-50) + _LOST
+            top = np.square(np.abs(mid) + radius) * (1.0 + 2.0**-50) + LOST
             straddles = (radius >= np.abs(mid)) & (radius > 0.0)
             half = top / 2
             return self.value(
@@ -160,21 +158,19 @@ class Ball(Context):
     def function(self, name: str, a: Value) -> BallValue:
         if name not in FUNCTIONS:
             raise ValueError(f"There is no function {name!r} in a formula.")
-        mid, spread = functions.ball(name, *parts(a))
-        return self.value(mid, np.where(spread == 0.0, 0.0, outward(spread)))
+        return self.value(*functions.ball(name, *parts(a)))
 
     def sum(self, a: Value, axis: int = -1) -> BallValue:
-        """|error| <= (n - 1) u sum |a|, without a condition on n. The sums of |a| and of radii are
-        computed too, and too small by at most n u of themselves."""
+        """In the order of `ball_rules.fold`: |error| <= ((1 + u)^h - 1) sum |a|, and h < 64. The
+        sums of |a| and of radii are computed too, and too small by at most n u of themselves."""
         mid, radius = parts(a)
         n = mid.shape[axis]
         with np.errstate(all="ignore"):
-            total = mid.sum(axis=axis, keepdims=True)
+            total = folded(mid, axis)
             sizes = np.abs(mid).sum(axis=axis, keepdims=True)
             radii = radius.sum(axis=axis, keepdims=True)
-            gamma = self.unit * max(n - 1, 0)
-            slack = 1.0 + 2.0 * n * U + 2.0**-50
-            return self.value(total, outward((radii + gamma * sizes) * slack))
+            slack = 1.0 + 2.0 * n * U + 2.0**-40
+            return self.value(total, outward((radii + (height(n) * U) * sizes) * slack))
 
     def max(self, a: Value, axis: int = -1) -> BallValue:
         mid, radius = parts(a)
@@ -279,18 +275,36 @@ def parts(value: Value) -> tuple[Doubles, Doubles]:
     return value.mid, value.radius
 
 
-def outward(radius: Any) -> Any:
-    """At least the radius that these few operations meant; 0 stays 0."""
-    radius = np.where(np.isnan(radius), np.inf, radius)
-    return np.where(radius > 0.0, radius * _FACTOR + _LOST, 0.0)
-
-
 def upper(mid: Doubles, radius: Doubles) -> Doubles:
-    """At least mid + radius."""
+    """At least mid + radius, as `ball_rules.ends` has it."""
     end = mid + radius
-    return np.where(radius > 0.0, np.nextafter(end, np.inf), end)
+    return np.where(radius > 0.0, end + (np.abs(end) * (2.0 * U) + ETA), end)
 
 
 def lower(mid: Doubles, radius: Doubles) -> Doubles:
     end = mid - radius
-    return np.where(radius > 0.0, np.nextafter(end, -np.inf), end)
+    return np.where(radius > 0.0, end - (np.abs(end) * (2.0 * U) + ETA), end)
+
+
+def folded(a: Doubles, axis: int) -> Doubles:
+    """The sums along an axis, which is kept, in the order of `ball_rules.fold`."""
+    terms = np.moveaxis(a, axis, -1)
+    if terms.shape[-1] > SPAN:
+        whole = terms.shape[-1] // SPAN * SPAN
+        spans = terms[..., :whole].reshape(*terms.shape[:-1], -1, SPAN)
+        parts_ = [_halved(spans)[..., 0]]
+        if whole < terms.shape[-1]:
+            parts_.append(_halved(terms[..., whole:]))
+        terms = np.concatenate(parts_, axis=-1)
+    return np.moveaxis(_halved(terms), -1, axis)
+
+
+def _halved(terms: Doubles) -> Doubles:
+    if not terms.shape[-1]:
+        return np.zeros((*terms.shape[:-1], 1))
+    while (n := terms.shape[-1]) > 1:
+        half = (n + 1) // 2
+        low = terms[..., :half].copy()
+        low[..., : n - half] += terms[..., half:]
+        terms = low
+    return terms

@@ -9,7 +9,8 @@
     rsqrt        (p / 2) (a - p)^(-3/2)                for a - p > 0
 
 Beyond these conditions the spread is infinite. The values come from the double-double tiers of the
-elementary oracles, whose errors are proven; no C library's is assumed.
+elementary oracles, whose errors are proven; no C library's is assumed. `ball` asks the float64
+kernels of `ball_functions` first, which have spreads of their own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.blocks import read_only
+from refkernels.contexts import loading
+from refkernels.contexts.ball_rules import FACTOR, LOST
 from refkernels.elementary_ref import erf_functions, functions
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Function
@@ -64,12 +68,41 @@ def value(name: str, a: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def ball(name: str, a: Doubles, p: Doubles) -> tuple[Doubles, Doubles]:
-    """mid and spread of f over a ± p, before the caller rounds the spread outward."""
+    """mid and radius of f over a ± p: by the float64 kernels that generated kernels are made of,
+    and where these do not tell, by the double-double tiers."""
+    mid, radius = _quick(name, a, p)
+    rest = np.isinf(radius) & np.isfinite(a) & np.isfinite(p)
+    if rest.any():
+        mid[rest], spread = _sharp(name, a[rest], np.broadcast_to(p, a.shape)[rest])
+        radius[rest] = outward(spread)
+    return mid, radius
+
+
+def _quick(name: str, a: Doubles, p: Doubles) -> tuple[Doubles, Doubles]:
+    """`ball_functions` for every element."""
+    mid, radius = np.empty(a.shape), np.empty(a.shape)
+    exact = not np.any(p)
+    fill = loading.kernel(f"{name} of arrays", _FILL.format(name, "None" if exact else "p[i]"))
+    columns = [np.ascontiguousarray(a).reshape(-1)]
+    columns += [] if exact else [np.ascontiguousarray(np.broadcast_to(p, a.shape)).reshape(-1)]
+    fill(*map(read_only, (columns * 2)[:2]), mid.reshape(-1), radius.reshape(-1))
+    return mid, radius
+
+
+_FILL = """def kernel(a, p, mid, radius):
+    full_width()
+    distinct()
+    for i in range(a.size):
+        mid[i], radius[i] = functions.{}(a[i], {})
+"""
+
+
+def _sharp(name: str, a: Doubles, p: Doubles) -> tuple[Doubles, Doubles]:
+    """The same from the double-double tiers, before the caller rounds the spread outward."""
     with np.errstate(all="ignore"):
         if name == "sqrt":
             mid = np.sqrt(a)  # IEEE 754: correctly rounded
-            root = mid.astype(np.float64)
-            off = np.where(root * root == a, np.where(_short(root), 0.0, root), root) * 2.0**-53
+            off = mid * 2.0**-53
         else:
             mid, off = value(name, a)
         if not np.any(p):
@@ -91,17 +124,16 @@ def _by_ends(a: Doubles, p: Doubles, mid: Doubles, off: Doubles, wide: Any) -> t
     return np.where(wide, centre, mid), np.where(wide, reach, off)
 
 
-def _short(root: Doubles) -> Any:
-    """Whether root² is exact: root has at most 26 bits and its square does not underflow."""
-    split = root * (2.0**27 + 1.0)
-    high = split - (split - root)
-    return (high == root) & ((root == 0.0) | ((root > 2.0**-400) & (root < 2.0**400)))
-
-
 def _decay(y: Doubles) -> Doubles:
     """At least e^-y for y >= 0."""
     mid, off = value("exp", -y)
     return mid + off
+
+
+def outward(radius: Any) -> Any:
+    """At least the radius that these few operations meant; 0 stays 0."""
+    radius = np.where(np.isnan(radius), np.inf, radius)
+    return np.where(radius > 0.0, radius * FACTOR + LOST, 0.0)
 
 
 def spread(name: str, a: Doubles, rho: Doubles, p: Doubles, size: Doubles) -> Doubles:

@@ -184,7 +184,7 @@ def erf_fast(x: Any, hi: Any) -> None:
         if near == part.size:
             for i in range(part.size):
                 v: Any = np.float64(part[i])
-                out[i] = _lower(v)
+                out[i] = erf_lower(v)
         elif far == part.size:
             for i in range(part.size):
                 v = np.float64(part[i])
@@ -192,16 +192,16 @@ def erf_fast(x: Any, hi: Any) -> None:
         elif near == 0:
             for i in range(part.size):
                 v = np.float64(part[i])
-                out[i] = _upper(v) if v == v else v
+                out[i] = erf_upper(v) if v == v else v
         else:
             for i in range(part.size):
                 v = np.float64(part[i])
-                y = _lower(v) if abs(v) < 1.0 else _upper(v)
+                y = erf_lower(v) if abs(v) < 1.0 else erf_upper(v)
                 out[i] = y if v == v else v
 
 
 @inner
-def _lower(v: Any) -> Any:
+def erf_lower(v: Any) -> Any:
     """erf of |v| < 1; finite for all others."""
     a = abs(v)
     a = a if a < 1.0 else 1.0
@@ -216,7 +216,7 @@ def _lower(v: Any) -> Any:
 
 
 @inner
-def _upper(v: Any) -> Any:
+def erf_upper(v: Any) -> Any:
     """erf of |v| >= 1; 1 from 6 on."""
     a = abs(v)
     a = a if a < 6.0 else 6.0

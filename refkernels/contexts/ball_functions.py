@@ -1,0 +1,231 @@
+"""Functions of one ball, for kernels: f(a) with its proven error, and how far f strays over a ± p.
+
+Each rule takes (a, p), p None where a is exact, and gives (mid, radius); see `ball_rules`. NumPy's
+`Ball` and generated kernels run the same rules, so that their mids have the same bits. A radius of
+infinity says that these float64 kernels do not tell: `functions` then asks the double-double tiers.
+
+Errors, e = 2^-1074: 2^-51 of exp and rsqrt, 2^-50 of expm1, log and log1p, 2^-49 of tanh and erf,
+2^-46 of erfc, as proven in `elementary_ref.fast` and `erf_kernels`, whose arguments are float64
+but for what follows; and e where a result underflows. sqrt is correctly rounded.
+  exp      n = rint(x / ln 2) has 11 bits up to |x| = 1400, so its reduction is as exact as up to
+           700; 2^n in two factors, of which the second may round a subnormal. expm1 is exp beyond
+           600, where 1 is 2^-865 of it.
+  log      of a subnormal, log(2^54 x) with e - 54: errors of log m and of e ln 2 are relative to
+           themselves.
+  erf      x² is rounded: u of x², which moves erf(x) / x by 0.23 u for |x| < 1; beyond, the tail
+           by x² u <= 0.16 u of erf x. Both fit between the proven 2^-49.04, 2^-49.9 and 2^-49.
+  erfc     x² = s + t exactly, e^-t = 1 - t to 2^-90: two roundings more than 2^-46.4.
+           erfc(12) = 2^-212.2: beyond 12 a ball around 0. erfc(0) = 1.
+
+Spreads, x = p / a:
+  exp      e^p - 1 <= p (1 + p) for p <= 1; expm1 the same, times |expm1 a| + 1
+  log      -log(1 - x) <= x / (1 - x) <= x (1 + 2 x) for x <= 1/2; log1p with 1 + a for a
+  tanh     p sup (1 - tanh²); |tanh| is at least |tanh a| - p everywhere in the ball
+  erf      2 p / √pi
+  erfc     2 p / √pi; for a >= 0 also p e^(2 a p) slope(a), and slope(a) = 2 e^(-a²) / √pi
+           <= (a + √(a² + 2)) erfc a (Abramowitz and Stegun 7.1.13), e^(2 a p) <= 1.065
+  sin cos  p
+  sqrt     √a - √(a - p) = √a x / (1 + √(1 - x)) <= √a x / (2 - x) <= √a x (1 + x) / 2 for x <= 1
+  rsqrt    (1 - x)^(-1/2) - 1 <= x/2 + x² for x <= 1/2: 3/8 x² and then at most 5/8 x³
+"""
+
+import math
+from typing import Any
+
+from refkernels.arithmetic.eft import fma, two_prod
+from refkernels.arithmetic.jit import njit
+from refkernels.contexts.ball_rules import ETA, outward
+from refkernels.elementary_ref.erf_kernels import erf_lower, erf_upper
+from refkernels.elementary_ref.erf_tail import fast_tail
+from refkernels.elementary_ref.exponential import (
+    EXP_FAST_ERROR,
+    EXPM1_FAST_ERROR,
+    expm1_fast,
+    expm1_reduced,
+    power_of_two,
+    reduce_fast,
+)
+from refkernels.elementary_ref.logarithm import (
+    LOG_FAST_ERROR,
+    log1p_fast,
+    log1p_reduced,
+    split_fast,
+)
+from refkernels.elementary_ref.tables import LN2_HIGH
+from refkernels.trig_ref.kernels import COS, SIN
+from refkernels.trig_ref.kernels import value as sine_or_cosine
+
+_MAGIC = 1.5 * 2.0**52
+_UP = 1.0 + 2.0**-40  # more than the few roundings of a spread lose
+_RSQRT_ERROR, _TANH_ERROR, _ERF_ERROR, _ERFC_ERROR = 2.0**-51, 2.0**-49, 2.0**-49, 2.0**-46
+_TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up
+_NORMAL, _LIFT = 2.0**-1022, 2.0**54
+_WIDEST = 0.0625  # of a ball that an exponential is taken over here
+
+
+@njit
+def _clamp(x: Any, low: Any, high: Any) -> Any:
+    x = high if x > high else x
+    return low if x < low else x
+
+
+@njit
+def _told(known: Any, radius: Any) -> Any:
+    return outward(radius) if known else math.inf
+
+
+@njit
+def _exponential(a: Any) -> Any:
+    t, r = reduce_fast(_clamp(a, -1400.0, 1400.0))
+    n = t - _MAGIC
+    half = fma(n, 0.5, _MAGIC)
+    rest = (n - (half - _MAGIC)) + _MAGIC
+    return ((1.0 + expm1_reduced(r)) * power_of_two(half)) * power_of_two(rest)
+
+
+@njit
+def exp(a: Any, p: Any) -> Any:
+    value = _exponential(a)
+    error = EXP_FAST_ERROR * value + ETA if a != 0.0 else 0.0
+    known = abs(a) < math.inf
+    if p is None:
+        return value, _told(known, error)
+    return value, _told(known & (p <= _WIDEST), error + (value + error) * (p * (1.0 + p)) * _UP)
+
+
+@njit
+def expm1(a: Any, p: Any) -> Any:
+    value = expm1_fast(_clamp(a, -600.0, 600.0))
+    value = _exponential(a) if a > 600.0 else value
+    size = abs(value)
+    error = EXPM1_FAST_ERROR * size + (ETA if a != 0.0 else 0.0)
+    known = abs(a) < math.inf
+    if p is None:
+        return value, _told(known, error)
+    spread = (size + error + 1.0) * (p * (1.0 + p)) * _UP
+    return value, _told(known & (p <= _WIDEST), error + spread)
+
+
+@njit
+def log(a: Any, p: Any) -> Any:
+    low = a < _NORMAL
+    e, f, _ = split_fast(a * _LIFT if low else a)
+    value = fma(e - 54.0 if low else e, LN2_HIGH, log1p_reduced(f))
+    error = LOG_FAST_ERROR * abs(value)
+    known = (a > 0.0) & (a < math.inf)
+    if p is None:
+        return value, _told(known, error)
+    x = p / a * _UP
+    return value, _told(known & (x <= 0.5), error + x * (1.0 + 2.0 * x) * _UP)
+
+
+@njit
+def log1p(a: Any, p: Any) -> Any:
+    value = log1p_fast(a)
+    error = LOG_FAST_ERROR * abs(value) + (ETA if a != 0.0 else 0.0)
+    known = (a > -1.0) & (a < math.inf)
+    if p is None:
+        return value, _told(known, error)
+    x = p / (1.0 + a) * _UP
+    return value, _told(known & (x <= 0.5), error + x * (1.0 + 2.0 * x) * _UP)
+
+
+@njit
+def tanh(a: Any, p: Any) -> Any:
+    m = expm1_fast(_clamp(2.0 * abs(a), 0.0, 150.0))
+    size = m / (m + 2.0)
+    value = -size if a < 0.0 else size
+    error = _TANH_ERROR * size + (ETA if a != 0.0 else 0.0)
+    known = abs(a) < math.inf
+    if p is None:
+        return value, _told(known, error)
+    least = size - (2.0 * _TANH_ERROR + p * _UP)
+    least = least if least > 0.0 else 0.0
+    spread = p * ((1.0 - least) * (1.0 + least)) * _UP
+    return value, _told(known, error + (spread if spread < 2.0 else 2.0))
+
+
+@njit
+def _bell(p: Any) -> Any:
+    spread = p * _TWO_OVER_ROOT_PI * _UP
+    return spread if spread < 2.0 else 2.0
+
+
+@njit
+def erf(a: Any, p: Any) -> Any:
+    value = erf_lower(a) if abs(a) < 1.0 else erf_upper(a)
+    error = _ERF_ERROR * abs(value) + (ETA if a != 0.0 else 0.0)
+    known = abs(a) < math.inf
+    if p is None:
+        return value, _told(known, error)
+    return value, _told(known, error + _bell(p))
+
+
+@njit
+def erfc(a: Any, p: Any) -> Any:
+    size = _clamp(abs(a), 0.0, 12.0)
+    square, rest = two_prod(size, size)
+    tail = fast_tail(square, size)
+    tail = fma(-rest, tail, tail)
+    far = a > 12.0
+    value = tail if a >= 0.0 else 2.0 - tail
+    value = 0.0 if far else value
+    value = 1.0 if a == 0.0 else value
+    error = 2.0**-211 if far else _ERFC_ERROR * value
+    error = 0.0 if a == 0.0 else error
+    known = abs(a) < math.inf
+    if p is None:
+        return value, _told(known, error)
+    spread = _bell(p)
+    near = p * 1.07 * (2.0 * size + 1.41422) * (value + error)
+    near = 0.0 if far else near  # erfc(12 - p) <= 1.065 erfc(12) < 2^-211
+    small = (a >= 0.0) & (p <= 0.03125) & (a * p <= 0.03125)
+    near = near if small else 2.0
+    return value, _told(known, error + (near if near < spread else spread))
+
+
+@njit
+def sqrt(a: Any, p: Any) -> Any:
+    root = math.sqrt(a)
+    exact = (a == 0.0) | ((a > 2.0**-900) & (fma(root, root, -a) == 0.0))
+    error = 0.0 if exact else root * 2.0**-53
+    known = (a >= 0.0) & (a < math.inf)
+    if p is None:
+        return root, _told(known, error)
+    x = 0.0 if p == 0.0 else p / a * _UP
+    return root, _told(known & (x <= 1.0), error + root * (x * (1.0 + x)) * 0.5 * _UP)
+
+
+@njit
+def rsqrt(a: Any, p: Any) -> Any:
+    value = 1.0 / math.sqrt(a)
+    error = _RSQRT_ERROR * value
+    known = (a > 0.0) & (a < math.inf)
+    if p is None:
+        return value, _told(known, error)
+    x = p / a * _UP
+    return value, _told(known & (x <= 0.5), error + value * (x * (0.5 + x)) * _UP)
+
+
+@njit
+def _turned(code: int, a: Any, p: Any) -> Any:
+    if not abs(a) < math.inf:
+        return a, math.inf
+    high, low, radius, scale = sine_or_cosine(code, a)
+    scaled = scale != 0  # the sine of |a| < 2^-250 is a, to |a|^3
+    value = a if scaled else high
+    error = abs(a) * 2.0**-100 if scaled else abs(low) + radius
+    error = error + ETA if a != 0.0 else 0.0
+    if p is None:
+        return value, _told(True, error)
+    return value, _told(p < math.inf, error + (p if p < 2.0 else 2.0))
+
+
+@njit
+def sin(a: Any, p: Any) -> Any:
+    return _turned(SIN, a, p)
+
+
+@njit
+def cos(a: Any, p: Any) -> Any:
+    return _turned(COS, a, p)

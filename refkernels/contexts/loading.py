@@ -1,0 +1,72 @@
+"""Kernels from source text: written into the cache folder, compiled and kept as other kernels are.
+
+Numba keeps compiled code beside the name, size and time of a source file, so the text is written
+to a file that is named after its contents, once. Where nothing can be written, the kernel is
+compiled in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from refkernels.arithmetic import jit
+
+_HEADER = '''"""Written by refkernels.contexts: {title}."""
+
+import math
+
+import numpy as np
+
+from refkernels.arithmetic.vectors import distinct, full_width
+from refkernels.contexts import ball_functions as functions
+from refkernels.contexts.ball_rules import *
+
+'''
+
+
+@functools.cache
+def kernel(title: str, body: str) -> Any:
+    """The function `kernel` that the body defines, compiled when first called; it releases the GIL.
+
+    The body finds NumPy, the rules of `ball_rules` and those of `ball_functions` as `functions`.
+    """
+    source = _HEADER.format(title=title) + body
+    name = f"refkernels.contexts.kernel_{hashlib.sha256(source.encode()).hexdigest()[:20]}"
+    path = _written(name, source)
+    namespace: dict[str, Any] = {"__name__": name}
+    exec(compile(source, str(path or f"<{name}>"), "exec"), namespace)
+    options = {} if path else {"cache": False}
+    return jit.njit(namespace["kernel"], nogil=True, **options)
+
+
+def _written(name: str, source: str) -> Path | None:
+    """The file that holds the source; None where it cannot be written. It is written aside and
+    renamed, so that no other process reads half of it."""
+    folder = jit.cache_folder(name)
+    if folder is None:
+        return None
+    path = folder / "sources" / f"{name.rpartition('.')[2]}.py"
+    try:
+        if path.read_text(encoding="utf-8") == source:
+            return path
+    except (OSError, UnicodeDecodeError):
+        pass
+    aside = None
+    try:
+        path.parent.mkdir(exist_ok=True)
+        handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(source)
+        os.replace(aside, path)
+    except OSError:
+        if aside is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
+        return None
+    return path

@@ -1,0 +1,201 @@
+"""Program: which loops over a row a traced formula needs, and what each of them computes.
+
+The arrays of a formula are of four levels in their common shape (..., n): `full`; `row` (..., 1),
+a number for each row; `column` (n,), the same in every row; `number`, which is no array. Between
+two reductions everything is one loop. The *stage* of a term is how many reductions precede it: the
+loop of stage s computes what the reductions of full terms of stage s need, and then the row terms
+of stage s + 1 follow. A full term that a later stage needs again is computed again where that is
+cheap, and `kept` for the row where it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.contexts.context import Context
+from refkernels.contexts.trace import Shape, Term, Untraceable, in_order
+from refkernels.contexts.value import Mask, Value
+
+NUMBER, ROW, COLUMN, FULL = range(4)
+REDUCTIONS = ("sum", "max", "pivot")
+_COST = {"divide": 4, "function": 12, "where": 3, "maximum": 2}
+_DEAR = 4  # what is dearer to compute again than to keep
+
+
+class Program:
+    """The analysis of some output terms. Raises Untraceable where rows do not suffice."""
+
+    def __init__(self, outputs: Sequence[Term], arrays: Sequence[npt.NDArray[Any]]) -> None:
+        self.outputs = list(outputs)
+        self.terms = in_order(self.outputs)
+        read = [arrays[term.option] for term in self.terms if term.op in ("array", "truth")]
+        self.shape: Shape = np.broadcast_shapes(*(array.shape for array in read))
+        if not self.shape:
+            raise Untraceable("A formula of numbers alone has no rows.")
+        self.level: dict[Term, int] = {}
+        self.stage: dict[Term, int] = {}
+        for term in self.terms:
+            self.level[term] = self._level(term)
+            self.stage[term] = self._stage(term)
+        for output in self.outputs:
+            if self.level[output] not in (ROW, FULL):
+                raise Untraceable("A result that does not depend on the rows is read by NumPy.")
+
+    def _level(self, term: Term) -> int:
+        if term.op == "opaque":
+            raise Untraceable(f"{term.option} has no kernel over rows.")
+        if term.op in ("number", "pi"):
+            return NUMBER
+        if term.op in ("array", "truth"):
+            return self._level_of(term.shape)
+        levels = {self.level[operand] for operand in term.operands}
+        if term.op in REDUCTIONS:
+            return ROW
+        if term.op == "broadcast":
+            levels.add(self._level_of(term.shape))
+        return FULL if {ROW, COLUMN} <= levels else max(levels)
+
+    def _level_of(self, shape: Shape) -> int:
+        """Of an array; one that fits no level is copied to the full shape."""
+        padded = (1,) * (len(self.shape) - len(shape)) + tuple(shape)
+        if padded == self.shape:
+            return FULL
+        if all(length == 1 for length in padded):
+            return NUMBER
+        if padded == (*self.shape[:-1], 1):
+            return ROW
+        if all(length == 1 for length in padded[:-1]):
+            return COLUMN
+        return FULL
+
+    def _stage(self, term: Term) -> int:
+        latest = max((self.stage[operand] for operand in term.operands), default=0)
+        return latest + (term.op in REDUCTIONS)
+
+    @property
+    def flat(self) -> bool:
+        """Whether elements are independent, and rows may be cut anywhere."""
+        return all(
+            self.level[term] in (NUMBER, FULL) and term.op not in REDUCTIONS for term in self.terms
+        )
+
+    @property
+    def stages(self) -> range:
+        return range(max(self.stage.values()) + 1)
+
+    def reductions(self, stage: int) -> list[Term]:
+        """Those whose operand the loop of that stage computes."""
+        return [
+            term for term in self.terms if term.op in REDUCTIONS and self.stage[term] == stage + 1
+        ]
+
+    def wanted(self, stage: int) -> list[Term]:
+        """What the loop of that stage is for: operands of reductions, results, what is kept."""
+        wanted = [term.operands[0] for term in self.reductions(stage)]
+        ends = [*self.outputs, *self.kept]
+        wanted += [t for t in ends if self.level[t] == FULL and self.stage[t] == stage]
+        return list(dict.fromkeys(wanted))
+
+    def loop(self, wanted: Iterable[Term], stage: int) -> list[Term]:
+        """The terms that a loop works out, operands first; what earlier stages kept is read."""
+        needed: dict[Term, None] = {}
+        waiting = list(wanted)
+        while waiting:
+            term = waiting.pop()
+            if term in needed or self.level[term] in (NUMBER, ROW):
+                continue
+            needed[term] = None
+            if not (term in self.kept and self.stage[term] < stage):
+                waiting += term.operands
+        return [term for term in self.terms if term in needed]
+
+    @cached_property
+    def kept(self) -> list[Term]:
+        """Full terms that a later stage uses and that are dear."""
+        later: dict[Term, None] = {}
+        for term in self.terms:
+            if self.level[term] == FULL:
+                for operand in term.operands:
+                    if self.level[operand] == FULL and self.stage[operand] < self.stage[term]:
+                        later[operand] = None
+        return [term for term in later if self._cost(term) > _DEAR]
+
+    def _cost(self, term: Term) -> int:
+        """Of the term and of all that is computed in its loop."""
+        loop, waiting = {term}, [term]
+        while waiting:
+            for operand in waiting.pop().operands:
+                if operand not in loop and self.level[operand] in (COLUMN, FULL):
+                    loop.add(operand)
+                    waiting.append(operand)
+        return sum(_COST.get(one.op, 1) for one in loop if one.op not in ("array", "broadcast"))
+
+    # --- numbers -----------------------------------------------------------------------------
+
+    def numbers(self) -> list[Term]:
+        """The number terms that loops and row terms use; they are worked out once, before."""
+        used = (
+            operand
+            for term in self.terms
+            if self.level[term] != NUMBER
+            for operand in term.operands
+            if self.level[operand] == NUMBER
+        )
+        return list(dict.fromkeys(used))
+
+
+def read(terms: Sequence[Term], xp: Context, arrays: Sequence[npt.NDArray[Any]]) -> list[Value]:
+    """The terms in another context."""
+    known: dict[Term, Any] = {}
+    for term in in_order(list(terms)):
+        known[term] = _read(term, xp, arrays, [known[operand] for operand in term.operands])
+    return [known[term] for term in terms]
+
+
+def _read(term: Term, xp: Context, arrays: Sequence[npt.NDArray[Any]], operands: list[Any]) -> Any:
+    match term.op:
+        case "array":
+            return xp.array(arrays[term.option])
+        case "truth":
+            return np.asarray(arrays[term.option], bool)
+        case "number":
+            return xp.number(term.option)
+        case "pi":
+            return xp.pi()
+        case "function":
+            return xp.function(term.option, *operands)
+        case "sum" | "max" | "pivot":
+            return getattr(xp, term.op)(*operands)
+        case "less":
+            return xp.less(*operands).yes
+        case "not less":
+            return xp.less(*operands).no
+        case "where":
+            yes, no, a, b = operands
+            return xp.where(Mask(yes, no), a, b)
+        case "is":
+            return operands[0]
+        case "not":
+            return ~operands[0]
+        case "and":
+            return operands[0] & operands[1]
+        case "or":
+            return operands[0] | operands[1]
+        case "broadcast":
+            shaped = xp.reshape(operands[0], _padded(operands[0].shape, term))
+            return xp.broadcast(shaped, term.shape)
+        case "opaque":
+            raise Untraceable(f"{term.option} is not kept in a graph.")
+        case _:
+            return getattr(xp, term.op)(*operands)
+
+
+def _padded(shape: Shape, term: Term) -> Shape:
+    """The shape with as many axes as the term has, by leading axes of length 1."""
+    axes = len(term.shape)
+    return shape[len(shape) - axes :] if len(shape) > axes else (1,) * (axes - len(shape)) + shape

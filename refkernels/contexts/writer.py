@@ -1,0 +1,221 @@
+"""The source of one fused kernel of balls, from a Program.
+
+    for every row of [first, last):
+        for every stage:
+            for every span of SPAN elements: one loop, which LLVM vectorises; then its sums fold
+            the folded spans fold; what belongs to the row is worked out
+        results go out where they are computed
+
+Every term is a pair of variables, m3 and r3; r3 is None where the term is exact by structure, and
+then no radius is computed for what it meets. A row of `flat` programs is any SPAN elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from refkernels.contexts.program import COLUMN, FULL, NUMBER, REDUCTIONS, ROW, Program
+from refkernels.contexts.trace import Term
+
+_RULES = {name: name for name in ("add", "multiply", "divide", "square", "maximum")}
+_TRUTHS = {"is": "{}", "not": "not {}", "and": "{} and {}", "or": "{} or {}"}
+_FOLDS = {"sum": ("fold", "fold"), "max": ("fold_largest",) * 2, "pivot": ("fold_largest",)}
+
+
+@dataclass
+class Writer:
+    """Lines of a kernel, and the arrays that it is called with, in order."""
+
+    program: Program
+    exact: set[Term]  # exact numbers
+    lines: list[str] = field(default_factory=list)
+    scratch: dict[str, str] = field(default_factory=dict)  # name: kept, span or spans
+
+    def __post_init__(self) -> None:
+        program = self.program
+        self.index = {term: number for number, term in enumerate(program.terms)}
+        self.exact = set(self.exact) | {t for t in program.terms if t.op in ("array", "pivot")}
+        for term in program.terms:
+            moved = term.op in ("negative", "absolute", "broadcast")
+            if moved and term.operands[0] in self.exact:
+                self.exact.add(term)
+
+    def source(self) -> str:
+        """The whole body for `loading.kernel`."""
+        for stage in self.program.stages:
+            self._row_terms(stage)
+            self._loop(stage)
+        arrays = [f"x{k}" for k in self.inputs]
+        outputs = [f"{part}{k}" for k in range(len(self.program.outputs)) for part in "yq"]
+        names = ["first", "last", "width", "size", "numbers", *arrays, *self.scratch, *outputs]
+        head = [f"def kernel({', '.join(names)}):", "    full_width()", "    distinct()"]
+        for number, term in enumerate(self.program.numbers()):
+            m, r = self._names(term)
+            head.append(f"    {m} = numbers[{number}, 0]")
+            if r != "None":
+                head.append(f"    {r} = numbers[{number}, 1]")
+        head += [
+            "    for i in range(first, last):",
+            "        base = i * width",
+            "        n = min(width, size - base)",
+            "        growth = height(n) * U",
+            "        spans = (n + SPAN - 1) // SPAN",
+        ]
+        return "\n".join([*head, *self.lines, ""])
+
+    @property
+    def inputs(self) -> list[int]:
+        """The arrays that a kernel reads, by their index in the trace."""
+        read = (
+            term.option
+            for term in self.program.terms
+            if term.op in ("array", "truth") and self.program.level[term] != NUMBER
+        )
+        return list(dict.fromkeys(read))
+
+    # --- a stage -----------------------------------------------------------------------------
+
+    def _row_terms(self, stage: int) -> None:
+        """What belongs to the row and needs no later loop."""
+        for term in self.program.terms:
+            here = self.program.level[term] == ROW and self.program.stage[term] == stage
+            if here and not self._reduces(term):
+                self._put(8, self._statement(term, "i", ""))
+        for number, output in enumerate(self.program.outputs):
+            if self.program.level[output] == ROW and self.program.stage[output] == stage:
+                self._put(8, f"y{number}[i], q{number}[i] = settled({self._pair(output)})")
+
+    def _reduces(self, term: Term) -> bool:
+        levels = self.program.level
+        return term.op in REDUCTIONS and levels[term.operands[0]] in (COLUMN, FULL)
+
+    def _loop(self, stage: int) -> None:
+        reductions = [term for term in self.program.reductions(stage) if self._reduces(term)]
+        wanted = self.program.wanted(stage)
+        terms = self.program.loop(wanted, stage)
+        if not terms:
+            return
+        self._put(8, "for span in range(spans):")
+        self._put(12, "start = span * SPAN", "stop = min(start + SPAN, n)", "size_ = stop - start")
+        body = [self._statement(term, "j", "_", stage) for term in terms]
+        for term in reductions:
+            body += self._terms_of(term)
+        body += self._stores(stage)
+        self._slices(body)
+        self._put(12, "for j in range(size_):")
+        self._put(16, *body)
+        for term in reductions:
+            for part, fold in zip(self._strips(term), _FOLDS[term.op], strict=True):
+                self._put(12, f"{part}s[span] = {fold}({part}[:size_])")
+        for term in reductions:
+            self._fold(term)
+
+    def _slices(self, body: Iterable[str]) -> None:
+        """The parts of the arrays that the loop's lines name, as x0_ and so on."""
+        text = "\n".join(body)
+        everywhere = "base + start : base + stop"
+        levels = {t.option: self.program.level[t] for t in self.program.terms if t.op in _READ}
+        for index in self.inputs:
+            if f"x{index}_[" in text:
+                where = "start:stop" if levels[index] == COLUMN else everywhere
+                self._put(12, f"x{index}_ = x{index}[{where}]")
+        for name, kind in self.scratch.items():
+            if f"{name}_[" in text:
+                where = "start:stop" if kind == "kept" else ":size_"
+                self._put(12, f"{name}_ = {name}[{where}]")
+        for number, output in enumerate(self.program.outputs):
+            if self.program.level[output] == FULL and f"y{number}_[" in text:
+                self._put(12, *(f"{part}{number}_ = {part}{number}[{everywhere}]" for part in "yq"))
+
+    def _stores(self, stage: int) -> list[str]:
+        program = self.program
+        lines = []
+        for term in program.kept:
+            if program.stage[term] == stage:
+                m, r = self._names(term)
+                lines.append(f"{self._scratch(f'k{m}', 'kept')}_[j] = {m}")
+                if r != "None":
+                    lines.append(f"{self._scratch(f'k{r}', 'kept')}_[j] = {r}")
+        for number, output in enumerate(program.outputs):
+            if program.level[output] == FULL and program.stage[output] == stage:
+                lines.append(f"y{number}_[j], q{number}_[j] = settled({self._pair(output)})")
+        return lines
+
+    # --- reductions --------------------------------------------------------------------------
+
+    def _strips(self, term: Term) -> list[str]:
+        """The names of a reduction's terms; with an s those of its spans."""
+        names = [f"s{self.index[term]}{part}" for part in "ab"[: len(_FOLDS[term.op])]]
+        for name in names:
+            self._scratch(name, "span")
+            self._scratch(f"{name}s", "spans")
+        return names
+
+    def _terms_of(self, term: Term) -> list[str]:
+        strips = [f"{name}_[j]" for name in self._strips(term)]
+        m, r = self._names(term.operands[0])
+        match term.op:
+            case "sum":
+                return [f"{strips[0]} = {m}", f"{strips[1]} = term({m}, {r}, growth)"]
+            case "max":
+                return [f"{strips[0]}, {strips[1]} = ends({m}, {r})"]
+            case _:
+                return [f"{strips[0]} = finite({m}, {r})"]
+
+    def _fold(self, term: Term) -> None:
+        folded = [
+            f"{fold}({name}s[:spans])"
+            for name, fold in zip(self._strips(term), _FOLDS[term.op], strict=True)
+        ]
+        m, r = self._names(term)
+        if term.op == "pivot":
+            self._put(8, f"{m} = {folded[0]}")
+        else:
+            rule = "total" if term.op == "sum" else "between"
+            self._put(8, f"{m}, {r} = {rule}({', '.join(folded)})")
+
+    # --- one term ----------------------------------------------------------------------------
+
+    def _statement(self, term: Term, at: str, part: str, stage: int | None = None) -> str:
+        """The line that works a term out; `part` marks the slice of an array."""
+        m, r = self._names(term)
+        pairs = [self._pair(operand) for operand in term.operands]
+        if stage is not None and term in self.program.kept and self.program.stage[term] < stage:
+            read = f"{m} = k{m}_[j]"
+            return read if r == "None" else f"{read}; {r} = k{r}_[j]"
+        if term.op in _READ:
+            return f"{m} = {'np.float64' * (term.op == 'array')}(x{term.option}{part}[{at}])"
+        if term.op in _RULES:
+            return f"{m}, {r} = {term.op}({', '.join(pairs)})"
+        if term.op in ("less", "not less"):
+            return f"{m} = less({', '.join(pairs)})[{int(term.op == 'not less')}]"
+        if term.op in _TRUTHS:
+            names = (self._names(operand)[0] for operand in term.operands)
+            return f"{m} = {_TRUTHS[term.op].format(*names)}"
+        if term.op == "where":
+            yes, no = (self._names(operand)[0] for operand in term.operands[:2])
+            return f"{m}, {r} = choose({yes}, {no}, {', '.join(pairs[2:])})"
+        if term.op == "function":
+            return f"{m}, {r} = functions.{term.option}({pairs[0]})"
+        (a, p) = self._names(term.operands[0])
+        value = {"negative": f"-{a}", "absolute": f"abs({a})", "pivot": f"finite({a}, {p})"}
+        exact = r == "None"
+        return f"{m} = {value.get(term.op, a)}" + ("" if exact else f"; {r} = {p}")
+
+    def _names(self, term: Term) -> tuple[str, str]:
+        number = self.index[term]
+        return f"m{number}", "None" if term in self.exact else f"r{number}"
+
+    def _pair(self, term: Term) -> str:
+        return ", ".join(self._names(term))
+
+    def _scratch(self, name: str, kind: str) -> str:
+        self.scratch[name] = kind
+        return name
+
+    def _put(self, indent: int, *lines: str) -> None:
+        self.lines += [" " * indent + line for line in lines]
+
+
+_READ = ("array", "truth")
