@@ -51,10 +51,13 @@ def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         numba.config.CACHE_DIR = before
 
 
-def inner(function: Callable[..., Any]) -> Any:
+def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """`njit` for a kernel that only kernels call: without an entry from Python, which is a fifth of
-    the time to compile a small one. Called from Python it raises TypeError."""
-    kernel = njit(function, no_cpython_wrapper=True)
+    the time to compile a small one. Called from Python it raises TypeError. Used bare or with
+    options (`forceinline=True`: a loop with a call in it does not vectorise)."""
+    if function is None:
+        return functools.partial(inner, **options)
+    kernel = njit(function, no_cpython_wrapper=True, **options)
     kernel.__class__ = _called_by_kernels(kernel.__class__)  # there is nothing that could be called
     return kernel
 

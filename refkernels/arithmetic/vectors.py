@@ -127,6 +127,19 @@ def full_width(typing_context: Any) -> Any:
 
 
 @intrinsic
+def select(typing_context: Any, condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, else b; both are worked out. Unlike `a if condition else b` it
+    never becomes a branch, around which a loop would not vectorise."""
+    if condition != types.boolean or not a == b == types.float64:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.select(*arguments)
+
+    return types.float64(condition, a, b), generate
+
+
+@intrinsic
 def distinct(typing_context: Any) -> Any:
     """Tell LLVM that no two of this kernel's arguments, arrays of numbers, share memory that one of
     them writes: a loop over many arrays has more pairs than it would compare to find out."""

@@ -174,6 +174,8 @@ class Ball(Context):
 
     def max(self, a: Value, axis: int = -1) -> BallValue:
         mid, radius = parts(a)
+        if mid.shape[axis] == 1:
+            return self.value(mid, radius)
         with np.errstate(all="ignore"):
             low = lower(mid, radius).max(axis=axis, keepdims=True)
             high = upper(mid, radius).max(axis=axis, keepdims=True)

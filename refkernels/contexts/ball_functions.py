@@ -18,7 +18,8 @@ but for what follows; and e where a result underflows. sqrt is correctly rounded
            erfc(12) = 2^-212.2: beyond 12 a ball around 0. erfc(0) = 1.
 
 Spreads, x = p / a:
-  exp      e^p - 1 <= p (1 + p) for p <= 1; expm1 the same, times |expm1 a| + 1
+  exp      e^p - 1 <= p (1 + p) for p <= 1; expm1 the same, times |expm1 a| + 1. Where a + p is
+           below -750, as of a logit that is masked by a huge number, e^(a + p) < 2^-1080
   log      -log(1 - x) <= x / (1 - x) <= x (1 + 2 x) for x <= 1/2; log1p with 1 + a for a
   tanh     p sup (1 - tanh²); |tanh| is at least |tanh a| - p everywhere in the ball
   erf      2 p / √pi
@@ -33,8 +34,8 @@ import math
 from typing import Any
 
 from refkernels.arithmetic.eft import fma, two_prod
-from refkernels.arithmetic.jit import njit
-from refkernels.contexts.ball_rules import ETA, outward
+from refkernels.arithmetic.vectors import select
+from refkernels.contexts.ball_rules import ETA, outward, rule
 from refkernels.elementary_ref.erf_kernels import erf_lower, erf_upper
 from refkernels.elementary_ref.erf_tail import fast_tail
 from refkernels.elementary_ref.exponential import (
@@ -60,21 +61,28 @@ _UP = 1.0 + 2.0**-40  # more than the few roundings of a spread lose
 _RSQRT_ERROR, _TANH_ERROR, _ERF_ERROR, _ERFC_ERROR = 2.0**-51, 2.0**-49, 2.0**-49, 2.0**-46
 _TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up
 _NORMAL, _LIFT = 2.0**-1022, 2.0**54
+_FAR_TAIL = 2.0**-211
 _WIDEST = 0.0625  # of a ball that an exponential is taken over here
 
 
-@njit
+@rule
 def _clamp(x: Any, low: Any, high: Any) -> Any:
-    x = high if x > high else x
-    return low if x < low else x
+    x = select(x > high, high, x)
+    return select(x < low, low, x)
 
 
-@njit
+@rule
 def _told(known: Any, radius: Any) -> Any:
-    return outward(radius) if known else math.inf
+    return select(known, outward(radius), math.inf)
 
 
-@njit
+@rule
+def _relative(error: Any, value: Any, a: Any) -> Any:
+    """The error of a value that may have underflowed; f(0) is exact."""
+    return select(a == 0.0, 0.0, fma(error, abs(value), ETA))
+
+
+@rule
 def _exponential(a: Any) -> Any:
     t, r = reduce_fast(_clamp(a, -1400.0, 1400.0))
     n = t - _MAGIC
@@ -83,34 +91,35 @@ def _exponential(a: Any) -> Any:
     return ((1.0 + expm1_reduced(r)) * power_of_two(half)) * power_of_two(rest)
 
 
-@njit
+@rule
 def exp(a: Any, p: Any) -> Any:
     value = _exponential(a)
-    error = EXP_FAST_ERROR * value + ETA if a != 0.0 else 0.0
+    error = _relative(EXP_FAST_ERROR, value, a)
     known = abs(a) < math.inf
     if p is None:
         return value, _told(known, error)
-    return value, _told(known & (p <= _WIDEST), error + (value + error) * (p * (1.0 + p)) * _UP)
+    spread = (value + error) * (p * (1.0 + p)) * _UP
+    far = a + p < -750.0
+    return value, _told(known & ((p <= _WIDEST) | far), select(far, ETA, error + spread))
 
 
-@njit
+@rule
 def expm1(a: Any, p: Any) -> Any:
-    value = expm1_fast(_clamp(a, -600.0, 600.0))
-    value = _exponential(a) if a > 600.0 else value
-    size = abs(value)
-    error = EXPM1_FAST_ERROR * size + (ETA if a != 0.0 else 0.0)
+    value = select(a > 600.0, _exponential(a), expm1_fast(_clamp(a, -600.0, 600.0)))
+    error = _relative(EXPM1_FAST_ERROR, value, a)
     known = abs(a) < math.inf
     if p is None:
         return value, _told(known, error)
-    spread = (size + error + 1.0) * (p * (1.0 + p)) * _UP
-    return value, _told(known & (p <= _WIDEST), error + spread)
+    spread = (abs(value) + error + 1.0) * (p * (1.0 + p)) * _UP
+    far = a + p < -750.0
+    return value, _told(known & ((p <= _WIDEST) | far), select(far, ETA, error + spread))
 
 
-@njit
+@rule
 def log(a: Any, p: Any) -> Any:
     low = a < _NORMAL
-    e, f, _ = split_fast(a * _LIFT if low else a)
-    value = fma(e - 54.0 if low else e, LN2_HIGH, log1p_reduced(f))
+    e, f, _ = split_fast(a * select(low, _LIFT, 1.0))
+    value = fma(e - select(low, 54.0, 0.0), LN2_HIGH, log1p_reduced(f))
     error = LOG_FAST_ERROR * abs(value)
     known = (a > 0.0) & (a < math.inf)
     if p is None:
@@ -119,10 +128,10 @@ def log(a: Any, p: Any) -> Any:
     return value, _told(known & (x <= 0.5), error + x * (1.0 + 2.0 * x) * _UP)
 
 
-@njit
+@rule
 def log1p(a: Any, p: Any) -> Any:
     value = log1p_fast(a)
-    error = LOG_FAST_ERROR * abs(value) + (ETA if a != 0.0 else 0.0)
+    error = _relative(LOG_FAST_ERROR, value, a)
     known = (a > -1.0) & (a < math.inf)
     if p is None:
         return value, _told(known, error)
@@ -130,73 +139,67 @@ def log1p(a: Any, p: Any) -> Any:
     return value, _told(known & (x <= 0.5), error + x * (1.0 + 2.0 * x) * _UP)
 
 
-@njit
+@rule
 def tanh(a: Any, p: Any) -> Any:
     m = expm1_fast(_clamp(2.0 * abs(a), 0.0, 150.0))
     size = m / (m + 2.0)
-    value = -size if a < 0.0 else size
-    error = _TANH_ERROR * size + (ETA if a != 0.0 else 0.0)
+    value = select(a < 0.0, -size, size)
+    error = _relative(_TANH_ERROR, value, a)
     known = abs(a) < math.inf
     if p is None:
         return value, _told(known, error)
-    least = size - (2.0 * _TANH_ERROR + p * _UP)
-    least = least if least > 0.0 else 0.0
+    least = _clamp(size - (2.0 * _TANH_ERROR + p * _UP), 0.0, 1.0)
     spread = p * ((1.0 - least) * (1.0 + least)) * _UP
-    return value, _told(known, error + (spread if spread < 2.0 else 2.0))
+    return value, _told(known, error + select(spread < 2.0, spread, 2.0))
 
 
-@njit
+@rule
 def _bell(p: Any) -> Any:
     spread = p * _TWO_OVER_ROOT_PI * _UP
-    return spread if spread < 2.0 else 2.0
+    return select(spread < 2.0, spread, 2.0)
 
 
-@njit
+@rule
 def erf(a: Any, p: Any) -> Any:
-    value = erf_lower(a) if abs(a) < 1.0 else erf_upper(a)
-    error = _ERF_ERROR * abs(value) + (ETA if a != 0.0 else 0.0)
+    value = select(abs(a) < 1.0, erf_lower(a), erf_upper(a))
+    error = _relative(_ERF_ERROR, value, a)
     known = abs(a) < math.inf
     if p is None:
         return value, _told(known, error)
     return value, _told(known, error + _bell(p))
 
 
-@njit
+@rule
 def erfc(a: Any, p: Any) -> Any:
     size = _clamp(abs(a), 0.0, 12.0)
     square, rest = two_prod(size, size)
     tail = fast_tail(square, size)
-    tail = fma(-rest, tail, tail)
-    far = a > 12.0
-    value = tail if a >= 0.0 else 2.0 - tail
-    value = 0.0 if far else value
-    value = 1.0 if a == 0.0 else value
-    error = 2.0**-211 if far else _ERFC_ERROR * value
-    error = 0.0 if a == 0.0 else error
+    tail = select(a == 0.0, 1.0, fma(-rest, tail, tail))
+    tail = select(a > 12.0, 0.0, tail)
+    value = select(a >= 0.0, tail, 2.0 - tail)
+    error = select(a == 0.0, 0.0, fma(_ERFC_ERROR, value, select(a > 12.0, _FAR_TAIL, 0.0)))
     known = abs(a) < math.inf
     if p is None:
         return value, _told(known, error)
-    spread = _bell(p)
     near = p * 1.07 * (2.0 * size + 1.41422) * (value + error)
-    near = 0.0 if far else near  # erfc(12 - p) <= 1.065 erfc(12) < 2^-211
-    small = (a >= 0.0) & (p <= 0.03125) & (a * p <= 0.03125)
-    near = near if small else 2.0
-    return value, _told(known, error + (near if near < spread else spread))
+    near = select((a >= 0.0) & (p <= 0.03125) & (a * p <= 0.03125), near, 2.0)
+    spread = _bell(p)
+    return value, _told(known, error + select(near < spread, near, spread))
 
 
-@njit
+@rule
 def sqrt(a: Any, p: Any) -> Any:
     root = math.sqrt(a)
     exact = (a == 0.0) | ((a > 2.0**-900) & (fma(root, root, -a) == 0.0))
-    error = 0.0 if exact else root * 2.0**-53
+    error = select(exact, 0.0, root * 2.0**-53)
     known = (a >= 0.0) & (a < math.inf)
     if p is None:
         return root, _told(known, error)
-    x = 0.0 if p == 0.0 else p / a * _UP
+    x = select(p == 0.0, 0.0, p / a * _UP)
     return root, _told(known & (x <= 1.0), error + root * (x * (1.0 + x)) * 0.5 * _UP)
 
 
-@njit
+@rule
 def rsqrt(a: Any, p: Any) -> Any:
     value = 1.0 / math.sqrt(a)
     error = _RSQRT_ERROR * value
@@ -207,7 +210,7 @@ def rsqrt(a: Any, p: Any) -> Any:
     return value, _told(known & (x <= 0.5), error + value * (x * (0.5 + x)) * _UP)
 
 
-@njit
+@rule
 def _turned(code: int, a: Any, p: Any) -> Any:
     if not abs(a) < math.inf:
         return a, math.inf
@@ -221,11 +224,11 @@ def _turned(code: int, a: Any, p: Any) -> Any:
     return value, _told(p < math.inf, error + (p if p < 2.0 else 2.0))
 
 
-@njit
+@rule
 def sin(a: Any, p: Any) -> Any:
     return _turned(SIN, a, p)
 
 
-@njit
+@rule
 def cos(a: Any, p: Any) -> Any:
     return _turned(COS, a, p)

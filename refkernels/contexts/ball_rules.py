@@ -20,6 +20,7 @@ from typing import Any
 
 from refkernels.arithmetic.eft import fma
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.vectors import select
 
 U = 2.0**-53
 ETA = 2.0**-1074  # the smallest subnormal, more than any one underflow loses
@@ -30,32 +31,34 @@ SPAN = 1024
 _MORE, _LESS = 1.0 + 2.0**-50, 1.0 - 2.0**-50
 _LEAST_INVERSE = 2.0**-1000
 
+rule = njit(forceinline=True, no_cpython_wrapper=True)
+"""Only kernels call it, and a loop with a call in it would not vectorise."""
 
-@njit
+
+@rule
 def outward(radius: Any) -> Any:
     """At least the radius that these few operations meant; 0 stays 0 and NaN stays NaN."""
-    return fma(radius, FACTOR, LOST if radius > 0.0 else 0.0)
+    return fma(radius, FACTOR, select(radius > 0.0, LOST, 0.0))
 
 
-@njit
+@rule
 def settled(mid: Any, radius: Any) -> Any:
     """The pair as `BallValue` has it."""
-    radius = 0.0 if radius is None else radius
-    known = (abs(mid) < math.inf) & (radius < math.inf)
-    return (mid if known else 0.0), (radius if known else math.inf)
+    known = (abs(mid) < math.inf) & (_or_zero(radius) < math.inf)
+    return select(known, mid, 0.0), select(known, _or_zero(radius), math.inf)
 
 
-@njit
+@rule
 def _or_zero(radius: Any) -> Any:
     return 0.0 if radius is None else radius
 
 
-@njit
+@rule
 def _exact_zero(mid: Any, radius: Any) -> Any:
     return mid == 0.0 if radius is None else (mid == 0.0) & (radius == 0.0)
 
 
-@njit
+@rule
 def add(a: Any, p: Any, b: Any, q: Any) -> Any:
     mid = a + b
     lost = U * abs(mid)
@@ -66,7 +69,7 @@ def add(a: Any, p: Any, b: Any, q: Any) -> Any:
     return mid, outward(lost)
 
 
-@njit
+@rule
 def multiply(a: Any, p: Any, b: Any, q: Any) -> Any:
     mid = a * b
     lost = fma(U, abs(mid), ETA)
@@ -75,72 +78,76 @@ def multiply(a: Any, p: Any, b: Any, q: Any) -> Any:
     if q is not None:
         lost = fma(abs(a) if p is None else abs(a) + p, q, lost)
     exact = _exact_zero(a, p) | _exact_zero(b, q)
-    return mid, 0.0 if exact else outward(lost)
+    return mid, select(exact, 0.0, outward(lost))
 
 
-@njit
+@rule
 def divide(a: Any, p: Any, b: Any, q: Any) -> Any:
     """1 / least is rounded up; a divisor that is a row's or a number is inverted once."""
     mid = a / b
     lost = fma(U, abs(mid), ETA)
     least = abs(b)
     if q is not None:
-        least = (least - q) * _LESS - (ETA if q > 0.0 else 0.0)
-    if p is not None or q is not None:
-        inverse = _MORE / least
-        inverse = inverse if inverse > _LEAST_INVERSE else _LEAST_INVERSE
-        above = _or_zero(p)
-        if q is not None:
-            above = fma(fma(abs(mid), _MORE, ETA), q, above) + (ETA if q > 0.0 else 0.0)
-        lost = fma(above, inverse, lost)
+        least = (least - q) * _LESS - select(q > 0.0, ETA, 0.0)
+        above = fma(abs(mid), _MORE, ETA) * q + select(q > 0.0, ETA, 0.0)
+        lost = fma(above + _or_zero(p), _inverse(least), lost)
+    elif p is not None:
+        lost = fma(p, _inverse(least), lost)
     known = (least > 0.0) & (abs(b) < math.inf)
-    radius = 0.0 if _exact_zero(a, p) else outward(lost)
-    return mid, radius if known else math.inf
+    return mid, select(known, select(_exact_zero(a, p), 0.0, outward(lost)), math.inf)
 
 
-@njit
+@rule
+def _inverse(least: Any) -> Any:
+    inverse = _MORE / least
+    return select(inverse > _LEAST_INVERSE, inverse, _LEAST_INVERSE)
+
+
+@rule
 def square(a: Any, p: Any) -> Any:
     mid, radius = multiply(a, p, a, p)
     if p is None:
         return mid, radius
     half = ((abs(a) + p) * (abs(a) + p) * _MORE + LOST) * 0.5
     straddles = (p >= abs(a)) & (p > 0.0)
-    return (half if straddles else mid), (half if straddles else radius)
+    return select(straddles, half, mid), select(straddles, half, radius)
 
 
-@njit
+@rule
 def ends(mid: Any, radius: Any) -> Any:
     """At most mid - radius and at least mid + radius."""
     known = abs(mid) < math.inf
     if radius is None:
-        return (mid if known else -math.inf), (mid if known else math.inf)
-    low, high = mid - radius, mid + radius
-    wide = radius > 0.0
-    low = low - (abs(low) * (2.0 * U) + ETA) if wide else low
-    high = high + (abs(high) * (2.0 * U) + ETA) if wide else high
+        return select(known, mid, -math.inf), select(known, mid, math.inf)
     known &= radius < math.inf
-    return (low if known else -math.inf), (high if known else math.inf)
+    low, high = mid - radius, mid + radius
+    low = low - select(radius > 0.0, abs(low) * (2.0 * U) + ETA, 0.0)
+    high = high + select(radius > 0.0, abs(high) * (2.0 * U) + ETA, 0.0)
+    return select(known, low, -math.inf), select(known, high, math.inf)
 
 
-@njit
+@rule
+def larger(a: Any, b: Any) -> Any:
+    """a where a > b, else b."""
+    return select(a > b, a, b)
+
+
+@rule
 def between(low: Any, high: Any) -> Any:
     """The ball that holds [low, high]."""
     exact = low == high
-    mid = low if exact else low * 0.5 + high * 0.5
-    above, below = high - mid, mid - low
-    spread = above if above > below else below
-    return mid, 0.0 if exact else outward(spread + ETA)
+    mid = select(exact, low, low * 0.5 + high * 0.5)
+    return mid, select(exact, 0.0, outward(larger(high - mid, mid - low) + ETA))
 
 
-@njit
+@rule
 def maximum(a: Any, p: Any, b: Any, q: Any) -> Any:
     a_low, a_high = ends(a, p)
     b_low, b_high = ends(b, q)
-    low = a_low if a_low > b_low else b_low
-    return between(low, a_high if a_high > b_high else b_high)
+    return between(larger(a_low, b_low), larger(a_high, b_high))
 
 
-@njit
+@rule
 def less(a: Any, p: Any, b: Any, q: Any) -> Any:
     """(certainly a < b, certainly not)."""
     a_low, a_high = ends(a, p)
@@ -148,24 +155,20 @@ def less(a: Any, p: Any, b: Any, q: Any) -> Any:
     return a_high < b_low, a_low >= b_high
 
 
-@njit
+@rule
 def choose(yes: Any, no: Any, a: Any, p: Any, b: Any, q: Any) -> Any:
     """a where certainly yes, b where certainly no, the union where neither."""
     a_low, a_high = ends(a, p)
     b_low, b_high = ends(b, q)
-    low = a_low if a_low < b_low else b_low
-    mid, radius = between(low, a_high if a_high > b_high else b_high)
-    mid, radius = (b, _or_zero(q)) if no else (mid, radius)
-    return (a, _or_zero(p)) if yes else (mid, radius)
+    mid, radius = between(-larger(-a_low, -b_low), larger(a_high, b_high))
+    mid, radius = select(no, b, mid), select(no, _or_zero(q), radius)
+    return select(yes, a, mid), select(yes, _or_zero(p), radius)
 
 
-@njit
+@rule
 def finite(mid: Any, radius: Any) -> Any:
     """mid as `BallValue` has it."""
-    known = abs(mid) < math.inf
-    if radius is not None:
-        known &= radius < math.inf
-    return mid if known else 0.0
+    return select((abs(mid) < math.inf) & (_or_zero(radius) < math.inf), mid, 0.0)
 
 
 @njit
@@ -184,22 +187,22 @@ def _halvings(n: int) -> int:
     return steps
 
 
-@njit
+@rule
 def term(mid: Any, radius: Any, growth: Any) -> Any:
     """What a term adds to the radius of a sum of it, growth = h u; the last is for an underflow."""
     size = abs(mid)
     own = fma(growth, size, _or_zero(radius))
-    return own + (size if size < ETA else ETA)
+    return own + select(size < ETA, size, ETA)
 
 
-@njit
+@rule
 def total(mid: Any, terms: Any) -> Any:
     """A sum from the folded mids and terms of its radius: the roundings of their fold, and
     (1 + u)^h - 1 <= h u (1 + h u), are below 2^-45 of it."""
     return mid, outward(terms * (1.0 + 2.0**-40))
 
 
-@njit
+@njit(no_cpython_wrapper=True)
 def fold(terms: Any) -> Any:
     """The sum of some numbers, in halves, which are overwritten; 0 of none."""
     n = terms.size
@@ -212,7 +215,7 @@ def fold(terms: Any) -> Any:
     return terms[0] if terms.size else 0.0
 
 
-@njit
+@njit(no_cpython_wrapper=True)
 def fold_largest(terms: Any) -> Any:
     """The largest of some numbers, none of them NaN, which are overwritten."""
     n = terms.size
@@ -220,6 +223,6 @@ def fold_largest(terms: Any) -> Any:
         half = (n + 1) // 2
         low, high = terms[:half], terms[half:n]
         for j in range(high.size):
-            low[j] = low[j] if low[j] > high[j] else high[j]
+            low[j] = larger(low[j], high[j])
         n = half
     return terms[0]

@@ -1,6 +1,6 @@
 """Generated kernels: a formula's balls by one fused Numba kernel, in parallel over blocks of rows.
 
-    reading = generated.reading(softmax, x)         # traces; raises Untraceable
+    reading = Reading(softmax, x)            # traces; raises Untraceable
     ((mid, radius),) = reading.balls()
 
 The kernel's source depends on the formula's structure and on which params are exact; params come in
@@ -12,7 +12,7 @@ float64 kernels (`ball_functions`). No result depends on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,23 @@ from refkernels.arithmetic.blocks import read_only
 from refkernels.contexts import loading
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.ball_rules import SPAN
-from refkernels.contexts.program import FULL, Program, read
-from refkernels.contexts.trace import Term, Trace, Untraceable, term_of
+from refkernels.contexts.context import Context
+from refkernels.contexts.program import COLUMN, FULL, Program, read
+from refkernels.contexts.trace import Trace, Untraceable, term_of
 from refkernels.contexts.value import Value
 from refkernels.contexts.writer import Writer
 from refkernels.elementwise.blocks import spread
 
 Array = npt.NDArray[Any]
 Balls = list[tuple[Array, Array]]
+Task = Callable[[int, int, Balls], None]
 BLOCK = 1 << 16  # elements of a thread's turn
+
+
+def arguments(xp: Context, arrays: Sequence[Any]) -> list[Any]:
+    """A formula's arguments: values of the context, and arrays of truth values as they are."""
+    whole = [np.asarray(array) for array in arrays]
+    return [array if array.dtype == bool else xp.array(array) for array in whole]
 
 
 def outputs_of(result: Any) -> list[Value]:
@@ -39,78 +47,120 @@ def outputs_of(result: Any) -> list[Value]:
     return [result] if isinstance(result, Value) else list(result)
 
 
-class Reading:
-    """A traced formula over its arrays, ready to run."""
+class Traced:
+    """A formula's graph over its arrays, cut into rows.
 
-    def __init__(self, formula: Callable[..., Any], *arrays: Any, **params: Any) -> None:
+    `width` elements are a row, `size` all elements, `rows` the rows: of the arrays' common shape
+    where the formula reduces rows or has one number for each, else any SPAN elements.
+    Raises Untraceable.
+    """
+
+    def __init__(self, formula: Callable[..., Any], arrays: Sequence[Any], params: Any) -> None:
         trace = Trace()
-        values = [trace.array(array) for array in arrays]
-        outputs = outputs_of(formula(trace, *values, **params))
+        outputs = outputs_of(formula(trace, *arguments(trace, arrays), **params))
         self.program = Program([term_of(output) for output in outputs], trace.arrays)
-        shape = self.program.shape
-        self.width = SPAN if self.program.flat else shape[-1]
-        self.size = int(np.prod(shape))
+        self.traced = dict(enumerate(trace.arrays))
+        self.size = int(np.prod(self.program.shape))
         if not self.size:
             raise Untraceable("There is nothing to compute.")
-        numbers = read(self.program.numbers(), Ball(), trace.arrays)
-        self.numbers = np.array([_pair(number) for number in numbers]).reshape(-1, 2)
-        exact = {
-            term
-            for term, (_, radius) in zip(self.program.numbers(), self.numbers, strict=True)
-            if radius == 0.0
-        }
+        self.width = SPAN if self.program.flat else self.program.shape[-1]
+        self.rows = -(-self.size // self.width)
+        self.inputs = [_input(trace.arrays[k], level, self) for k, level in self._reads]
+
+    @property
+    def _reads(self) -> list[tuple[int, int]]:
+        return list(self.program.reads.items())
+
+    def part(self, first: int, last: int) -> list[Array]:
+        """What the rows [first, last) need of the inputs."""
+        start, stop = self.elements(first, last)
+        return [
+            x[start:stop] if level == FULL else x if level == COLUMN else x[first:last]
+            for x, (_, level) in zip(self.inputs, self._reads, strict=True)
+        ]
+
+    def elements(self, first: int, last: int) -> tuple[int, int]:
+        """Which elements those rows have."""
+        return first * self.width, min(last * self.width, self.size)
+
+    def empty(self) -> Balls:
+        """Arrays for the results, in their shapes."""
+        shape = self.program.shape
+        full = [self.program.level[term] == FULL for term in self.program.outputs]
+        shapes = [shape if whole else (*shape[:-1], 1) for whole in full]
+        return [(np.empty(shape), np.empty(shape)) for shape in shapes]
+
+    def places(self, first: int, last: int) -> list[slice]:
+        """Where in each flat output the rows' results are."""
+        full = slice(*self.elements(first, last))
+        levels = [self.program.level[term] for term in self.program.outputs]
+        return [full if level == FULL else slice(first, last) for level in levels]
+
+    def block(self, elements: int) -> int:
+        """The rows that have so many elements."""
+        return max(1, elements // self.width)
+
+
+class Reading(Traced):
+    """A formula with its kernel, ready to run."""
+
+    def __init__(self, formula: Callable[..., Any], *arrays: Any, **params: Any) -> None:
+        super().__init__(formula, arrays, params)
+        used = self.program.numbers()
+        balls = [_pair(number) for number in read(used, Ball(), self.traced)]
+        self.numbers = np.array(balls).reshape(-1, 2)
+        exact = {term for term, (_, radius) in zip(used, balls, strict=True) if radius == 0.0}
         writer = Writer(self.program, exact)
         body = writer.source()
         self.kernel = loading.kernel(getattr(formula, "__name__", "a formula"), body)
         self.scratch = list(writer.scratch.values())
-        level = {t.option: self.program.level[t] for t in self.program.terms if t.op in _READ}
-        self.inputs = [self._input(trace.arrays[k], level[k]) for k in writer.inputs]
-
-    @property
-    def rows(self) -> int:
-        return -(-self.size // self.width)
 
     def balls(self) -> Balls:
         """(mid, radius) of every output, in its shape."""
-        shapes = [self._shape(term) for term in self.program.outputs]
-        made = [(np.empty(shape), np.empty(shape)) for shape in shapes]
-        flat = [part.reshape(-1) for pair in made for part in pair]
-        block = max(1, BLOCK // self.width)
-
-        def work(first: int, last: int) -> None:
-            self.kernel(
-                first, last, self.width, self.size, self.numbers,
-                *self.inputs, *self._scratch(), *flat,
-            )  # fmt: skip
-
-        spread(self.rows, work, block)
+        made = self.empty()
+        self.into(made)
         return made
 
-    def _shape(self, term: Term) -> tuple[int, ...]:
-        shape = self.program.shape
-        return shape if self.program.level[term] == FULL else (*shape[:-1], 1)
+    def into(self, made: Balls) -> None:
+        """The same into contiguous float64 arrays of those shapes."""
+        flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in made]
 
-    def _scratch(self) -> list[Array]:
-        sizes = {"kept": self.width, "span": SPAN, "spans": -(-self.width // SPAN)}
-        return [np.empty(sizes[kind]) for kind in self.scratch]
+        def work(first: int, last: int) -> None:
+            places = zip(flat, self.places(first, last), strict=True)
+            self._run(first, last, [(mid[at], radius[at]) for (mid, radius), at in places])
 
-    def _input(self, array: Array, level: int) -> Array:
-        """Flat, contiguous, read-only, float32, float64 or truth values."""
-        if level == FULL:
-            array = np.broadcast_to(array, self.program.shape)
-        return read_only(np.ascontiguousarray(_plain(array)).reshape(-1))
+        spread(self.rows, work, self.block(BLOCK))
+
+    def each(self, task: Task) -> None:
+        """task(first, last, balls) for blocks of rows, in any order and on several threads; the
+        flat balls are in the cache, and are overwritten after the task."""
+
+        def work(first: int, last: int) -> None:
+            sizes = [at.stop - at.start for at in self.places(first, last)]
+            balls = [(np.empty(size), np.empty(size)) for size in sizes]
+            self._run(first, last, balls)
+            task(first, last, balls)
+
+        spread(self.rows, work, self.block(BLOCK))
+
+    def _run(self, first: int, last: int, balls: Balls) -> None:
+        start, stop = self.elements(first, last)
+        lengths = {"kept": self.width, "span": SPAN, "spans": -(-self.width // SPAN)}
+        scratch = [np.empty(lengths[kind]) for kind in self.scratch]
+        flat = [part for pair in balls for part in pair]
+        numbers = last - first, self.width, stop - start, self.numbers
+        self.kernel(*numbers, *self.part(first, last), *scratch, *flat)
 
 
-_READ = ("array", "truth")
-
-
-def _plain(array: Array) -> Array:
-    """In a dtype that kernels know, exactly."""
-    if array.dtype == bool or array.dtype in (np.float32, np.float64):
-        return array.astype(array.dtype.newbyteorder("="), copy=False)
+def _input(array: Array, level: int, traced: Traced) -> Array:
+    """Flat, contiguous, read-only, of truth values, float32 or float64."""
     if array.dtype.kind in "iu":
-        return np.asarray(Ball().array(array).mid)
-    return to_float64(array) if array.dtype.itemsize > 2 else array.astype(np.float32)
+        array = Ball().array(array).mid
+    elif array.dtype not in (bool, np.float32, np.float64) or not array.dtype.isnative:
+        array = array.astype(np.float32) if array.dtype.itemsize == 2 else to_float64(array)
+    if level == FULL:
+        array = np.broadcast_to(array, traced.program.shape)
+    return read_only(np.ascontiguousarray(array).reshape(-1))
 
 
 def _pair(value: Any) -> tuple[float, float]:

@@ -81,6 +81,10 @@ class Gradient(Context):
     def array(self, values: npt.NDArray[Any]) -> Node:
         return Node(self, self.below.array(values))
 
+    def leaf(self, value: Value) -> Node:
+        """A value of the context below as an input of the tape."""
+        return Node(self, value)
+
     def number(self, value: Any) -> Node:
         return Node(self, self.below.number(value))
 

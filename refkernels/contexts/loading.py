@@ -11,7 +11,9 @@ import contextlib
 import functools
 import hashlib
 import os
+import sys
 import tempfile
+import types
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +41,11 @@ def kernel(title: str, body: str) -> Any:
     source = _HEADER.format(title=title) + body
     name = f"refkernels.contexts.kernel_{hashlib.sha256(source.encode()).hexdigest()[:20]}"
     path = _written(name, source)
-    namespace: dict[str, Any] = {"__name__": name}
-    exec(compile(source, str(path or f"<{name}>"), "exec"), namespace)
+    module = types.ModuleType(name)
+    sys.modules[name] = module  # Numba imports it when it loads what it kept
+    exec(compile(source, str(path or f"<{name}>"), "exec"), module.__dict__)
     options = {} if path else {"cache": False}
-    return jit.njit(namespace["kernel"], nogil=True, **options)
+    return jit.njit(module.__dict__["kernel"], nogil=True, **options)
 
 
 def _written(name: str, source: str) -> Path | None:

@@ -10,7 +10,7 @@ cheap, and `kept` for the row where it is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,9 @@ from refkernels.contexts.trace import Shape, Term, Untraceable, in_order
 from refkernels.contexts.value import Mask, Value
 
 NUMBER, ROW, COLUMN, FULL = range(4)
+READ = ("array", "truth")
 REDUCTIONS = ("sum", "max", "pivot")
+CONDITIONS = ("less", "not less", "is", "not", "and", "or")
 _COST = {"divide": 4, "function": 12, "where": 3, "maximum": 2}
 _DEAR = 4  # what is dearer to compute again than to keep
 
@@ -33,7 +35,7 @@ class Program:
     def __init__(self, outputs: Sequence[Term], arrays: Sequence[npt.NDArray[Any]]) -> None:
         self.outputs = list(outputs)
         self.terms = in_order(self.outputs)
-        read = [arrays[term.option] for term in self.terms if term.op in ("array", "truth")]
+        read = [arrays[term.option] for term in self.terms if term.op in READ]
         self.shape: Shape = np.broadcast_shapes(*(array.shape for array in read))
         if not self.shape:
             raise Untraceable("A formula of numbers alone has no rows.")
@@ -51,9 +53,14 @@ class Program:
             raise Untraceable(f"{term.option} has no kernel over rows.")
         if term.op in ("number", "pi"):
             return NUMBER
-        if term.op in ("array", "truth"):
-            return self._level_of(term.shape)
+        if term.op in READ:
+            level = self._level_of(term.shape)
+            if term.op == "truth" and level == NUMBER:
+                raise Untraceable("One truth value for all elements is Python's to decide.")
+            return level
         levels = {self.level[operand] for operand in term.operands}
+        if term.op in CONDITIONS:
+            levels.add(ROW)  # numbers come into kernels as balls, truth values do not
         if term.op in REDUCTIONS:
             return ROW
         if term.op == "broadcast":
@@ -80,9 +87,16 @@ class Program:
     @property
     def flat(self) -> bool:
         """Whether elements are independent, and rows may be cut anywhere."""
-        return all(
-            self.level[term] in (NUMBER, FULL) and term.op not in REDUCTIONS for term in self.terms
+        return not any(
+            term.op in REDUCTIONS or (term.op in READ and self.level[term] in (ROW, COLUMN))
+            for term in self.terms
         )
+
+    @property
+    def reads(self) -> dict[int, int]:
+        """The level of every array that loops and row terms read, by its index in the trace."""
+        reads = {t.option: self.level[t] for t in self.terms if t.op in READ}
+        return {index: level for index, level in reads.items() if level != NUMBER}
 
     @property
     def stages(self) -> range:
@@ -123,7 +137,7 @@ class Program:
                 for operand in term.operands:
                     if self.level[operand] == FULL and self.stage[operand] < self.stage[term]:
                         later[operand] = None
-        return [term for term in later if self._cost(term) > _DEAR]
+        return [term for term in later if term.op not in CONDITIONS and self._cost(term) > _DEAR]
 
     def _cost(self, term: Term) -> int:
         """Of the term and of all that is computed in its loop."""
@@ -149,35 +163,41 @@ class Program:
         return list(dict.fromkeys(used))
 
 
-def read(terms: Sequence[Term], xp: Context, arrays: Sequence[npt.NDArray[Any]]) -> list[Value]:
-    """The terms in another context."""
+def read(
+    terms: Sequence[Term],
+    xp: Context,
+    arrays: Mapping[int, npt.NDArray[Any]],
+    shape_of: Callable[[Term], Shape] = lambda term: term.shape,
+) -> list[Value]:
+    """The terms in another context, over other arrays of the same levels where `shape_of` gives
+    the shape that a term is broadcast to."""
     known: dict[Term, Any] = {}
     for term in in_order(list(terms)):
-        known[term] = _read(term, xp, arrays, [known[operand] for operand in term.operands])
+        operands = [known[operand] for operand in term.operands]
+        match term.op:
+            case "array":
+                known[term] = xp.array(arrays[term.option])
+            case "truth":
+                known[term] = np.asarray(arrays[term.option], bool)
+            case "broadcast":
+                known[term] = _broadcast(xp, operands[0], shape_of(term))
+            case _:
+                known[term] = _read(term, xp, operands)
     return [known[term] for term in terms]
 
 
-def _read(term: Term, xp: Context, arrays: Sequence[npt.NDArray[Any]], operands: list[Any]) -> Any:
+def _read(term: Term, xp: Context, operands: list[Any]) -> Any:
     match term.op:
-        case "array":
-            return xp.array(arrays[term.option])
-        case "truth":
-            return np.asarray(arrays[term.option], bool)
         case "number":
             return xp.number(term.option)
-        case "pi":
-            return xp.pi()
         case "function":
             return xp.function(term.option, *operands)
-        case "sum" | "max" | "pivot":
-            return getattr(xp, term.op)(*operands)
         case "less":
             return xp.less(*operands).yes
         case "not less":
             return xp.less(*operands).no
         case "where":
-            yes, no, a, b = operands
-            return xp.where(Mask(yes, no), a, b)
+            return xp.where(Mask(*operands[:2]), *operands[2:])
         case "is":
             return operands[0]
         case "not":
@@ -186,16 +206,14 @@ def _read(term: Term, xp: Context, arrays: Sequence[npt.NDArray[Any]], operands:
             return operands[0] & operands[1]
         case "or":
             return operands[0] | operands[1]
-        case "broadcast":
-            shaped = xp.reshape(operands[0], _padded(operands[0].shape, term))
-            return xp.broadcast(shaped, term.shape)
         case "opaque":
             raise Untraceable(f"{term.option} is not kept in a graph.")
-        case _:
-            return getattr(xp, term.op)(*operands)
+        case primitive:
+            return getattr(xp, primitive)(*operands)
 
 
-def _padded(shape: Shape, term: Term) -> Shape:
-    """The shape with as many axes as the term has, by leading axes of length 1."""
-    axes = len(term.shape)
-    return shape[len(shape) - axes :] if len(shape) > axes else (1,) * (axes - len(shape)) + shape
+def _broadcast(xp: Context, value: Value, shape: Shape) -> Value:
+    """To a shape of more axes, or of fewer where those in front are of length 1."""
+    axes, have = len(shape), value.shape
+    fitting = have[len(have) - axes :] if len(have) > axes else (1,) * (axes - len(have)) + have
+    return xp.broadcast(xp.reshape(value, fitting), shape)

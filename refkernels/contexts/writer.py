@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from refkernels.contexts.program import COLUMN, FULL, NUMBER, REDUCTIONS, ROW, Program
+from refkernels.contexts.program import COLUMN, FULL, NUMBER, READ, REDUCTIONS, ROW, Program
 from refkernels.contexts.trace import Term
 
 _RULES = {name: name for name in ("add", "multiply", "divide", "square", "maximum")}
-_TRUTHS = {"is": "{}", "not": "not {}", "and": "{} and {}", "or": "{} or {}"}
+_TRUTHS = {"is": "{}", "not": "not {}", "and": "{} & {}", "or": "{} | {}"}
 _FOLDS = {"sum": ("fold", "fold"), "max": ("fold_largest",) * 2, "pivot": ("fold_largest",)}
 
 
@@ -34,11 +34,12 @@ class Writer:
 
     def __post_init__(self) -> None:
         program = self.program
-        self.index = {term: number for number, term in enumerate(program.terms)}
+        used = program.numbers() + [t for t in program.terms if program.level[t] != NUMBER]
+        self.index = {term: number for number, term in enumerate(used)}
         self.exact = set(self.exact) | {t for t in program.terms if t.op in ("array", "pivot")}
         for term in program.terms:
             moved = term.op in ("negative", "absolute", "broadcast")
-            if moved and term.operands[0] in self.exact:
+            if moved and program.level[term] != NUMBER and term.operands[0] in self.exact:
                 self.exact.add(term)
 
     def source(self) -> str:
@@ -46,9 +47,9 @@ class Writer:
         for stage in self.program.stages:
             self._row_terms(stage)
             self._loop(stage)
-        arrays = [f"x{k}" for k in self.inputs]
+        arrays = [f"x{index}" for index in self.program.reads]
         outputs = [f"{part}{k}" for k in range(len(self.program.outputs)) for part in "yq"]
-        names = ["first", "last", "width", "size", "numbers", *arrays, *self.scratch, *outputs]
+        names = ["rows", "width", "size", "numbers", *arrays, *self.scratch, *outputs]
         head = [f"def kernel({', '.join(names)}):", "    full_width()", "    distinct()"]
         for number, term in enumerate(self.program.numbers()):
             m, r = self._names(term)
@@ -56,23 +57,13 @@ class Writer:
             if r != "None":
                 head.append(f"    {r} = numbers[{number}, 1]")
         head += [
-            "    for i in range(first, last):",
+            "    for i in range(rows):",
             "        base = i * width",
             "        n = min(width, size - base)",
             "        growth = height(n) * U",
             "        spans = (n + SPAN - 1) // SPAN",
         ]
         return "\n".join([*head, *self.lines, ""])
-
-    @property
-    def inputs(self) -> list[int]:
-        """The arrays that a kernel reads, by their index in the trace."""
-        read = (
-            term.option
-            for term in self.program.terms
-            if term.op in ("array", "truth") and self.program.level[term] != NUMBER
-        )
-        return list(dict.fromkeys(read))
 
     # --- a stage -----------------------------------------------------------------------------
 
@@ -115,10 +106,9 @@ class Writer:
         """The parts of the arrays that the loop's lines name, as x0_ and so on."""
         text = "\n".join(body)
         everywhere = "base + start : base + stop"
-        levels = {t.option: self.program.level[t] for t in self.program.terms if t.op in _READ}
-        for index in self.inputs:
+        for index, level in self.program.reads.items():
             if f"x{index}_[" in text:
-                where = "start:stop" if levels[index] == COLUMN else everywhere
+                where = "start:stop" if level == COLUMN else everywhere
                 self._put(12, f"x{index}_ = x{index}[{where}]")
         for name, kind in self.scratch.items():
             if f"{name}_[" in text:
@@ -184,7 +174,7 @@ class Writer:
         if stage is not None and term in self.program.kept and self.program.stage[term] < stage:
             read = f"{m} = k{m}_[j]"
             return read if r == "None" else f"{read}; {r} = k{r}_[j]"
-        if term.op in _READ:
+        if term.op in READ:
             return f"{m} = {'np.float64' * (term.op == 'array')}(x{term.option}{part}[{at}])"
         if term.op in _RULES:
             return f"{m}, {r} = {term.op}({', '.join(pairs)})"
@@ -216,6 +206,3 @@ class Writer:
 
     def _put(self, indent: int, *lines: str) -> None:
         self.lines += [" " * indent + line for line in lines]
-
-
-_READ = ("array", "truth")

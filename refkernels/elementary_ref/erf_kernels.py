@@ -200,7 +200,7 @@ def erf_fast(x: Any, hi: Any) -> None:
                 out[i] = y if v == v else v
 
 
-@inner
+@inner(forceinline=True)
 def erf_lower(v: Any) -> Any:
     """erf of |v| < 1; finite for all others."""
     a = abs(v)
@@ -215,7 +215,7 @@ def erf_lower(v: Any) -> Any:
     return v * g
 
 
-@inner
+@inner(forceinline=True)
 def erf_upper(v: Any) -> Any:
     """erf of |v| >= 1; 1 from 6 on."""
     a = abs(v)

@@ -128,7 +128,7 @@ def one_minus(high: Any, low: Any, error: Any, k: int) -> Any:
     return high, low, (error * factor + high * (2 * U**2)) * (1.0 + 2.0**-40)
 
 
-@inner
+@inner(forceinline=True)
 def fast_tail(s: Any, w: Any) -> Any:
     """exp(-s) erfcx(w) for 0 <= w <= 12.125 in one float64; relative error <= FAST_ERROR where s is
     exact and w has a relative error of 1.5 units at most. It vectorises."""

@@ -9,6 +9,7 @@ the block while it is in the cache.
 import functools
 import itertools
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,24 +17,32 @@ import numba
 
 from refkernels.arithmetic.mode import in_default_mode
 
+_thread = threading.local()
 BLOCK = 1 << 15  # elements: input and a few columns stay in the second-level cache
 
 
 def spread(size: int, task: Callable[[int, int], None], block: int = BLOCK) -> None:
     """task(start, stop) for all blocks of range(size), each once, in any order.
 
-    Raises what a task raises.
+    Raises what a task raises. Called by a task it works on the task's thread alone: the helpers
+    are at work, and might wait for one another.
     """
     starts = itertools.count(0, block)  # one step of it is atomic
+    inside = getattr(_thread, "inside", False)
 
     @in_default_mode
     def work() -> None:
-        for start in starts:
-            if start >= size:
-                break
-            task(start, min(start + block, size))
+        _thread.inside = True
+        try:
+            for start in starts:
+                if start >= size:
+                    break
+                task(start, min(start + block, size))
+        finally:
+            _thread.inside = inside and threading.current_thread() is caller
 
-    helpers = min(numba.get_num_threads(), -(-size // block)) - 1
+    caller = threading.current_thread()
+    helpers = 0 if inside else min(numba.get_num_threads(), -(-size // block)) - 1
     running = [_pool(helpers).submit(work) for _ in range(helpers)] if helpers > 0 else []
     work()
     for future in running:

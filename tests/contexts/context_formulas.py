@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from refkernels.contexts import Gradient
+
 
 def softmax(xp: Any, x: Any) -> Any:
     e = xp.exp(x - xp.pivot(x))
@@ -50,3 +52,29 @@ def scalars(xp: Any, x: Any) -> Any:
 
 def powers(xp: Any, x: Any) -> Any:
     return xp.power(x, 5) - xp.power(x, 3) * xp.number(0.7) + xp.power(2 + xp.square(x), -3)
+
+
+def cross_entropy(xp: Any, x: Any, target: Any) -> Any:
+    """`target` tells each row's class apart, as truth values."""
+    return -xp.sum(xp.where(target, log_softmax(xp, x), xp.number(0)))
+
+
+def adamw(xp: Any, param: Any, grad: Any, mean: Any, square: Any, step: int = 3) -> Any:
+    lr, decay, eps = (xp.number(value) for value in (1e-3, 0.01, 1e-8))
+    beta1, beta2 = xp.number(0.9), xp.number(0.999)
+    mean = beta1 * mean + (1 - beta1) * grad
+    square = beta2 * square + (1 - beta2) * xp.square(grad)
+    root = xp.sqrt(square / (1 - xp.power(beta2, step)))
+    moved = lr * (mean / (1 - xp.power(beta1, step))) / (root + eps)
+    return param - lr * decay * param - moved, mean, square
+
+
+def pulled(formula: Any) -> Any:
+    """The cotangents of a formula's inputs, from its tape."""
+
+    def backward(xp: Any, dy: Any, *inputs: Any) -> Any:
+        tape = Gradient(xp)
+        leaves = [tape.leaf(x) for x in inputs]
+        return tape.pull(formula(tape, *leaves), dy, leaves)
+
+    return backward

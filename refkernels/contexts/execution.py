@@ -1,0 +1,82 @@
+"""Execution: how the balls of a formula are worked out, by the size of its arrays.
+
+Small arrays are read by NumPy's `Ball`, with nothing to compile; up to GENERATED elements in blocks
+of rows that stay in the cache, on the threads that Numba may use. Larger ones are left to a
+generated kernel, compiled once for a formula and kept. Formulas that are no graph over rows
+(products of matrices, sums over other axes) are read by NumPy whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.contexts.ball import Ball, BallValue
+from refkernels.contexts.generated import Balls, Reading, Traced, arguments, outputs_of
+from refkernels.contexts.program import FULL, NUMBER, ROW, read
+from refkernels.contexts.trace import Shape, Term, Untraceable
+from refkernels.elementwise.blocks import BLOCK, spread
+
+GENERATED = 100_000
+
+
+@in_default_mode
+def read_ball(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Balls:
+    """(mid, radius) of every output of formula(xp, *arrays, **params).
+
+    Arrays of truth values reach the formula as they are, others as values.
+    """
+    size = max((np.size(array) for array in arrays), default=0)
+    if size > BLOCK:
+        try:
+            if size >= GENERATED:
+                return Reading(formula, *arrays, **params).balls()
+            return _in_blocks(Traced(formula, arrays, params))
+        except Untraceable:
+            pass
+    xp = Ball()
+    values = outputs_of(formula(xp, *arguments(xp, arrays), **params))
+    return [_parts(value) for value in values]
+
+
+def _in_blocks(traced: Traced) -> Balls:
+    program, made = traced.program, traced.empty()
+    flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in made]
+    numbers = {k: x for k, x in traced.traced.items() if k not in program.reads}
+
+    def work(first: int, last: int) -> None:
+        start, stop = traced.elements(first, last)
+        rows = (1, stop - start) if program.flat else (last - first, traced.width)
+        levels = program.reads.values()
+        parts = zip(traced.part(first, last), levels, strict=True)
+        shaped = [x.reshape(_shape(level, rows)) for x, level in parts]
+        given = numbers | dict(zip(program.reads, shaped, strict=True))
+
+        def shape_of(term: Term) -> Shape:
+            return _shape(program.level[term], rows)
+
+        results = read(program.outputs, Ball(), given, shape_of)
+        places = zip(flat, traced.places(first, last), results, program.outputs, strict=True)
+        for (mid, radius), at, result, term in places:
+            a, p = _parts(result)
+            shape = shape_of(term)
+            mid[at] = np.broadcast_to(a, shape).reshape(-1)
+            radius[at] = np.broadcast_to(p, shape).reshape(-1)
+
+    spread(traced.rows, work, traced.block(BLOCK))
+    return made
+
+
+def _shape(level: int, rows: Shape) -> Shape:
+    """A level's shape in a block."""
+    if level == NUMBER:
+        return ()
+    return rows if level == FULL else (rows[0], 1) if level == ROW else (1, rows[1])
+
+
+def _parts(value: Any) -> tuple[Any, Any]:
+    assert isinstance(value, BallValue)
+    return value.mid, value.radius
