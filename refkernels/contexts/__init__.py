@@ -11,9 +11,11 @@
     Amplification                        how much relative errors of the inputs may grow
     Working, Stochastic                  a kernel's own roundings, to nearest or at random
     Gradient                             the backward pass, over any of these
+    Trace                                an expression graph, for generated kernels
 
 `context` lists the names in `xp`; `value` is what an array of a context can do. Every context has
-all the names, or says in one sentence why a name has no meaning in it.
+all the names, or says in one sentence why a name has no meaning in it. `execution.read_ball` takes
+the way of working out balls that the arrays' size asks for.
 """
 
 from refkernels.contexts.amplification import Amplification
@@ -25,6 +27,7 @@ from refkernels.contexts.double_double import DoubleDouble
 from refkernels.contexts.gradient import Gradient
 from refkernels.contexts.rational import Rational
 from refkernels.contexts.stochastic import Stochastic
+from refkernels.contexts.trace import Trace
 from refkernels.contexts.value import Mask, Value
 from refkernels.contexts.working import Working
 
@@ -39,6 +42,7 @@ __all__ = [
     "Mask",
     "Rational",
     "Stochastic",
+    "Trace",
     "Value",
     "Working",
 ]

@@ -19,7 +19,7 @@ from typing import Any
 
 from refkernels.arithmetic import jit
 
-_HEADER = '''"""Written by refkernels.contexts: {title}."""
+_HEADER = '''"""Written by refkernels.contexts."""  # {title!r}
 
 import math
 

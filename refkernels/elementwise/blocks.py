@@ -17,8 +17,8 @@ import numba
 
 from refkernels.arithmetic.mode import in_default_mode
 
-_thread = threading.local()
 BLOCK = 1 << 15  # elements: input and a few columns stay in the second-level cache
+_thread = threading.local()  # .inside: whether it is at a task
 
 
 def spread(size: int, task: Callable[[int, int], None], block: int = BLOCK) -> None:
@@ -32,6 +32,7 @@ def spread(size: int, task: Callable[[int, int], None], block: int = BLOCK) -> N
 
     @in_default_mode
     def work() -> None:
+        before = getattr(_thread, "inside", False)
         _thread.inside = True
         try:
             for start in starts:
@@ -39,9 +40,8 @@ def spread(size: int, task: Callable[[int, int], None], block: int = BLOCK) -> N
                     break
                 task(start, min(start + block, size))
         finally:
-            _thread.inside = inside and threading.current_thread() is caller
+            _thread.inside = before
 
-    caller = threading.current_thread()
     helpers = 0 if inside else min(numba.get_num_threads(), -(-size // block)) - 1
     running = [_pool(helpers).submit(work) for _ in range(helpers)] if helpers > 0 else []
     work()

@@ -17,6 +17,7 @@ from refkernels.contexts import (
     Gradient,
     Rational,
     Stochastic,
+    Trace,
     Working,
 )
 from refkernels.contexts.arb import ends
@@ -107,7 +108,7 @@ def test_rational_is_exact_and_says_where_it_ends() -> None:
     "xp",
     [
         *(B, R, Arb(100), Working("float32"), Gradient(B)),
-        *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0)),
+        *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0), Trace()),
     ],
     ids=lambda c: c.name,
 )

@@ -1,0 +1,31 @@
+"""Blocks of work on threads."""
+
+from refkernels.elementwise.blocks import spread
+
+
+def test_a_task_may_spread_work_again() -> None:
+    """Tasks of tasks, more than there are threads: none waits for a helper that waits for it."""
+    seen: list[tuple[int, int]] = []
+
+    def outer(start: int, stop: int) -> None:
+        spread(50, lambda first, last: seen.append((start, first)), 1)
+
+    for _ in range(20):
+        seen.clear()
+        spread(8, outer, 1)
+        assert sorted(seen) == [(i, j) for i in range(8) for j in range(50)]
+
+
+def test_a_failed_task_is_told_and_leaves_the_threads_usable() -> None:
+    def fail(start: int, stop: int) -> None:
+        raise ValueError("no")
+
+    for _ in range(3):
+        try:
+            spread(8, fail, 1)
+        except ValueError:
+            continue
+        raise AssertionError
+    done: list[int] = []
+    spread(8, lambda start, stop: done.append(start), 1)
+    assert sorted(done) == list(range(8))
