@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.contexts import generated
 from refkernels.contexts.ball import Ball, BallValue
-from refkernels.contexts.generated import Balls, Reading, Traced, arguments, outputs_of
+from refkernels.contexts.generated import Balls, Rows, arguments, outputs_of, traced
 from refkernels.contexts.program import FULL, NUMBER, ROW, read
 from refkernels.contexts.trace import Shape, Term, Untraceable
 from refkernels.elementwise.blocks import BLOCK, spread
@@ -27,14 +28,14 @@ GENERATED = 100_000
 def read_ball(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Balls:
     """(mid, radius) of every output of formula(xp, *arrays, **params).
 
-    Arrays of truth values reach the formula as they are, others as values.
+    Arrays of floats reach the formula as values, others as they are.
     """
     size = max((np.size(array) for array in arrays), default=0)
     if size > BLOCK:
         try:
             if size >= GENERATED:
-                return Reading(formula, *arrays, **params).balls()
-            return _in_blocks(Traced(formula, arrays, params))
+                return generated.of(formula, *arrays, **params).balls()
+            return _in_blocks(Rows(traced(formula, arrays, params)))
         except Untraceable:
             pass
     xp = Ball()
@@ -42,16 +43,16 @@ def read_ball(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Balls
     return [_parts(value) for value in values]
 
 
-def _in_blocks(traced: Traced) -> Balls:
-    program, made = traced.program, traced.empty()
+def _in_blocks(whole: Rows) -> Balls:
+    program, made = whole.program, whole.empty()
     flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in made]
-    numbers = {k: x for k, x in traced.traced.items() if k not in program.reads}
+    numbers = {k: x for k, x in whole.traced.items() if k not in program.reads}
 
     def work(first: int, last: int) -> None:
-        start, stop = traced.elements(first, last)
-        rows = (1, stop - start) if program.flat else (last - first, traced.width)
+        start, stop = whole.elements(first, last)
+        rows = (1, stop - start) if program.flat else (last - first, whole.width)
         levels = program.reads.values()
-        parts = zip(traced.part(first, last), levels, strict=True)
+        parts = zip(whole.part(first, last), levels, strict=True)
         shaped = [x.reshape(_shape(level, rows)) for x, level in parts]
         given = numbers | dict(zip(program.reads, shaped, strict=True))
 
@@ -59,14 +60,14 @@ def _in_blocks(traced: Traced) -> Balls:
             return _shape(program.level[term], rows)
 
         results = read(program.outputs, Ball(), given, shape_of)
-        places = zip(flat, traced.places(first, last), results, program.outputs, strict=True)
+        places = zip(flat, whole.places(first, last), results, program.outputs, strict=True)
         for (mid, radius), at, result, term in places:
             a, p = _parts(result)
             shape = shape_of(term)
             mid[at] = np.broadcast_to(a, shape).reshape(-1)
             radius[at] = np.broadcast_to(p, shape).reshape(-1)
 
-    spread(traced.rows, work, traced.block(BLOCK))
+    spread(whole.rows, work, whole.block(BLOCK))
     return made
 
 

@@ -1,7 +1,7 @@
 """Generated kernels: a formula's balls by one fused Numba kernel, in parallel over blocks of rows.
 
-    reading = Reading(softmax, x)            # traces; raises Untraceable
-    ((mid, radius),) = reading.balls()
+    kernel = generated.of(softmax, x)            # traces; raises Untraceable
+    ((mid, radius),) = kernel.balls()
 
 The kernel's source depends on the formula's structure and on which params are exact; params come in
 as balls that are worked out beforehand, so that another learning rate or step compiles nothing.
@@ -37,9 +37,9 @@ BLOCK = 1 << 16  # elements of a thread's turn
 
 
 def arguments(xp: Context, arrays: Sequence[Any]) -> list[Any]:
-    """A formula's arguments: values of the context, and arrays of truth values as they are."""
+    """A formula's arguments: floats are the context's, integers and truth values stay arrays."""
     whole = [np.asarray(array) for array in arrays]
-    return [array if array.dtype == bool else xp.array(array) for array in whole]
+    return [array if array.dtype.kind in "iub" else xp.array(array) for array in whole]
 
 
 def outputs_of(result: Any) -> list[Value]:
@@ -47,17 +47,29 @@ def outputs_of(result: Any) -> list[Value]:
     return [result] if isinstance(result, Value) else list(result)
 
 
-class Traced:
-    """A formula's graph over its arrays, cut into rows.
+def traced(formula: Callable[..., Any], arrays: Sequence[Any], params: Any) -> list[Value]:
+    """The formula's outputs in a trace of its own."""
+    xp = Trace()
+    return outputs_of(formula(xp, *arguments(xp, arrays), **params))
+
+
+def of(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Generated:
+    """The kernel of formula(xp, *arrays, **params). Raises Untraceable."""
+    title = getattr(formula, "__name__", "a formula")
+    return Generated(traced(formula, arrays, params), title)
+
+
+class Rows:
+    """The outputs of a trace and the arrays that they need, cut into rows.
 
     `width` elements are a row, `size` all elements, `rows` the rows: of the arrays' common shape
     where the formula reduces rows or has one number for each, else any SPAN elements.
     Raises Untraceable.
     """
 
-    def __init__(self, formula: Callable[..., Any], arrays: Sequence[Any], params: Any) -> None:
-        trace = Trace()
-        outputs = outputs_of(formula(trace, *arguments(trace, arrays), **params))
+    def __init__(self, outputs: Sequence[Value]) -> None:
+        trace = outputs[0].context
+        assert isinstance(trace, Trace)
         self.program = Program([term_of(output) for output in outputs], trace.arrays)
         self.traced = dict(enumerate(trace.arrays))
         self.size = int(np.prod(self.program.shape))
@@ -101,18 +113,18 @@ class Traced:
         return max(1, elements // self.width)
 
 
-class Reading(Traced):
-    """A formula with its kernel, ready to run."""
+class Generated(Rows):
+    """Outputs with their kernel, ready to run."""
 
-    def __init__(self, formula: Callable[..., Any], *arrays: Any, **params: Any) -> None:
-        super().__init__(formula, arrays, params)
+    def __init__(self, outputs: Sequence[Value], title: str = "a formula") -> None:
+        super().__init__(outputs)
         used = self.program.numbers()
         balls = [_pair(number) for number in read(used, Ball(), self.traced)]
         self.numbers = np.array(balls).reshape(-1, 2)
         exact = {term for term, (_, radius) in zip(used, balls, strict=True) if radius == 0.0}
         writer = Writer(self.program, exact)
         body = writer.source()
-        self.kernel = loading.kernel(getattr(formula, "__name__", "a formula"), body)
+        self.kernel = loading.kernel(title, body)
         self.scratch = list(writer.scratch.values())
 
     def balls(self) -> Balls:
@@ -152,14 +164,14 @@ class Reading(Traced):
         self.kernel(*numbers, *self.part(first, last), *scratch, *flat)
 
 
-def _input(array: Array, level: int, traced: Traced) -> Array:
-    """Flat, contiguous, read-only, of truth values, float32 or float64."""
+def _input(array: Array, level: int, rows: Rows) -> Array:
+    """Flat, contiguous, read-only, of float32, float64, truth values or indices."""
     if array.dtype.kind in "iu":
-        array = Ball().array(array).mid
+        array = array.astype(np.int64)
     elif array.dtype not in (bool, np.float32, np.float64) or not array.dtype.isnative:
         array = array.astype(np.float32) if array.dtype.itemsize == 2 else to_float64(array)
     if level == FULL:
-        array = np.broadcast_to(array, traced.program.shape)
+        array = np.broadcast_to(array, rows.program.shape)
     return read_only(np.ascontiguousarray(array).reshape(-1))
 
 

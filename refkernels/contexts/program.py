@@ -61,7 +61,7 @@ class Program:
         levels = {self.level[operand] for operand in term.operands}
         if term.op in CONDITIONS:
             levels.add(ROW)  # numbers come into kernels as balls, truth values do not
-        if term.op in REDUCTIONS:
+        if term.op in REDUCTIONS or term.op == "pick":
             return ROW
         if term.op == "broadcast":
             levels.add(self._level_of(term.shape))
@@ -88,14 +88,15 @@ class Program:
     def flat(self) -> bool:
         """Whether elements are independent, and rows may be cut anywhere."""
         return not any(
-            term.op in REDUCTIONS or (term.op in READ and self.level[term] in (ROW, COLUMN))
+            term.op in (*REDUCTIONS, "pick")
+            or (term.op in READ and self.level[term] in (ROW, COLUMN))
             for term in self.terms
         )
 
     @property
     def reads(self) -> dict[int, int]:
         """The level of every array that loops and row terms read, by its index in the trace."""
-        reads = {t.option: self.level[t] for t in self.terms if t.op in READ}
+        reads = {t.option: self.level[t] for t in self.terms if t.op in (*READ, "pick")}
         return {index: level for index, level in reads.items() if level != NUMBER}
 
     @property
@@ -179,6 +180,8 @@ def read(
                 known[term] = xp.array(arrays[term.option])
             case "truth":
                 known[term] = np.asarray(arrays[term.option], bool)
+            case "pick":
+                known[term] = xp.take_along_axis(operands[0], arrays[term.option])
             case "broadcast":
                 known[term] = _broadcast(xp, operands[0], shape_of(term))
             case _:

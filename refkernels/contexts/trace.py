@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.contexts.ball import Ball
 from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
 from refkernels.contexts.value import Mask, Value
 
@@ -123,6 +124,8 @@ class Trace(Context):
 
     def array(self, values: npt.NDArray[Any]) -> Expression:
         values = np.asarray(values)
+        if values.dtype.kind in "iu":
+            values = Ball().array(values).mid
         return self._apply("array", option=self._keep(values), shape=values.shape)
 
     def number(self, value: Any) -> Expression:
@@ -220,6 +223,16 @@ class Trace(Context):
 
     def broadcast(self, a: Value, shape: Any) -> Value:
         return self._apply("broadcast", a, shape=np.broadcast_shapes(a.shape, tuple(shape)))
+
+    def take_along_axis(self, a: Value, index: Index, axis: int = -1) -> Value:
+        """One element of each row, by `pick`."""
+        last = axis % len(a.shape) == len(a.shape) - 1
+        if not last or index.shape != (*a.shape[:-1], 1):
+            return super().take_along_axis(a, index, axis)
+        length = a.shape[-1]
+        if index.size and not -length <= index.min() <= index.max() < length:
+            raise IndexError(f"An index of {index.min()} to {index.max()} into rows of {length}.")
+        return self._apply("pick", a, option=self._keep(index), shape=index.shape)
 
     def rearrange(self, change: Any, *values: Value) -> Expression:
         empty = (np.broadcast_to(np.float64(0.0), value.shape) for value in values)

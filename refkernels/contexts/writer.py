@@ -38,7 +38,7 @@ class Writer:
         self.index = {term: number for number, term in enumerate(used)}
         self.exact = set(self.exact) | {t for t in program.terms if t.op in ("array", "pivot")}
         for term in program.terms:
-            moved = term.op in ("negative", "absolute", "broadcast")
+            moved = term.op in ("negative", "absolute", "broadcast", "pick")
             if moved and program.level[term] != NUMBER and term.operands[0] in self.exact:
                 self.exact.add(term)
 
@@ -71,11 +71,22 @@ class Writer:
         """What belongs to the row and needs no later loop."""
         for term in self.program.terms:
             here = self.program.level[term] == ROW and self.program.stage[term] == stage
-            if here and not self._reduces(term):
-                self._put(8, self._statement(term, "i", ""))
+            if here and term.op == "pick":
+                self._pick(term, stage)
+            elif here and not self._reduces(term):
+                self._put(8, self._statement(term, "i"))
         for number, output in enumerate(self.program.outputs):
             if self.program.level[output] == ROW and self.program.stage[output] == stage:
                 self._put(8, f"y{number}[i], q{number}[i] = settled({self._pair(output)})")
+
+    def _pick(self, term: Term, stage: int) -> None:
+        """What a loop would work out, for one element."""
+        (operand,) = term.operands
+        self._put(8, f"at = x{term.option}[i] + (n if x{term.option}[i] < 0 else 0)")
+        terms = self.program.loop([operand], stage)
+        self._put(8, *(self._statement(one, "at", stage) for one in terms))
+        (m, r), (a, p) = self._names(term), self._names(operand)
+        self._put(8, f"{m} = {a}" + ("" if r == "None" else f"; {r} = {p}"))
 
     def _reduces(self, term: Term) -> bool:
         levels = self.program.level
@@ -89,7 +100,7 @@ class Writer:
             return
         self._put(8, "for span in range(spans):")
         self._put(12, "start = span * SPAN", "stop = min(start + SPAN, n)", "size_ = stop - start")
-        body = [self._statement(term, "j", "_", stage) for term in terms]
+        body = [self._statement(term, "j", stage) for term in terms]
         for term in reductions:
             body += self._terms_of(term)
         body += self._stores(stage)
@@ -167,15 +178,18 @@ class Writer:
 
     # --- one term ----------------------------------------------------------------------------
 
-    def _statement(self, term: Term, at: str, part: str, stage: int | None = None) -> str:
-        """The line that works a term out; `part` marks the slice of an array."""
+    def _statement(self, term: Term, at: str, stage: int | None = None) -> str:
+        """The line that works a term out: at j of a loop's slices, at row i, or where a pick is."""
         m, r = self._names(term)
         pairs = [self._pair(operand) for operand in term.operands]
+        part = "_" if at == "j" else ""
         if stage is not None and term in self.program.kept and self.program.stage[term] < stage:
-            read = f"{m} = k{m}_[j]"
-            return read if r == "None" else f"{read}; {r} = k{r}_[j]"
+            read = f"{m} = k{m}{part}[{at}]"
+            return read if r == "None" else f"{read}; {r} = k{r}{part}[{at}]"
         if term.op in READ:
-            return f"{m} = {'np.float64' * (term.op == 'array')}(x{term.option}{part}[{at}])"
+            full = at == "at" and self.program.level[term] == FULL
+            value = f"x{term.option}{part}[{'base + ' * full}{at}]"
+            return f"{m} = np.float64({value})" if term.op == "array" else f"{m} = {value}"
         if term.op in _RULES:
             return f"{m}, {r} = {term.op}({', '.join(pairs)})"
         if term.op in ("less", "not less"):
@@ -189,9 +203,9 @@ class Writer:
         if term.op == "function":
             return f"{m}, {r} = functions.{term.option}({pairs[0]})"
         (a, p) = self._names(term.operands[0])
-        value = {"negative": f"-{a}", "absolute": f"abs({a})", "pivot": f"finite({a}, {p})"}
+        moved = {"negative": f"-{a}", "absolute": f"abs({a})", "pivot": f"finite({a}, {p})"}
         exact = r == "None"
-        return f"{m} = {value.get(term.op, a)}" + ("" if exact else f"; {r} = {p}")
+        return f"{m} = {moved.get(term.op, a)}" + ("" if exact else f"; {r} = {p}")
 
     def _names(self, term: Term) -> tuple[str, str]:
         number = self.index[term]
