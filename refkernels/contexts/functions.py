@@ -81,11 +81,9 @@ def ball(name: str, a: Doubles, p: Doubles) -> tuple[Doubles, Doubles]:
 def _quick(name: str, a: Doubles, p: Doubles) -> tuple[Doubles, Doubles]:
     """`ball_functions` for every element."""
     mid, radius = np.empty(a.shape), np.empty(a.shape)
-    exact = not np.any(p)
-    fill = loading.kernel(f"{name} of arrays", _FILL.format(name, "None" if exact else "p[i]"))
-    columns = [np.ascontiguousarray(a).reshape(-1)]
-    columns += [] if exact else [np.ascontiguousarray(np.broadcast_to(p, a.shape)).reshape(-1)]
-    fill(*map(read_only, (columns * 2)[:2]), mid.reshape(-1), radius.reshape(-1))
+    fill = loading.kernel(f"{name} of arrays", _FILL.format(name))
+    given = (np.ascontiguousarray(np.broadcast_to(part, a.shape)).reshape(-1) for part in (a, p))
+    fill(*map(read_only, given), mid.reshape(-1), radius.reshape(-1))
     return mid, radius
 
 
@@ -93,7 +91,7 @@ _FILL = """def kernel(a, p, mid, radius):
     full_width()
     distinct()
     for i in range(a.size):
-        mid[i], radius[i] = functions.{}(a[i], {})
+        mid[i], radius[i] = functions.{}(a[i], p[i])
 """
 
 

@@ -134,7 +134,8 @@ class Generated(Rows):
         return made
 
     def into(self, made: Balls) -> None:
-        """The same into contiguous float64 arrays of those shapes."""
+        """The same into contiguous float64 arrays of those shapes, which share no memory with the
+        inputs or with one another."""
         flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in made]
 
         def work(first: int, last: int) -> None:

@@ -45,8 +45,9 @@ class Program:
             self.level[term] = self._level(term)
             self.stage[term] = self._stage(term)
         for output in self.outputs:
-            if self.level[output] not in (ROW, FULL):
-                raise Untraceable("A result that does not depend on the rows is read by NumPy.")
+            wanted = {FULL: self.shape, ROW: (*self.shape[:-1], 1)}.get(self.level[output])
+            if output.shape != wanted:
+                raise Untraceable(f"A result of shape {output.shape} has no rows of {self.shape}.")
 
     def _level(self, term: Term) -> int:
         if term.op == "opaque":

@@ -275,6 +275,8 @@ def test_what_is_no_graph_over_rows_is_read_by_numpy(monkeypatch: Any) -> None:
         ((mid, radius),) = read_ball(formula, *arrays)
         ((a, p),) = numpys(formula, *arrays)
         np.testing.assert_array_equal((mid, radius), (a, p))
+    with pytest.raises(Untraceable, match=r"\(2, 1, 3\)"):
+        generated.of(lambda xp, x, y: (x + y, x + x), normal(2, 1, 3), normal(2, 4, 3))
     ((mid, _),) = read_ball(softmax, np.zeros((0, 3)))
     assert mid.shape == (0, 3)
 
