@@ -19,7 +19,7 @@ import math
 from typing import Any
 
 from refkernels.arithmetic.eft import fma
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import select
 
 U = 2.0**-53
@@ -31,7 +31,7 @@ SPAN = 1024
 _MORE, _LESS = 1.0 + 2.0**-50, 1.0 - 2.0**-50
 _LEAST_INVERSE = 2.0**-1000
 
-rule = njit(forceinline=True, no_cpython_wrapper=True)
+rule = inner(forceinline=True)
 """Only kernels call it, and a loop with a call in it would not vectorise."""
 
 
@@ -202,7 +202,7 @@ def total(mid: Any, terms: Any) -> Any:
     return mid, outward(terms * (1.0 + 2.0**-40))
 
 
-@njit(no_cpython_wrapper=True)
+@inner
 def fold(terms: Any) -> Any:
     """The sum of some numbers, in halves, which are overwritten; 0 of none."""
     n = terms.size
@@ -215,7 +215,7 @@ def fold(terms: Any) -> Any:
     return terms[0] if terms.size else 0.0
 
 
-@njit(no_cpython_wrapper=True)
+@inner
 def fold_largest(terms: Any) -> Any:
     """The largest of some numbers, none of them NaN, which are overwritten."""
     n = terms.size
