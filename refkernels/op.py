@@ -107,6 +107,11 @@ class Op:
     take what `forward` and `backward` take and give a Solution. Without one every part is computed
     by itself (`refkernels.truth` is how they are asked).
 
+    A bound is proven for the op's named forms, with sums in any order; `form_bounds(*arrays,
+    format=)` gives it form by form, by name, the sharpest first, where there are several. Where
+    `limit` is given, `forward_bound` is that many ulp of the exact value: a library limit, or IEEE
+    754's half, as `limit_source` says.
+
     `row_inputs` are the inputs whose first axis counts rows that the op treats one by one (the
     cotangent's does too), `row_gradients` the gradients that have such rows.
     """
@@ -137,6 +142,7 @@ class Op:
     fast: Fast | None = None
     signature: Signature | None = None
     formulas: Formulas | None = None
+    form_bounds: Callable[..., Any] | None = None
 
     def names(self, direction: Direction) -> tuple[str, ...]:
         """The outputs of the direction: ("y",) or ("dx", "dweight", "dbias")."""
@@ -163,8 +169,27 @@ class Op:
         params: Mapping[str, Any],
         format: Format,
     ) -> dict[str, npt.NDArray[np.float64]]:
-        """The error that any stable algorithm in that format keeps to, by output name."""
+        """What the op's named forms in that format keep to, or the limit, by output name."""
         return self._call(self._pick("_bound", direction), direction, inputs, params, format=format)
+
+    def forms(
+        self,
+        direction: Direction,
+        inputs: Arrays,
+        params: Mapping[str, Any],
+        format: Format,
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        """The bound of the first output by each named form, the sharpest first; empty for a library
+        function and where the op does not tell them apart."""
+        if self.formulas is not None:
+            settings = {**self.params, **params}
+            first = self.names(direction)[0]
+            found = self.formulas.form_bounds(direction, inputs, settings, format)
+            return {form: one[first] for form, one in found.items()}
+        if self.form_bounds is None:
+            return {}
+        arrays = [inputs[name] for name in self.takes(direction)]
+        return dict(self.form_bounds(*arrays, format=format))
 
     def condition(
         self, direction: Direction, inputs: Arrays, params: Mapping[str, Any]

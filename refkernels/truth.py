@@ -1,7 +1,7 @@
 """The truth of a question: what the oracle says of it, found once, when it is first asked for.
 
 Whoever judges, explains or reports a question holds one `Truth` and takes everything from it: the
-certified answer, the bound that stable kernels keep to, the condition numbers, and what the plain
+certified answer, the bound that the named forms keep to, the condition numbers, and what the plain
 algorithm answers. The oracle runs once, however much of this is asked for: an op says by its
 `solvers` what else follows from an answer; of an op without them every part is computed by itself.
 """
@@ -48,7 +48,7 @@ class Truth:
         return self._solved[1]
 
     def bound(self, format: Format | None = None) -> Mapping[str, Doubles]:
-        """The error that any stable algorithm keeps to in the truth's format, or in another,
+        """The error that the named forms keep to in the truth's format, or in another,
         rounding to it included.
 
         An op's bound is one for inputs in the format's reach; where they are not, half a subnormal
@@ -62,6 +62,11 @@ class Truth:
                 found = MappingProxyType({name: bound + lost for name, bound in found.items()})
             self._bounds[asked] = found
         return self._bounds[asked]
+
+    @cached_property
+    def forms(self) -> Mapping[str, Doubles]:
+        """The bound of the first output by each named form, the sharpest first: `Op.forms`."""
+        return self.op.forms(self.direction, self.inputs, self.params, self.format)
 
     @cached_property
     def condition(self) -> Mapping[str, Doubles]:

@@ -27,29 +27,28 @@ _ROUNDING = verdict("rounding").rank
 
 
 def accuracy() -> str:
-    """Largest error / bound and the share of correctly rounded answers, forward, over all cases."""
+    """As in the report: largest error / bound and the share of correctly rounded answers, forward,
+    over all cases and outputs."""
     study = Study.of(read_records(RESULTS / "records.jsonl"))
-    rows = []
+    board, rows = scores.blocks(study), []
     for op in OPS:
         for dtype in ("float32", "float64"):
-            rows.append([f"{op} {dtype}", *(_score(_of(study, op, dtype, n)) for n in _MEASURED)])
+            rows.append([f"{op} {dtype}", *(_score(_of(board, op, dtype, n)) for n in _MEASURED)])
     subjects = [f"{one['framework']} {one['version']}" for one in study.environments]
     return _table(["forward, all cases", *_named(subjects, _MEASURED)], rows)
 
 
 _MEASURED = FRAMEWORKS[:5]
-_BESIDE = ("mean", "rstd")  # outputs of one framework only, of another scale than y
 
 
-def _of(study: Study, op: str, dtype: str, name: str) -> scores.Score | None:
-    some = [
-        one
-        for one in study.measurements
-        if (one.op, one.direction, one.dtype) == (op, "forward", dtype)
-        and one.subject.split()[0] == name
-        and one.output not in _BESIDE
-    ]
-    return scores.score(some) if some else None
+def _of(board: list[scores.Block], op: str, dtype: str, name: str) -> scores.Score | None:
+    """The report's own score."""
+    for block in board:
+        for row in block.rows if (block.op, block.direction) == (op, "forward") else ():
+            for subject, score in row.scores.items():
+                if row.dtype == dtype and subject.split()[0] == name:
+                    return score
+    return None
 
 
 def _score(one: scores.Score | None) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.rounding import Doubles, Rounding
 from refkernels.contexts.ball import U
-from refkernels.contexts.rounding import Doubles, Rounding
 
 _UP = 1.0 + 2.0**-40  # more than what follows it loses
 

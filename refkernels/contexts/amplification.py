@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.rounding import Doubles, Rounding
 from refkernels.contexts.ball import outward
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.bound_value import BoundValue, parts
-from refkernels.contexts.rounding import Doubles, Rounding
 from refkernels.contexts.value import Value
 
 

@@ -40,11 +40,11 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.rounding import Rounding
 from refkernels.contexts import accumulation, functions
 from refkernels.contexts.ball import ETA, Ball, BallValue, U, outward
 from refkernels.contexts.bound_value import BoundValue, parts
 from refkernels.contexts.context import Index
-from refkernels.contexts.rounding import Rounding
 from refkernels.contexts.unrounded import Unrounded
 from refkernels.contexts.value import Value
 

@@ -93,6 +93,7 @@ def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
         plain=truth.plain.get(output),
         inputs=problem.inputs,
         params=problem.params,
+        forms=problem.forms if output in problem.first else None,
     )
     return Fit(
         output,

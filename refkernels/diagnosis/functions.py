@@ -31,6 +31,7 @@ _CANCELS = {
 _SLACK = 16.0
 _LEAST = 1 / 16  # of a unit: less than this was never lost beside 1 where it is more than rounding
 _REDUCED = 8.0  # units of |x f'(x)| that a reduction in the working precision may lose
+_LIBRARY = 4.0  # ulp that a library's function may be off
 _EXTRA = 2.0**-48  # relative: what long double and a few operations of it may lose
 
 
@@ -120,7 +121,7 @@ def _cancelled(problem: Problem, name: str, got: Array, truth: Fit) -> Iterator[
 
 def _worst_is_negative(problem: Problem, name: str, got: Array) -> bool:
     """Whether the element that exceeds its bound most has x < 0: nothing cancels elsewhere."""
-    exact, bound = np.asarray(problem.truth.reference[name]), problem.truth.bound[name]
+    exact, bound = np.asarray(problem.truth.reference[name]), problem.sharp(name)
     with np.errstate(all="ignore"):
         ratio = np.abs(to_float64(got) - exact) / bound
     place = int(np.argmax(np.nan_to_num(ratio, nan=0.0, posinf=0.0)))
@@ -143,7 +144,7 @@ def _within(problem: Problem, cause: str, name: str, got: Array, answer: Answer)
     """Consistent: within the answer's bound and the cancellation's."""
     levels = [(min(problem.format.u, formats.BINARY32.u), _SLACK)]
     if problem.format.p < formats.BINARY32.p:
-        levels.append((problem.format.u, 2.0 + (problem.op.limit or 0.0)))
+        levels.append((problem.format.u, 2.0 + _LIBRARY))
     for u, units in levels:
         lost = np.nan_to_num(_lost(problem, name) * units * u, nan=0.0, posinf=0.0)
         result = fit(

@@ -48,8 +48,9 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
 
 
 def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
-    """Mask of the elements beyond their bound, and of NaN and infinities out of place."""
-    reference, bound = problem.truth.reference[output], problem.truth.bound[output]
+    """Mask of the elements beyond the sharpest form's bound, and of NaN and infinities out of
+    place."""
+    reference, bound = problem.truth.reference[output], problem.sharp(output)
     exact, wide = np.asarray(reference), to_float64(got)
     low = np.where(reference.scale == 0, reference.lo, 0.0)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -24,8 +24,8 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Answer:
-    """The certified answer to a question, by output name: its reference, the bound that every
-    stable kernel keeps to, and what the plain sequential algorithm says. `invariant`: whether the
+    """The certified answer to a question, by output name: its reference, the op's
+    bound, and what the plain sequential algorithm says. `invariant`: whether the
     op's invariants hold for it (|sin| <= 1, but not of 3 sin). `format`: the one that the answers
     are numbers of, where that is narrower than the problem's."""
 
@@ -66,6 +66,21 @@ class Problem:
     def bound_in(self, output: str, format: Format) -> Doubles:
         """What stable kernels keep to that answer the question in another format."""
         return self._asked.truths[output].bound(format)[output]
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        return self.op.names(self.direction)[:1]
+
+    @cached_property
+    def forms(self) -> dict[str, Doubles]:
+        """The bound of the first output by each named form of the op, the sharpest first."""
+        return self.op.forms(self.direction, self.inputs, self.params, self.format)
+
+    def sharp(self, output: str) -> Doubles:
+        """What the sharpest named form keeps to, the op's bound where there are not several: a
+        form that loses every digit is a cause that has a name."""
+        mine = self.forms and output in self.first
+        return next(iter(self.forms.values())) if mine else self.truth.bound[output]
 
     @cached_property
     def condition(self) -> dict[str, Doubles]:

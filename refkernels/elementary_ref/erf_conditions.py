@@ -1,16 +1,10 @@
-"""Condition numbers |x f'(x) / f(x)| and |x f''(x) / f'(x)| of erf, erfc, gelu and gelu_tanh, and
-what kernels that add up a slope's terms may err more; float64 estimates, element by element.
-
-gelu' = Phi + x phi and gelu_tanh' = s + x s (1 - s) v', s = sigmoid(v), have a zero beside
-x = -3/4: a kernel that forms the sum errs by an ulp of each term there, however small the sum is.
-erf' has no zero, but kernels round x^2 before they take its exponential.
-"""
+"""Condition numbers |x f'(x) / f(x)| and |x f''(x) / f'(x)| of erf, erfc, gelu and gelu_tanh,
+float64 estimates, element by element."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from refkernels.arithmetic.formats import Format, working_format
 from refkernels.elementary_ref import erf_plain, erf_tables
 from refkernels.elementwise.function import Doubles
 
@@ -90,40 +84,6 @@ def _gelu_tanh_slope(x: Doubles) -> Doubles:
     return np.where(x < 0.0, curvature / np.abs(1.0 - q), right)
 
 
-def _ulp(x: Doubles, format: Format) -> Doubles:
-    _, exponent = np.frexp(np.where(np.isfinite(x), x, 0.0))
-    power = np.where(x == 0.0, format.emin, np.maximum(exponent - 1, format.emin))
-    return np.ldexp(1.0, power - format.p + 1)
-
-
-def _subnormal_ulp(values: Doubles, format: Format) -> Doubles:
-    """Their ulp in the working format where they are subnormal there, at most the value; else 0."""
-    work = working_format(format)
-    return np.where(values < work.min_normal, np.minimum(values, work.min_subnormal), 0.0)
-
-
-def _gelu_terms(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
-    """ulp(Phi) + ulp(x phi) + |x| ulp(phi) where phi is subnormal; Phi = y / x."""
-    a = _magnitude(x)
-    phi = _DENSITY * np.exp(-0.5 * a * a)
-    return _ulp(y / x, format) + _ulp(a * phi, format) + a * _subnormal_ulp(phi, format)
-
-
-def _gelu_tanh_terms(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
-    """ulp(s) + ulp(x s (1 - s) v') + |x v'| ulp(1 - s) where that is subnormal; s = y / x."""
-    a, decay, steepness = _tanh_parts(x)
-    rest = decay / (1.0 + decay)
-    term = a * steepness * rest / (1.0 + decay)
-    lost = a * steepness * _subnormal_ulp(rest, format)
-    return _ulp(y / x, format) + _ulp(term, format) + lost
-
-
-def _rounded_square(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
-    """Kernels form exp(-x^2) from a rounded x^2, which moves it by u x^2 of itself."""
-    a = _magnitude(x)
-    return format.u * a * a * _SLOPE * np.exp(-a * a)
-
-
 FORWARD: dict[str, Condition] = {
     "erf": _erf,
     "erfc": _erfc,
@@ -135,20 +95,4 @@ SLOPE: dict[str, Condition] = {
     "erfc": _bell,
     "gelu": _gelu_slope,
     "gelu_tanh": _gelu_tanh_slope,
-}
-EXTRA: dict[str, Callable[[Doubles, Doubles, Doubles, Format], Doubles]] = {
-    "erf": _rounded_square,
-    "erfc": _rounded_square,
-    "gelu": _gelu_terms,
-    "gelu_tanh": _gelu_tanh_terms,
-}
-
-
-def _bell_factors(x: Doubles, y: Doubles, slope: Doubles) -> tuple[Doubles | float, ...]:
-    return _SLOPE, slope / _SLOPE
-
-
-FACTORS: dict[str, Callable[[Doubles, Doubles, Doubles], tuple[Doubles | float, ...]]] = {
-    "erf": _bell_factors,
-    "erfc": _bell_factors,
 }

@@ -16,6 +16,7 @@ from refkernels.elementary_ref import (
     erf_exact,
     erf_kernels,
     erf_plain,
+    forms,
     gelu_kernels,
     gelu_tanh_kernels,
 )
@@ -47,8 +48,9 @@ def _function(name: str) -> Function:
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
         fast=Fast(getattr(kernels, f"{name}_fast"), error),
-        extra_slope_error=erf_conditions.EXTRA.get(name),
-        factors=erf_conditions.FACTORS.get(name),
+        slope_forms=forms.SLOPE_FORMS[name],
+        primitives=forms.PRIMITIVES,
+        **forms.held_to(name),
     )
 
 

@@ -17,6 +17,7 @@ from refkernels.elementary_ref import (
     conditions,
     exact,
     exponentials,
+    forms,
     hyperbolic,
     logarithms,
     logistic,
@@ -66,8 +67,9 @@ def _function(name: str) -> Function:
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
         fast=FAST[name],
-        extra_slope_error=conditions.EXTRA.get(name),
-        factors=conditions.FACTORS.get(name),
+        slope_forms=forms.SLOPE_FORMS[name],
+        primitives=forms.PRIMITIVES,
+        **forms.held_to(name),
     )
 
 

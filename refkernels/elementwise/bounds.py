@@ -1,28 +1,15 @@
-"""Condition numbers and declared limits of elementwise functions and of their backward passes.
+"""Condition numbers, and the bounds of elementwise functions and of their backward passes.
 
-The limit is a specification, not a theorem: LIMIT ulp of the exact value (Goldberg's ulp, constant
-through the subnormals), the one fixed tolerance of this project. Backward: a slope with that error,
-one rounded product, and half a subnormal where the product underflows:
-    |dx error| <= LIMIT |dy| ulp(f'(x)) + u |dx| + 2^(emin - p).
-A function whose slope frameworks form from their own rounded y or x (tan: 1 + y^2) adds what that
-costs: a forward inside the limit is never blamed for its backward. Where the slope itself
-overflows the format, so may the gradient: the bound is infinite there.
-
-Kernels also multiply dy by the factors of a slope in turn (reciprocal: -(dy y) y), where a product
-on the way may underflow, or overflow. What they lose so is added (`underflow.loss`: each product
-holds dy; 16-bit formats multiply in binary32), and where a product of some factors and dy may
-overflow the bound is infinite. The forms that this is proven for, in any order of multiplication
-(/ where a factor is a reciprocal), y and s = sigmoid(x) rounded by the kernel itself:
-    exp2        dy y ln 2                log2, log10   dy / x / ln b, dy / (x ln b)
-    sqrt        dy / 2 / y               rsqrt         -dy y y y / 2
-    reciprocal  -dy y y                  sigmoid       dy y (1 - y)
-    silu        (dy s) (1 + x (1 - s))   softplus      dy e^x / (1 + e^x), dy s
-    sinpi       dy pi cos(pi x)          cospi         -dy pi sin(pi x)
-    erf         dy 2/sqrt(pi) e^(-x^2)   erfc          its negative
-and dy f'(x) for any function, which for expm1 may be dy y + dy.
+A function that libraries offer as such is held to a *library limit*, a specification and no
+theorem: so many ulp of the exact value (Goldberg's ulp, constant through the subnormals); sqrt and
+the reciprocal to IEEE 754's half. What is made of others, and every dx = dy f'(x), has a bound that
+is *proven for its named forms* (`running`), given that the functions inside keep to the limit: the
+largest of the forms' bounds, element by element. Where all of them leave the format's range on
+their way to a finite result, and for infinite inputs, the limit holds; where a slope or
+gradient comes near the format's largest number, a product on the way may exceed it, and the bound
+is infinite.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -30,19 +17,18 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.enclosure import Enclosure, directed
-from refkernels.arithmetic.formats import Format, exponent_of, working_format
+from refkernels.arithmetic.formats import Format, exponent_of
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.rounding import ETA
 from refkernels.arithmetic.scalars import as_real
-from refkernels.arithmetic.underflow import loss
 from refkernels.elementwise import oracle
-from refkernels.elementwise.function import Array, Doubles, Function
+from refkernels.elementwise.blocks import spread
+from refkernels.elementwise.function import LIMIT, Array, Doubles, Form, Function
+from refkernels.elementwise.running import Running
 
-LIMIT = 4.0
-LIMIT_SOURCE = (
-    "declared specification limit: 4 ulp, the order of OpenCL's (full profile) and CUDA's "
-    "published single-precision maxima"
-)
+_BLOCK = 1 << 13  # elements: some twenty arrays of them stay in the cache
+Bounds = dict[str, Doubles]
 
 
 @in_default_mode
@@ -51,71 +37,119 @@ def forward_bound(
     x: Any,
     *,
     format: Format | str,
-    limit: float = LIMIT,
+    limit: float | None = None,
     known: Enclosure | None = None,
 ) -> Doubles:
-    """limit · ulp(f(x)) in the format, shaped like x; NaN where f(x) is not finite. `known`: f(x),
-    where an oracle has given it already.
+    """How far f(x) in the format may be off, shaped like x; NaN where f(x) is not finite.
 
+    `limit`: of library functions, in ulp; the function's own by default. `known`: f(x), where an
+    oracle has given it already.
     Raises as `oracle.forward` does.
     """
-    x, limit = as_float_array(x, "x"), _limit(limit)
+    x, target = as_float_array(x, "x"), formats.get(format)
+    if function.forms:
+        return _largest(_of_forms(function, function.forms, (x,), target, _limit(limit, LIMIT)))
     values = oracle.forward(function, x) if known is None else known
-    ulp = _ulp_of_values(function, x, values, formats.get(format))
+    ulp = _ulp_of_values(function, x, values, target)
+    most = _limit(limit, function.limit)
     with np.errstate(over="ignore"):
-        return limit * ulp
+        bound = most * ulp
+    return np.where((bound == 0.0) & (most > 0.0), ETA, bound)  # half of float64's least number
 
 
 @in_default_mode
 def backward_bound(
-    function: Function,
-    dy: Any,
-    x: Any,
-    *,
-    format: Format | str,
-    limit: float = LIMIT,
-    known: Enclosure | None = None,
+    function: Function, dy: Any, x: Any, *, format: Format | str, limit: float | None = None
 ) -> Doubles:
-    """limit |dy| (ulp(f'(x)) + what frameworks' formula of the slope adds) + u |dx| + 2^(emin - p)
-    + what dy's products with the slope's factors lose, shaped like x; NaN where dx is, infinite
-    where f'(x) or such a product overflows. `known`: what `oracle.slopes` gives.
+    """How far dx = dy f'(x) in the format may be off, shaped like x; NaN where dx is not finite.
 
+    `limit`: of the library functions that the forms call, in ulp.
     Raises as `oracle.backward` does.
     """
-    target, limit = formats.get(format), _limit(limit)
-    dy, x = oracle.pair_of(dy, x)
-    wide = to_float64(dy)
-    slope = oracle.slopes(function, x) if known is None else known
-    slope_error = _ulp(slope, target)[0]
+    pair = oracle.pair_of(dy, x)
+    forms = _of_forms(
+        function, function.slope_forms, pair, formats.get(format), _limit(limit, LIMIT)
+    )
+    return _largest(forms)
+
+
+@in_default_mode
+def form_bounds(
+    function: Function, *arrays: Any, format: Format | str, limit: float | None = None
+) -> Bounds:
+    """The bound of each named form by its name, of f(x) for x and of dx for dy and x; empty for a
+    library function. The op's bound is their maximum."""
+    target, most = formats.get(format), _limit(limit, LIMIT)
+    if len(arrays) == 1:
+        inputs: tuple[Array, ...] = (as_float_array(arrays[0], "x"),)
+        return _of_forms(function, function.forms, inputs, target, most)
+    return _of_forms(function, function.slope_forms, oracle.pair_of(*arrays), target, most)
+
+
+def _largest(bounds: Bounds) -> Doubles:
+    return np.maximum.reduce(list(bounds.values()))
+
+
+def _of_forms(
+    function: Function,
+    forms: tuple[Form, ...],
+    inputs: tuple[Array, ...],
+    format: Format,
+    limit: float,
+) -> Bounds:
+    """A form that leaves the format's range somewhere is no way to compute an element there."""
+    shape = inputs[0].shape
+    flat = [np.ascontiguousarray(array).reshape(-1) for array in inputs]
+    found = np.empty((len(forms), flat[0].size))
+    results = np.empty(flat[0].size)
+
+    def block(start: int, stop: int) -> None:
+        xp = Running(format, function.primitives, limit)
+        with np.errstate(all="ignore"):
+            nodes = [xp.array(to_float64(array[start:stop])) for array in flat]
+            for row, form in zip(found, forms, strict=True):
+                result = form.formula(xp, *nodes)
+                row[start:stop], results[start:stop] = xp.bound(result), result.m
+
+    spread(flat[0].size, block, _BLOCK)
+    known = np.isfinite(found) & np.logical_and.reduce([np.isfinite(array) for array in flat])
+    if not known.all():
+        rest = np.flatnonzero(~known.any(axis=0))
+        largest = np.max(np.where(known, found, 0.0), axis=0)
+        largest[rest] = _without_forms(function, [array[rest] for array in flat], format, limit)
+        found = np.where(known, found, largest)
+    if len(flat) == 2:
+        _excuse_steep_slopes(function, flat[0], flat[1], results, format, found)
+    return {form.name: row.reshape(shape) for form, row in zip(forms, found, strict=True)}
+
+
+def _without_forms(
+    function: Function, inputs: list[Array], format: Format, limit: float
+) -> Doubles:
+    """limit ulp of the exact result, NaN where it is not finite."""
+    of: Any = oracle.forward if len(inputs) == 1 else oracle.backward
+    with np.errstate(over="ignore"):
+        return limit * _ulp(of(function, *inputs), format)[0]
+
+
+def _excuse_steep_slopes(
+    function: Function, dy: Array, x: Array, dx: Doubles, format: Format, found: Doubles
+) -> None:
+    """Where f'(x) or the gradient, or eight times it, overflows the format, a product on the way
+    may: infinite bounds. NaN where the gradient is no number."""
+    most = format.max / 8.0
+    ordinary = np.isfinite(x) & np.isfinite(dy)
+    found[:, ordinary & (np.abs(dx) > most)] = np.inf
     with np.errstate(all="ignore"):
-        steep = np.asarray(slope)
-        finite = np.isfinite(slope.hi) | np.isinf(slope.radius)  # also beyond float64 or any scale
-        zero = (wide == 0.0) & finite
-        dx = np.where(zero, 0.0, np.abs(wide * steep))
-        y = ulp_y = np.asarray(np.nan)
-        if function.extra_slope_error is not None or function.factors is not None:
-            values = oracle.forward(function, x)
-            y, ulp_y = np.asarray(values), _ulp_of_values(function, x, values, target)
-        if function.extra_slope_error is not None:
-            extra = function.extra_slope_error(to_float64(x), y, ulp_y, target)
-            slope_error = slope_error + extra
-        error = np.where(zero, 0.0, limit * np.abs(wide) * slope_error)
-        bound = error + target.u * dx
-        if function.factors is not None:
-            largest_y = np.abs(y) + limit * ulp_y
-            factors = function.factors(to_float64(x), largest_y, np.abs(steep))
-            bound = bound + _lost_on_the_way(np.abs(wide), factors, target)
-        bound = np.where(np.abs(steep) > target.max, np.inf, bound)
-    underflow = max(target.min_subnormal / 2, 2.0**-1074)
-    return np.where(np.isnan(dx), np.nan, bound + underflow)
-
-
-def _lost_on_the_way(dy: Doubles, factors: Any, format: Format) -> Any:
-    """What products of |dy| with the factors in turn lose; infinite where one may overflow."""
-    work = working_format(format)
-    reach = math.prod((np.maximum(factor, 1.0) for factor in factors), start=np.maximum(dy, 1.0))
-    lost = loss(work.min_subnormal, *factors, inside=dy)
-    return np.where(reach < work.max, np.where(dy == 0.0, 0.0, lost), np.inf)
+        gentle = (np.abs(dx) <= most * np.abs(to_float64(dy))) & (dy != 0)
+        doubtful = np.flatnonzero(ordinary & ~gentle)
+        if not doubtful.size:
+            return
+        slopes = oracle.slopes(function, x[doubtful])
+        steep = np.abs(np.asarray(slopes)) > most
+    found[:, doubtful[steep | np.isinf(slopes.radius)]] = np.inf
+    gradients = oracle.backward(function, dy[doubtful], x[doubtful])
+    found[:, doubtful[~np.isfinite(gradients.hi)]] = np.nan
 
 
 @in_default_mode
@@ -133,8 +167,8 @@ def backward_condition(function: Function, dy: Any, x: Any) -> Doubles:
         return function.slope_condition(to_float64(x))
 
 
-def _limit(limit: Any) -> float:
-    value = as_real(limit, "limit")
+def _limit(limit: Any, otherwise: float | None) -> float:
+    value = as_real(otherwise if limit is None else limit, "limit")
     if not value >= 0.0:
         raise ValueError(f"limit is {value}, but it must be a number of ulp, at least 0.")
     return value

@@ -1,19 +1,36 @@
 """Function: what the shared machinery needs to know of one real function of one variable."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.formats import Format
 from refkernels.op import Case, Fast, Invariant
+
+if TYPE_CHECKING:
+    from refkernels.elementwise.running import Primitive
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Array: TypeAlias = npt.NDArray[Any]
 Ball: TypeAlias = tuple[int, int, int]  # (mid ± radius) * 2^exponent
 Filler: TypeAlias = Callable[[Any, Any, Any, Any, Any], None]
+LIMIT = 4.0
+LIMIT_SOURCE = (
+    "library limit: 4 ulp, the order of OpenCL's (full profile) and CUDA's published "
+    "single-precision maxima"
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A named way to compute a function, as a formula: `formula(xp, x)`, or `(xp, dy, x)` of dx."""
+
+    name: str
+    formula: Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -32,10 +49,9 @@ class Function:
     algebraic: dy / x may be a rounding boundary where 1 / x is not even a binary fraction.
     `condition(x)`, `slope_condition(x)`: |x f'(x) / f(x)| and |x f''(x) / f'(x)| of float64 x.
     `plain(x)`, `plain_slope(x)`: a careful algorithm in the working precision, float32 or float64.
-    `extra_slope_error(x, y, ulp_y, format)`: how much more than ulp(f'(x)) a kernel may err that
-    forms its slope from its own rounded y or x, per unit of the limit (tan: 2 |y| ulp(y)).
-    `factors(x, |y|, |f'(x)|)`: the magnitudes of what kernels multiply dy by one after the other
-    (reciprocal: y and y); None where they multiply it by the slope.
+    `limit`: how many ulp a library's f may be off, and `limit_source`, who says so; None for an f
+    that is made of others, whose `forms` say it. `slope_forms`: the same of dy f'(x), for all;
+    `primitives`: what the forms are made of.
     """
 
     name: str
@@ -50,6 +66,9 @@ class Function:
     cases: Callable[[], list[Case]]
     invariants: tuple[Invariant, ...] = ()
     fast: Fast | None = None
-    extra_slope_error: Callable[[Doubles, Doubles, Doubles, Format], Doubles] | None = None
     exact_gradient: Callable[[float, float, int], Ball] | None = None
-    factors: Callable[[Doubles, Doubles, Doubles], tuple[Doubles | float, ...]] | None = None
+    limit: float | None = LIMIT
+    limit_source: str = LIMIT_SOURCE
+    forms: tuple[Form, ...] = ()
+    slope_forms: tuple[Form, ...] = ()
+    primitives: Mapping[str, Primitive] = field(default_factory=dict)

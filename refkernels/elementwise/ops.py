@@ -9,7 +9,6 @@ from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.wording import shown
 from refkernels.elementwise import bounds, oracle, plain
-from refkernels.elementwise.bounds import LIMIT, LIMIT_SOURCE
 from refkernels.elementwise.function import Array, Doubles, Function
 from refkernels.elementwise.solution import BackwardSolution, ForwardSolution
 from refkernels.op import Case, Op
@@ -44,16 +43,22 @@ class Family:
         return oracle.backward(self.function(name), dy, x, certify)
 
     def forward_bound(
-        self, name: str, x: Any, *, format: Format | str, limit: float = LIMIT
+        self, name: str, x: Any, *, format: Format | str, limit: float | None = None
     ) -> Doubles:
-        """limit · ulp(f(x)): see `bounds.forward_bound`."""
+        """limit · ulp(f(x)), or the bound of f's named forms: see `bounds.forward_bound`."""
         return bounds.forward_bound(self.function(name), x, format=format, limit=limit)
 
     def backward_bound(
-        self, name: str, dy: Any, x: Any, *, format: Format | str, limit: float = LIMIT
+        self, name: str, dy: Any, x: Any, *, format: Format | str, limit: float | None = None
     ) -> Doubles:
-        """limit |dy| ulp(f'(x)) + u |dx|, and underflow: see `bounds.backward_bound`."""
+        """The bound of the named forms of dy f'(x): see `bounds.backward_bound`."""
         return bounds.backward_bound(self.function(name), dy, x, format=format, limit=limit)
+
+    def form_bounds(
+        self, name: str, *arrays: Any, format: Format | str, limit: float | None = None
+    ) -> dict[str, Doubles]:
+        """The bound of each named form: see `bounds.form_bounds`."""
+        return bounds.form_bounds(self.function(name), *arrays, format=format, limit=limit)
 
     def forward_condition(self, name: str, x: Any) -> Doubles:
         """|x f'(x) / f(x)|."""
@@ -110,7 +115,8 @@ class Family:
             row_inputs=("x",),
             row_gradients=("dx",),
             elementwise=True,
-            limit=LIMIT,
-            limit_source=LIMIT_SOURCE,
+            limit=function.limit,
+            limit_source=function.limit_source,
+            form_bounds=of(self.form_bounds),
             fast=function.fast,
         )

@@ -5,7 +5,6 @@ from functools import cached_property
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify
 from refkernels.elementwise import bounds, oracle
 from refkernels.elementwise.function import Array, Doubles, Function
@@ -32,7 +31,7 @@ class ForwardSolution:
 
 @dataclass(frozen=True)
 class BackwardSolution:
-    """A `refkernels.op.Solution`: the answer and the bound are told by the same slopes."""
+    """A `refkernels.op.Solution`: the bound is that of the named forms of dy f'(x)."""
 
     function: Function
     dy: Array
@@ -41,17 +40,10 @@ class BackwardSolution:
 
     @cached_property
     def answer(self) -> Enclosure:
-        return oracle.backward(self.function, self.dy, self.x, self.certify, self._slopes)
+        return oracle.backward(self.function, self.dy, self.x, self.certify)
 
     def bound(self, format: Format) -> Doubles:
-        return bounds.backward_bound(
-            self.function, self.dy, self.x, format=format, known=self._slopes
-        )
+        return bounds.backward_bound(self.function, self.dy, self.x, format=format)
 
     def condition(self) -> Doubles:
         return bounds.backward_condition(self.function, self.dy, self.x)
-
-    @cached_property
-    @in_default_mode
-    def _slopes(self) -> Enclosure:
-        return oracle.slopes(self.function, oracle.pair_of(self.dy, self.x)[1])

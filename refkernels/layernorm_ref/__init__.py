@@ -2,9 +2,9 @@
 
 `forward` and `backward` give Enclosures (`oracle`). Three tiers answer, each what the one before
 leaves open: `float64` (on the sums of `lanes`), `double_double` and `exact`, which is integers.
-`forward_bound` and `backward_bound` say what any stable algorithm may be off by (`bounds` holds
-the proof), `forward_condition` and `backward_condition` how ill-conditioned the inputs are, and
-`naive`, `two_pass`, `welford`, `chunked_welford`, `pairwise`, `layernorm` and
+`forward_bound` and `backward_bound` say what the named forms may be off by, sums in any order
+(`bounds` holds the proof), `forward_condition` and `backward_condition` how ill-conditioned the
+inputs are, and `naive`, `two_pass`, `welford`, `chunked_welford`, `pairwise`, `layernorm` and
 `layernorm_backward` are the algorithms in the working precision. `OPS` names all of it.
 """
 

@@ -1,10 +1,10 @@
-"""What any stable LayerNorm can be off by: a rigorous bound for every element of every output.
+"""What the named forms of LayerNorm can be off by: a rigorous bound for every output.
 
 Notation and errors of the statistics (E, dr, xi, R, W, G, u, eta) as in `row_errors`; besides,
 t = dy g, T = mean|t|, a = mean t, c = mean(t xhat), q = c / r = mean(t d), D = max|dy|,
 Gamma = max|g|; l(f, ...) is `underflow.loss` of the factors f, ..., in any association.
 
-**Stable** means the mean, variance, rstd and xhat that `row_errors` names, every sum in any order,
+**The forms** are the mean, variance, rstd and xhat that `row_errors` names, every sum in any order,
 every product in any association, with FMA or without (/ sqrt(V) may stand for r), and
     y         d r g + b;  x r g + (b - m r g);  (x r - m r) g + b
     dx        r (t - a - xhat c);
@@ -96,9 +96,9 @@ def forward_bound(
     normalized_shape: NormalizedShape = None,
     format: Format | str,
 ) -> ForwardArrays:
-    """|computed - exact| of any stable LayerNorm in `format`, for y, mean and rstd; float64.
+    """|computed - exact| of the named forms in `format`, for y, mean and rstd; float64.
 
-    Infinite where a stable algorithm may overflow inside, and in rows that are not finite.
+    Infinite where a form may overflow inside, and in rows that are not finite.
     """
     target = formats.get(format)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
@@ -157,9 +157,9 @@ def backward_bound(
     normalized_shape: NormalizedShape = None,
     format: Format | str,
 ) -> BackwardArrays:
-    """|computed - exact| of any stable LayerNorm gradient in `format`, for dx, dweight, dbias.
+    """|computed - exact| of the named forms of the gradient in `format`, for dx, dweight, dbias.
 
-    Infinite where a stable algorithm may overflow inside, and where something is not finite.
+    Infinite where a form may overflow inside, and where something is not finite.
     """
     target = formats.get(format)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)

@@ -54,7 +54,7 @@ multiplied by a weight first. Underflow: one product or two, eta / 2 each.
 W = 2 (X + E) is above |x - mhat|, and twice |x| and |mhat| are not above it.
 
 Second order: products of two errors are kept by using R for r; what is left is held by the factor
-1 + 16 u of `bounds`. Overflow: where a stable algorithm may overflow inside (sums of |x|; squares
+1 + 16 u of `bounds`. Overflow: where a form may overflow inside (sums of |x|; squares
 of differences, also from 0, the mean of a part that is empty yet), it may answer anything, and the
 bound is infinite; likewise where (n + 8) u > 0.1.
 

@@ -103,7 +103,7 @@ def forward(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
 @in_default_mode
 def forward_bound(a: Any, b: Any, *, format: Format | str) -> Floats:
-    """What any stable kernel in the format keeps to: K u |a| @ |b| and more, see `bounds`."""
+    """What conventional products keep to, in any order: K u |a| @ |b| and more, see `bounds`."""
     return bounds.rounding_bound(_matmul(a, b), format)
 
 

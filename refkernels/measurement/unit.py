@@ -70,7 +70,7 @@ def _judge(
     asked = formats.get(unit.dtype)
     if formats.of(got).p < asked.p:  # a statistic stored narrower than the inputs: exact to widen
         got = got.astype(asked.storage)
-    body = judge(
+    return judge(
         unit.op,
         unit.direction,
         output,
@@ -81,11 +81,8 @@ def _judge(
         plain=truth.plain().get(output),
         inputs=inputs,
         params=params,
+        forms=truth.forms if output == unit.op.names(unit.direction)[0] else None,
     )
-    if unit.op.limit is not None:
-        declared = {"limit": unit.op.limit, "limit_source": unit.op.limit_source}
-        body["bound"] = {**body["bound"], **declared}
-    return body
 
 
 def _accept(

@@ -59,10 +59,12 @@ def judge(
     inputs: Arrays,
     params: Mapping[str, Any],
     format: Format | str | None = None,
+    forms: Mapping[str, npt.NDArray[np.float64]] | None = None,
 ) -> dict[str, Any]:
     """The measurement of one output: counts, ulp, error, bound, plain, condition, worst,
     invariants_violated, verdict, flags and digest, as strict JSON holds them.
 
+    `forms`: the bound of each named form, the sharpest first, of which `bound` is the largest.
     `format`: whose ulp; got's own by default. Everything else has got's shape (or broadcasts).
     Raises ValueError where got's shape is not the reference's, and where a bound is NaN or negative
     though the exact value is finite (no verdict could be trusted).
@@ -90,7 +92,10 @@ def judge(
             "max_abs": number(summary.max_abs),
             "max_abs_at_zero": number(summary.max_abs_at_zero),
         },
-        "bound": {"max_ratio": number(summary.max_ratio)},
+        "bound": {
+            "max_ratio": number(summary.max_ratio),
+            **_held_to(op, direction, array, reference, forms),
+        },
         "plain": {"ratio": None if ratio is None else number(ratio)},
         "condition": _condition_figures(conditions, worst),
         "worst": worst,
@@ -143,6 +148,29 @@ def weigh(
         ratio = verdicts.error_over_plain(got, sequential, reference, format, op.elementwise)
     broken = violated(op, direction, output, got, reference, inputs, params)
     return Weighed(summary, ratio, [invariant.name for invariant in broken])
+
+
+def _held_to(
+    op: Op,
+    direction: Direction,
+    got: npt.NDArray[Any],
+    reference: Enclosure,
+    forms: Mapping[str, npt.NDArray[np.float64]] | None,
+) -> dict[str, Any]:
+    """A limit and its source; or the first form whose bound permits the error of every element,
+    none where none does."""
+    if not forms:
+        held = op.limit is not None and direction == "forward"
+        return {"limit": op.limit, "limit_source": op.limit_source} if held else {}
+    factor = np.ldexp(1.0, np.clip(reference.scale, -1100, 1023).astype(np.int32))
+    with np.errstate(all="ignore"):
+        exact = reference.hi * factor
+        error = np.abs((to_float64(got) - exact) - reference.lo * factor)
+        certain = error - reference.radius * factor
+        for name, bound in forms.items():
+            if not np.any(certain > np.broadcast_to(bound, certain.shape)):
+                return {"form": name}
+    return {}
 
 
 def violated(
@@ -223,6 +251,7 @@ def describe_element(
         "exact": exact_text(reference, index),
         "ulp_error": number(error.value[0]),
         "condition": None if condition is None else number(condition[index]),
+        "error": number(math.nan if mismatch else alone.max_abs),
         "error_over_bound": number(math.nan if mismatch else alone.max_ratio),
     }
 

@@ -1,8 +1,9 @@
 """The verdict, independent of the cause; beside it the flags and error / plain.
 
 Worst first: special_value_mismatch, invariant_violated, exceeds_bound, rounding,
-correctly_rounded. `rounding` means: every element inside the bound that any stable algorithm in
-that precision keeps (of an elementwise op: inside its declared limit), however many ULP that is.
+correctly_rounded. `rounding` means: every element inside the bound that is proven for the op's
+named forms with sums in any order, or inside the library limit of an elementary function, however
+many ULP that is.
 """
 
 import math

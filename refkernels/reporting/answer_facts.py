@@ -12,7 +12,7 @@ from typing import Any
 from refkernels.reporting.answer_words import WORDS
 from refkernels.reporting.causes import CAUSES
 from refkernels.reporting.model_names import model_name
-from refkernels.reporting.numerals import figure, ratio
+from refkernels.reporting.numerals import figure, ratio, ulps
 from refkernels.seat_names import framework_of
 
 Record = Mapping[str, Any]
@@ -193,6 +193,14 @@ class Kernel:
     @property
     def ulp(self) -> Any:
         return (self.measured["ulp"] or {}).get("max")
+
+    @property
+    def format(self) -> str:
+        return str(self.measured.get("format", self.record["format"]))
+
+    def ulps(self, lang: str) -> str:
+        """The largest error in ulp, in words where no digit is right."""
+        return ulps(number(self.ulp), self.format, lang)
 
     @property
     def condition(self) -> float | None:

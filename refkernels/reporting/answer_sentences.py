@@ -35,7 +35,7 @@ def summary(answer: Record, lang: str = "en") -> str:
     if widest is not None:
         parts.append(_difference(widest, answer, words, lang))
     told = {widest["cause"]} if widest is not None else set()
-    parts += [_one(one, words) + _blamed(one, words, lang, told) for one in bad]
+    parts += [_one(one, words, lang) + _blamed(one, words, lang, told) for one in bad]
     if not bad:
         bound = max((one.largest_bound for one in kernels), key=lambda b: number(b) or 0.0)
         parts.append(words["all_fine"].format(bound=show_ratio(bound)))
@@ -49,34 +49,46 @@ def words_of(lang: str) -> Mapping[str, str]:
     return WORDS[lang]
 
 
-def verdict_text(one: Kernel, words: Mapping[str, str]) -> str:
+def verdict_text(one: Kernel, words: Mapping[str, str], lang: str) -> str:
     """The verdict on one kernel, as a part of a sentence."""
     key = "unusual" if one.unusual else one.verdict
     measured = one.measured
     text = words[key].format(
         output=one.output,
-        format=measured.get("format", one.record["format"]),
+        format=one.format,
         bound=show_ratio(one.bound),
+        limit=_limit(one, words),
         plain=show(one.plain),
         number=show(measured["counts"]["special_value_mismatches"]),
         invariants=", ".join(measured["invariants_violated"]),
     )
     # Where cancellation makes the ULP figure large, it means nothing without the condition.
     if key == "rounding" and one.condition is not None and (number(one.ulp) or 0) > _ASTONISHING:
-        text += words["amplified"].format(ulp=show(one.ulp), condition=show(one.condition))
+        text += words["amplified"].format(ulp=one.ulps(lang), condition=show(one.condition))
     return text
+
+
+def _limit(one: Kernel, words: Mapping[str, str]) -> str:
+    """What an output is held to: the bound of forms, of one that permits its error, or a limit."""
+    bound = one.measured["bound"]
+    key = "by:limit" if "limit" in bound else "by:form" if "form" in bound else "by:forms"
+    return words[key].format(
+        limit=show(bound.get("limit")), form=bound.get("form"), format=one.format
+    )
 
 
 def _alone(one: Kernel, words: Mapping[str, str], lang: str) -> str:
     if one.name:
-        return _one(one, words) + _blamed(one, words, lang, set())
+        return _one(one, words, lang) + _blamed(one, words, lang, set())
     key = "exact" if one.verdict == "correctly_rounded" else "alone"
-    return words[key].format(verdict=verdict_text(one, words)) + _blamed(one, words, lang, set())
+    return words[key].format(verdict=verdict_text(one, words, lang)) + _blamed(
+        one, words, lang, set()
+    )
 
 
-def _one(one: Kernel, words: Mapping[str, str]) -> str:
+def _one(one: Kernel, words: Mapping[str, str], lang: str) -> str:
     key = "one_exact" if one.verdict == "correctly_rounded" else "one"
-    return words[key].format(kernel=one.name, verdict=verdict_text(one, words))
+    return words[key].format(kernel=one.name, verdict=verdict_text(one, words, lang))
 
 
 def _blamed(one: Kernel, words: Mapping[str, str], lang: str, told: set[Any]) -> str:

@@ -6,13 +6,15 @@ WORDS: dict[str, dict[str, str]] = {
     "en": {
         # the verdict on one kernel
         "correctly_rounded": "every bit of {output} is that of the exact answer, rounded once",
-        "rounding": "rounding: every element of {output} is within the bound that any stable "
-        "{format} algorithm keeps (error / bound at most {bound})",
-        "amplified": ", and {ulp} ulp is what a condition number of {condition} makes of it",
+        "rounding": "rounding: every element of {output} is within {limit} (error / bound at most "
+        "{bound})",
+        "by:forms": "the bound of the named {format} forms, sums in any order",
+        "by:form": "the bound of the {format} form {form}",
+        "by:limit": "the library limit of {limit} ulp of {format}",
+        "amplified": ", and {ulp} is what a condition number of {condition} makes of it",
         "unusual": "inside the bound (error / bound {bound}), but unusual: the error of {output} "
         "is {plain} times that of the plain algorithm",
-        "exceeds_bound": "not rounding: an error of {output} is {bound} times the bound that any "
-        "stable {format} algorithm keeps",
+        "exceeds_bound": "not rounding: an error of {output} is {bound} times {limit}",
         "special_value_mismatch": "not rounding: in {number} of its elements {output} is NaN, "
         "infinite or finite where the exact answer is another of the three",
         "invariant_violated": "not rounding: {output} has a value that mathematics forbids "
@@ -91,9 +93,10 @@ WORDS: dict[str, dict[str, str]] = {
         "tried": "{tried} hypotheses were tried, and none explains the output. The nearest is "
         "`{cause}`, which leaves an error / bound of {bound} and an error / plain of {plain}.",
         "tried_bare": "{tried} hypotheses were tried, and none explains the output.",
-        "element": "The largest error is {ulp} ulp, in {place}, where the condition number "
+        "element": "The largest error: {ulp}, in {place}, where the condition number "
         "{condition} makes a relative error that many times as large.",
-        "element_bare": "The largest error is {ulp} ulp, in {place}.",
+        "element_bare": "The largest error: {ulp}, in {place}{absolute}.",
+        "absolute": ", which is off by {size}",
         "element_special": "{place} is one of the wrong elements.",
         "todo:unexplained": "Report it as a bug, with the script of this answer; the exact values "
         "are certified.",
@@ -120,13 +123,14 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "zh": {
         "correctly_rounded": "{output} 的每一位都等于精确结果一次舍入后的值",
-        "rounding": "舍入误差：{output} 的每个元素都在任何稳定的 {format} 算法所遵守的误差界之内"
-        "（误差／界 最大为 {bound}）",
-        "amplified": "；{ulp} ulp 是条件数 {condition} 放大的结果",
+        "rounding": "舍入误差：{output} 的每个元素都在{limit}之内（误差／界 最大为 {bound}）",
+        "by:forms": "已列名的 {format} 算式的误差界（求和次序任意）",
+        "by:form": "{format} 算式 {form} 的误差界",
+        "by:limit": "库函数限度（{limit} 个 {format} ulp）",
+        "amplified": "；{ulp}，是条件数 {condition} 放大的结果",
         "unusual": "误差在界之内（误差／界 {bound}），但不寻常：{output} 的误差是朴素算法的 "
         "{plain} 倍",
-        "exceeds_bound": "不是舍入误差：{output} 的误差达到任何稳定的 {format} 算法所遵守的误差界"
-        "的 {bound} 倍",
+        "exceeds_bound": "不是舍入误差：{output} 的误差达到{limit}的 {bound} 倍",
         "special_value_mismatch": "不是舍入误差：{output} 有 {number} 个元素，其 NaN、无穷或有限值"
         "的类别与精确结果不符",
         "invariant_violated": "不是舍入误差：{output} 中出现了数学上不可能的值（{invariants}）",
@@ -194,9 +198,10 @@ WORDS: dict[str, dict[str, str]] = {
         "tried": "试了 {tried} 个假设，都不能解释该结果。最接近的是 `{cause}`：仍剩下 误差／界 "
         "{bound}、误差／朴素算法 {plain}。",
         "tried_bare": "试了 {tried} 个假设，都不能解释该结果。",
-        "element": "最大误差为 {ulp} ulp，位于 {place}；该处条件数为 {condition}，相对误差会被"
+        "element": "最大误差：{ulp}，位于 {place}；该处条件数为 {condition}，相对误差会被"
         "放大同样的倍数。",
-        "element_bare": "最大误差为 {ulp} ulp，位于 {place}。",
+        "element_bare": "最大误差：{ulp}，位于 {place}{absolute}。",
+        "absolute": "，绝对误差为 {size}",
         "element_special": "{place} 就是其中一个错误元素。",
         "todo:unexplained": "请附上本答复中的脚本，作为缺陷上报；其中的精确值经过验证。",
         "elements": "有关元素的精确值",

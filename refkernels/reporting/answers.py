@@ -26,6 +26,7 @@ from refkernels.reporting.answer_sentences import summary, words_of
 from refkernels.reporting.causes import NO_BUG
 from refkernels.reporting.escaping import clipped, code, escaped
 from refkernels.reporting.model_names import model_name, statement
+from refkernels.reporting.numerals import lost, ulp_figure
 from refkernels.reporting.pages import environment_lines
 
 _RULED_OUT = 12  # rows for each kernel
@@ -90,9 +91,20 @@ def _table(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> str:
         verdict = words["verdict:" + ("unusual" if one.unusual else one.verdict)]
         name = one.name or words["The kernel"]
         rows.append(
-            [escaped(name), verdict, show(one.ulp), show_ratio(one.bound), show(one.plain), bits]
+            [escaped(name), verdict, _ulp(one, lang), show_ratio(one.bound), show(one.plain), bits]
         )
     return grid(words["columns"], rows, "ll---l")
+
+
+def _ulp(one: Kernel, lang: str) -> str:
+    return ulp_figure(number(one.ulp), one.format, lang)
+
+
+def _absolute(one: Kernel, words: Mapping[str, str]) -> str:
+    """What is lost, where the value is so tiny that no digit of it is right."""
+    size = number((one.measured["worst"] or {}).get("error"))
+    gone = lost(number(one.ulp), one.format) and size is not None
+    return words["absolute"].format(size=show(size)) if gone else ""
 
 
 def _pairs(answer: Record, words: Mapping[str, str]) -> str:
@@ -179,7 +191,12 @@ def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
         condition = show(one.condition) if amplified else ""
         special = one.verdict == "special_value_mismatch"
         key = "element_special" if special else "element" if amplified else "element_bare"
-        told = words[key].format(ulp=show(one.ulp), place=f"`{one.place}`", condition=condition)
+        told = words[key].format(
+            ulp=one.ulps(lang),
+            place=f"`{one.place}`",
+            condition=condition,
+            absolute=_absolute(one, words),
+        )
         lines[0] += _space(lang) + told
     return lines
 

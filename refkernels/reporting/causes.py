@@ -49,7 +49,7 @@ _REPORT = (
 
 CAUSES: dict[str, Cause] = {
     "summation_order": _cause(
-        "adds the same terms in another order, or by another stable algorithm",
+        "adds the same terms in another order, or by another form that is as accurate",
         "以不同的次序或另一种稳定的算法累加同样的项",
         *_NO_BUG,
     ),

@@ -1,6 +1,6 @@
 """Findings: what exceeds rounding, and what is unusual; one row per symptom, worst first.
 
-The same op, pass, format, subject and verdict is one symptom, however many cases show it.
+The same op, pass, format, output, subject and verdict is one symptom, however many cases show it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from refkernels.reporting.escaping import clipped
 from refkernels.reporting.scores import falling, largest, worst_of
-from refkernels.reporting.study import Measurement, Study, as_number
+from refkernels.reporting.study import Measurement, Study, absolute_error, as_number
 from refkernels.reporting.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_status
 from refkernels.reporting.vocabulary import verdict as verdict_of
 from refkernels.seat_names import SeatNameError, parse
@@ -32,7 +32,7 @@ class Finding:
     direction: str
     dtype: str
     subject: str
-    outputs: tuple[str, ...]
+    output: str
     cases: int
     cases_measured: int
     ulp: float | None
@@ -73,6 +73,11 @@ class Finding:
     def condition(self) -> float | None:
         """The condition number at the worst element."""
         return as_number(self.worst.worst.get("condition"))
+
+    @property
+    def absolute(self) -> float | None:
+        """|got - exact| at the worst element, where no digit of it is right."""
+        return absolute_error(self.worst)
 
     @property
     def command(self) -> str:
@@ -119,13 +124,13 @@ def findings(study: Study) -> list[Finding]:
     cases: dict[tuple[str, ...], set[str]] = defaultdict(set)
     groups: dict[tuple[str, ...], list[Measurement]] = defaultdict(list)
     for one in study.measurements:
-        place = (one.op, one.direction, one.dtype, one.subject)
+        place = (one.op, one.direction, one.dtype, one.subject, one.output)
         cases[place].add(one.case)
         if one.verdict.rank < _ROUNDING:
             groups[(*place, one.verdict.name)].append(one)
         elif one.unusual:
             groups[(*place, UNUSUAL.name)].append(one)
-    found = [_finding(key, some, len(cases[key[:4]])) for key, some in groups.items()]
+    found = [_finding(key, some, len(cases[key[:5]])) for key, some in groups.items()]
     return sorted(
         found,
         key=lambda one: (
@@ -134,7 +139,7 @@ def findings(study: Study) -> list[Finding]:
             -falling(one.bound),
             -falling(one.plain),
             -falling(one.ulp),
-            (one.op, one.direction, one.dtype, one.subject, one.verdict.name),
+            (one.op, one.direction, one.dtype, one.subject, one.output, one.verdict.name),
         ),
     )
 
@@ -173,14 +178,14 @@ def unrun(study: Study) -> list[Unrun]:
 
 
 def _finding(key: tuple[str, ...], some: list[Measurement], measured: int) -> Finding:
-    op, direction, dtype, subject, name = key
+    op, direction, dtype, subject, output, name = key
     return Finding(
         verdict=verdict_of(name),
         op=op,
         direction=direction,
         dtype=dtype,
         subject=subject,
-        outputs=tuple(sorted({one.output for one in some})),
+        output=output,
         cases=len({one.case for one in some}),
         cases_measured=measured,
         ulp=largest(one.ulp_max for one in some),

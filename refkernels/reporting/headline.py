@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from refkernels.reporting.comparisons import invariances
 from refkernels.reporting.escaping import clipped
 from refkernels.reporting.findings import Finding, findings
-from refkernels.reporting.numerals import count, figure, joined, large, ratio, share
+from refkernels.reporting.numerals import count, figure, joined, large, lost, ratio, share, ulps
 from refkernels.reporting.study import Measurement, Study
 from refkernels.reporting.symptoms import Symptom, symptoms
 from refkernels.reporting.vocabulary import (
@@ -91,8 +91,21 @@ def point_text(one: Finding) -> str:
     if one.plain is not None and (one.verdict == UNUSUAL or not parts):
         parts.append(f"error {figure(one.plain)} times that of the plain algorithm")
     if one.ulp is not None:
-        parts.append(f"up to {figure(one.ulp)} ulp")
+        parts.append(_size(one))
     return ", ".join([*parts, f"in {one.cases:,} of {count(one.cases_measured, 'case')}"])
+
+
+def _place(one: Finding) -> str:
+    return f"{one.op} {one.direction} {one.dtype}, {one.output}"
+
+
+def _size(one: Finding) -> str:
+    told = ulps(one.ulp, one.dtype)
+    if not lost(one.ulp, one.dtype):
+        return f"up to {told}"
+    if one.absolute is None:
+        return told
+    return f"{told} where it is off by {figure(one.absolute)}"
 
 
 def _what(study: Study) -> str:
@@ -197,4 +210,4 @@ def _point(one: Symptom) -> Point:
 
 def _unusual_point(one: Finding) -> Point:
     """A point where nothing is beyond rounding: all that is left is unusual."""
-    return Point(one.verdict, one.subject, f"{one.op} {one.direction} {one.dtype}", point_text(one))
+    return Point(one.verdict, one.subject, _place(one), point_text(one))

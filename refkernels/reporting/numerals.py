@@ -32,6 +32,27 @@ def figure(value: float | None, decimals: int = 1) -> str:
     return f"{value:.4f}".replace("-", "−")
 
 
+_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+_NO_DIGIT = {"en": ("no digit", "no digit is right"), "zh": ("无正确位", "没有一位数字正确")}
+
+
+def lost(value: float | None, dtype: str) -> bool:
+    """Whether an error of so many ulp leaves no digit: a quarter of the value, 2^p / 4 ulp, or
+    more. Beyond that a number of ulp says nothing."""
+    bits = _BITS.get(dtype)
+    return value is not None and bits is not None and value >= 2.0 ** (bits - 2)
+
+
+def ulp_figure(value: float | None, dtype: str, lang: str = "en") -> str:
+    """A number of ulp for a column that says so; "no digit" where none is right."""
+    return _NO_DIGIT[lang][0] if lost(value, dtype) else figure(value)
+
+
+def ulps(value: float | None, dtype: str, lang: str = "en") -> str:
+    """`27.1 ulp`, or "no digit is right"."""
+    return _NO_DIGIT[lang][1] if lost(value, dtype) else f"{figure(value)} ulp"
+
+
 def ratio(value: float | None) -> str:
     """`figure`, except that a value beside 1 says on which side of it it lies."""
     text = figure(value)

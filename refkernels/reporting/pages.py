@@ -130,6 +130,7 @@ def _environment(html: bool) -> jinja2.Environment:
     environment.filters.update(
         figure=numerals.figure, ratio=numerals.ratio, count=numerals.count, joined=numerals.joined,
         clipped=escaping.clipped, md=lambda value: escaping.escaped(str(value)), datum=_datum,
+        datum_ulp=_datum_ulp, ulps=numerals.ulps, ulp_figure=numerals.ulp_figure,
         code=escaping.code, datum_ratio=_datum_ratio, brief=_brief,
         svg=lambda plot: Markup(plot.inline),
     )  # fmt: skip
@@ -140,6 +141,11 @@ def _environment(html: bool) -> jinja2.Environment:
 def _datum(value: float | None, decimals: int = 1) -> Markup:
     """A number as HTML: rounded to read, exact in `value` and in the tooltip."""
     return _data(value, numerals.figure(value, decimals))
+
+
+def _datum_ulp(value: float | None, dtype: str) -> Markup:
+    """A number of ulp, in words where no digit is right, with its full value to hover for."""
+    return _data(value, numerals.ulp_figure(value, dtype))
 
 
 def _datum_ratio(value: float | None) -> Markup:

@@ -59,7 +59,7 @@ def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
             figure,
             "error-over-bound",
             "Largest error / bound",
-            "Left of 1: rounding, the error is within what any stable algorithm in this precision "
+            "Left of 1: rounding, the error is within what the op's named forms in this precision "
             "may make on the same inputs. Right of 1: beyond rounding. Zeros are not drawn."
             + left_out,
         )

@@ -229,6 +229,7 @@ _WORST = _object(
         "exact": _object({}, {"decimal": TEXT, "hex": TEXT}),
         "ulp_error": NUMBER,
         "condition": NUMBER,
+        "error": NUMBER,
         "error_over_bound": NUMBER,
     },
 )
@@ -248,7 +249,9 @@ _MEASUREMENT = _object(
             },
         ),
         "error": _NUMBERS,
-        "bound": _object({}, {"max_ratio": NUMBER, "limit": NUMBER, "limit_source": TEXT}),
+        "bound": _object(
+            {}, {"max_ratio": NUMBER, "form": TEXT, "limit": NUMBER, "limit_source": TEXT}
+        ),
         "plain": _NUMBERS,
         "condition": _NUMBERS,
         "worst": _WORST,

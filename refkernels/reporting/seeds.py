@@ -27,6 +27,7 @@ class Answer:
     got: str
     exact: str
     ulp: float | None
+    dtype: str
     bound: float | None
     at_zero: float | None  # the largest absolute value where the exact answer is 0
     correct: int
@@ -163,6 +164,7 @@ def _answer(one: Measurement) -> Answer:
         got=str(got.get("decimal") or ""),
         exact=_short(str(exact.get("decimal") or "")),
         ulp=largest([one.number("ulp", "max")]),
+        dtype=one.dtype,
         bound=as_number((one.record.get("bound") or {}).get("max_ratio")),
         at_zero=at_zero,
         correct=max(compared - one.tally("not_correctly_rounded"), 0),

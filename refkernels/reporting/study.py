@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
+from refkernels.reporting.numerals import lost
 from refkernels.reporting.reading import Record
 from refkernels.reporting.vocabulary import Verdict, verdict
 from refkernels.seat_names import SeatName, SeatNameError, merged, parse
@@ -64,6 +65,19 @@ class Measurement:
     def unusual(self) -> bool:
         """Whether the flag `unusual` is set."""
         return "unusual" in self.flags
+
+
+def absolute_error(one: Measurement) -> float | None:
+    """|got - exact| at the worst element, where its error in ulp leaves no digit: beside a relative
+    error that is huge because the value is tiny, this says how much is lost."""
+    worst = one.worst
+    if not lost(abs(as_number(worst.get("ulp_error")) or 0.0), one.dtype):
+        return None
+    pair = [as_number((worst.get(side) or {}).get("decimal")) for side in ("got", "exact")]
+    got, exact = pair
+    if got is None or exact is None or not (math.isfinite(got) and math.isfinite(exact)):
+        return None
+    return abs(got - exact)
 
 
 @dataclass(frozen=True, eq=False)

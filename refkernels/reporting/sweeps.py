@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from refkernels.reporting import vocabulary
-from refkernels.reporting.numerals import figure, share
+from refkernels.reporting.numerals import share, ulp_figure
 from refkernels.reporting.reading import Record
 from refkernels.reporting.vocabulary import Verdict, rank_of_dtype
 from refkernels.seat_names import framework_of
@@ -23,6 +23,7 @@ FAULTS = {
         "impossible",
         "A value that mathematics forbids and no rounding gives.",
     ),
+    "beyond_bound": ("beyond bound", "An error larger than the op's named forms can make."),
     "sign_changes": ("wrong sign", "A nonzero answer with the other sign."),
     "nonzero_at_zero": ("nonzero at zero", "A nonzero answer where the exact one is 0."),
     "overflows": ("overflow", "An infinity where the exact answer rounds to a finite number."),
@@ -93,7 +94,7 @@ class Row:
     @property
     def largest(self) -> str:
         """The largest error in ulp, ">=" before it after a search."""
-        return ("≥ " if self.search and self.ulp else "") + precise(self.ulp.get("max"))
+        return ("≥ " if self.search and self.ulp else "") + precise(self.ulp.get("max"), self.dtype)
 
     @property
     def wrong(self) -> str:
@@ -137,11 +138,11 @@ def rows(records: list[Record]) -> list[Row]:
     )  # fmt: skip
 
 
-def precise(value: float | None) -> str:
+def precise(value: float | None, dtype: str = "") -> str:
     """An error in ulp with enough digits to tell 0.5001 from 0.5."""
     if value is None:
         return "–"
-    return f"{value:.4f}" if value < 10 else figure(value)
+    return f"{value:.4f}" if value < 10 else ulp_figure(value, dtype)
 
 
 def headline(found: list[Row]) -> str:

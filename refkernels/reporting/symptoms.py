@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 
-from refkernels.reporting.numerals import count, figure, joined, ratio
+from refkernels.reporting.numerals import count, joined, ratio, ulps
 from refkernels.reporting.scores import falling, largest, typical
 from refkernels.reporting.study import Measurement, Study
 from refkernels.reporting.vocabulary import WIDE, Verdict, rank_of_direction, rank_of_dtype
@@ -84,7 +84,8 @@ class Symptom:
         mean = typical(one.number("ulp", "mean") for one in self.some)
         if mean is not None and not wrong:
             top = largest(one.ulp_max for one in self.some)
-            parts.append(f"typically {figure(mean)} ulp, at most {figure(top)}")
+            dtype = max((one.dtype for one in self.some), key=rank_of_dtype)
+            parts.append(f"typically {ulps(mean, dtype)}, at most {ulps(top, dtype)}")
         parts += [*self._chief_output(), *self._hints()]
         cases = len({one.case for one in self.some})
         where = f"in {cases:,} of {count(self.cases_measured, 'case')}"

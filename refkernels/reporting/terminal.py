@@ -11,7 +11,7 @@ from rich.text import Text
 
 from refkernels.reporting.escaping import clipped
 from refkernels.reporting.headline import Headline, headline
-from refkernels.reporting.numerals import figure, ratio, share
+from refkernels.reporting.numerals import ratio, share, ulp_figure
 from refkernels.reporting.reading import Record
 from refkernels.reporting.scores import Block, Row, blocks
 from refkernels.reporting.study import Study
@@ -98,13 +98,14 @@ def _cell(row: Row, subject: str) -> Text:
         text.append(f" {correct}", style="default")
     if unusual:
         text.append(f" {UNUSUAL.glyph}", style=UNUSUAL.colour)
-    text.append(f"\n{figure(score.ulp_max)} · {ratio(score.bound)}", style="default")
+    text.append(f"\n{ulp_figure(score.ulp_max, row.dtype)} · {ratio(score.bound)}", style="default")
     return text
 
 
 def _legend() -> Text:
     text = Text("In each cell: the worst verdict, the share of elements correctly rounded (where ")
-    text.append("there is room);\nbelow it the largest error in ulp · the largest error / bound.\n")
+    text.append("there is room);\nbelow it the largest error in ulp · the largest error / bound. ")
+    text.append("No digit: none is right there.\n")
     for verdict in (*VERDICTS[:3], UNUSUAL, *VERDICTS[3:]):
         text.append(f"{verdict.glyph} {verdict.short}", style=verdict.colour)
         text.append("  ")

@@ -34,13 +34,13 @@ VERDICTS = (
     ),
     Verdict(
         "exceeds_bound", 2, "✗", "beyond bound", "v-exceeds", "bold yellow",
-        "The error is larger than any stable algorithm in this precision can make on these "
-        "inputs: a lower precision, an unstable formula or a bug.",
+        "The error is larger than any named form of the op can make in this precision on these "
+        "inputs, or than the library limit: a lower precision, an unstable formula or a bug.",
     ),
     Verdict(
         "rounding", 5, "≈", "rounding", "v-rounding", "blue",
-        "Every element lies inside the bound that any stable algorithm in this precision keeps, "
-        "however many ulp that is.",
+        "Every element lies inside the bound of the op's named forms, sums in any order, or inside "
+        "the library limit, however many ulp that is.",
     ),
     Verdict(
         "correctly_rounded", 6, "✓", "exact", "v-correct", "cyan",

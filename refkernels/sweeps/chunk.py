@@ -21,7 +21,7 @@ from refkernels.sweeps import judging, patterns, plain, seats
 from refkernels.sweeps.inversions import inverted
 from refkernels.sweeps.patterns import Span
 from refkernels.sweeps.question import Question
-from refkernels.sweeps.tally import Json, Side, Tally
+from refkernels.sweeps.tally import BEYOND, Json, Side, Tally
 
 BLOCK = 1 << 16  # answers judged at a time: what Python does for each takes 20 us
 _EVALUATED = 1 << 16  # elements that the oracle is asked for at a time
@@ -207,6 +207,7 @@ def _judge_listed(
     settled = np.ones(where.size, np.bool_)
     settled[doubtful[:number]] = False
     _check_invariants(op, where[settled], got[settled], tally)
+    _check_bound(op, where[settled], got[settled], Enclosure(hi, 0.0, radius)[settled], tally)
     left = doubtful[:number]
     tally.add_tiers({"float64": -number})
     for start in range(0, number, _EVALUATED):
@@ -220,6 +221,7 @@ def _judge_exactly(
     exact = evaluate(op, where, tally, ("rounding", tally.format))
     _judge_elements(where, got, exact, tally, None)
     _check_invariants(op, where, got, tally)
+    _check_bound(op, where, got, exact, tally)
     return exact
 
 
@@ -282,6 +284,34 @@ def _judge_elements(
     )  # fmt: skip
 
 
+def _check_bound(
+    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], exact: Enclosure, tally: Tally
+) -> None:
+    """Where the bound is that of an op's forms, and no number of ulp: counted with what is
+    violated. In float32 a faithful answer needs no look."""
+    if op.limit is not None or not where.size:
+        return
+    with _ONE_ORACLE, np.errstate(all="ignore"):
+        inputs = {op.inputs[0]: patterns.values_of(where, tally.format)}
+        bound = op.bound("forward", inputs, {}, tally.format)[op.outputs[0]]
+        error = np.abs(judging.widest(got) - np.asarray(exact))
+        beyond = np.flatnonzero(error - exact.radius * np.exp2(exact.scale) > bound)
+    _add_violations(BEYOND, beyond, where, got, tally)
+
+
+def _add_violations(
+    name: str,
+    violated: npt.NDArray[np.intp],
+    where: npt.NDArray[np.int64],
+    got: npt.NDArray[Any],
+    tally: Tally,
+) -> None:
+    if violated.size:
+        first = violated[np.argmin(where[violated])]
+        answer = int(got.view(tally.format.bits_dtype)[first])
+        tally.add_violations(name, violated.size, int(where[first]), answer)
+
+
 def _check_invariants(
     op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally
 ) -> None:
@@ -300,10 +330,7 @@ def _check_invariants(
             continue
         with np.errstate(invalid="ignore"):
             violated = np.flatnonzero(invariant.violated(got, inputs, {}))
-        if violated.size:
-            first = violated[np.argmin(where[violated])]
-            answer = int(got.view(tally.format.bits_dtype)[first])
-            tally.add_violations(invariant.name, violated.size, int(where[first]), answer)
+        _add_violations(invariant.name, violated, where, got, tally)
 
 
 def _settle_steps(

@@ -10,7 +10,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.sweeps import chunk, judging, patterns
 from refkernels.sweeps.chunk import Question
 from refkernels.sweeps.patterns import Span
-from refkernels.sweeps.tally import Json, Tally
+from refkernels.sweeps.tally import BEYOND, Json, Tally
 
 SCHEMA = 1
 _WRONG = ("special_value_mismatches", "stray_nans")
@@ -57,9 +57,10 @@ def record(
     op, format = registry.get(question.op), tally.format
     counts = {name: tally.total(name) for name in judging.COLUMNS}
     worst = _worst(question, tally)
-    violated = sum(kept[0] for kept in tally.invariants.values())
+    violated = sum(kept[0] for name, kept in tally.invariants.items() if name != BEYOND)
     counts["not_correctly_rounded"] = counts["inputs"] - counts["correct"]
     counts["invariants_violated"] = violated
+    counts[BEYOND] = tally.invariants.get(BEYOND, [0])[0]
     status = "ok" if not failures else "incomplete"
     limit = {"limit": op.limit, "source": op.limit_source} if op.limit is not None else {}
     return {
@@ -100,7 +101,9 @@ def _verdict(counts: Mapping[str, int], worst: Mapping[str, Any], limit: float |
         return "special_value_mismatch"
     if counts["invariants_violated"]:
         return "invariant_violated"
-    if counts["nonzero_at_zero"] or (limit is not None and worst and worst["max"] > limit):
+    if counts["nonzero_at_zero"] or counts[BEYOND]:
+        return "exceeds_bound"
+    if limit is not None and worst and worst["max"] > limit:
         return "exceeds_bound"
     inexact = ("not_correctly_rounded", "undecided", "signed_zero_mismatches")
     return "rounding" if any(counts[name] for name in inexact) else "correctly_rounded"
@@ -154,6 +157,7 @@ def _invariants(known: Sequence[Any], tally: Tally) -> list[Json]:
             **_pair(pattern, got, tally.format),
         }
         for name, (number, pattern, got) in sorted(tally.invariants.items())
+        if name != BEYOND
     ]
 
 

@@ -15,6 +15,8 @@ from refkernels.arithmetic.formats import Format
 from refkernels.sweeps import judging, patterns
 
 Json = dict[str, Any]
+BEYOND = "beyond_bound"
+"""Kept beside the invariants: answers beyond the bound of an op's forms."""
 Side = tuple[int, float | None]  # of a border: the answer's bits, the exact value where it is known
 
 

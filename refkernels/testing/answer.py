@@ -28,9 +28,9 @@ def _no_conditions() -> Mapping[str, Array]:
 
 @dataclass(frozen=True)
 class Answer:
-    """`bound`: the error that is allowed, by an op's bound or by `max_ulp`; `declared`: the limit
-    in ulp that an op's bound is, where it is no theorem. `broken`: what mathematics forbids and the
-    output does. For a message only: `cause` says why it failed, given the worst places;
+    """`bound`: the error that is allowed, by an op's bound or by `max_ulp`; `declared`: the library
+    limit in ulp that an op's bound is, where it is no theorem. `broken`: what mathematics forbids
+    and the output does. For a message only: `cause` says why it failed, given the worst places;
     `conditions` finds the condition numbers of all outputs."""
 
     name: str

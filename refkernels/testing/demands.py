@@ -63,10 +63,10 @@ class Demands:
 
     def _finding(self, answer: Answer, found: str) -> str:
         counts, size = answer.summary.counts, answer.got.size
-        limit = f"than any stable {answer.format} algorithm can be"
+        limit = f"than the op's named forms in {answer.format} can be"
         if answer.declared is not None:
             limit = (
-                f"than the limit that is declared for {answer.op}, {answer.declared:g} ulp of "
+                f"than the library limit of {answer.op}, {answer.declared:g} ulp of "
                 f"{answer.format} (max_ulp states another)"
             )
         if self.max_ulp is not None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.metrology.judgement import describe_element
+from refkernels.reporting.numerals import lost, ulps
 from refkernels.testing.answer import Answer
 
 _SHOWN = 5  # worst elements
@@ -33,7 +34,7 @@ def _figures(answer: Answer, limit: str) -> list[str]:
     if counts["compared"]:
         lines.append(
             f"  {'of the others: ' if specials else ''}error / {limit} {summary.max_ratio:.3g}, "
-            f"largest error {summary.max:.4g} ulp of {answer.format}"
+            f"{_largest(summary.max, answer.format.name)}"
         )
     return lines
 
@@ -54,7 +55,7 @@ def _element_lines(answer: Answer, place: int, limit: str) -> list[str]:
     lines = [
         f"  {answer.name}{index} = {one['got']['decimal']} ({one['got']['hex']})",
         f"    exact {one['exact']['decimal']} ({one['exact']['hex']})",
-        f"    {_error(one, limit)}",
+        f"    {_error(one, limit, answer.format.name)}",
     ]
     for source, value in one["inputs"].items():
         axes = ", ".join(str(axis) for axis in value["index"])
@@ -62,16 +63,24 @@ def _element_lines(answer: Answer, place: int, limit: str) -> list[str]:
     return lines
 
 
-def _error(one: dict[str, Any], limit: str) -> str:
+def _error(one: dict[str, Any], limit: str, format: str) -> str:
     """ULP error and error / bound of an element; in words where it has none."""
     got, exact = float(one["got"]["decimal"]), float(one["exact"]["decimal"])
     if float(one["error_over_bound"]) != float(one["error_over_bound"]):
         return f"{_kind(got)} where the truth is {_kind(exact)}"
     # `.4` shortens a float to 4 digits, and leaves "inf" as it is.
     condition = "" if one["condition"] is None else f", condition number {one['condition']:.4}"
-    error = one["ulp_error"]
-    ulps = f"error {error:.6} ulp, " if math.isfinite(float(error)) else ""
-    return f"{ulps}error / {limit} {one['error_over_bound']:.4}{condition}"
+    error = float(one["ulp_error"])
+    told = f"error {error:.6} ulp, " if math.isfinite(error) else ""
+    if lost(abs(error), format):
+        told = f"no digit is right (off by {float(one['error']):.4}), "
+    return f"{told}error / {limit} {one['error_over_bound']:.4}{condition}"
+
+
+def _largest(value: float, format: str) -> str:
+    if lost(value, format):
+        return f"{ulps(value, format)} where it is worst"
+    return f"largest error {value:.4g} ulp of {format}"
 
 
 def _kind(value: float) -> str:

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.question import Certify
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Doubles, Function
-from refkernels.trig_ref import exact
+from refkernels.trig_ref import exact, forms
 from refkernels.trig_ref.algorithms import plain, plain_slope
 from refkernels.trig_ref.cases import cases_of
 from refkernels.trig_ref.float64 import FAST
@@ -48,11 +47,6 @@ def _twice(x: Doubles) -> Doubles:
     return 2.0 * _direct(x)
 
 
-def _slope_from_tangent(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
-    """Frameworks form 1 + y^2 from their own y, which doubles its relative error."""
-    return 2.0 * np.abs(y) * ulp_y
-
-
 def _function(name: str, code: int, condition: Any, slope_condition: Any) -> Function:
     exact_value, exact_slope = _EXACT[name]
     return Function(
@@ -68,7 +62,8 @@ def _function(name: str, code: int, condition: Any, slope_condition: Any) -> Fun
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
         fast=FAST[name],
-        extra_slope_error=_slope_from_tangent if name == "tan" else None,
+        slope_forms=forms.SLOPE_FORMS[name],
+        primitives=forms.PRIMITIVES,
     )
 
 

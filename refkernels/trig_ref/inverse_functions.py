@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.question import Certify
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Doubles, Function
-from refkernels.trig_ref import exact, inverse, inverse_float64, turns
+from refkernels.trig_ref import exact, forms, inverse, inverse_float64, turns
 from refkernels.trig_ref.invariants import INVARIANTS
 from refkernels.trig_ref.inverse_cases import cases_of
 from refkernels.trig_ref.inverse_plain import plain, plain_slope, plain_turns, plain_turns_slope
@@ -59,15 +58,6 @@ def _tangent(x: Doubles) -> Doubles:
     return np.abs(math.pi * (x / c) * s)
 
 
-def _rounded_square(x: Doubles, y: Doubles, ulp_y: Doubles, format: Format) -> Doubles:
-    """Frameworks form 1 - x^2 from a rounded x^2: u x^2 there is u x^2 / 2 (1 - x^2)^(-3/2)."""
-    return format.u * x * x / 2.0 * _squared_cosine(x) ** -1.5
-
-
-def _pi_and_rest(x: Doubles, y: Doubles, slope: Doubles) -> tuple[Doubles | float, ...]:
-    return math.pi, slope / math.pi
-
-
 def _inverse(name: str, condition: Any, slope_condition: Any) -> Function:
     code = inverse.CODES[name]
     return Function(
@@ -83,7 +73,8 @@ def _inverse(name: str, condition: Any, slope_condition: Any) -> Function:
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
         fast=inverse_float64.FAST[name],
-        extra_slope_error=None if name == "atan" else _rounded_square,
+        slope_forms=forms.SLOPE_FORMS[name],
+        primitives=forms.PRIMITIVES,
         exact_gradient=exact.atan_gradient if name == "atan" else None,
     )
 
@@ -102,7 +93,8 @@ def _turns(name: str, code: int, condition: Any, slope_condition: Any) -> Functi
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
         fast=turns.FAST[name],
-        factors=_pi_and_rest,
+        slope_forms=forms.SLOPE_FORMS[name],
+        primitives=forms.PRIMITIVES,
     )
 
 

@@ -3,6 +3,7 @@
 import elementary_truth as truth
 import numpy as np
 import pytest
+from underflow_attack import error_over_bound
 
 from refkernels import elementary_ref
 from refkernels.arithmetic import formats
@@ -87,7 +88,7 @@ def test_gradients_at_special_points_are_ieee_products(name):
 
 @each
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_the_plain_algorithm_keeps_to_the_declared_limit(name, dtype):
+def test_the_plain_algorithm_keeps_to_the_bound(name, dtype):
     """On every case, forward and backward: an honest kernel is never blamed."""
     op = OPS[name]
     checked = 0
@@ -101,8 +102,8 @@ def test_the_plain_algorithm_keeps_to_the_declared_limit(name, dtype):
             value = exact.round("float64")[0]
             assert (bound[np.isfinite(exact.hi)] >= 0).all(), (case.name, direction)
             told = np.isfinite(plain) & np.isfinite(value)
-            error = np.abs(plain[told].astype(np.float64) - value[told])
-            assert (error <= bound[told] * (1 + 1e-9)).all(), (case.name, direction)
+            ratio = error_over_bound(plain[told], exact[told], bound[told])
+            assert ratio <= 1 + 1e-9, (case.name, direction)
             beyond = np.isfinite(value) & ~np.isfinite(plain)
             limit = formats.get(dtype).max * (1 - 2.0**-20)
             assert (~np.isfinite(bound[beyond]) | (np.abs(value[beyond]) >= limit)).all(), case.name

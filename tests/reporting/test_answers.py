@@ -170,8 +170,8 @@ def test_an_answer_is_a_sentence_and_short(kind: str, lang: str) -> None:
 
 
 SAID = {
-    "rounding": "This is rounding: every element of y is within the bound that any stable float32 "
-    "algorithm keeps",
+    "rounding": "This is rounding: every element of y is within the bound of the named float32 "
+    "forms, sums in any order",
     "exact": "Nothing is wrong: every bit of y is that of the exact answer, rounded once",
     "two kernels": "because early starts its accumulator at the bias instead of adding the bias "
     "last (proven)",

@@ -14,8 +14,9 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.metrology import ulp_distance, ulp_error
 from refkernels.op import Fast, Op
-from refkernels.sweeps import judging, patterns, plain
+from refkernels.sweeps import chunk, judging, patterns, plain
 from refkernels.sweeps.patterns import Span
+from refkernels.sweeps.tally import BEYOND, Tally
 
 # Subnormals, around 1, where exp overflows, the largest floats with infinity and NaNs, negative
 # zero, the end of all patterns, each across a binade's border; where exp underflows by far, and
@@ -231,3 +232,21 @@ def test_the_widened_interval_holds_every_value_within_the_error() -> None:
             low, high = Fraction(h * (1.0 - w)), Fraction(h * (1.0 + w))
             assert low <= Fraction(h) / (1 + Fraction(error))
             assert high >= Fraction(h) / (1 - Fraction(error))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_answers_beyond_the_bound_of_an_op_s_forms_are_counted(dtype: str) -> None:
+    """gelu has no limit in ulp: where 1 + erf cancels, its forms allow any number of them."""
+    op, format = registry.get("gelu"), formats.get(dtype)
+    ones = 0xBC00 if dtype == "float16" else 0xBF800000
+    span = Span(ones, ones + 2000)  # from x = -1 on
+    x = patterns.values_of(np.arange(span.start, span.stop), format)
+    right = op.evaluate("forward", {"x": x}, {}, ("rounding", format))["y"].round(format)[0]
+    tally = Tally(format)
+    chunk.judge_call(op, span, right, tally)
+    assert BEYOND not in tally.invariants
+    wrong = right.copy()
+    wrong[1234] = wrong[1234] * x.dtype.type(1.01)
+    tally = Tally(format)
+    chunk.judge_call(op, span, wrong, tally)
+    assert tally.invariants[BEYOND][:2] == [1, span.start + 1234]

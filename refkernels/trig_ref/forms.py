@@ -1,0 +1,77 @@
+"""The forms of dy f'(x) for the trigonometric functions, as `elementary_ref.forms`: formulas in
+`xp`; y is what the forward pass returned. Where kernels differ in the order of operations only,
+`either`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from refkernels.elementwise.function import Form
+from refkernels.elementwise.running import Primitive
+from refkernels.trig_ref.algorithms import plain
+from refkernels.trig_ref.inverse_plain import plain_turns
+from refkernels.trig_ref.kernels import COS, SIN, TAN
+from refkernels.trig_ref.tables import PIO2_HIGH, PIO2_LOW
+
+PI = 2 * (Fraction(PIO2_HIGH) + Fraction(PIO2_LOW))
+
+
+def _primitive(of: Any, code: int) -> Primitive:
+    return Primitive(partial(of, code), partial(of, code))
+
+
+PRIMITIVES = {
+    "sin": _primitive(plain, SIN),
+    "cos": _primitive(plain, COS),
+    "tan": _primitive(plain, TAN),
+    "sinpi": _primitive(plain_turns, SIN),
+    "cospi": _primitive(plain_turns, COS),
+}
+
+
+def _times(name: str, sign: int) -> Any:
+    return lambda xp, dy, x: dy * xp.store(sign * xp.function(name, x))
+
+
+def _tan(xp: Any, dy: Any, x: Any) -> Any:
+    y = xp.store(xp.function("tan", x))
+    return dy * xp.store(1 + xp.store(xp.square(y)))
+
+
+def _arc(sign: int) -> Any:
+    """1 - x^2 also as (1 - x) (1 + x); the root's reciprocal too."""
+
+    def formula(xp: Any, dy: Any, x: Any) -> Any:
+        rest = xp.either(1 - xp.store(x * x), xp.store(1 - x) * xp.store(1 + x))
+        root = xp.store(xp.sqrt(xp.store(rest)))
+        return xp.either(sign * dy / root, sign * dy * xp.store(1 / root))
+
+    return formula
+
+
+def _atan(xp: Any, dy: Any, x: Any) -> Any:
+    below = xp.store(1 + xp.store(x * x))
+    return xp.either(dy / below, dy * xp.store(1 / below))
+
+
+def _turn(name: str, sign: int) -> Any:
+    def formula(xp: Any, dy: Any, x: Any) -> Any:
+        c, pi = xp.store(sign * xp.function(name, x)), xp.number(PI)
+        ways = xp.either(xp.store(dy * pi) * c, xp.store(dy * c) * pi)
+        return xp.either(ways, dy * xp.store(pi * c))
+
+    return formula
+
+
+SLOPE_FORMS: dict[str, tuple[Form, ...]] = {
+    "sin": (Form("dy cos(x)", _times("cos", 1)),),
+    "cos": (Form("-dy sin(x)", _times("sin", -1)),),
+    "tan": (Form("dy (1 + y^2)", _tan),),
+    "asin": (Form("dy / sqrt(1 - x^2)", _arc(1)),),
+    "acos": (Form("-dy / sqrt(1 - x^2)", _arc(-1)),),
+    "atan": (Form("dy / (1 + x^2)", _atan),),
+    "sinpi": (Form("dy pi cos(pi x)", _turn("cospi", 1)),),
+    "cospi": (Form("-dy pi sin(pi x)", _turn("sinpi", -1)),),
+}
