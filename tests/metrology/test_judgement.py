@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from refkernels import metrology
+from refkernels import metrology, registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_fractions
@@ -426,3 +426,35 @@ def test_a_value_far_beyond_decimal_s_usual_range_is_written_out() -> None:
     assert told["decimal"].endswith("e+161614248")
     told = exact_text(Enclosure(np.array([1.5, 1.5]), 0.0, 0.0, np.array([2**29, -(2**29)])), (1,))
     assert told["decimal"].endswith("e-161614249")
+
+
+def test_the_record_names_the_sharpest_form_that_permits_the_error(x: np.ndarray) -> None:
+    right = square(x)
+    got = right.round("float32")[0]
+    off = np.abs(got - np.asarray(right))
+    wide, narrow = np.full(x.shape, off.max() * 2), np.full(x.shape, off.max() / 2)
+    for forms, name in (
+        ({"narrow": narrow, "wide": wide}, "wide"),
+        ({"first": wide, "wide": wide * 2}, "first"),
+        ({"narrow": narrow, "wide": narrow}, None),
+    ):
+        record = judge(got, x, bound=np.maximum.reduce(list(forms.values())), forms=forms)
+        assert record["bound"].get("form") == name
+        assert (record["verdict"] == "exceeds_bound") == (name is None)
+
+
+def test_a_limit_is_told_with_its_source_forward_only() -> None:
+    op = registry.get("sqrt")
+    x = np.float32([2.0, 3.0])
+    for direction, output in (("forward", "y"), ("backward", "dx")):
+        given = {"x": x, "dy": x}
+        given = {name: given[name] for name in op.takes(direction)}
+        exact = op.evaluate(direction, given, {})[output]
+        bound = op.bound(direction, given, {}, formats.BINARY32)[output]
+        got = exact.round("float32")[0]
+        told = metrology.judge(
+            op, direction, output, got, exact, bound=bound, inputs=given, params={}
+        )["bound"]
+        assert ("limit" in told) == (direction == "forward")
+    assert op.limit == 0.5
+    assert "IEEE 754" in op.limit_source

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from refkernels.reporting.numerals import figure, joined, ratio, share
+from refkernels.reporting.numerals import figure, joined, lost, ratio, share, ulp_figure, ulps
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,18 @@ def test_a_share_is_all_only_when_nothing_is_missing():
 def test_words_are_joined_as_in_speech():
     assert joined(["a"]) == "a"
     assert joined(["a", "b", "c"]) == "a, b and c"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("float16", 11), ("bfloat16", 8), ("float32", 24), ("float64", 53)]
+)
+def test_from_a_quarter_of_the_value_on_no_digit_is_right(dtype, bits):
+    most = 2.0 ** (bits - 2)
+    assert not lost(most * 0.99, dtype)
+    assert ulps(most * 0.99, dtype) == f"{figure(most * 0.99)} ulp"
+    for value in (most, 1e300, math.inf):
+        assert ulps(value, dtype) == "no digit is right"
+        assert ulp_figure(value, dtype) == "no digit"
+        assert ulps(value, dtype, "zh") == "没有一位数字正确"
+    assert ulp_figure(None, dtype) == "–"
+    assert ulp_figure(1e30, "a format of its own") == "1.0e30"

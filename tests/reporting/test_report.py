@@ -163,12 +163,33 @@ def test_findings_and_scores_come_worst_first(records):
         assert wide == sorted(wide, reverse=True)
 
 
-def test_one_symptom_is_one_finding_with_its_cases(records):
+def test_a_finding_has_the_figures_of_one_output(records):
+    study = Study.of(records)
+    found = findings(study)
+    assert found
+    several = 0
+    for one in found:
+        mine = [
+            other
+            for other in study.measurements
+            if (other.op, other.direction, other.dtype, other.subject, other.output)
+            == (one.op, one.direction, one.dtype, one.subject, one.output)
+        ]
+        assert one.worst in mine
+        assert one.ulp in [other.ulp_max for other in mine]
+        assert one.bound in [other.number("bound", "max_ratio") for other in mine]
+        several += len({other.output for other in study.measurements if other.op == one.op}) > 1
+    assert several
+
+
+def test_one_symptom_is_one_finding_for_each_output_with_its_cases(records):
     found = [one for one in findings(Study.of(records)) if one.subject == "mindspore"]
     float64 = [one for one in found if (one.op, one.direction) == ("layernorm", "backward")]
-    assert len(float64) == 1
-    assert (float64[0].cases, float64[0].cases_measured) == (20, 20)
-    assert float64[0].inputs[0][3] == "0xbfeb79e1"
+    assert sorted(one.output for one in float64) == sorted({one.output for one in float64})
+    assert {"dx", "dweight"} <= {one.output for one in float64}
+    for one in float64:
+        assert (one.cases, one.cases_measured) == (20, 20)
+        assert one.inputs[0][3] == "0xbfeb79e1"
 
 
 def test_every_plot_is_written_as_svg_and_png(written):
