@@ -7,6 +7,10 @@ functions (exp, erf, tanh, ...) are within its limit. y is what the forward pass
 A form may still lose every digit: 1 + erf(x / sqrt 2) and 1 + tanh cancel for x << 0, where the
 result is tiny. They are the definitions as published and what frameworks compute, so they are
 named, and a verdict says which form it takes to permit the error.
+
+`store`: a kernel that is composed of ops keeps what they return in the storage format. It stands
+where that costs roundings, and not where it would cost digits (1 + erf, 1 + tanh, the terms of a
+slope that cancels): there 16-bit kernels work in binary32.
 """
 
 from __future__ import annotations
@@ -84,12 +88,12 @@ def quotient(xp: Any, dy: Any, below: Any) -> Any:
 
 
 def sigmoid_by_quotient(xp: Any, x: Any) -> Any:
-    return 1 / (1 + xp.exp(-x))
+    return 1 / xp.store(1 + xp.store(xp.exp(-x)))
 
 
 def sigmoid_by_sides(xp: Any, x: Any) -> Any:
-    e = xp.exp(-abs(x))
-    return xp.where(x < 0, e, xp.number(1)) / (1 + e)
+    e = xp.store(xp.exp(-abs(x)))
+    return xp.where(x < 0, e, xp.number(1)) / xp.store(1 + e)
 
 
 def sigmoid_by_tanh(xp: Any, x: Any) -> Any:
@@ -105,7 +109,7 @@ def _sigmoid_backward(xp: Any, dy: Any, y: Any) -> Any:
 
 
 def silu_by_quotient(xp: Any, x: Any) -> Any:
-    return x / (1 + xp.exp(-x))
+    return x / xp.store(1 + xp.store(xp.exp(-x)))
 
 
 def _silu_backward(xp: Any, dy: Any, x: Any) -> Any:
@@ -122,7 +126,7 @@ def _silu_backward_by_y(xp: Any, dy: Any, x: Any) -> Any:
 
 
 def softplus_by_sides(xp: Any, x: Any) -> Any:
-    return xp.log1p(xp.exp(-abs(x))) + xp.maximum(x, xp.number(0))
+    return xp.store(xp.log1p(xp.store(xp.exp(-abs(x))))) + xp.maximum(x, xp.number(0))
 
 
 def softplus_below_20(xp: Any, x: Any) -> Any:
@@ -272,7 +276,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
     ),
     "silu": (
         Form("x / (1 + exp(-x))", silu_by_quotient),
-        Form("x sigmoid(x)", lambda xp, x: x * stable_sigmoid(xp, x)),
+        Form("x sigmoid(x)", lambda xp, x: x * xp.store(stable_sigmoid(xp, x))),
     ),
     "softplus": (
         Form("log1p(exp(-|x|)) + max(x, 0)", softplus_by_sides),
