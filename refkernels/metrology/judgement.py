@@ -157,8 +157,8 @@ def _held_to(
     reference: Enclosure,
     forms: Mapping[str, npt.NDArray[np.float64]] | None,
 ) -> dict[str, Any]:
-    """A limit and its source; or the first form whose bound permits the error of every element,
-    none where none does."""
+    """A limit and its source; or the first form whose bound permits the error of every element, all
+    of them where it takes several."""
     if not forms:
         held = op.limit is not None and direction == "forward"
         return {"limit": op.limit, "limit_source": op.limit_source} if held else {}
@@ -170,7 +170,8 @@ def _held_to(
         for name, bound in forms.items():
             if not np.any(certain > np.broadcast_to(bound, certain.shape)):
                 return {"form": name}
-    return {}
+        beyond = np.any(certain > np.maximum.reduce(list(forms.values())))
+    return {} if beyond else {"form": "; ".join(forms)}
 
 
 def violated(
