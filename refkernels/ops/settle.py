@@ -73,7 +73,7 @@ class _Answer:
         self.known: Enclosures = {}
 
     def settled(self) -> Enclosures:
-        found = readings.read(self.formula, readings.ball(), self.question, self.names)
+        found = readings.read_balls(self.formula, self.question, self.names)
         self.known = {name: enclosing.ball(*parts) for name, parts in found.items()}
         total = left = sum(one.size for one in self.known.values())
         left = self._told("float64", left)
