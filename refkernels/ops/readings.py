@@ -15,14 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.contexts import generated
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.context import Context
 from refkernels.contexts.double_double import DoubleDouble
 from refkernels.contexts.double_double_value import DoubleDoubleValue
-from refkernels.contexts.execution import GENERATED
-from refkernels.contexts.trace import Untraceable
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Working, WorkingValue
 from refkernels.elementwise.blocks import BLOCK, spread
@@ -103,34 +100,6 @@ def read(
     if summed:
         found.update(blocks.columns(summed))
     return found
-
-
-def read_balls(formula: Formula, question: Canonical, names: tuple[str, ...]) -> dict[str, Parts]:
-    """(mid, radius) of the outputs: of large arrays by a generated kernel, where the formula is a
-    graph over rows, and by NumPy otherwise."""
-    by_row = tuple(name for name in names if question.rows_of[name])
-    if not by_row or not question.flat or question.elements < GENERATED:
-        return read(formula, ball(), question, names)
-    present = {name: array for name, array in question.arrays.items() if array is not None}
-    absent = {name: None for name in question.arrays if name not in present}
-
-    def rows(xp: Context, *values: Any) -> list[Value]:
-        params = Reading(xp, lambda value: ()).given({}, question.params)
-        given = dict(zip(present, values, strict=True))
-        results = several(formula(xp, **given, **absent, **params))
-        found = dict(zip(question.shapes, results, strict=True))
-        return [found[name] for name in by_row]
-
-    try:
-        made = generated.of(rows, *present.values()).balls()
-    except Untraceable:
-        return read(formula, ball(), question, names)
-    found = {
-        name: tuple(np.broadcast_to(part, question.shapes[name]) for part in parts)
-        for name, parts in zip(by_row, made, strict=True)
-    }
-    rest = tuple(name for name in names if name not in found)
-    return {**found, **(read(formula, ball(), question, rest) if rest else {})}
 
 
 class _Blocks:

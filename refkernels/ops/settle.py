@@ -2,7 +2,7 @@
 
 One ladder, each tier only for what the one before leaves open:
 
-    Ball            every element, in blocks, on all threads
+    Ball            every element, in blocks, on all threads (`draft`)
     DoubleDouble    the rows of open elements; of a staged formula their statistics, and then the
                     open elements alone (`selection`)
     Arb             those elements, in twice the bits until they decide it, up to 4,096
@@ -28,6 +28,7 @@ from refkernels.contexts.rational import Irrational, Rational
 from refkernels.contexts.working import Working
 from refkernels.ops import enclosing, readings
 from refkernels.ops.canonical import Canonical
+from refkernels.ops.draft import draft, open_of
 from refkernels.ops.formula import Formula
 from refkernels.ops.selection import Open, Selection
 
@@ -73,10 +74,9 @@ class _Answer:
         self.known: Enclosures = {}
 
     def settled(self) -> Enclosures:
-        found = readings.read_balls(self.formula, self.question, self.names)
-        self.known = {name: enclosing.ball(*parts) for name, parts in found.items()}
-        total = left = sum(one.size for one in self.known.values())
-        left = self._told("float64", left)
+        self.known, found = draft(self.formula, self.question, self.names, self.asked)
+        left = _number(found)
+        tiers.answered("float64", sum(one.size for one in self.known.values()) - left)
         if left and not self.question.finite:
             left = self._with_specials(only_finite=False)
         if left:
@@ -86,7 +86,6 @@ class _Answer:
             self._exact()
             self._with_specials(only_finite=True)
             tiers.answered("exact", left)
-        assert total == sum(one.size for one in self.known.values())
         return self.known
 
     def _told(self, tier: str, before: int) -> int:
@@ -95,12 +94,8 @@ class _Answer:
         return left
 
     def open(self) -> Open:
-        """What the question leaves open; what nothing is known of always is."""
-        marks = {
-            name: self.asked.undecided(one) | np.isinf(one.radius)
-            for name, one in self.known.items()
-        }
-        return {name: np.flatnonzero(one) for name, one in marks.items() if one.any()}
+        """What the question leaves open."""
+        return open_of(self.known, self.asked)
 
     def _double_double(self) -> None:
         selection = Selection(self.formula, self.question, self.open())

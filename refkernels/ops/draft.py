@@ -1,0 +1,96 @@
+"""The draft of an answer: every element's ball in float64, and which elements the question leaves
+open.
+
+Large arrays are left to a generated kernel, where the formula is a graph over rows: a block of rows
+is computed, enclosed and asked about while it is in the cache. Others are read by NumPy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Question
+from refkernels.contexts import generated
+from refkernels.contexts.context import Context
+from refkernels.contexts.execution import GENERATED
+from refkernels.contexts.trace import Untraceable
+from refkernels.contexts.value import Value
+from refkernels.ops import enclosing, readings
+from refkernels.ops.canonical import Canonical
+from refkernels.ops.formula import Formula, several
+from refkernels.ops.readings import Reading
+
+Enclosures = dict[str, Enclosure]
+Open = dict[str, npt.NDArray[np.intp]]  # flat (C order) indices, by output
+
+
+def draft(
+    formula: Formula, question: Canonical, names: tuple[str, ...], asked: Question
+) -> tuple[Enclosures, Open]:
+    """The outputs of these names, and what the question leaves open of them."""
+    by_row = tuple(name for name in names if question.rows_of[name])
+    known: Enclosures = {}
+    left: Open = {}
+    if by_row and question.flat and question.elements >= GENERATED:
+        with contextlib.suppress(Untraceable):
+            known, left = _generated(formula, question, by_row, asked)
+    rest = tuple(name for name in names if name not in known)
+    if rest:
+        found = readings.read(formula, readings.ball(), question, rest)
+        known |= {name: enclosing.ball(*parts) for name, parts in found.items()}
+        left |= open_of({name: known[name] for name in rest}, asked)
+    return {name: known[name] for name in names}, left
+
+
+def open_of(known: Enclosures, asked: Question) -> Open:
+    """What the question leaves open; what nothing is known of always is."""
+    marks = {name: _undecided(one, asked) for name, one in known.items()}
+    return {name: np.flatnonzero(one) for name, one in marks.items() if one.any()}
+
+
+def _undecided(one: Enclosure, asked: Question) -> npt.NDArray[np.bool_]:
+    return asked.undecided(one) | np.isinf(one.radius)
+
+
+def _generated(
+    formula: Formula, question: Canonical, names: tuple[str, ...], asked: Question
+) -> tuple[Enclosures, Open]:
+    """By a fused kernel. Raises Untraceable where there is none."""
+    present = {name: array for name, array in question.arrays.items() if array is not None}
+    absent = dict.fromkeys(name for name in question.arrays if name not in present)
+
+    def rows(xp: Context, *values: Any) -> list[Value]:
+        params = Reading(xp, lambda value: ()).given({}, question.params)
+        given = dict(zip(present, values, strict=True))
+        results = several(formula(xp, **given, **absent, **params))
+        found = dict(zip(question.shapes, results, strict=True))
+        return [found[name] for name in names]
+
+    made = generated.of(rows, *present.values())
+    shapes = [part.shape for part, _ in made.empty()]
+    if shapes != [question.shapes[name] for name in names]:
+        raise Untraceable("An output has another shape than the rows that it is computed from.")
+    columns = [(np.empty(int(np.prod(s))), np.empty(int(np.prod(s)))) for s in shapes]
+    opened: list[list[npt.NDArray[np.intp]]] = [[] for _ in names]
+
+    def task(first: int, last: int, balls: Any) -> None:
+        for k, at in enumerate(made.places(first, last)):
+            (mid, radius), (hi, wide) = balls[k], (columns[k][0][at], columns[k][1][at])
+            hi[:], wide[:] = mid, radius
+            np.nextafter(wide, np.inf, out=wide, where=wide > 0.0)
+            marks = _undecided(Enclosure(hi, 0.0, wide), asked)
+            if marks.any():
+                opened[k].append(at.start + np.flatnonzero(marks))
+
+    made.each(task)
+    known = {
+        name: Enclosure(hi.reshape(shape), 0.0, wide.reshape(shape))
+        for name, shape, (hi, wide) in zip(names, shapes, columns, strict=True)
+    }
+    found = zip(names, opened, strict=True)
+    return known, {name: np.sort(np.concatenate(parts)) for name, parts in found if parts}
