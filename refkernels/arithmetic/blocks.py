@@ -33,7 +33,7 @@ def each_block(
 ) -> None:
     """kernel(first, last, *arguments) for the blocks [first, last) of range(size), or its twin's
     twin(*arguments) for the whole, where that is `small`."""
-    if twin is not None and small.allowance.covers(twin, size):
+    if twin is not None and small.allowance.covers(twin, size, kernel=kernel):
         return twin(*arguments)
     number = -(-size // block)
     starts = itertools.count(0, block)  # its next() is atomic

@@ -154,7 +154,7 @@ def round_to(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[Any]:
     wide = np.ascontiguousarray(values, dtype=np.float64)
     limits = (target.p, target.emin, target.emax)
     with np.errstate(all="ignore"):  # a signalling NaN is data here
-        if small.allowance.covers(rounded_pairs, wide.size):
+        if small.allowance.covers(rounded_pairs, wide.size, kernel=_round_array):
             rounded = rounded_pairs(wide, np.zeros(()), 0, limits)
         else:
             rounded = _round_array(wide.ravel(), *limits)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.dispatcher import Dispatcher
 
 from refkernels.arithmetic import waiting
 
@@ -68,6 +69,17 @@ def _called_by_kernels(dispatcher: Any) -> Any:
         raise TypeError(f"{self.__name__} is called by kernels only; from Python, its .py_func is.")
 
     return type(dispatcher.__name__, (dispatcher,), {"__call__": refuse})
+
+
+def is_kept(kernel: Any) -> bool:
+    """Whether a kernel has been compiled for some types, by this process or on disk."""
+    if not isinstance(kernel, Dispatcher):  # Numba is told not to compile
+        return False
+    if kernel.signatures:
+        return True
+    function, folder = kernel.py_func, kernel.stats.cache_path
+    name = f"*{function.__name__}-{function.__code__.co_firstlineno}.*.nbi"
+    return folder is not None and any(Path(folder).glob(name))
 
 
 def cache_folder(module: str) -> Path | None:

@@ -2,16 +2,20 @@
 
 A kernel takes about a second to compile and saves milliseconds on a few thousand elements. So some
 kernels have a *twin*: the same operations on whole arrays in NumPy, with the same bits. A process
-gives a twin its small arrays until they add up to what compiling would have cost; from then on, and
-for larger arrays at once, the kernel is used. Nothing but time depends on which of the two it was.
+gives a twin its small arrays until they add up to what compiling would have cost, or to what
+reading the kernel from disk does where an earlier process has compiled it; from then on, and for
+larger arrays at once, the kernel is used. Nothing but time depends on which of the two it was.
 """
 
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from refkernels.arithmetic import jit
+
 SMALL = 1 << 16  # elements
 _ALLOWANCE = 1 << 20  # elements of one process: about half a second of a twin's time
+_READ = 1 << 5  # times faster than it is compiled a kernel is read from disk
 _OVERHEAD = 1 << 10  # elements that take a twin as long as a call with none
 _STEP = 1 << 6  # ... and as one step of a recurrence
 
@@ -23,14 +27,20 @@ class Allowance:
         self.elements = elements
         self.asked = 0
         self._used: Counter[Callable[..., Any]] = Counter()
+        self._kept: dict[Callable[..., Any], bool] = {}
 
-    def covers(self, twin: Callable[..., Any], size: int, steps: int = 0) -> bool:
-        """Whether the twin takes these elements, which are then counted, in so many steps."""
+    def covers(
+        self, twin: Callable[..., Any], size: int, steps: int = 0, kernel: Any = None
+    ) -> bool:
+        """Whether the twin takes these elements, which are then counted, in so many steps, instead
+        of the kernel."""
         if size > SMALL:
             return False
         self.asked += 1
         self._used[twin] += max(size, _OVERHEAD, steps * _STEP)
-        return self._used[twin] <= self.elements
+        if twin not in self._kept:
+            self._kept[twin] = kernel is not None and jit.is_kept(kernel)
+        return self._used[twin] <= (self.elements // _READ if self._kept[twin] else self.elements)
 
 
 allowance = Allowance(_ALLOWANCE)

@@ -169,8 +169,9 @@ def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Mom
     lanes, chunk = as_count(lanes, "lanes"), as_count(chunk, "chunk")
     rows = np.ascontiguousarray(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
     mean, var = np.empty((2, rows.shape[0]), x.dtype)
-    if small.allowance.covers(array_algorithms.moments, rows.size, rows.shape[1]):
-        array_algorithms.moments(rows, algorithm, lanes, chunk, mean, var)
+    twin = array_algorithms.moments
+    if small.allowance.covers(twin, rows.size, rows.shape[1], kernel=_moments):
+        twin(rows, algorithm, lanes, chunk, mean, var)
     else:
         _moments(rows, chosen, lanes, chunk, mean, var)
     return Moments(mean.reshape(x.shape[:-1]), var.reshape(x.shape[:-1]))
@@ -281,8 +282,9 @@ def layernorm(
         mean, var = moments(rows, algorithm, lanes=lanes, chunk=chunk)
         y, rstd = np.empty_like(rows), np.empty_like(mean)
         chosen, arguments = _index(FORMS, form, "form"), (rows, g, b, mean, var, kind(problem.eps))
-        if small.allowance.covers(array_algorithms.normalise, rows.size):
-            array_algorithms.normalise(*arguments, form, y, rstd)
+        twin = array_algorithms.normalise
+        if small.allowance.covers(twin, rows.size, kernel=_normalise):
+            twin(*arguments, form, y, rstd)
         else:
             _normalise(*arguments, chosen, y, rstd)
         return ForwardArrays(
@@ -313,7 +315,7 @@ def layernorm_backward(
         with np.errstate(divide="ignore", invalid="ignore"):
             rstd = (kind(1) / np.sqrt(var + kind(problem.eps))).astype(kind)
         dx, (dweight, dbias) = np.empty_like(rows), np.zeros((2, rows.shape[1]), kind)
-        twin = small.allowance.covers(array_algorithms.gradients, rows.size)
+        twin = small.allowance.covers(array_algorithms.gradients, rows.size, kernel=_gradients)
         kernel = array_algorithms.gradients if twin else _gradients
         kernel(rows, grad, g, mean, rstd, dx, dweight, dbias)
         return BackwardArrays(

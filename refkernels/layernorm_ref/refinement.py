@@ -204,7 +204,7 @@ def statistics(x: Rows, eps: float) -> Statistics:
 
 def _each_row(kernel: Callable[..., None], x: Rows, *arguments: Any) -> None:
     """kernel(first, last, x, *arguments) for all rows; a question often leaves few of them."""
-    if not small.allowance.covers(kernel, _INTERPRETED * x.size):
+    if not small.allowance.covers(kernel, _INTERPRETED * x.size, kernel=kernel):
         return each_block(kernel, len(x), x, *arguments, block=rows_of_block(x))
     with np.errstate(all="ignore"):
         interpreted(kernel)(0, len(x), x, *(as_records(part) for part in arguments))

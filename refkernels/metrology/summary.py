@@ -79,7 +79,7 @@ def summarise(
     limit = flat(_shaped(math.nan if bound is None else bound, reference.shape))
     limits = (target.p, target.emin, target.emax)
     columns = (widened(array), *reference.columns())
-    if small.allowance.covers(array_summary.figures, reference.size):
+    if small.allowance.covers(array_summary.figures, reference.size, kernel=_tally):
         return Summary(*array_summary.figures(columns, limit, limits))
     blocks = -(-reference.size // TALLIED)
     kept = (

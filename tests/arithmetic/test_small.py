@@ -3,7 +3,9 @@
 import subprocess
 import sys
 
-from refkernels.arithmetic import small
+import numpy as np
+
+from refkernels.arithmetic import formats, jit, small
 from refkernels.arithmetic.blocks import each_block
 
 
@@ -28,6 +30,28 @@ def test_calls_and_steps_cost_what_elements_cost() -> None:
         assert calls < 1 << 20
     assert calls == 1 << 10
     assert not allowance.covers(min, 1, steps=1 << 16)
+
+
+def test_a_kernel_that_an_earlier_process_has_compiled_takes_over_sooner() -> None:
+    values = np.ones(3)
+    formats._round_array(values, 24, -126, 127)
+    read_anew = jit.njit(formats._round_array.py_func)
+    assert not read_anew.signatures
+    assert jit.is_kept(read_anew)
+    calls = []
+    for kernel in (None, read_anew):
+        allowance = small.Allowance(1 << 20)
+        calls.append(sum(allowance.covers(max, 1, kernel=kernel) for _ in range(1 << 11)))
+    assert calls == [1 << 10, 1 << 5]
+
+
+def test_a_kernel_that_nobody_has_compiled_is_not_on_disk() -> None:
+    @jit.njit
+    def new(x):
+        return x
+
+    assert not jit.is_kept(new)
+    assert not jit.is_kept(new.py_func)
 
 
 def test_a_block_is_the_twins_or_the_kernels(monkeypatch) -> None:

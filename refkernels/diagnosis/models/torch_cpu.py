@@ -149,7 +149,7 @@ def _forward(task: Task, build: Build) -> dict[str, Array]:
     mean, rstd = _statistics(task, build)
     y = np.empty_like(task.x)
     scaled = task.weight is not None
-    twin = small.allowance.covers(array_moments.normalise, task.x.size)
+    twin = small.allowance.covers(array_moments.normalise, task.x.size, kernel=_normalise)
     kernel = array_moments.normalise if twin else _normalise
     kernel(task.x, mean, rstd, task.scale, scaled, task.shift, task.narrow, build.fused, y)
     return task.answer(y=y, mean=mean, rstd=rstd)

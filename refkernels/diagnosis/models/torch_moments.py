@@ -151,7 +151,7 @@ def moments(
     halves      2 for values that were 16-bit numbers, else 1
     """
     mean, var = np.empty((2, x.shape[0]), x.dtype)
-    twin = small.allowance.covers(array_moments.moments, x.size, x.shape[1])
+    twin = small.allowance.covers(array_moments.moments, x.size, x.shape[1], kernel=_moments)
     kernel = array_moments.moments if twin else _moments
     kernel(x, lanes, halves, fused, fused_tail, mean, var)
     return mean, var
