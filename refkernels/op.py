@@ -178,18 +178,17 @@ class Op:
         inputs: Arrays,
         params: Mapping[str, Any],
         format: Format,
-    ) -> dict[str, npt.NDArray[np.float64]]:
-        """The bound of the first output by each named form, the sharpest first; empty for a library
-        function and where the op does not tell them apart."""
+    ) -> dict[str, dict[str, npt.NDArray[np.float64]]]:
+        """The bound by each named form, the sharpest first, and by output; empty for a library
+        function and where the op does not tell them apart. The op's bound is their maximum."""
         if self.formulas is not None:
             settings = {**self.params, **params}
-            first = self.names(direction)[0]
-            found = self.formulas.form_bounds(direction, inputs, settings, format)
-            return {form: one[first] for form, one in found.items()}
+            return self.formulas.form_bounds(direction, inputs, settings, format)
         if self.form_bounds is None:
             return {}
         arrays = [inputs[name] for name in self.takes(direction)]
-        return dict(self.form_bounds(*arrays, format=format))
+        (output,) = self.names(direction)
+        return {form: {output: b} for form, b in self.form_bounds(*arrays, format=format).items()}
 
     def condition(
         self, direction: Direction, inputs: Arrays, params: Mapping[str, Any]

@@ -56,16 +56,26 @@ class Truth:
         """
         asked = format or self.format
         if asked not in self._bounds:
-            found = self._named(self._solution.bound(asked))
+            forms = self._forms if asked == self.format else {}
+            largest = {
+                name: np.maximum.reduce([one[name] for one in forms.values()])
+                for name in next(iter(forms.values()), {})
+            }
+            found = MappingProxyType(largest) or self._named(self._solution.bound(asked))
             if not holds(asked, self.inputs):
                 lost = asked.min_subnormal / 2.0
                 found = MappingProxyType({name: bound + lost for name, bound in found.items()})
             self._bounds[asked] = found
         return self._bounds[asked]
 
-    @cached_property
+    @property
     def forms(self) -> Mapping[str, Doubles]:
         """The bound of the first output by each named form, the sharpest first: `Op.forms`."""
+        first = self.op.names(self.direction)[0]
+        return MappingProxyType({form: one[first] for form, one in self._forms.items()})
+
+    @cached_property
+    def _forms(self) -> dict[str, dict[str, Doubles]]:
         return self.op.forms(self.direction, self.inputs, self.params, self.format)
 
     @cached_property

@@ -74,7 +74,7 @@ class Problem:
     @cached_property
     def forms(self) -> dict[str, Doubles]:
         """The bound of the first output by each named form of the op, the sharpest first."""
-        return self.op.forms(self.direction, self.inputs, self.params, self.format)
+        return dict(self._asked.truths[self.first[0]].forms)
 
     def sharp(self, output: str) -> Doubles:
         """What the sharpest named form keeps to, the op's bound where there are not several: a
