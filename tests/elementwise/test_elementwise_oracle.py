@@ -126,6 +126,19 @@ def test_blocks_cover_every_element_once(size):
     assert (seen == 1).all()
 
 
+def test_a_block_of_a_block_waits_for_no_helper():
+    seen = np.zeros((4, 3 * blocks.BLOCK), int)
+
+    def task(row, _):
+        def inner(start, stop):
+            seen[row, start:stop] += 1
+
+        blocks.spread(seen.shape[1], inner)
+
+    blocks.spread(len(seen), task, 1)
+    assert (seen == 1).all()
+
+
 def test_what_a_block_raises_is_raised():
     def task(start, stop):
         if start:
