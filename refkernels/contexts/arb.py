@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.context import FUNCTIONS, fraction
-from refkernels.contexts.objects import ObjectValue, Objectwise, data
+from refkernels.contexts.objects import ObjectValue, Objectwise, data, objects
 from refkernels.contexts.value import Value
 
 
@@ -44,14 +44,14 @@ class Arb(Objectwise):
         self._entered.pop().__exit__(*how)
 
     def array(self, values: npt.NDArray[Any]) -> ObjectValue:
-        """NaN and infinities are NaN balls, which hold every number."""
+        """Infinities are themselves; NaN is the ball that holds every number."""
         if values.dtype.kind in "iu" or np.isfinite(to_float64(values)).all():
             return super().array(values)
         wide = to_float64(values)
         finite = np.isfinite(wide)
         known = super().array(np.where(finite, wide, 0.0))
-        unknown = np.full(wide.shape, flint.arb("nan"), object)
-        return self.value(np.where(finite, known.data, unknown))
+        special = objects([flint.arb(str(x)) for x in wide.reshape(-1).tolist()], wide.shape)
+        return self.value(np.where(finite, known.data, special))
 
     def element(self, value: Any) -> Any:
         exact = fraction(value)
