@@ -1,8 +1,8 @@
 """Reference kernels with certified answers for deep-learning ops.
 
-`layernorm_ref`, `matmul_ref`, `trig_ref`, `elementary_ref` and `schedule_ref` are the oracles;
-`testing` holds the assertions for kernel authors. Names are loaded when first used (PEP 562), so
-that importing this package imports the standard library only; type checkers see them all.
+Modules whose names end in `_ref` are the oracles; `testing` holds the assertions for kernel
+authors. Names are loaded when first used (PEP 562), so that importing this package imports the
+standard library only; type checkers see them all.
 """
 
 from typing import TYPE_CHECKING
@@ -12,12 +12,15 @@ from refkernels.importing import install as _install
 __version__ = "0.1.0"
 
 _MODULES = (
+    "activation_ref",
     "elementary_ref",
     "frameworks",
     "layernorm_ref",
     "matmul_ref",
     "metrology",
+    "norm_ref",
     "schedule_ref",
+    "softmax_ref",
     "testing",
     "trig_ref",
 )
@@ -40,12 +43,15 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:  # one line for each lazy name, so that a checker knows its type, and no other
+    from refkernels import activation_ref as activation_ref
     from refkernels import elementary_ref as elementary_ref
     from refkernels import frameworks as frameworks
     from refkernels import layernorm_ref as layernorm_ref
     from refkernels import matmul_ref as matmul_ref
     from refkernels import metrology as metrology
+    from refkernels import norm_ref as norm_ref
     from refkernels import schedule_ref as schedule_ref
+    from refkernels import softmax_ref as softmax_ref
     from refkernels import testing as testing
     from refkernels import trig_ref as trig_ref
     from refkernels.arithmetic.enclosure import Enclosure as Enclosure

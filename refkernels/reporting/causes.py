@@ -148,8 +148,9 @@ CAUSES: dict[str, Cause] = {
         "应当计算 (x - mean)·rstd；在此之前，可先从输入中减去一个近似均值。",
     ),
     "low_precision_statistics": _cause(
-        "rounds mean and rstd to a 16-bit format before it uses them",
-        "在使用之前把均值和 rstd 舍入为 16 位格式",
+        "rounds the statistics of a row (mean and rstd, a sum of exponentials) to a 16-bit format "
+        "before it uses them",
+        "在使用之前把每行的统计量（均值和 rstd、指数之和）舍入为 16 位格式",
         "Keep the statistics in float32.",
         "请以 float32 保存统计量。",
     ),
@@ -219,8 +220,8 @@ CAUSES: dict[str, Cause] = {
         "应当除以 sqrt(var + eps)。",
     ),
     "unbiased_variance": _cause(
-        "divides the sum of squares by n - 1 = {divisor} instead of n",
-        "平方和除以 n - 1 = {divisor}，而不是 n",
+        "divides the sum of squares by n - 1 instead of n",
+        "平方和除以 n - 1，而不是 n",
         "Use the biased variance (NumPy: ddof=0, PyTorch: correction=0).",
         "使用有偏方差（NumPy：ddof=0，PyTorch：correction=0）。",
         "https://numpy.org/doc/stable/reference/generated/numpy.var.html",
@@ -231,6 +232,107 @@ CAUSES: dict[str, Cause] = {
         "在反向传播中把均值和方差当作常数",
         "Let the gradient flow through mean and variance.",
         "让梯度也通过均值和方差传播。",
+    ),
+    "mean_subtracted": _cause(
+        "subtracts the mean of x, as LayerNorm does and RMS norm does not",
+        "减去了 x 的均值：LayerNorm 如此，RMS norm 则不减",
+        "Divide x itself by its root mean square, or compare with layernorm.",
+        "应当直接用 x 除以它的均方根；若本意是 LayerNorm，请与 layernorm 比较。",
+    ),
+    "weight_plus_one": _cause(
+        "multiplies by 1 + weight instead of weight",
+        "乘的是 1 + weight，而不是 weight",
+        "Gemma's RMS norm keeps weight - 1: pass 1 + weight to the other side.",
+        "Gemma 的 RMS norm 保存的是 weight - 1：请在另一边传入 1 + weight。",
+        "https://github.com/huggingface/transformers/pull/29402",
+    ),
+    "no_shift": _cause(
+        "takes exp(x) without subtracting the row's maximum first, which overflows",
+        "没有先减去该行的最大值就计算 exp(x)，会溢出",
+        "Compute exp(x - max(x)); until then, subtract the row's maximum from the input.",
+        "应当计算 exp(x - max(x))；在此之前，可先从输入中减去各行的最大值。",
+    ),
+    "mean_shift": _cause(
+        "subtracts the row's mean instead of its maximum before exp, which may overflow",
+        "在 exp 之前减去的是该行的均值而不是最大值，可能溢出",
+        "Compute exp(x - max(x)); until then, subtract the row's maximum from the input.",
+        "应当计算 exp(x - max(x))；在此之前，可先从输入中减去各行的最大值。",
+    ),
+    "clipped_exponent": _cause(
+        "takes x - max(x) for -64 where it is less: probabilities below e^-64 are e^-64, and -inf "
+        "masks nothing",
+        "把小于 -64 的 x - max(x) 当作 -64：低于 e^-64 的概率都变成 e^-64，-inf 也就不起屏蔽作用",
+        "Leave the clipping out: where exp underflows it gives 0 by itself.",
+        "去掉该截断：exp 下溢时自然得到 0。",
+    ),
+    "base_two": _cause(
+        "takes 2^(x - max(x)) for e^(x - max(x))",
+        "把 e^(x - max(x)) 算成了 2^(x - max(x))",
+        "Multiply by log2 e = 1.4426950408889634 before exp2.",
+        "在 exp2 之前应乘以 log2 e = 1.4426950408889634。",
+    ),
+    "zero_padding": _cause(
+        "counts the zeros that its rows are padded with as logits",
+        "把行末填充的 0 也当作 logit 计入",
+        "Pad with -inf: tl.load(..., other=-float('inf')).",
+        "应当用 -inf 填充：tl.load(..., other=-float('inf'))。",
+    ),
+    "narrow_exponentials": _cause(
+        "keeps the exponentials in a 16-bit format before it divides them by their sum",
+        "在除以指数之和以前，先把各指数保存为 16 位格式",
+        "Keep them in float32 until they are divided.",
+        "在相除之前应当以 float32 保存。",
+    ),
+    "log_of_softmax": _cause(
+        "takes the logarithm of the rounded probabilities: log(softmax(x)), -inf where these "
+        "underflow",
+        "对已舍入的概率取对数，即 log(softmax(x))：概率下溢之处为 -inf",
+        "Use log_softmax: x - max(x) - log(sum(exp(x - max(x)))).",
+        "请使用 log_softmax：x - max(x) - log(sum(exp(x - max(x))))。",
+    ),
+    "constant_normaliser": _cause(
+        "treats the sum of exponentials as a constant in the backward pass",
+        "在反向传播中把指数之和当作常数",
+        "Let the gradient flow through the sum: dx = y (dy - sum(y dy)) for softmax, "
+        "dx = dy - softmax(x) sum(dy) for log_softmax.",
+        "让梯度也通过指数之和传播：softmax 为 dx = y (dy - sum(y dy))，"
+        "log_softmax 为 dx = dy - softmax(x) sum(dy)。",
+    ),
+    "diagonal_jacobian": _cause(
+        "keeps the diagonal of softmax's Jacobian alone: dx = dy y (1 - y)",
+        "只保留了 softmax 雅可比矩阵的对角线：dx = dy y (1 - y)",
+        "Take all of it: dx = y (dy - sum(y dy)).",
+        "应当使用整个雅可比矩阵：dx = y (dy - sum(y dy))。",
+    ),
+    "unit_cotangent": _cause(
+        "subtracts softmax(x) without the factor sum(dy), as if dy added up to 1",
+        "减去 softmax(x) 时漏了因子 sum(dy)，等于假定 dy 之和为 1",
+        "dx = dy - softmax(x) sum(dy).",
+        "dx = dy - softmax(x) sum(dy)。",
+    ),
+    "clip_before_shift": _cause(
+        "adds 3 after clipping instead of before: x (clip(x, 0, 6) + 3) / 6",
+        "先截断再加 3，而不是先加 3 再截断：x (clip(x, 0, 6) + 3) / 6",
+        "Compute x clip(x + 3, 0, 6) / 6.",
+        "应当计算 x clip(x + 3, 0, 6) / 6。",
+    ),
+    "silu_gate": _cause(
+        "computes x sigmoid(x), which is SiLU",
+        "计算的是 x sigmoid(x)，即 SiLU",
+        "Ask for hardswish, or compare with silu.",
+        "请使用 hardswish；若本意如此，请与 silu 比较。",
+    ),
+    "rounded_sixth": _cause(
+        "multiplies by 0.1667 instead of dividing by 6",
+        "乘以 0.1667，而不是除以 6",
+        "Divide by 6, or multiply by 1.0 / 6.0.",
+        "应当除以 6，或乘以 1.0 / 6.0。",
+    ),
+    "constant_gate": _cause(
+        "treats clip(x + 3, 0, 6) as a constant in the backward pass",
+        "在反向传播中把 clip(x + 3, 0, 6) 当作常数",
+        "Let the gradient flow through it: dx = dy (2 x + 3) / 6 between -3 and 3.",
+        "让梯度也通过它传播：在 -3 与 3 之间 dx = dy (2 x + 3) / 6。",
     ),
     "wrong_axes": _cause(
         "normalises over the axes {axes}",

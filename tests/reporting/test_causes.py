@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import refkernels.diagnosis
+from refkernels import registry
 from refkernels.diagnosis.models import MODELS
 from refkernels.reporting.causes import CAUSES, LANGUAGES
 
@@ -30,6 +31,13 @@ def test_every_cause_of_a_model_or_a_variant_is_listed() -> None:
         found.update(re.findall(r'(?:Variant|Candidate|_candidate)\(\s*"(\w+)"', source))
     assert len(found) >= 10
     assert found <= set(CAUSES)
+
+
+def test_every_fault_of_an_op_is_listed() -> None:
+    formulas = [op.formulas for op in registry.ops().values() if op.formulas is not None]
+    faults = {fault.cause for one in formulas for fault in one.faults}
+    assert len(faults) >= 10
+    assert faults <= set(CAUSES)
 
 
 def test_the_causes_of_the_specification_are_there() -> None:

@@ -17,6 +17,9 @@ assert_type(matmul_ref.forward(ones, ones.T), rk.Enclosure)
 assert_type(matmul_ref.linear_backward(ones, ones, ones).dx, rk.Enclosure)
 assert_type(trig_ref.sin(ones), rk.Enclosure)
 assert_type(rk.elementary_ref.exp(ones), rk.Enclosure)
+assert_type(rk.softmax_ref.log_softmax(ones), rk.Enclosure)
+assert_type(rk.norm_ref.rms_norm_backward(ones, ones).dweight, rk.Enclosure | None)
+assert_type(rk.activation_ref.hardswish(ones), rk.Enclosure)
 assert_type(rk.__version__, str)
 
 wrong = (

@@ -30,6 +30,11 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
     return {"y": y, "mean": mean.reshape(x.shape[:begin])}
 
 
+def rms_norm(x, weight=None, eps=1e-5):
+    weight = ops.ones(x.shape[-1:], x.dtype) if weight is None else weight
+    return ops.rms_norm(x, weight, eps)[0]
+
+
 OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
@@ -60,6 +65,10 @@ OPS = {
     "erfc": ("y", lambda x: ops.erfc(x)),
     "gelu": ("y", lambda x: ops.gelu(x, approximate="none")),
     "gelu_tanh": ("y", lambda x: ops.gelu(x, approximate="tanh")),
+    "hardswish": ("y", lambda x: ops.hardswish(x)),
+    "softmax": ("y", lambda x, axis=-1: ops.softmax(x, axis)),
+    "log_softmax": ("y", lambda x, axis=-1: ops.log_softmax(x, axis)),
+    "rms_norm": ("y", rms_norm),
     "sqrt": ("y", lambda x: ops.sqrt(x)),
     "rsqrt": ("y", lambda x: ops.rsqrt(x)),
     "reciprocal": ("y", lambda x: ops.reciprocal(x)),
@@ -89,6 +98,8 @@ def unsupported(op, direction, dtype, device):
         return OPS[op][1]
     if device == "cpu" and dtype == "bfloat16":
         return "MindSpore has no bfloat16 kernels for %s on a CPU" % op
+    if device == "cpu" and op == "rms_norm":
+        return "MindSpore has no kernel for rms_norm on a CPU"
     return None
 
 

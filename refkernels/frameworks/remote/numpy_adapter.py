@@ -7,7 +7,11 @@ import numpy as np
 
 FLAGS = {}
 # NumPy has no such kernels: what is measured is a formula, and not NumPy's.
-FORMULAS = {"linear": "NumPy formula", "layernorm": "NumPy formula"}
+FORMULAS = {
+    "linear": "NumPy formula",
+    "layernorm": "NumPy formula",
+    "rms_norm": "NumPy formula",
+}
 
 
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
@@ -21,6 +25,12 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
     y = y if bias is None else y + bias
     leading = x.shape[: axes[0]]
     return {"y": y, "mean": mean.reshape(leading), "rstd": (1 / std).reshape(leading)}
+
+
+def rms_norm(x, weight=None, eps=1e-5):
+    """As one writes it with NumPy: x / sqrt(mean(x ** 2) + eps) * weight."""
+    y = x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + eps)
+    return y if weight is None else y * weight
 
 
 def linear(x, weight, bias=None):
@@ -58,6 +68,10 @@ OPS = {
     "erfc": ("y", "NumPy has no erfc"),
     "gelu": ("y", "NumPy has no gelu"),
     "gelu_tanh": ("y", "NumPy has no gelu_tanh"),
+    "hardswish": ("y", "NumPy has no hardswish"),
+    "softmax": ("y", "NumPy has no softmax (SciPy has one)"),
+    "log_softmax": ("y", "NumPy has no log_softmax (SciPy has one)"),
+    "rms_norm": ("y", rms_norm),
     "sqrt": ("y", lambda x: np.sqrt(x)),
     "rsqrt": ("y", "NumPy has no rsqrt"),
     "reciprocal": ("y", lambda x: np.reciprocal(x)),

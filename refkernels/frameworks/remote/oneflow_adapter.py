@@ -40,6 +40,13 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
     return F.layer_norm(x.reshape(1, *x.shape), shape, weight, bias, eps).reshape(*x.shape)
 
 
+def rms_norm(x, weight=None, eps=1e-5):
+    """rms_norm has no kernel on a CPU; nn.RMSLayerNorm's, which always takes a weight, has one."""
+    if weight is None:
+        weight = flow.ones(x.shape[-1], dtype=x.dtype, device=x.device)
+    return flow._C.rms_layer_norm(x, weight, eps)
+
+
 OPS = {
     "matmul": ("c", matmul),
     "linear": ("y", linear),
@@ -70,6 +77,10 @@ OPS = {
     "erfc": ("y", lambda x: flow.erfc(x)),
     "gelu": ("y", lambda x: flow.gelu(x)),
     "gelu_tanh": ("y", lambda x: F.gelu(x, approximate="tanh")),
+    "hardswish": ("y", lambda x: F.hardswish(x)),
+    "softmax": ("y", lambda x, axis=-1: flow.softmax(x, axis)),
+    "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
+    "rms_norm": ("y", rms_norm),
     "sqrt": ("y", lambda x: flow.sqrt(x)),
     "rsqrt": ("y", lambda x: flow.rsqrt(x)),
     "reciprocal": ("y", lambda x: flow.reciprocal(x)),

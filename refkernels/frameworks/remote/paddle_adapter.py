@@ -41,6 +41,23 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
     return y if rows is x else y.reshape(whole)
 
 
+def rms_norm(x, weight=None, eps=1e-5):
+    """F.rms_norm has no kernel on a CPU; there incubate's has one, float32 and AVX-512 alone."""
+    shape = [x.shape[-1]]
+    weight = paddle.ones(shape, x.dtype) if weight is None else weight
+    if x.place.is_cpu_place():
+        y = paddle.incubate.nn.functional.fused_rms_norm(x, weight, None, eps, x.ndim - 1)
+    else:
+        y = F.rms_norm(x, shape, weight, eps)
+    return y[0] if isinstance(y, (list, tuple)) else y
+
+
+def avx512():
+    """Whether the CPU has AVX-512, as NumPy has found out."""
+    core = np._core if hasattr(np, "_core") else np.core
+    return core._multiarray_umath.__cpu_features__.get("AVX512F", False)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: paddle.matmul(a, b)),
     # Paddle's weight is (in, out), refkernels' is (out, in).
@@ -72,6 +89,10 @@ OPS = {
     "erfc": ("y", "PaddlePaddle has no erfc"),
     "gelu": ("y", lambda x: F.gelu(x)),
     "gelu_tanh": ("y", lambda x: F.gelu(x, approximate=True)),
+    "hardswish": ("y", lambda x: F.hardswish(x)),
+    "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
+    "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
+    "rms_norm": ("y", rms_norm),
     "sqrt": ("y", lambda x: paddle.sqrt(x)),
     "rsqrt": ("y", lambda x: paddle.rsqrt(x)),
     "reciprocal": ("y", lambda x: paddle.reciprocal(x)),
@@ -103,6 +124,16 @@ def unsupported(op, direction, dtype, device):
         return OPS[op][1]
     if device == "cpu" and dtype not in CPU_DTYPES:
         return "PaddlePaddle has no %s kernels for %s on a CPU" % (dtype, op)
+    if op == "rms_norm" and device == "cpu":
+        return unsupported_rms_norm(direction, dtype)
+    return None
+
+
+def unsupported_rms_norm(direction, dtype):
+    if dtype != "float32" or direction == "backward":
+        return "PaddlePaddle's rms_norm on a CPU is float32 and forward alone"
+    if not avx512():
+        return "PaddlePaddle's rms_norm needs AVX-512 on a CPU: elsewhere it ends the process"
     return None
 
 

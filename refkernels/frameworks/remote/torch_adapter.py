@@ -51,6 +51,10 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
     return {"y": y, "mean": mean.reshape(leading), "rstd": rstd.reshape(leading)}
 
 
+def rms_norm(x, weight=None, eps=1e-5):
+    return F.rms_norm(x, x.shape[-1:], weight, eps)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: torch.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight, bias)),
@@ -81,6 +85,10 @@ OPS = {
     "erfc": ("y", lambda x: torch.erfc(x)),
     "gelu": ("y", lambda x: F.gelu(x)),
     "gelu_tanh": ("y", lambda x: F.gelu(x, approximate="tanh")),
+    "hardswish": ("y", lambda x: F.hardswish(x)),
+    "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
+    "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
+    "rms_norm": ("y", rms_norm if hasattr(F, "rms_norm") else "PyTorch before 2.4 has no rms_norm"),
     "sqrt": ("y", lambda x: torch.sqrt(x)),
     "rsqrt": ("y", lambda x: torch.rsqrt(x)),
     "reciprocal": ("y", lambda x: torch.reciprocal(x)),

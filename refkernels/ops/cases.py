@@ -1,0 +1,52 @@
+"""Cases of ops that are formulas: how one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.op import DIRECTIONS, DTYPES, Case, Direction
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+
+
+def case(
+    op: str,
+    regime: str,
+    parameters: Mapping[str, int | float | str],
+    arrays: Callable[[np.random.Generator, str], Arrays],
+    params: Mapping[str, Any] | None = None,
+    *,
+    seed: int = 0,
+    dtypes: tuple[str, ...] = DTYPES,
+    directions: tuple[Direction, ...] = DIRECTIONS,
+) -> Case:
+    """The case "op/regime[key=value,...,seed=0]". `arrays` makes the inputs and the cotangent from
+    a generator and the dtype, in float64; they are rounded once, and integers stay as they are."""
+    listed = ",".join(f"{key}={_short(value)}" for key, value in parameters.items())
+    name = f"{op}/{regime}[{listed}{',' if listed else ''}seed={seed}]"
+    build = partial(_build, arrays, dict(params or {}), seed)
+    return Case(name, op, regime, dict(parameters), seed, build, dtypes, directions)
+
+
+def _short(value: int | float | str) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _build(
+    arrays: Callable[[np.random.Generator, str], Arrays],
+    params: dict[str, Any],
+    seed: int,
+    dtype: str,
+) -> tuple[Arrays, dict[str, Any]]:
+    made = arrays(np.random.default_rng(seed), dtype)
+    inputs = {
+        name: formats.round_to(array, dtype) if array.dtype.kind == "f" else array
+        for name, array in made.items()
+    }
+    return inputs, dict(params)

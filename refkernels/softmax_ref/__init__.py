@@ -1,0 +1,147 @@
+"""softmax and log_softmax along an axis, with their gradients, certified.
+
+    softmax(x), log_softmax(x)                        -> Enclosure
+    softmax_backward(dy, x), log_softmax_backward(dy, x)
+
+`formulas` are the formulas, `faults` the wrong ways, `OPS` the ops that these are. -inf in x is a
+mask: y is 0 there, or -inf. A row that is masked as a whole, or has a NaN or +inf, is NaN.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.op import Arrays, Direction, Invariant
+from refkernels.ops import Prepared, formula_op
+from refkernels.softmax_ref import faults, formulas, mixtures
+from refkernels.softmax_ref.cases import cases_of
+
+__all__ = ["OPS", "log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
+
+
+def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """The axis last; which x are not masked, and which is the largest of each row."""
+    x, axis = inputs["x"], params["axis"]
+    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
+        raise TypeError(f"axis is {axis!r}: it is an integer.")
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"x has shape {x.shape}: it has no axis {axis}.")
+    if any(array.shape != x.shape for array in inputs.values()):
+        raise ValueError(f"dy has shape {inputs['dy'].shape} and x {x.shape}: they are the same.")
+    moved = {name: np.moveaxis(array, axis, -1) for name, array in inputs.items()}
+    wide = moved["x"].astype(np.float64)
+    present = wide != -np.inf
+    top = np.zeros(wide.shape, bool)
+    if wide.size:
+        np.put_along_axis(top, wide.argmax(axis=-1)[..., None], True, axis=-1)
+    given = {"present": None if present.all() else present, "top": top}
+    return Prepared({**moved, **given}, {}, lambda name, array: np.moveaxis(array, -1, axis))
+
+
+def _outside(
+    low: float, high: float, got: npt.NDArray[Any], inputs: Arrays, params: Any
+) -> npt.NDArray[np.bool_]:
+    y = np.asarray(got, np.float64)
+    return (y < low) | (y > high)
+
+
+SOFTMAX = formula_op(
+    "softmax",
+    "x[... n] -> y[... n]",
+    coupled="n",
+    params={"axis": -1},
+    prepare=_prepare,
+    forms={
+        "divided": formulas.divided,
+        "multiplied": formulas.multiplied,
+        "mixture": mixtures.softmax,
+    },
+    backward={
+        "subtracted": formulas.subtracted,
+        "expanded": formulas.expanded,
+        "mixture": mixtures.softmax_gradient,
+    },
+    backward_truth=formulas.softmax_gradient,
+    faults=faults.SOFTMAX,
+    invariants=(
+        Invariant("not_negative", "y >= 0", "forward", "y", partial(_outside, 0.0, np.inf)),
+    ),
+    cases=partial(cases_of, "softmax"),
+)
+LOG_SOFTMAX = formula_op(
+    "log_softmax",
+    "x[... n] -> y[... n]",
+    coupled="n",
+    params={"axis": -1},
+    prepare=_prepare,
+    forms={
+        "shifted": formulas.shifted,
+        "logsumexp": formulas.logsumexp,
+        "log1p": formulas.log1p,
+        "mixture": mixtures.log_softmax,
+    },
+    backward={
+        "from_logits": formulas.from_logits,
+        "from_output": formulas.from_output,
+        "mixture": mixtures.log_softmax_gradient,
+    },
+    truth=formulas.log1p,
+    backward_truth=formulas.log_softmax_gradient,
+    faults=faults.LOG_SOFTMAX,
+    cases=partial(cases_of, "log_softmax"),
+)
+OPS = (SOFTMAX, LOG_SOFTMAX)
+
+
+def softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
+    """y_i = e^(x_i - m) / sum_j e^(x_j - m), m = max x, along the axis; y has x's shape.
+
+    x           float16, bfloat16, float32 or float64, of one axis or more (NumPy, DLPack,
+                `__array__`); -inf is a mask
+    certify     the question (`refkernels.Enclosure`)
+
+    The bound of a float32 kernel is about (2 |x_i - m| + n + 20) 2^-24 y_i, and more where many x
+    are near m: `OPS` has it elementwise, proven for e / S and e (1 / S), sums in any order, online
+    or not, e by exp or by exp2.
+
+    Raises TypeError for other dtypes, ValueError for an axis that x lacks.
+    Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
+    """
+    return SOFTMAX.evaluate("forward", {"x": x}, {"axis": axis}, certify)["y"]
+
+
+def softmax_backward(
+    dy: Any, x: Any, *, axis: int = -1, certify: Certify = "enclosure"
+) -> Enclosure:
+    """dx_i = y_i (dy_i - sum_j y_j dy_j), y = softmax(x): exactly 0 where dy is constant.
+
+    dy has x's shape; what else is as for `softmax`. The bound allows a y kept in x's format.
+    """
+    return SOFTMAX.evaluate("backward", {"dy": dy, "x": x}, {"axis": axis}, certify)["dx"]
+
+
+def log_softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
+    """y_i = x_i - m - log sum_j e^(x_j - m), m = max x, along the axis; y has x's shape.
+
+    What else is as for `softmax`. y is sharp however near the probability is to 1. The bound is
+    that of (x - m) - log S, of x - (m + log S), which loses what m + log S rounds off, and of
+    log1p(S - 1) for log S.
+    """
+    return LOG_SOFTMAX.evaluate("forward", {"x": x}, {"axis": axis}, certify)["y"]
+
+
+def log_softmax_backward(
+    dy: Any, x: Any, *, axis: int = -1, certify: Certify = "enclosure"
+) -> Enclosure:
+    """dx_i = dy_i - softmax(x)_i sum_j dy_j; exactly 0 for one class.
+
+    dy has x's shape; what else is as for `softmax`. The bound allows a y = log_softmax(x) kept in
+    x's format, from which e^y is taken.
+    """
+    return LOG_SOFTMAX.evaluate("backward", {"dy": dy, "x": x}, {"axis": axis}, certify)["dx"]

@@ -1,0 +1,109 @@
+"""The inputs on which softmax and log_softmax are measured, by regime."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.op import Case
+from refkernels.ops.cases import Arrays, case
+
+Generator = np.random.Generator
+
+
+def cases_of(op: str) -> list[Case]:
+    """All of them. Appended, never changed."""
+    make = partial(case, op)
+    return [
+        *(
+            make("row_length", {"n": n}, partial(_normal, n, 0.0, 3.0))
+            for n in (2, 3, 17, 50, 1024, 65536)
+        ),
+        *(
+            make("offset", {"offset": offset, "n": 50}, partial(_normal, 50, offset, 1.0))
+            for offset in (-1e4, 1e2, 1e4)
+        ),
+        *(
+            make("spread", {"spread": spread, "n": 50}, partial(_uniform, spread))
+            for spread in (1.0, 1e1, 1e2, 1e4)
+        ),
+        *(
+            make("confident", {"gap": gap, "n": 17}, partial(_confident, gap))
+            for gap in (5.0, 20.0, 60.0)
+        ),
+        make("equal", {}, _equal),
+        make("constant_cotangent", {}, _constant_cotangent),
+        make("sorted", {"n": 257}, _sorted),
+        make("masked", {"n": 50}, _masked),
+        make("masked", {"of": "all but one", "n": 7}, _all_but_one),
+        make("axis", {"axis": 1}, _cube, {"axis": 1}),
+        make("specials", {}, _specials),
+        make("invariance", {"rows": 37, "n": 257}, partial(_normal, 257, 0.0, 3.0, rows=37)),
+        # Last: after it MindSpore 2.10 leaves the sum out of every gradient of softmax.
+        make("row_length", {"n": 1}, partial(_normal, 1, 0.0, 3.0)),
+    ]
+
+
+def _with_dy(rng: Generator, x: Any) -> Arrays:
+    return {"dy": rng.standard_normal(x.shape), "x": x}
+
+
+def _normal(
+    n: int, offset: float, spread: float, rng: Generator, dtype: str, rows: int | None = None
+) -> Arrays:
+    rows = rows or int(np.clip(8192 // n, 2, 32))
+    return _with_dy(rng, offset + spread * rng.standard_normal((rows, n)))
+
+
+def _uniform(spread: float, rng: Generator, dtype: str) -> Arrays:
+    return _with_dy(rng, rng.uniform(-spread, spread, (32, 50)))
+
+
+def _confident(gap: float, rng: Generator, dtype: str) -> Arrays:
+    """One class that far above the others."""
+    x = rng.standard_normal((32, 17))
+    x[np.arange(32), rng.integers(0, 17, 32)] += gap
+    return _with_dy(rng, x)
+
+
+def _equal(rng: Generator, dtype: str) -> Arrays:
+    values = np.array([0.0, 1.0, -0.1, 100.0, -1e4, 3.14159])
+    return _with_dy(rng, np.repeat(values[:, None], 7, axis=1))
+
+
+def _constant_cotangent(rng: Generator, dtype: str) -> Arrays:
+    """dx of softmax is exactly 0."""
+    dy = np.array([1.0, -0.1, 3.14159, 0.0])[:, None]
+    return {"dy": np.repeat(dy, 50, axis=1), "x": 3.0 * rng.standard_normal((4, 50))}
+
+
+def _sorted(rng: Generator, dtype: str) -> Arrays:
+    """Each x larger than the one before: an online kernel rescales its sum at every step."""
+    return _with_dy(rng, np.sort(rng.standard_normal((8, 257)), axis=1))
+
+
+def _masked(rng: Generator, dtype: str) -> Arrays:
+    """30 of 50 logits are -inf."""
+    x = 3.0 * rng.standard_normal((32, 50))
+    x[np.argsort(rng.random(x.shape), axis=1) < 30] = -np.inf
+    return _with_dy(rng, x)
+
+
+def _all_but_one(rng: Generator, dtype: str) -> Arrays:
+    x = np.where(np.eye(7, dtype=bool), rng.standard_normal((7, 7)), -np.inf)
+    return _with_dy(rng, x)
+
+
+def _cube(rng: Generator, dtype: str) -> Arrays:
+    """Another axis than the last."""
+    return _with_dy(rng, 3.0 * rng.standard_normal((3, 50, 5)))
+
+
+def _specials(rng: Generator, dtype: str) -> Arrays:
+    """NaN, both infinities, and a row that is masked as a whole."""
+    x = rng.standard_normal((6, 5))
+    x[1, 2], x[2, 0], x[3, 4], x[4] = np.nan, np.inf, -np.inf, -np.inf
+    x[5, 1], x[5, 3] = np.inf, -np.inf
+    return _with_dy(rng, x)

@@ -1,0 +1,120 @@
+"""Wrong and unstable ways to compute softmax and log_softmax, as they occur in kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refkernels.ops import Fault
+from refkernels.softmax_ref.formulas import divided, exponential, log_masked, pivot, shifted
+
+
+def _unshifted(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    e = exponential(xp, x, present)
+    return e / xp.sum(e)
+
+
+def _by_mean(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    e = exponential(xp, x - xp.mean(x), present)
+    return e / xp.sum(e)
+
+
+def _clipped(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    """max(x - m, -64); what is masked is -64 too."""
+    m, least = pivot(xp, x, present), xp.number(-64)
+    d = xp.maximum(x - m, least)
+    return d if present is None else xp.where(present, d, least)
+
+
+def _clipped_softmax(xp: Any, x: Any, **given: Any) -> Any:
+    e = xp.exp(_clipped(xp, x, **given))
+    return e / xp.sum(e)
+
+
+def _clipped_log(xp: Any, x: Any, **given: Any) -> Any:
+    d = _clipped(xp, x, **given)
+    return d - xp.log(xp.sum(xp.exp(d)))
+
+
+def _powers_of_two(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    e = exponential(xp, (x - pivot(xp, x, present)) * xp.log(xp.number(2)), present)
+    return e / xp.sum(e)
+
+
+def _padded(xp: Any, x: Any, present: Any) -> tuple[Any, Any]:
+    """m and S of the row and its zeros, up to the next power of two."""
+    m = xp.maximum(pivot(xp, x, present), xp.number(0))
+    zeros = (1 << (x.shape[-1] - 1).bit_length()) - x.shape[-1]
+    return m, xp.sum(exponential(xp, x - m, present)) + zeros * xp.exp(-m)
+
+
+def _padded_softmax(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    m, total = _padded(xp, x, present)
+    return exponential(xp, x - m, present) / total
+
+
+def _padded_log(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    m, total = _padded(xp, x, present)
+    return (x - m) - xp.log(total)
+
+
+def _constant_sum(xp: Any, dy: Any, x: Any, **given: Any) -> Any:
+    return xp.store(divided(xp, x=x, **given)) * dy
+
+
+def _diagonal(xp: Any, dy: Any, x: Any, **given: Any) -> Any:
+    y = xp.store(divided(xp, x=x, **given))
+    return dy * y * (1 - y)
+
+
+def _log_of_softmax(xp: Any, x: Any, **given: Any) -> Any:
+    return xp.log(divided(xp, x=x, **given))
+
+
+def _unshifted_log(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    return x - xp.log(xp.sum(exponential(xp, x, present)))
+
+
+def _unit_cotangent(xp: Any, dy: Any, x: Any, **given: Any) -> Any:
+    return dy - xp.exp(xp.store(shifted(xp, x=x, **given)))
+
+
+def _narrow(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    e = exponential(xp, x - pivot(xp, x, present), present)
+    return xp.store(e) / xp.sum(e)
+
+
+def _narrow_gradient(xp: Any, dy: Any, x: Any, **given: Any) -> Any:
+    y = xp.store(_narrow(xp, x, **given))
+    return y * (dy - xp.sum(y * dy))
+
+
+def _narrow_sum(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    d = x - pivot(xp, x, present)
+    total = xp.store(xp.sum(exponential(xp, d, present)))
+    return log_masked(xp, d - xp.store(xp.log(total)), total, present)
+
+
+def _narrow_sum_gradient(xp: Any, dy: Any, x: Any, present: Any = None, **given: Any) -> Any:
+    y = xp.store(_narrow_sum(xp, x, present))
+    return dy - exponential(xp, y, present) * xp.sum(dy)
+
+
+SOFTMAX = (
+    Fault("no_shift", _unshifted, unstable=True),
+    Fault("mean_shift", _by_mean, unstable=True),
+    Fault("clipped_exponent", _clipped_softmax),
+    Fault("base_two", _powers_of_two),
+    Fault("zero_padding", _padded_softmax),
+    Fault("constant_normaliser", backward=_constant_sum),
+    Fault("diagonal_jacobian", backward=_diagonal),
+    Fault("narrow_exponentials", _narrow, _narrow_gradient, unstable=True),
+)
+LOG_SOFTMAX = (
+    Fault("log_of_softmax", _log_of_softmax, unstable=True),
+    Fault("no_shift", _unshifted_log, unstable=True),
+    Fault("clipped_exponent", _clipped_log),
+    Fault("zero_padding", _padded_log),
+    Fault("constant_normaliser", backward=lambda xp, dy, **_: dy),
+    Fault("unit_cotangent", backward=_unit_cotangent),
+    Fault("low_precision_statistics", _narrow_sum, _narrow_sum_gradient, unstable=True),
+)

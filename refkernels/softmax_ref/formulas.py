@@ -1,0 +1,173 @@
+"""The formulas of softmax and log_softmax, and of their gradients.
+
+    softmax        y_i = e_i / S        e_i = e^(x_i - m),  S = sum e_j,  m = max x
+    log_softmax    y_i = x_i - m - log S
+
+    dx_i = y_i (dy_i - sum y_j dy_j)  and  dx_i = dy_i - (e_i / S) sum dy_j
+
+`present` marks what -inf does not mask (None: nothing is masked), `top` the largest x of each row.
+What is certified subtracts that element's x and dy, on which no result depends: so dx is 0 where dy
+is constant, log_softmax of one class is 0, and the logarithm of a probability near 1 keeps its
+digits.
+
+Source: Blanchard, Higham and Higham (2021), "Accurately computing the log-sum-exp and softmax
+functions", doi:10.1093/imanum/draa038.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.ops import Staged
+
+Bools = npt.NDArray[np.bool_]
+Mask = Bools | None
+
+
+def at(xp: Any, x: Any, mask: Bools) -> Any:
+    """x where the mask first holds in each row."""
+    return xp.take_along_axis(x, mask.argmax(axis=-1)[:, None])
+
+
+def pivot(xp: Any, x: Any, present: Mask) -> Any:
+    return xp.pivot(x if present is None else xp.where(present, x, at(xp, x, present)))
+
+
+def exponential(xp: Any, d: Any, present: Mask) -> Any:
+    """e^d, 0 where masked."""
+    e = xp.exp(d)
+    return e if present is None else xp.where(present, e, xp.number(0))
+
+
+def log_masked(xp: Any, y: Any, total: Any, present: Mask) -> Any:
+    """The logarithm of 0 where masked, and of 0 / 0 where the whole row is."""
+    return y if present is None else xp.where(present, y, xp.log(xp.number(0) / total))
+
+
+# --- softmax ----------------------------------------------------------------------------------
+
+
+def _shift(xp: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    """m and S."""
+    m = pivot(xp, x, present)
+    return m, xp.sum(exponential(xp, x - m, present))
+
+
+def _divide(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    m, total = row
+    return exponential(xp, x - m, present) / total
+
+
+def _multiply(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    m, total = row
+    return exponential(xp, x - m, present) * (1 / total)
+
+
+divided = Staged(_shift, _divide)
+multiplied = Staged(_shift, _multiply)
+
+
+def _weigh(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    """m, S and sum y dy, with the y that the forward pass kept."""
+    row = _shift(xp, x, present)
+    return *row, xp.sum(xp.store(_divide(xp, row, x, present)) * dy)
+
+
+def _subtract(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    return xp.store(_divide(xp, row[:2], x, present)) * (dy - row[2])
+
+
+def _expand(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    y = xp.store(_divide(xp, row[:2], x, present))
+    return y * dy - y * row[2]
+
+
+subtracted = Staged(_weigh, _subtract)
+expanded = Staged(_weigh, _expand)
+
+
+def _centre(xp: Any, dy: Any, x: Any, top: Bools, present: Mask = None) -> Any:
+    """m, S, dy of the largest x, and the mean of dy without it."""
+    m, total = _shift(xp, x, present)
+    first = at(xp, dy, top)
+    return m, total, first, xp.sum(exponential(xp, x - m, present) * (dy - first)) / total
+
+
+def _from_centre(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    m, total, first, mean = row
+    return _divide(xp, (m, total), x, present) * ((dy - first) - mean)
+
+
+softmax_gradient = Staged(_centre, _from_centre)
+
+
+# --- log_softmax ------------------------------------------------------------------------------
+
+
+def _subtract_log(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    m, total = row
+    return log_masked(xp, (x - m) - xp.log(total), total, present)
+
+
+def _subtract_logsumexp(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    m, total = row
+    return log_masked(xp, x - (m + xp.log(total)), total, present)
+
+
+shifted = Staged(_shift, _subtract_log)
+logsumexp = Staged(_shift, _subtract_logsumexp)
+
+
+def _rest(xp: Any, x: Any, top: Bools, present: Mask = None) -> Any:
+    """The largest x, and S without its term, which is 1: in its place x - m, 0 unless x is not
+    finite."""
+    m = at(xp, x, top)
+    return m, xp.sum(xp.where(top, x - m, exponential(xp, x - m, present)))
+
+
+def _subtract_log1p(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    m, rest = row
+    return log_masked(xp, (x - m) - xp.log1p(rest), rest, present)
+
+
+log1p = Staged(_rest, _subtract_log1p)
+
+
+def _add_up(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    """m, S and sum dy."""
+    return *_shift(xp, x, present), xp.sum(dy)
+
+
+def _from_logits(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    return dy - _divide(xp, row[:2], x, present) * row[2]
+
+
+def _from_output(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    """With the y that the forward pass kept."""
+    m, total, cotangents = row
+    y = xp.store((x - m) - xp.log(total))
+    return dy - exponential(xp, y, present) * cotangents
+
+
+from_logits = Staged(_add_up, _from_logits)
+from_output = Staged(_add_up, _from_output)
+
+
+def _set_apart(xp: Any, dy: Any, x: Any, top: Bools, present: Mask = None) -> Any:
+    """The largest x, S and sum dy without its terms, and its dy."""
+    others = xp.sum(xp.where(top, xp.number(0), dy))
+    return *_rest(xp, x, top, present), others, at(xp, dy, top)
+
+
+def _from_parts(xp: Any, row: Any, dy: Any, x: Any, top: Bools, present: Mask = None) -> Any:
+    """For the largest x 1 - 1 / S is (S - 1) / S."""
+    m, rest, others, first = row
+    total = 1 + rest
+    mean = exponential(xp, x - m, present) * (others + first) / total
+    return xp.where(top, (dy * rest - others) / total, dy - mean)
+
+
+log_softmax_gradient = Staged(_set_apart, _from_parts)

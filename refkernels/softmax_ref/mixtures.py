@@ -1,0 +1,85 @@
+"""What else kernels do, in any mixture: the forms whose bound holds for all of them.
+
+    e^d by exp2    d meets log2 e, which is rounded, and is rounded: e^(d (1 + δ)(1 + δ')).
+                   d / 3 * 3 is d after two such roundings.
+    S online       The running sum is multiplied by e^(m_old - m_new) whenever a larger x comes. To
+                   x_j's term that happens at most once for each value above x_j. The exponents'
+                   errors add up to that of x_j - m; what is left of each factor is the error of
+                   the library's function, here that of e^0, and a rounding.
+    1 / S          multiplied by, instead of dividing by S
+    y              either that of the forward pass, which `store` keeps, or computed again
+
+Source: Milakov and Gimelshein (2018), "Online normalizer calculation for softmax",
+arXiv:1805.02867.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from refkernels.ops import Staged
+from refkernels.softmax_ref.formulas import Mask, exponential, log_masked, pivot
+
+_NEAR = (Fraction(1, 16), Fraction(1, 4), 1, 4, 16)  # the values above m - 1/16, above m - 1/4, ...
+
+
+def _exp(xp: Any, d: Any, present: Mask) -> Any:
+    return xp.either(exponential(xp, d, present), exponential(xp, d / 3 * 3, present))
+
+
+def _rescalings(xp: Any, x: Any, m: Any) -> Any:
+    """How often an online kernel may rescale the term of each x: not less than that."""
+    one, zero, most = xp.number(1), xp.number(0), xp.number(x.shape[-1])
+    for width in reversed(_NEAR):
+        near = x > m - xp.number(width)
+        most = xp.where(near, xp.sum(xp.where(near, one, zero)), most)
+    return most
+
+
+def _shift(xp: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    m = pivot(xp, x, present)
+    e = _exp(xp, x - m, present)
+    factor = xp.exp(xp.number(0)) - 1  # 0, and how far a library may be from it
+    slip = factor * 5 / 4  # the rounding of the product, and what is of second order
+    online = e * (1 + _rescalings(xp, x, m) * slip)
+    return m, xp.either(xp.sum(e), xp.sum(online))
+
+
+def _softmax(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    m, total = row
+    e = _exp(xp, x - m, present)
+    return xp.either(e / total, e * (1 / total))
+
+
+def _log_softmax(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    m, total = row
+    log = xp.log(total)
+    return log_masked(xp, xp.either((x - m) - log, x - (m + log)), total, present)
+
+
+softmax = Staged(_shift, _softmax)
+log_softmax = Staged(_shift, _log_softmax)
+
+
+def _weigh(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    row = _shift(xp, x, present)
+    return *row, xp.sum(xp.store(_softmax(xp, row, x, present)) * dy)
+
+
+def _softmax_gradient(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    y = xp.store(_softmax(xp, row[:2], x, present))
+    return xp.either(y * (dy - row[2]), y * dy - y * row[2])
+
+
+def _add_up(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    return *_shift(xp, x, present), xp.sum(dy)
+
+
+def _log_gradient(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    kept = _exp(xp, xp.store(_log_softmax(xp, row[:2], x)), present)
+    return dy - xp.either(_softmax(xp, row[:2], x, present), kept) * row[2]
+
+
+softmax_gradient = Staged(_weigh, _softmax_gradient)
+log_softmax_gradient = Staged(_add_up, _log_gradient)

@@ -1,0 +1,114 @@
+"""rms_norm against mpmath, by the definition; exact zeros; kernels as Llama's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import mpmath
+import numpy as np
+import pytest
+
+from refkernels import norm_ref
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.op import DTYPES
+
+
+def exact(x: Any) -> Any:
+    return mpmath.mpf(float(x))
+
+
+def holds(enclosure: Enclosure, place: tuple[int, ...], z: Any) -> bool:
+    hi, lo, radius = (exact(part[place]) for part in (enclosure.hi, enclosure.lo, enclosure.radius))
+    unit = mpmath.mpf(2) ** int(enclosure.scale[place])
+    return bool(abs(z - (hi + lo) * unit) <= radius * unit + abs(z) * mpmath.mpf(10) ** -150)
+
+
+def scale(row: list[Any], eps: float) -> Any:
+    return 1 / mpmath.sqrt(mpmath.fsum(x * x for x in row) / len(row) + exact(eps))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("weighted", [True, False])
+def test_elements_are_those_of_the_definition(weighted: bool, dtype: str) -> None:
+    rng, compared = np.random.default_rng([weighted, *dtype.encode()]), 0
+    with mpmath.workdps(200):
+        for size, eps in ((1.0, 1e-5), (1e-3, 1e-12), (100.0, 0.1)):
+            x, dy, w = (
+                formats.round_to(one, dtype)
+                for one in (
+                    size * rng.normal(size=(3, 5)),
+                    rng.normal(size=(3, 5)),
+                    rng.normal(size=5),
+                )
+            )
+            weight = w if weighted else None
+            y = norm_ref.rms_norm(x, weight, eps=eps, certify=("rounding", dtype))
+            back = norm_ref.rms_norm_backward(dy, x, weight, eps=eps, certify=("rounding", dtype))
+            assert (back.dweight is not None) == weighted
+            columns = [mpmath.mpf(0)] * 5
+            for i in range(3):
+                row, g = [exact(v) for v in x[i]], [exact(v) for v in dy[i]]
+                ws = [exact(v) if weighted else mpmath.mpf(1) for v in w]
+                r = scale(row, eps)
+                dot = mpmath.fsum(a * b * c for a, b, c in zip(g, ws, row, strict=True))
+                for j in range(5):
+                    assert holds(y, (i, j), row[j] * r * ws[j])
+                    dx = r * g[j] * ws[j] - r**3 * row[j] * dot / 5
+                    assert holds(back.dx, (i, j), dx)
+                    columns[j] += g[j] * row[j] * r
+                    compared += 1
+            if back.dweight is not None:
+                assert all(holds(back.dweight, (j,), z) for j, z in enumerate(columns))
+    assert compared == 45
+
+
+def test_exact_zeros_are_exact() -> None:
+    """Of rows of zeros; of a cotangent in x's direction where eps is 0, whatever 1 / sqrt is."""
+    x = np.array([[1.0, 2.0, -3.0], [0.0, 0.0, 0.0]], np.float32)
+    y = norm_ref.rms_norm(x)
+    assert np.all(y.hi[1] == 0.0)
+    assert np.all(y.radius[1] == 0.0)
+    dx = norm_ref.rms_norm_backward(2.0 * x[:1], x[:1], eps=0.0, certify=("rounding", "float32")).dx
+    assert np.all(dx.hi == 0.0)
+    assert np.all(dx.radius == 0.0)
+
+
+def llama(x: Any, weight: Any, eps: float) -> Any:
+    """LlamaRMSNorm: float32 inside, rounded to x's format before the weight."""
+    wide = x.astype(np.float32)
+    r = 1 / np.sqrt(
+        np.mean(wide * wide, axis=-1, keepdims=True, dtype=np.float32) + np.float32(eps)
+    )
+    return ((wide * r).astype(x.dtype).astype(np.float32) * weight).astype(x.dtype)
+
+
+def weight_first(x: Any, weight: Any, eps: float) -> Any:
+    wide = x.astype(np.float32)
+    root = np.sqrt(np.mean(wide * wide, axis=-1, keepdims=True, dtype=np.float32) + np.float32(eps))
+    return (wide * (weight.astype(np.float32) / root)).astype(x.dtype)
+
+
+@pytest.mark.parametrize("kernel", [llama, weight_first])
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32])
+def test_kernels_of_other_shapes_keep_to_the_bound(kernel: Any, dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    x, weight = rng.normal(size=(64, 33)).astype(dtype), rng.normal(size=33).astype(dtype)
+    name = np.dtype(dtype).name
+    y = norm_ref.rms_norm(x, weight, certify=("ulp", "float64", 2.0**-10))
+    (op,) = norm_ref.OPS
+    bound = op.bound("forward", {"x": x, "weight": weight}, {}, formats.get(name))["y"]
+    off = np.abs((kernel(x, weight, 1e-5).astype(np.float64) - y.hi) - y.lo)
+    assert np.all(off <= bound + y.radius)
+    assert np.max(off / np.maximum(bound, 1e-300)) > 0.05
+
+
+def test_wrong_questions_are_told_in_a_sentence() -> None:
+    x = np.ones((2, 3), np.float32)
+    with pytest.raises(ValueError, match="weight has shape"):
+        norm_ref.rms_norm(x, np.ones(2, np.float32))
+    with pytest.raises(TypeError):
+        norm_ref.rms_norm(np.ones((2, 3), np.int32))
+    with pytest.raises(TypeError, match="eps"):
+        norm_ref.rms_norm(x, eps="small")  # type: ignore[arg-type]

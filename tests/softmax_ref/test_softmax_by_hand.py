@@ -1,0 +1,186 @@
+"""softmax and log_softmax against mpmath, by the definitions; masks, exact zeros, other kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from refkernels import softmax_ref
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.op import DTYPES
+
+OPS = {op.name: op for op in softmax_ref.OPS}
+DIGITS = 500  # of 1 - e^-1000, one class far above the others
+
+
+def probabilities(row: Any) -> list[Any]:
+    e = [mpmath.exp(mpmath.mpf(float(x))) for x in row]
+    total = mpmath.fsum(e)
+    return [one / total for one in e]
+
+
+def by_hand(name: str, direction: str, dy: Any, x: Any) -> list[Any]:
+    """One row, without a shift."""
+    p = probabilities(x)
+    if direction == "forward":
+        return p if name == "softmax" else [mpmath.log(one) for one in p]
+    g = [mpmath.mpf(float(one)) for one in dy]
+    if name == "softmax":
+        mean = mpmath.fsum(a * b for a, b in zip(p, g, strict=True))
+        return [a * (b - mean) for a, b in zip(p, g, strict=True)]
+    total = mpmath.fsum(g)
+    return [b - a * total for a, b in zip(p, g, strict=True)]
+
+
+def holds(enclosure: Enclosure, place: tuple[int, ...], z: Any) -> bool:
+    hi, lo, radius = (
+        mpmath.mpf(float(part[place])) for part in (enclosure.hi, enclosure.lo, enclosure.radius)
+    )
+    unit = mpmath.mpf(2) ** int(enclosure.scale[place])
+    return bool(abs(z - (hi + lo) * unit) <= radius * unit + abs(z) * mpmath.mpf(10) ** -DIGITS)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("name", OPS)
+def test_elements_are_those_of_the_definition(name: str, direction: str, dtype: str) -> None:
+    rng = np.random.default_rng([len(name), len(direction), *dtype.encode()])
+    compared = 0
+    with mpmath.workdps(2 * DIGITS):
+        for spread, offset in ((1.0, 0.0), (30.0, 0.0), (1.0, 1e4), (300.0, -1e3)):
+            x, dy = (
+                formats.round_to(one, dtype)
+                for one in (offset + spread * rng.standard_normal((2, 7)), rng.normal(size=(2, 7)))
+            )
+            inputs = {"x": x} | ({} if direction == "forward" else {"dy": dy})
+            for asked in ("enclosure", ("rounding", dtype)):
+                (answer,) = OPS[name].evaluate(direction, inputs, {}, asked).values()  # type: ignore[arg-type]
+                for row in range(2):
+                    exact = by_hand(name, direction, dy[row], x[row])
+                    assert all(holds(answer, (row, i), z) for i, z in enumerate(exact))
+                    compared += len(exact)
+    assert compared == 4 * 2 * 2 * 7
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_minus_infinity_masks_has_no_probability(dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    x = formats.round_to(rng.standard_normal((5, 6)), dtype)
+    masked = rng.random(x.shape) < 0.5
+    masked[:, 0] = False
+    x[masked] = -np.inf
+    dy = formats.round_to(rng.standard_normal(x.shape), dtype)
+    y, log = softmax_ref.softmax(x), softmax_ref.log_softmax(x)
+    assert masked.sum() > 5
+    assert np.all(y.hi[masked] == 0.0)
+    assert np.all(np.isneginf(log.hi[masked]))
+    assert np.all(softmax_ref.softmax_backward(dy, x).hi[masked] == 0.0)
+    gradient = softmax_ref.log_softmax_backward(dy, x)
+    np.testing.assert_array_equal(gradient.hi[masked], dy[masked].astype(np.float64))
+    for one in (y, log):
+        assert np.all(one.radius[masked] == 0.0)
+    rounded = y.round(dtype)[0]
+    for row in range(5):
+        kept = softmax_ref.softmax(x[row][~masked[row]]).round(dtype)[0]
+        np.testing.assert_array_equal(rounded[row][~masked[row]], kept)
+
+
+def test_a_row_without_a_number_is_nan() -> None:
+    rows = np.array([[-np.inf, -np.inf], [np.nan, 1.0], [np.inf, 1.0], [np.inf, -np.inf]])
+    for answer in (
+        softmax_ref.softmax(rows),
+        softmax_ref.log_softmax(rows),
+        softmax_ref.softmax_backward(np.ones_like(rows), rows),
+        softmax_ref.log_softmax_backward(np.ones_like(rows), rows),
+    ):
+        assert np.isnan(answer.hi).all()
+
+
+def test_exact_zeros_are_exact() -> None:
+    rng = np.random.default_rng(2)
+    x = (10.0 * rng.standard_normal((6, 9))).astype(np.float32)
+    constant = np.repeat(np.array([[1.0], [0.1], [-7.0], [0.0], [3e8], [1e-40]], np.float32), 9, 1)
+    one = x[:, :1]
+    for zero in (
+        softmax_ref.softmax_backward(constant, x),
+        softmax_ref.softmax_backward(constant[:, :1], one),
+        softmax_ref.log_softmax(one),
+        softmax_ref.log_softmax_backward(constant[:, :1], one),
+    ):
+        assert np.all(zero.hi == 0.0)
+        assert np.all(zero.radius == 0.0)
+
+
+def test_a_confident_class_keeps_its_digits() -> None:
+    """log y = -2 e^-80 (1 - ...): 1 - y is below the precision of float64."""
+    x = np.array([0.0, 80.0, 0.0])
+    y = softmax_ref.log_softmax(x, certify=("rounding", "float64"))
+    with mpmath.workdps(60):
+        assert float(y.round("float64")[0][1]) == float(-mpmath.log1p(2 * mpmath.exp(-80)))
+
+
+def online(x: Any, exp: Any) -> Any:
+    """Milakov and Gimelshein's algorithm 3, element by element, in x's format."""
+    m, total = x[:, 0], np.ones(len(x), x.dtype)
+    for column in x.T[1:]:
+        larger = np.maximum(m, column)
+        total = (total * exp(m - larger) + exp(column - larger)).astype(x.dtype)
+        m = larger
+    return (exp(x - m[:, None]) / total[:, None]).astype(x.dtype)
+
+
+def powers(x: Any) -> Any:
+    """e^x by exp2, as GPUs have it: two roundings before the function's own."""
+    log2e = x.dtype.type(1.4426950408889634)
+    return np.exp2((x * log2e).astype(x.dtype).astype(np.float64)).astype(x.dtype)
+
+
+def biased(x: Any) -> Any:
+    """3 ulp too large, but for e^0 = 1: as bad a library as the bound allows, and rounded."""
+    ulps = np.where(x == 0.0, 0.0, 3.0 * 2.0 ** (1 - np.finfo(x.dtype).nmant - 1))
+    return (np.exp(x.astype(np.float64)) * (1.0 + ulps)).astype(x.dtype)
+
+
+@pytest.mark.parametrize("exp", [np.exp, powers, biased])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_online_kernel_keeps_to_the_bound(exp: Any, dtype: Any) -> None:
+    """Rows that make it rescale at every step, by little and by much, and ordinary ones."""
+    rng = np.random.default_rng(3)
+    steps = np.arange(300.0)
+    rows = np.stack([s * steps for s in (1e-5, 1e-3, 1e-2, 0.1, 1.0)] + [rng.normal(size=300)])
+    x = (rows + rng.choice([0.0, 100.0], (6, 1))).astype(dtype)
+    name = np.dtype(dtype).name
+    exact = softmax_ref.softmax(x, certify=("ulp", "float64", 2.0**-10))
+    bound = OPS["softmax"].bound("forward", {"x": x}, {}, formats.get(name))["y"]
+    off = np.abs((online(x, exp).astype(np.float64) - exact.hi) - exact.lo)
+    assert np.all(off <= bound + exact.radius)
+    assert np.all(np.isfinite(bound))
+    assert np.max(off / np.where(bound > 0.0, bound, 1.0)) > 0.01
+
+
+def test_any_axis_is_that_axis() -> None:
+    x = np.random.default_rng(4).standard_normal((3, 4, 5)).astype(np.float32)
+    for axis in (0, 1, 2, -1, -2, -3):
+        answer = softmax_ref.softmax(x, axis=axis, certify=("rounding", "float32"))
+        last = softmax_ref.softmax(np.moveaxis(x, axis, -1), certify=("rounding", "float32"))
+        np.testing.assert_array_equal(
+            answer.round("float32")[0], np.moveaxis(last.round("float32")[0], -1, axis)
+        )
+
+
+def test_wrong_questions_are_told_in_a_sentence() -> None:
+    x = np.ones((2, 3), np.float32)
+    for axis in (2, -3):
+        with pytest.raises(ValueError, match=rf"x has shape \(2, 3\): it has no axis {axis}\."):
+            softmax_ref.softmax(x, axis=axis)
+    with pytest.raises(TypeError, match=r"axis is 0\.5: it is an integer"):
+        softmax_ref.log_softmax(x, axis=0.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"dy has shape \(3,\) and x \(2, 3\)"):
+        softmax_ref.softmax_backward(x[0], x)
+    with pytest.raises(ValueError, match="no axis"):
+        softmax_ref.softmax(np.float32(1.0))
+    assert softmax_ref.softmax(np.ones((0, 3), np.float32)).shape == (0, 3)
