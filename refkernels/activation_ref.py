@@ -22,9 +22,8 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
-from refkernels.contexts import Mask
 from refkernels.op import Case, Invariant
-from refkernels.ops import Fault, formula_op
+from refkernels.ops import Fault, Mask, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.formula import derived
 

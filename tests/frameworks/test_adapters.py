@@ -14,7 +14,8 @@ ELEMENTWISE = (
     "log", "log2", "log10", "log1p", "sinh", "cosh", "tanh", "sigmoid", "silu", "softplus",
     "erf", "erfc", "gelu", "gelu_tanh", "sqrt", "rsqrt", "reciprocal",
 )  # fmt: skip
-OPS = {"matmul": "c", "linear": "y", "layernorm": "y", **dict.fromkeys(ELEMENTWISE, "y")}
+FORMULAS = ("hardswish", "softmax", "log_softmax", "rms_norm")
+OPS = {"matmul": "c", "linear": "y", "layernorm": "y", **dict.fromkeys(ELEMENTWISE + FORMULAS, "y")}
 OPS["sum"] = "y"  # no op of the registry: for revealing its order
 FUNCTIONS = {
     "version",
@@ -93,7 +94,8 @@ def test_numpy_s_layernorm_is_the_formula_that_one_writes_and_is_called_one(dtyp
     inputs = {"x": x, "weight": weight[0], "bias": bias[0]}
     with gateway.Session("numpy") as session:
         given = session.run("layernorm", "forward", inputs, {"eps": 1e-5}).outputs
-        assert session.info["formulas"] == dict.fromkeys(("linear", "layernorm"), "NumPy formula")
+        formulas = dict.fromkeys(("linear", "layernorm", "rms_norm"), "NumPy formula")
+        assert session.info["formulas"] == formulas
     assert given["y"].tobytes() == y.tobytes()
     assert given["mean"].tobytes() == mean.tobytes()
     assert np.array_equal(given["rstd"], (1 / np.sqrt(var + 1e-5)).reshape(4))

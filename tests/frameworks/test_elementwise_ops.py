@@ -37,6 +37,7 @@ FUNCTIONS = {
     "tanh": mpmath.tanh,
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "silu": lambda x: x / (1 + mpmath.exp(-x)),
+    "hardswish": lambda x: x * min(max(x + 3, 0), 6) / 6,
     "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
     "erf": mpmath.erf,
     "erfc": mpmath.erfc,
