@@ -67,10 +67,11 @@ def test_the_names_of_a_record_fit_together(op: Op) -> None:
     assert set(op.row_gradients) == {f"d{name}" for name in op.row_inputs}
     assert not set(op.params) & {*op.inputs, op.cotangent, "format", "certify"}
     assert (op.limit is None) == (not op.limit_source)
-    given = {name: np.ones(2, np.float32) for name in (*op.inputs, op.cotangent)}
     if op.elementwise:
-        assert (op.limit is None) == bool(op.forms("forward", given, {}, formats.BINARY32))
-        assert op.forms("backward", given, {}, formats.BINARY32)
+        for direction in DIRECTIONS:
+            given = {name: np.ones(2, np.float32) for name in op.takes(direction)}
+            told = op.forms(direction, given, {}, formats.BINARY32)
+            assert bool(told) == (op.limit is None or direction == "backward")
     for invariant in op.invariants:
         assert invariant.output in op.names(invariant.direction)
         assert invariant.name
