@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.eft import fma, two_sum
 from refkernels.arithmetic.jit import njit
 
@@ -36,4 +37,4 @@ def multiply_add(a: Array, b: Array, c: Array) -> Array:
         even = (total.view(np.int64) & 1) == 0
         odd = np.nextafter(total, np.where(rest > 0.0, np.inf, -np.inf))
         total = np.where(even & (rest != 0.0) & np.isfinite(total), odd, total)
-        return np.asarray(total.astype(a.dtype)).reshape(a.shape)
+        return formats.round_to(total, formats.of(a)).reshape(a.shape)

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.blocks import read_only
+from refkernels.arithmetic.formats import Format
 from refkernels.contexts import loading
 from refkernels.contexts.ball_rules import FACTOR, LOST
 from refkernels.elementary_ref import erf_functions, functions
@@ -40,6 +41,11 @@ _TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up
 def _record(name: str) -> Function:
     rooms = (functions, erf_functions, trigonometric)
     return next(record for room in rooms for record in room.FUNCTIONS if record.name == name)
+
+
+def rounded(name: str, a: Doubles, format: Format) -> npt.NDArray[Any]:
+    """f(a) for exact a, rounded once to the format."""
+    return oracle.values(_record(name), a).round(format)[0]
 
 
 def pair(name: str, a: Doubles) -> tuple[Doubles, Doubles, Any]:
@@ -111,7 +117,7 @@ def _sharp(name: str, a: Doubles, p: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def _by_ends(a: Doubles, p: Doubles, mid: Doubles, off: Doubles, wide: Any) -> tuple[Any, Any]:
-    """Around the middle of e^(a ± p): unlike a ball around e^a it has an inverse, however wide."""
+    """Around the middle of e^(a ± p): unlike a ball around e^a it has an inverse, for p <= 16."""
     (low, low_off), (high, high_off) = (
         value("exp", np.nextafter(np.where(wide, end, 0.0), away))
         for end, away in ((a - p, -np.inf), (a + p, np.inf))

@@ -1,8 +1,8 @@
 """Working: every operation rounded to a format, as a kernel does it; a model of a framework.
 
 Sums are taken in an order of one's choice; with `fma`, a product that is added is not rounded
-first. Elementary functions are correctly rounded but for
-float64's, which are the oracle's hi: a model's functions are a kernel's own affair.
+first. Elementary functions are correctly rounded wherever the oracles' double-double tiers decide
+it; a model's functions are a kernel's own affair.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ class Working(Context):
             raise ValueError(f"{self.format} is no format to compute in: it has no arithmetic.")
 
     def value(self, data: Any) -> WorkingValue:
-        with np.errstate(all="ignore"):
-            return WorkingValue(self, np.asarray(data).astype(self.format.dtype, copy=False))
+        return WorkingValue(self, _rounded(np.asarray(data), self.format))
 
     def array(self, values: Array) -> WorkingValue:
         return self.value(values)
@@ -147,9 +146,7 @@ class Working(Context):
             raise ValueError(f"There is no function {name!r} in a formula.")
         if name == "sqrt":
             return self._with(np.sqrt, a)
-        wide = data(a).astype(np.float64)
-        mid, _ = functions.value(name, wide)
-        return self.value(mid)
+        return self.value(functions.rounded(name, data(a).astype(np.float64), self.format))
 
     def sum(self, a: Value, axis: int = -1) -> WorkingValue:
         factors = [
@@ -218,8 +215,7 @@ class Working(Context):
         return self.max(a, axis)
 
     def store(self, a: Value) -> WorkingValue:
-        with np.errstate(all="ignore"):
-            return self.value(data(a).astype(self.storage.storage))
+        return self.value(_rounded(data(a), self.storage))
 
     def less(self, a: Value, b: Value) -> Mask:
         yes = np.asarray(data(a) < data(b))
@@ -242,6 +238,16 @@ class Working(Context):
             for row, i in zip(rows, index.reshape(-1), strict=True):
                 total[i] = self.plus(total[i], row)
         return self.value(total)
+
+
+def _rounded(array: Array, format: Format) -> Array:
+    """Rounded once: from float64 to bfloat16, NumPy's own conversion goes by float32."""
+    if array.dtype == format.storage:
+        return array
+    if array.dtype == np.float64 and format.p < formats.BINARY32.p:
+        return formats.round_to(array, format)
+    with np.errstate(all="ignore"):
+        return array.astype(format.storage)
 
 
 def _factors(value: Value) -> tuple[Array, Array] | None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from context_formulas import gelu, hardswish, log_softmax, rms_norm, softmax
 
+from refkernels.arithmetic import formats
 from refkernels.contexts import (
     Amplification,
     Arb,
@@ -156,6 +157,32 @@ def test_a_param_enters_working_rounded_once() -> None:
     assert float(Working("float32").number(tie).data) == 1 + 2.0**-23
     assert float(Working("float32").number(0.1).data) == float(np.float32(0.1))
     assert float(Working("bfloat16").number(1e-5).data) == float(ml_dtypes.bfloat16(1e-5))
+
+
+@pytest.mark.parametrize("format", ["float16", "bfloat16", "float32"])
+def test_working_rounds_once_whatever_lies_beside_a_tie(format: str) -> None:
+    """A product that is added, a param, a number that is stored: each beside a tie, by less than
+    float32 tells."""
+    p, rng = formats.get(format).p, np.random.default_rng(7)
+    xp, wide = Working(format, fma=True), Working("float64", storage=format)
+    tried = 0
+    for side in (1, -1):
+        for _ in range(40):
+            bits = int(rng.integers(2, p))
+            low = 2.0 * rng.integers(2 ** (bits - 2), 2 ** (bits - 1)) + 1
+            high = 2.0 * rng.integers(2 ** (p - bits - 1), 2 ** (p - bits)) + 1
+            tie = low * high
+            if not 2.0**p < tie < 2.0 ** (p + 1):  # odd, and of p + 1 bits
+                continue
+            tried += 1
+            nearest = tie + side
+            little = side * 2.0 ** -int(rng.integers(17, 24))
+            a, b, c = (xp.array(np.array([one])) for one in (low, high, little))
+            assert float((a * b + c).data[0]) == nearest
+            assert float(xp.number(Fraction(tie) + Fraction(side, 2**70)).data) == nearest
+            beside = wide.array(np.array([np.nextafter(tie, side * np.inf)]))
+            assert float(wide.store(beside).data[0]) == nearest
+    assert tried > 20
 
 
 def test_sums_are_taken_in_the_order_asked_for() -> None:
