@@ -28,6 +28,7 @@ from refkernels.arithmetic.wording import shown
 __all__ = ["PARTS", "SCALE_LIMIT", "Enclosure", "Relative", "directed"]
 
 SCALE_LIMIT = 2**30  # kernels' exponents are 32 bits wide, with some room for sums
+_WIDEST = 2**31 - 2**12  # of a scale: a format's exponents are taken off it in 32 bits
 
 PARTS = ("hi", "lo", "radius", "scale")
 
@@ -44,8 +45,8 @@ class Enclosure(NoArithmetic):
     """(hi + lo ± radius) * 2^scale, elementwise; immutable by convention.
 
     Parameters: `hi` float64 array; `lo`, `radius` float64 and `scale` integer, each broadcast to
-    hi's shape; `radius` may be `Relative`. Raises ValueError where a radius is negative or NaN, or
-    a shape does not broadcast, TypeError for what is no number.
+    hi's shape; `radius` may be `Relative`. Raises ValueError where a radius is negative or NaN, a
+    scale is beyond 32 bits, or a shape does not broadcast, TypeError for what is no number.
 
     `np.asarray` and `numpy.testing` take it as an array of float64. Arithmetic would have to carry
     the radius along, and there is none: operators and NumPy's functions raise TypeError.
@@ -64,7 +65,10 @@ class Enclosure(NoArithmetic):
         self.hi = _part(hi, np.float64, "hi")
         shape = self.hi.shape
         self.lo = _of_shape(shape, _part(lo, np.float64, "lo"))
-        self.scale = _of_shape(shape, _part(scale, np.int64, "scale"))
+        powers = _part(scale, np.int64, "scale")
+        if not -_WIDEST <= powers.min(initial=0) <= powers.max(initial=0) <= _WIDEST:
+            raise ValueError(f"An Enclosure's scale must be within ±{_WIDEST}.")
+        self.scale = _of_shape(shape, powers)
         if isinstance(radius, Relative):
             widths = np.asarray(radius.factor)
             self._radius: npt.NDArray[Any] | Relative = radius

@@ -61,7 +61,8 @@ def _assemble(elements: Sequence[Parts], shape: tuple[int, ...]) -> Enclosure:
 def intersection(one: Enclosure, other: Enclosure) -> Enclosure:
     """What two flat Enclosures of the same values say together.
 
-    Raises ArithmeticError where they have no number in common: one of them is wrong.
+    Raises ArithmeticError where two intervals have no number in common: one of them is wrong. An
+    exact value is taken as it is.
     """
     columns = (
         zip(*(getattr(side, name).tolist() for name in PARTS), strict=True) for side in (one, other)

@@ -8,14 +8,22 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+_SHAPES = (np.shape, np.ndim, np.size)  # which ask for nothing else
+
 
 class NoArithmetic:
-    """Operators, comparisons and NumPy's functions (ufuncs) raise TypeError."""
+    """Operators, comparisons and NumPy's functions raise TypeError, but for `np.asarray` and its
+    like, and what asks for the shape alone."""
 
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> NoReturn:
         raise _error(self, f"np.{ufunc.__name__}")
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        if function not in _SHAPES:
+            raise _error(self, f"np.{function.__name__}")
+        return function(np.asarray(self), *args[1:], **options)
 
     def _refuse(self, *others: Any) -> NoReturn:
         raise _error(self, "An operator")

@@ -1,6 +1,7 @@
 """Enclosure: what it says of its interval is true of every point in it."""
 
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -182,6 +183,51 @@ def test_a_radius_that_is_none_is_refused(radius: float) -> None:
 def test_a_shape_that_does_not_broadcast_is_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
         Enclosure(np.ones(2), np.zeros(3))
+
+
+def test_no_function_of_numpy_loses_the_radius() -> None:
+    """Every function and ufunc of NumPy's that dispatches, given Enclosures in several ways."""
+    one, tried = Enclosure(np.array([1.0, 2.0]), 0.0, 0.25), 0
+    for name, function in sorted(vars(np).items()):
+        dispatched = isinstance(function, np.ufunc) or hasattr(function, "_implementation")
+        if not dispatched or name.startswith("save"):  # to a file, which comes first
+            continue
+        for arguments in ((one,), (one, one), (one, 1), (one, [0, 1])):
+            tried += 1
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    told = function(*arguments)
+                except (TypeError, np.exceptions.AxisError):  # np.size knows one axis
+                    continue
+            assert name in ("shape", "ndim", "size"), (name, arguments, told)
+    assert tried > 1000
+    for name in ("add", "dot", "allclose", "array_equal", "append"):
+        with pytest.raises(TypeError, match="does not know the radius"):
+            getattr(np, name)(np.ones(2), one)
+    assert (np.shape(one), np.ndim(one), np.size(one)) == ((2,), 1, 2)
+    for lost in (np.concatenate, np.stack, np.mean, np.sum, np.sin):
+        argument = [one, one] if lost in (np.concatenate, np.stack) else one
+        with pytest.raises(TypeError, match=f"np.{lost.__name__} does not know the radius"):
+            lost(argument)
+    with pytest.raises(TypeError, match="An operator does not know the radius"):
+        _ = one + 1
+
+
+@pytest.mark.parametrize("scale", [2**31, -(2**31), 2**40, -(2**62)])
+def test_a_scale_beyond_the_kernels_exponents_is_refused(scale: int) -> None:
+    with pytest.raises(ValueError, match="scale must be within"):
+        Enclosure(np.ones(2), 0.0, 0.5, np.array([0, scale]))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_widest_scales_round_beyond_every_format(format: str) -> None:
+    most = 2**31 - 2**12
+    one = Enclosure(np.array([1.0, -1.0]), 0.0, 0.5, np.array([most, -most]))
+    values, certain = one.round(format)
+    assert certain.all()
+    assert values.astype(float).tolist() == [np.inf, 0.0]
+    assert np.signbit(values.astype(float)).tolist() == [False, True]
 
 
 def test_it_behaves_like_an_array() -> None:
