@@ -95,9 +95,11 @@ def _arrays(path: str, key: str | None) -> dict[str, Array]:
             raise ValueError(f"{path} is a case file: give it in OP's place.")
         if key is None:
             return {name: archive.read(name) for name in names}
+        if not names:
+            raise ValueError(f"{path} holds no arrays.")
         if not key:
-            if len(names) != 1:
-                listed = ", ".join(names) or "none"
+            if len(names) > 1:
+                listed = ", ".join(names)
                 raise ValueError(f"{path} holds several arrays ({listed}): write {path}:ARRAY.")
             key = names[0]
         if key not in names:

@@ -1,4 +1,4 @@
-"""The command line: measure | sweep | explain | reveal | gallery | report | ops | warm | env.
+"""The command line: measure | sweep | explain | probe | reveal | gallery | report | ops | env ...
 
 What it prints, `reporting` formats.
 """

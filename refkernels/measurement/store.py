@@ -1,12 +1,12 @@
 """A run's directory: what is done is kept, unit by unit, so that a stopped run can go on."""
 
 import json
-import math
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 from refkernels.journal import Journal, Words, write_whole
+from refkernels.strict_json import storable
 
 __all__ = ["ENVIRONMENTS", "RECORDS", "Store", "StoreError", "to_json", "write_whole"]
 
@@ -22,17 +22,7 @@ class StoreError(Exception):
 
 def to_json(value: Any) -> str:
     """Strict JSON: what is not finite is written as "inf", "-inf" or "nan"."""
-    return json.dumps(_strict(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    if isinstance(value, dict):
-        return {key: _strict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
-    return value
+    return json.dumps(storable(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def unit_of(record: Record) -> str | None:
