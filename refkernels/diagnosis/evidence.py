@@ -8,8 +8,8 @@ T counts every (model, parameter) pair that was tried on the question. A unit (`
   right kernel rounds is no secret to another right kernel;
 - by another question: the shorter code about that answer's own rounding, at most 8 bits, where
   it is another answer. A parameter that was solved for costs what the best unit earns.
-Where a right answer could be meant (the output is what rounding allows), only those units count
-where the hypothesis and the nearest harmless one differ.
+Of a hypothesis that blames the kernel only those units count in which it says something else than
+the nearest harmless one, or than the right answer, rounded once.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import code_lengths, units
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import (
+    HARMLESS,
     Candidate,
     Details,
     Evidence,
@@ -107,7 +108,7 @@ class Observed:
         if said is None or said.bits is None:
             return np.zeros(self.lengths.size)
         if one.exact:
-            return self._of_model(said)
+            return self._of_model(one, said)
         assert said.answer is not None
         length = code(self.problem, self.got, self.truth.output, said.answer, self.units)
         differ = self.units.chosen(np.logical_not(same(said.bits, self.right)))
@@ -119,14 +120,14 @@ class Observed:
         reference = self.problem.truth.reference[self.truth.output]
         return reference.round(formats.of(self.got))[0]
 
-    def _of_model(self, said: Prediction) -> Doubles:
+    def _of_model(self, one: Candidate, said: Prediction) -> Doubles:
         earned = self.units.earned(self.lengths)
         if said.alike > 0.0:
             earned = np.minimum(earned, -math.log2(said.alike))
         against = said.against
-        if against is None and said.answer is not None:
+        if against is None and one.cause not in HARMLESS:
             against = self.right
-        if against is not None and self.truth.ordinary:
+        if against is not None:
             differ = np.logical_not(same(self.got, against))
             earned = np.where(self.units.any(self.units.chosen(differ)), earned, 0.0)
         return earned

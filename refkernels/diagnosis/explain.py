@@ -127,9 +127,13 @@ def _candidates(
 
 
 def _merged(found: list[Candidate], models: list[Candidate]) -> list[Candidate]:
-    """Variants and models together: a model has the numbers of its cause's variant, and one that is
-    ruled out is not said twice."""
-    numbers = {one.cause: one.details for one in found}
+    """Variants and models together: a model has the numbers on which all variants of its cause
+    agree, and one that is ruled out is not said twice."""
+    numbers: dict[str, dict[str, Any]] = {}
+    for one in found:
+        shared = numbers.setdefault(one.cause, dict(one.details))
+        for key in [key for key, value in shared.items() if one.details.get(key) != value]:
+            del shared[key]
     said = {(one.cause, one.output) for one in found}
     return found + [
         replace(one, details={**numbers.get(one.cause, {}), **one.details})

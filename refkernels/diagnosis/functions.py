@@ -212,7 +212,7 @@ def _large(problem: Problem, name: str, got: Array) -> list[Candidate]:
     with np.errstate(all="ignore"):
         most = problem.truth.bound[name] + _REDUCED * problem.format.u * size * slope
         off = np.abs(to_float64(got) - exact)
-    if np.any((off > most)[wrong & (size < 1.0 / problem.format.u)]):
+    if not np.all((off <= most)[wrong & (size < 1.0 / problem.format.u)]):  # nor is it NaN
         return []
     nearest = float(size[wrong].min())
     return [_pattern("argument_reduction", name, got, wrong, {"from": nearest})]

@@ -22,7 +22,10 @@ from refkernels.metrology import UNUSUAL, error_over_plain
 FEW = 0.01  # of all elements: more wrong ones are no accident of single elements
 _SHOWN = 8
 _PLACES = ("unwritten_elements", "corrupted_elements")
-_REASONS = ("early_overflow", "erf_cancellation", "tanh_cancellation", "argument_reduction")
+_REASONS = (
+    "early_overflow", "flush_to_zero", "erf_cancellation", "tanh_cancellation",
+    "argument_reduction",
+)  # fmt: skip
 
 
 def find(problem: Problem, output: str, got: Array) -> list[Candidate]:

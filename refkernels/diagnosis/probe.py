@@ -26,7 +26,7 @@ from refkernels.diagnosis.problem import Array, Problem
 from refkernels.diagnosis.variants.precision import CAUSES, rounded
 from refkernels.metrology import ulp_distance
 from refkernels.metrology.worst import text
-from refkernels.op import Direction
+from refkernels.op import Direction, Op
 
 _DRAWS = 12
 _POOL = 4096  # arguments of a function to choose from
@@ -99,7 +99,7 @@ class Probe:
 
 
 def probe(
-    op: str,
+    op: str | Op,
     inputs: Mapping[str, Any],
     outputs: Mapping[str, Any],
     params: Mapping[str, Any] | None = None,
@@ -124,7 +124,7 @@ def probe(
     for inputs_ in _draws(problem, rng):
         drawn = replace(problem, inputs=inputs_)
         said = _predictions(drawn, output, dict(reversed(survivors.items())))
-        one = Probe(op, direction, dict(problem.params), inputs_, output, said)
+        one = Probe(problem.op.name, direction, dict(problem.params), inputs_, output, said)
         if problem.op.elementwise:
             return _told(_sharpest(one))
         if best is None or _telling(one) > _telling(best):

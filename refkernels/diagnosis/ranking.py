@@ -75,8 +75,7 @@ def _of_output(
     weighed = [_weighed(observed, one, tried) for one in telling]
     patterns = [one.one for one in weighed if one.bits is None]
     alike, beaten = _survivors(observed, [one for one in weighed if one.bits is not None])
-    named = [_named(one, alike, truth) for one in alike]
-    named += [replace(one, confidence=one.sure) for one in patterns]
+    named = [_named(one, alike) for one in alike] + _of_patterns(patterns)
     sure = {one.model for one in named if one.cause != ORDER and one.confidence != "consistent"}
     kept = [one for one in named if one.cause != ORDER or one.model not in sure]
     rest = [one for one in found if one.prediction is None]
@@ -124,17 +123,29 @@ def _behind(observed: evidence.Observed, one: _Weighed, best: _Weighed) -> float
     return float(np.sum((one.left - best.left)[where]))
 
 
-def _named(one: Candidate, alike: list[Candidate], truth: Fit) -> Candidate:
+def _named(one: Candidate, alike: list[Candidate]) -> Candidate:
     """The candidate with its confidence, its class, and the numbers that the class shares."""
     sure = one.sure
     causes = dict.fromkeys((one.cause, *(other.cause for other in alike)))
     others = set(causes) - {one.cause}
-    if not truth.ordinary and others - {*HARMLESS}:
+    if others - {*HARMLESS}:
         sure = "consistent"  # the class shares no cause
     mine = [other.details for other in alike if other.cause == one.cause]
     assert one.evidence is not None
     told = replace(one.evidence, survivors=tuple(causes))
     return replace(one, confidence=sure, details=_shared(one.details, mine), evidence=told)
+
+
+def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
+    """Patterns speak of the same wrong elements: where two causes have them, neither is sure."""
+    causes = tuple(dict.fromkeys(one.cause for one in patterns))
+    named = []
+    for one in patterns:
+        assert one.evidence is not None
+        told = replace(one.evidence, survivors=(one.cause, *(c for c in causes if c != one.cause)))
+        sure = one.sure if len(causes) == 1 else "consistent"
+        named.append(replace(one, confidence=sure, evidence=told))
+    return named
 
 
 def _shared(details: Any, members: list[Any]) -> dict[str, Any]:

@@ -81,10 +81,8 @@ def _of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[
         if np.array_equal(narrow.a, product.a) and np.array_equal(narrow.b, product.b):
             continue
         short = _SHORT if truth.ordinary else None
-        others = _ordered(_Asked(cause, narrow, product, {"format": format}), got, truth, short)
-        if any(not one.ruled_out for one in others):
-            yield from others
-            return
+        asked = _Asked(cause, narrow, product, {"format": format})
+        yield from _ordered(asked, got, truth, short)
 
 
 def _sum(product: Product, got: Array) -> _Sum:

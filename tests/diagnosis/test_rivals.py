@@ -1,0 +1,129 @@
+"""What the data cannot tell apart proves neither, and a model has its own numbers only."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import refkernels
+from refkernels.arithmetic import formats
+from refkernels.diagnosis.variants.precision import CAUSES, rounded
+from refkernels.testing import assert_kernel
+
+Array = npt.NDArray[Any]
+
+
+def _p(cause: str) -> int:
+    return formats.get(CAUSES[cause]).p
+
+
+def in_sequence(a: Array, b: Array) -> Array:
+    total = np.zeros((len(a), b.shape[1]), np.float32)
+    for k in range(a.shape[1]):
+        total = total + a[:, k : k + 1] * b[k]
+    return total
+
+
+def inputs(bits: int, rng: np.random.Generator) -> Array:
+    """Numbers of so many bits, near 1."""
+    return (1 + rng.integers(0, 2 ** (bits - 1), (12, 12)) * 2.0 ** (1 - bits)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("cause", "bits"),
+    [(cause, bits) for cause in CAUSES for bits in (9, 12, 13, 24) if bits > _p(cause)],
+)
+def test_formats_that_round_the_inputs_alike_prove_none_of_them(cause: str, bits: int) -> None:
+    rng = np.random.default_rng(bits)
+    a, b = inputs(bits, rng), inputs(bits, rng)
+    narrow = {name: [rounded(one, format) for one in (a, b)] for name, format in CAUSES.items()}
+    c = in_sequence(*narrow[cause])
+    alike = {name for name, other in narrow.items() if np.array_equal(other, narrow[cause])}
+    found = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
+    named = {one.cause for one in found.candidates if not one.ruled_out and one.model}
+    assert named == alike
+    proven = {one.cause for one in found.candidates if one.confidence == "proven"}
+    assert proven <= ({cause} if alike == {cause} else set())
+
+
+def test_a_right_looking_answer_proves_no_format_either_where_two_agree() -> None:
+    """One input of 8192 loses its last bit: the errors are ordinary, and any format does that."""
+    rng = np.random.default_rng(1)
+    a = rounded(rng.standard_normal((1, 8192)).astype(np.float32), "bfloat16")
+    b = rounded(rng.standard_normal((8192, 48)).astype(np.float32), "bfloat16")
+    a[0, 0] = 1 + 2.0**-12
+    narrow = np.where(a == a[0, 0], np.float32(1), a)
+    found = refkernels.explain("matmul", {"a": a, "b": b}, {"c": in_sequence(narrow, b)})
+    assert found.verdict == "rounding"
+    fits = {one.cause for one in found.candidates if not one.ruled_out}
+    assert fits >= set(CAUSES)
+    assert "proven" not in {one.confidence for one in found.candidates}
+
+
+def test_a_model_of_narrow_factors_says_nothing_of_the_bias() -> None:
+    rng = np.random.default_rng(3)
+    x, weight = (rng.standard_normal((16, 24)).astype(np.float32) for _ in range(2))
+    bias = rng.standard_normal(16).astype(np.float32)
+    y = in_sequence(rounded(x, "bfloat16"), rounded(weight, "bfloat16").T) + bias
+    found = refkernels.explain("linear", {"x": x, "weight": weight, "bias": bias}, {"y": y})
+    assert (found.cause, found.confidence) == ("bf16_inputs", "proven")
+    best = found.candidates[0]
+    assert best.model
+    assert best.details["format"] == "bfloat16"
+    assert "bias" not in best.details.get("inputs", "")
+
+
+def test_an_op_of_one_s_own_is_explained_and_probed() -> None:
+    """`assert_kernel` quotes the cause, and `probe` takes the op, though no registry has it."""
+
+    def doubled(xp: Any, x: Any) -> Any:
+        return x + x
+
+    mine = refkernels.oracle(doubled, "x[...] -> y[...]").op
+    x = np.random.default_rng(4).standard_normal(64).astype(np.float32)
+    with pytest.raises(AssertionError, match=r"Cause: .*scale_factor.*\n.*Next step") as failure:
+        assert_kernel(mine, {"x": x}, 3 * x)
+    assert "refkernels.explain failed" not in str(failure.value)
+    told = refkernels.probe(mine, {"x": x}, {"y": 3 * x})
+    assert told.to_dict()["op"] == mine.name
+
+
+def test_a_flush_that_leaves_a_block_of_zeros_is_no_unwritten_block() -> None:
+    x = np.linspace(-100, 3, 400).astype(np.float32)
+    y = np.exp(x.astype(np.float64)).astype(np.float32)
+    y[y < 2.0**-126] = 0
+    found = refkernels.explain("exp", {"x": x}, {"y": y})
+    assert (found.cause, found.confidence) == ("flush_to_zero", "proven")
+    assert "unwritten" not in found.summary
+
+
+def test_a_nan_is_no_lost_digit_and_three_in_a_row_are_one_block_or_single() -> None:
+    """Two patterns of the same elements prove neither."""
+    x = np.random.default_rng(5).uniform(-99, 9, 1000).astype(np.float32)
+    y = np.sin(x.astype(np.float64)).astype(np.float32)
+    y[400] = np.nan
+    single = refkernels.explain("sin", {"x": x}, {"y": y})
+    assert (single.cause, single.confidence) == ("corrupted_elements", "proven")
+    y[401:403] = np.nan
+    several = refkernels.explain("sin", {"x": x}, {"y": y})
+    named = [one for one in several.candidates if one.confidence and one.evidence]
+    assert {one.cause for one in named} == {"unwritten_elements", "corrupted_elements"}
+    assert {one.confidence for one in named} == {"consistent"}
+    assert several.confidence == "consistent"
+    assert all(set(one.evidence.survivors) == {other.cause for other in named} for one in named)
+
+
+def test_right_elements_are_no_evidence_of_a_cause_that_says_nothing_of_them() -> None:
+    """One element has a bias that is left out: a thousand right ones beside it do not tell more."""
+    rng, bits = np.random.default_rng(6), []
+    for n in (64, 4096):
+        x, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 1), (n, 1)))
+        bias = np.zeros(n, np.float32)
+        bias[n // 2] = 0.7
+        inputs = {"x": x, "weight": weight, "bias": bias}
+        found = refkernels.explain("linear", inputs, {"y": x @ weight.T})
+        (named,) = (one for one in found.candidates if one.cause == "missing_bias")
+        assert not named.ruled_out
+        bits.append(named.evidence.bits)
+    assert bits[1] < bits[0] + 10.0  # as scales from s to s / 2^7, and 8 of them, allow
