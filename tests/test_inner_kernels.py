@@ -44,7 +44,18 @@ def outside_kernels(tree: ast.Module) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += [child for child in ast.iter_child_nodes(node) if not decorators(child)]
+        waiting += [child for child in ast.iter_child_nodes(node) if not in_kernels(child)]
+
+
+def in_kernels(node: ast.AST) -> bool:
+    """A kernel, or a rule that generated kernels are made of (`contexts.ball_rules`)."""
+    listed = getattr(node, "decorator_list", ())
+    rules = [one for one in listed if isinstance(one, ast.Name) and one.id == "rule"]
+    return bool(rules or decorators(node))
+
+
+def is_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def used_from_python(trees: dict[str, ast.Module]) -> tuple[set[Kernel], set[str]]:
@@ -62,7 +73,7 @@ def used_from_python(trees: dict[str, ast.Module]) -> tuple[set[Kernel], set[str
         for node in nodes:
             if isinstance(node, ast.Name):
                 used |= {(module, node.id), origins.get(node.id, ("", ""))}
-            elif isinstance(node, ast.Attribute):
+            elif isinstance(node, ast.Attribute) and not is_self(node.value):
                 attributes.add(node.attr)
     return used, attributes
 
@@ -80,11 +91,11 @@ def test_the_kernels_that_only_kernels_call_are_inner_and_no_others() -> None:
     wrong = [
         (*kernel, kinds)
         for kernel, kinds in found.items()
-        if kinds != ["njit(...)"]
-        and kinds != (["njit"] if kernel in used or kernel[1] in attributes else ["inner"])
+        if kinds != ["njit(...)"]  # released, or inlined
+        and kinds[0].startswith("inner") is (kernel in used or kernel[1] in attributes)
     ]
     assert not wrong, wrong
-    assert sum(kinds == ["inner"] for kinds in found.values()) > 150
+    assert sum(kinds[0].startswith("inner") for kinds in found.values()) > 150
 
 
 def test_an_inner_kernel_refuses_to_be_called_from_python() -> None:

@@ -139,7 +139,7 @@ def _round_clear(hi: Any, p: int, values: Any) -> None:
         values[i] = float_of((bits_of(hi[i]) + half) & kept)
 
 
-@njit
+@inner
 def _settle(
     hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, emax: int, marks: Any
 ) -> None:

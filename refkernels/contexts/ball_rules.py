@@ -178,7 +178,7 @@ def height(n: int) -> int:
     return _halvings(min(n, SPAN)) + _halvings(spans)
 
 
-@njit
+@inner
 def _halvings(n: int) -> int:
     steps = 0
     while n > 1:

@@ -34,7 +34,7 @@ SCALED_LOG_ERROR = LOG_ERROR + 8 * U**2  # log2 and log10
 SCALED_INVERSE_ERROR = 8 * U**2
 
 
-@njit
+@inner
 def _log(code: int, x: Any) -> Any:
     if x == 0.0:
         return exactly(-math.inf)

@@ -15,7 +15,7 @@ import numpy as np
 
 from refkernels.arithmetic.double_double import U
 from refkernels.arithmetic.eft import fast_two_sum, two_prod, two_sum
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 
 PRODUCT_ERROR = 3.1 * U**2  # what the product adds to a slope: |lost| <= U (|q| + |t|) and U |t|
 _SLACK = 1 + 2.0**-50  # for the three roundings of the radius itself
@@ -64,7 +64,7 @@ def multiply(dy: Any, high: Any, low: Any, radius: Any, scale: Any) -> Any:
     return _place(p, w, spread, exponent + shift + scale)
 
 
-@njit
+@inner
 def _place(high: Any, low: Any, radius: Any, exponent: int) -> Any:
     """Moves the exponent into the parts where nothing is lost."""
     if abs(exponent) < _RANGE:

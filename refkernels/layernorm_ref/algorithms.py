@@ -129,7 +129,7 @@ def _pairwise_sum(scratch: Any) -> Any:
     return scratch[0]
 
 
-@njit
+@inner
 def _pairwise(row: Any) -> Any:
     n = row.dtype.type(row.size)
     mean = _pairwise_sum(row.copy()) / n

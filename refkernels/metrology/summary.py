@@ -244,7 +244,7 @@ def _add(sizes: Any, lanes: Any) -> None:
     lanes[4], lanes[5], lanes[6], lanes[7] = e, f, g, h
 
 
-@njit
+@inner
 def _count(
     i: int, g: float, element: Any, bound: float, hi: float, counts: Any, maxima: Any, places: Any
 ) -> float:

@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 
 from refkernels.arithmetic.double_double import MUL_ERROR, U, dd_mul
 from refkernels.arithmetic.eft import fast_two_sum
-from refkernels.arithmetic.jit import inner, njit
+from refkernels.arithmetic.jit import inner
 from refkernels.trig_ref.tables import PIO2_HIGH, PIO2_LOW, TWO_OVER_PI
 
 # Relative error of the reduced argument: 106 bits of f kept (2u^2, U^2 = 2^-106); pi/2 as a
@@ -59,7 +59,7 @@ def leading_zeros(typing_context: Any, a: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-@njit
+@inner
 def _window(offset: Any) -> Any:
     """256 bits of 2/pi from that bit of the table on, as four words, most significant first."""
     word = np.int64(offset >> np.uint64(6))
