@@ -35,12 +35,13 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     if any(array.shape != x.shape for array in inputs.values()):
         raise ValueError(f"dy has shape {inputs['dy'].shape} and x {x.shape}: they are the same.")
     moved = {name: np.moveaxis(array, axis, -1) for name, array in inputs.items()}
-    wide = moved["x"].astype(np.float64)
-    present = wide != -np.inf
-    top = np.zeros(wide.shape, bool)
-    if wide.size:
-        np.put_along_axis(top, wide.argmax(axis=-1)[..., None], True, axis=-1)
-    given = {"present": None if present.all() else present, "top": top}
+    rows, present = moved["x"], None
+    top = np.zeros(rows.shape, bool)
+    if x.size:
+        np.put_along_axis(top, rows.argmax(axis=-1)[..., None], True, axis=-1)
+        if not x.min() > -np.inf:  # -inf or NaN
+            present = rows != -np.inf
+    given = {"present": present, "top": top}
     return Prepared({**moved, **given}, {}, lambda name, array: np.moveaxis(array, -1, axis))
 
 
