@@ -23,6 +23,8 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arguments import as_path
+
 MOST_BYTES = 2 * 2**30  # of one array, and of all arrays of an archive
 MOST_ARRAYS = 1000  # in an archive
 _LONGEST_HEADER = 10_000  # NumPy's own limit
@@ -48,8 +50,9 @@ class ArrayFileError(ValueError):
 
 def load_npy(path: str | os.PathLike[str]) -> Array:
     """The array of a .npy file: writable, in native byte order. Raises ArrayFileError."""
+    path = _path(path)
     with opened(path) as file:
-        return read_array(file, Path(path).name)
+        return read_array(file, path.name)
 
 
 def load_npz(path: str | os.PathLike[str]) -> dict[str, Array]:
@@ -61,7 +64,8 @@ def load_npz(path: str | os.PathLike[str]) -> dict[str, Array]:
 @contextlib.contextmanager
 def opened_npz(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """A .npz file whose arrays are read one by one. Raises ArrayFileError."""
-    name = Path(path).name
+    path = _path(path)
+    name = path.name
     with opened(path) as file:
         with _faults_named(name):
             archive = zipfile.ZipFile(file)
@@ -93,6 +97,16 @@ class Archive:
 
     def _wrong(self, sentence: str) -> ArrayFileError:
         return ArrayFileError(f"{self._name}: {sentence}")
+
+
+def _path(path: Any) -> Path:
+    try:
+        found = as_path(path, "path")
+    except ValueError as failure:
+        raise ArrayFileError(str(failure)) from failure
+    if not str(found).isprintable():
+        raise ArrayFileError(f"{str(found)!r} cannot be told in a sentence: rename the file.")
+    return found
 
 
 @contextlib.contextmanager

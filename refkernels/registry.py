@@ -8,7 +8,7 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 import refkernels
-from refkernels.suggestion import instead
+from refkernels.suggestion import instead, quoted
 
 if TYPE_CHECKING:
     from refkernels.op import Op
@@ -43,4 +43,4 @@ def get(name: str | Op) -> Op:
     try:
         return ops()[name]
     except KeyError:
-        raise ValueError(f"There is no op {name!r}: {instead(str(name), ops())}.") from None
+        raise ValueError(f"There is no op {quoted(name)}: {instead(name, ops())}.") from None

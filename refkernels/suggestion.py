@@ -7,6 +7,13 @@ from collections.abc import Iterable
 
 _ALIKE = 0.8  # of difflib's ratio: 'torhc' is near 'torch', 'float8' is not near 'float64'
 _PREFIX = 3
+_LONGEST = 120
+
+
+def quoted(word: str) -> str:
+    """A user's word as an error quotes it, its middle left out where it is long."""
+    text = repr(word)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-9:]}"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -30,7 +37,7 @@ def instead(word: str, known: Iterable[str], choose: str = "choose one of") -> s
 
 
 def _folded(name: str) -> str:
-    return name.casefold().replace("-", "_")
+    return str(name).casefold().replace("-", "_")
 
 
 def _begins(short: str, long: str) -> bool:

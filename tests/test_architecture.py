@@ -26,7 +26,7 @@ COMMANDS = {
     "warm_command",
 }
 COMMANDS |= {"env_command", "ops_command"}
-EVERYBODYS = {"suggestion", "seat_names"}
+EVERYBODYS = {"suggestion", "seat_names", "arguments"}
 OPTIONS = {"completion", "severity"}  # what commands share
 ALLOWED = {
     "__init__": {"importing"},
@@ -61,6 +61,7 @@ ALLOWED = {
     "testing_plugin": {"importing", "testing"},
     "suggestion": set(),
     "seat_names": set(),
+    "arguments": set(),
     "array_options": {"array_files", "frameworks"},
     "completion": {"frameworks", "metrology", "registry", *OP},
     "severity": {"cli", "completion", "metrology"},

@@ -5,7 +5,7 @@ carries more than numbers (a mask, a radius).
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.no_arithmetic import NoArithmetic
+from refkernels.arithmetic.protocols import items_of, read
 from refkernels.arithmetic.scalars import as_real
 
 MOST_AXES = 32  # what NumPy 1 and Numba can have
@@ -30,6 +31,17 @@ def as_float_array(value: Any, name: str) -> npt.NDArray[Any]:
     return _checked(value, name, 0)
 
 
+def spread(array: npt.NDArray[Any], shape: tuple[int, ...], name: str) -> npt.NDArray[Any]:
+    """The array as one of that shape, a view. Raises ValueError, naming `name`, where it does not
+    broadcast."""
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise ValueError(
+            f"{name} has shape {array.shape}, which does not broadcast to {shape}."
+        ) from None
+
+
 def to_float64(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """The same values as float64: exact for every supported dtype."""
     with np.errstate(invalid="ignore"):  # a signalling NaN is data here
@@ -39,22 +51,27 @@ def to_float64(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 def as_whole_numbers(value: Any, name: str) -> npt.NDArray[np.int64]:
     """`value` as an array of int64. Raises TypeError, naming `name`, for any other dtype than an
     integer one and for masked arrays, ValueError for ragged lists and beyond int64."""
-    try:
-        given = np.asarray(value)
-    except ValueError:
-        raise ValueError(
-            f"{name} is a list whose items do not fit together as one array."
-        ) from None
-    except Exception as failure:  # of the caller's own object
-        raise TypeError(f"{name} is a {type(value).__name__}, which gives no array.") from failure
+    return _whole(value, name, 0)
+
+
+def _whole(value: Any, name: str, depth: int) -> npt.NDArray[np.int64]:
+    if isinstance(value, list | tuple):
+        items = _stack(value, name, depth, _whole)
+        return np.asarray(items, np.int64)
+    given = np.asarray(value) if isinstance(value, range) else read(value)
+    if issubclass(type(value), int) and not -(2**63) <= int.__index__(value) < 2**63:
+        given = np.asarray(None)
+    if given is None:
+        raise TypeError(f"{name} is a {type(value).__name__}, which gives no array of numbers.")
+    beyond = given.dtype == np.uint64 and given.size and int(given.max()) >= 2**63
+    if beyond or given.dtype == object:
+        raise ValueError(f"{name} has an element that int64 does not hold.")
     whole = given.dtype.kind in "iu" or (not given.size and given.dtype.kind == "f")
     if not whole or isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{name} has dtype {given.dtype}, but it must be whole numbers, an integer dtype"
             f"{', unmasked' if whole else ''}."
         )
-    if given.dtype == np.uint64 and given.size and int(given.max()) >= 2**63:
-        raise ValueError(f"{name} has the element {given.max()}, which int64 does not hold.")
     return given.astype(np.int64)
 
 
@@ -62,7 +79,7 @@ def _checked(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
     array = _to_numpy(value, name, depth)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if array.dtype not in formats._BY_DTYPE:
+    if not formats.is_one(array.dtype):
         raise TypeError(
             f"{name} has dtype {array.dtype}, but an oracle takes float16, bfloat16, float32 or "
             "float64: convert it first, so that the rounding is yours and visible."
@@ -73,49 +90,58 @@ def _checked(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
 
 
 def _to_numpy(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
-    if isinstance(value, Enclosure):
+    if isinstance(value, NoArithmetic):
         raise TypeError(
-            f"{name} is an Enclosure, whose radius would be lost: functions take exact numbers. "
-            f"Pass np.asarray({name}) to take its float64 values as exact."
+            f"{name} is an {type(value).__name__}, whose radius would be lost: functions take "
+            f"exact numbers. Pass np.asarray({name}) to take its float64 values as exact."
         )
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{name} is a masked array, and an oracle has no rule for what a mask hides: pass "
             f"{name}.filled(...) or {name}.compressed()."
         )
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    kind = type(value)  # which an object cannot lie about
+    if issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.timedelta64):
         return np.asarray(as_real(value, name))
-    if isinstance(value, np.ndarray | np.generic | float):
+    if issubclass(kind, np.ndarray | np.generic):
         return np.asarray(value)
     if isinstance(value, list | tuple):
         return _from_list(value, name, depth)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, getattr(torch, "Tensor", ())):
         return _from_torch(value, name)
-    for convert in (np.asarray, np.from_dlpack):
-        try:
-            array = convert(value)
-        except Exception:  # of the caller's own object
-            continue
-        if array.dtype != object:
-            return array
-    raise TypeError(
-        f"{name} is a {type(value).__name__}, which gives no array: pass a NumPy array or "
-        "something with __array__ or __dlpack__."
-    )
+    array = read(value)
+    if array is None:
+        raise TypeError(
+            f"{name} is a {type(value).__name__}, which gives no array: pass a NumPy array or "
+            "something with __array__ or __dlpack__."
+        )
+    return array
 
 
-def _from_list(values: Sequence[Any], name: str, depth: int) -> npt.NDArray[Any]:
+def _from_list(values: list[Any] | tuple[Any, ...], name: str, depth: int) -> npt.NDArray[Any]:
     """Lists and tuples of numbers and arrays, to any depth; float64 where they differ in dtype."""
-    if depth == MOST_AXES:
-        raise ValueError(f"{name} is a list nested more than {MOST_AXES} deep.")
-    if all(type(v) is float or (type(v) is int and abs(v) <= 2**53) for v in values):
-        return np.asarray(values, np.float64)
-    items = [_checked(value, f"{name}[{i}]", depth + 1) for i, value in enumerate(values)]
-    if len({item.shape for item in items}) > 1:
-        raise ValueError(f"{name} is a list whose items differ in shape: they make no array.")
+    plain = all(type(v) is float or (type(v) is int and abs(v) <= 2**53) for v in items_of(values))
+    if plain and depth < MOST_AXES:
+        return np.asarray(tuple(items_of(values)), np.float64)
+    items = _stack(values, name, depth, _checked)
     same = len({item.dtype for item in items}) == 1
     return np.asarray(items if same else [to_float64(item) for item in items])
+
+
+def _stack(
+    values: list[Any] | tuple[Any, ...],
+    name: str,
+    depth: int,
+    read_one: Callable[[Any, str, int], npt.NDArray[Any]],
+) -> list[npt.NDArray[Any]]:
+    """The arrays of the items, all of one shape."""
+    if depth == MOST_AXES:
+        raise ValueError(f"{name} is a list nested more than {MOST_AXES} deep.")
+    items = [read_one(one, f"{name}[{i}]", depth + 1) for i, one in enumerate(items_of(values))]
+    if len({item.shape for item in items}) > 1:
+        raise ValueError(f"{name} is a list whose items differ in shape: they make no array.")
+    return items
 
 
 def _from_torch(tensor: Any, name: str) -> npt.NDArray[Any]:

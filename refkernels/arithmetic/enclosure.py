@@ -9,6 +9,8 @@ two, what is larger has hi = ±infinity and radius = infinity: a finite number b
 of that sign. NaN and true infinities live in hi, with lo = radius = 0.
 """
 
+import numbers
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,12 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import array_decisions, decisions, formats, presentation
+from refkernels.arithmetic.arrays import as_float_array, as_whole_numbers, spread
 from refkernels.arithmetic.blocks import each_block, flat, read_only
 from refkernels.arithmetic.decisions import directed
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.no_arithmetic import NoArithmetic
-from refkernels.arithmetic.scalars import as_real
+from refkernels.arithmetic.protocols import items_of, read
+from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.arithmetic.wording import shown
 
 __all__ = ["PARTS", "SCALE_LIMIT", "Enclosure", "Relative", "directed"]
@@ -64,17 +68,17 @@ class Enclosure(NoArithmetic):
     ) -> None:
         self.hi = _part(hi, np.float64, "hi")
         shape = self.hi.shape
-        self.lo = _of_shape(shape, _part(lo, np.float64, "lo"))
+        self.lo = _of_shape(shape, _part(lo, np.float64, "lo"), "lo")
         powers = _part(scale, np.int64, "scale")
         if not -_WIDEST <= powers.min(initial=0) <= powers.max(initial=0) <= _WIDEST:
             raise ValueError(f"An Enclosure's scale must be within ±{_WIDEST}.")
-        self.scale = _of_shape(shape, powers)
+        self.scale = _of_shape(shape, powers, "scale")
         if isinstance(radius, Relative):
             widths = np.asarray(radius.factor)
             self._radius: npt.NDArray[Any] | Relative = radius
         else:
             widths = _part(radius, np.float64, "radius")
-            self._radius = _of_shape(shape, widths)
+            self._radius = _of_shape(shape, widths, "radius")
         if not np.min(widths, initial=0.0) >= 0.0:  # a NaN anywhere makes the minimum NaN
             raise ValueError("An Enclosure's radius must be a number >= 0 in every element.")
 
@@ -111,10 +115,14 @@ class Enclosure(NoArithmetic):
         return (self.hi == 0.0) & (self.radius == 0.0)
 
     def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("An Enclosure of no axes is one value, and has no length.")
         return len(self.hi)
 
     @in_default_mode
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if not isinstance(copy, bool | None):
+            raise TypeError(f"copy is {shown(copy)}, but it must be True, False or None.")
         if copy is False and self.scale.any():
             raise ValueError("A scaled Enclosure cannot become an array without a copy.")
         values = self.round(formats.BINARY64)[0] if self.scale.any() else self.hi
@@ -127,9 +135,18 @@ class Enclosure(NoArithmetic):
         return np.array(values) if copy else values
 
     def __getitem__(self, index: Any) -> "Enclosure":
+        """The elements that NumPy's indexing chooses. Raises IndexError for what is no index of
+        this shape."""
         relative = isinstance(self._radius, Relative)
-        radius = self._radius if relative else self.radius[index]
-        return Enclosure(self.hi[index], self.lo[index], radius, self.scale[index])
+        try:
+            chosen = _index(index)
+            radius = self._radius if relative else self.radius[chosen]
+            hi, lo, scale = self.hi[chosen], self.lo[chosen], self.scale[chosen]
+        except Exception as failure:
+            raise IndexError(
+                f"{shown(index)} is no index of an Enclosure of shape {self.shape}."
+            ) from failure
+        return Enclosure(hi, lo, radius, scale)
 
     @in_default_mode
     def __repr__(self) -> str:
@@ -140,22 +157,39 @@ class Enclosure(NoArithmetic):
         return presentation.table(self)
 
     def reshape(self, *shape: Any) -> "Enclosure":
-        """The same elements in another shape."""
+        """The same elements in another shape. Raises ValueError for one that does not hold them."""
         found = object.__new__(Enclosure)
-        found.hi, found.lo = self.hi.reshape(*shape), self.lo.reshape(*shape)
-        found.scale, found._radius = self.scale.reshape(*shape), self._radius
-        if not isinstance(self._radius, Relative):
-            found._radius = self._radius.reshape(*shape)
+        try:
+            lengths = shape[0] if len(shape) == 1 else shape
+            sizes = [as_count(n, "a length", least=-1) for n in _listed(lengths)]
+            found.hi, found.lo = self.hi.reshape(sizes), self.lo.reshape(sizes)
+            found.scale, found._radius = self.scale.reshape(sizes), self._radius
+            if not isinstance(self._radius, Relative):
+                found._radius = self._radius.reshape(sizes)
+        except (TypeError, ValueError) as failure:
+            raise ValueError(
+                f"An Enclosure of shape {self.shape} has no shape {shown(shape)}."
+            ) from failure
         return found
 
     def replace(self, flat_indices: npt.NDArray[np.intp], other: "Enclosure") -> "Enclosure":
-        """A copy whose elements at the flat (C order) indices are other's, in order."""
+        """A copy whose elements at the flat (C order) indices are other's, in order.
+
+        Raises TypeError where other is no Enclosure, ValueError where it has another number of
+        elements or an index is none of this one's.
+        """
         if not isinstance(other, Enclosure):
             raise TypeError("An Enclosure's elements are replaced by an Enclosure's.")
+        places = as_whole_numbers(flat_indices, "flat_indices")
+        if places.shape != (other.size,) or not np.all((places >= 0) & (places < self.size)):
+            raise ValueError(
+                f"flat_indices must be {other.size} of 0 to {self.size - 1}, one for each element "
+                "that replaces another."
+            )
         parts = []
         for name in PARTS:
             part = np.array(getattr(self, name), order="C")  # reshape must not copy
-            part.reshape(-1)[flat_indices] = getattr(other, name).reshape(-1)
+            part.reshape(-1)[places] = getattr(other, name).reshape(-1)
             parts.append(part)
         return Enclosure(*parts)
 
@@ -218,29 +252,52 @@ class Enclosure(NoArithmetic):
 
     @in_default_mode
     def lower_upper(self, index: Any) -> tuple[Fraction, Fraction]:
-        """The exact ends of one (finite) element's interval, which is open."""
-        power = Fraction(2) ** int(self.scale[index])
-        middle = Fraction(float(self.hi[index])) + Fraction(float(self.lo[index]))
-        radius = Fraction(float(self.radius[index]))
+        """The exact ends of one element's interval, which is open.
+
+        Raises ValueError where the index chooses several, and where it is NaN or infinite;
+        IndexError where it chooses none.
+        """
+        one = self[index]
+        parts = [float(part.flat[0]) for part in (one.hi, one.lo, one.radius) if one.size == 1]
+        if not parts or not np.isfinite(parts).all() or abs(one.scale.flat[0]) > SCALE_LIMIT:
+            raise ValueError(f"{shown(index)} chooses no single finite element, which has ends.")
+        middle, radius = Fraction(parts[0]) + Fraction(parts[1]), Fraction(parts[2])
+        power = Fraction(2) ** int(one.scale.flat[0])
         return (middle - radius) * power, (middle + radius) * power
 
     @in_default_mode
     def contains(self, index: Any, value: Fraction | int) -> bool:
-        """Whether the interval of one (finite) element holds the rational."""
+        """Whether the interval of one element holds the rational; raises ValueError and
+        IndexError as `lower_upper`, and TypeError for what is no rational."""
+        if not isinstance(value, numbers.Rational):
+            raise TypeError(f"value is {shown(value)}, but it must be an integer or a Fraction.")
         lower, upper = self.lower_upper(index)
         return lower < value < upper or lower == value == upper
 
 
+def _index(index: Any) -> Any:
+    """An index as NumPy reads it at once: any other object it would ask for its items."""
+    if isinstance(index, tuple):
+        return tuple(_index(one) for one in items_of(index))
+    if isinstance(index, list) and not all(isinstance(one, bool) for one in items_of(index)):
+        return as_whole_numbers(index, "index")
+    if isinstance(index, int | np.integer | np.ndarray | slice | list | None) or index is ...:
+        return index
+    raise TypeError
+
+
+def _listed(lengths: Any) -> Iterator[Any]:
+    return items_of(lengths if isinstance(lengths, list | tuple) else (lengths,))
+
+
 def _part(value: Any, dtype: type, name: str) -> npt.NDArray[Any]:
     """A part of an Enclosure as an array of the dtype, which must hold it exactly."""
-    try:
-        array = np.asarray(value)
-    except Exception:  # ragged lists, and the caller's own objects
-        array = np.empty(0, object)
+    listed = isinstance(value, list | tuple)
+    array = as_float_array(value, f"An Enclosure's {name}") if listed else read(value)
     more = isinstance(value, NoArithmetic | np.ma.MaskedArray)  # than an array holds
-    if array.dtype == dtype and not more:
+    if array is not None and array.dtype == dtype and not more:
         return array
-    if more or array.dtype.kind not in "fiuV":
+    if array is None or more or not (array.dtype.kind in "fiu" or formats.is_one(array.dtype)):
         raise TypeError(f"An Enclosure's {name} is made of numbers, not of {type(value).__name__}.")
     with np.errstate(invalid="ignore", over="ignore"):
         converted: npt.NDArray[Any] = array.astype(dtype)
@@ -250,6 +307,8 @@ def _part(value: Any, dtype: type, name: str) -> npt.NDArray[Any]:
     return converted
 
 
-def _of_shape(shape: tuple[int, ...], part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _of_shape(shape: tuple[int, ...], part: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     """The part broadcast to the shape, read-only."""
-    return read_only(part) if part.shape == shape else np.broadcast_to(part, shape)
+    if part.shape == shape:
+        return read_only(part)
+    return spread(part, shape, f"An Enclosure's {name}")

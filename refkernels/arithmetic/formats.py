@@ -95,6 +95,11 @@ def get(format: Format | str | npt.DTypeLike) -> Format:
         ) from None
 
 
+def is_one(dtype: np.dtype[Any]) -> bool:
+    """Whether elements of the dtype are numbers of a format."""
+    return dtype in _BY_DTYPE
+
+
 def of(array: npt.NDArray[Any]) -> Format:
     """The format of an array's elements."""
     return get(array.dtype)

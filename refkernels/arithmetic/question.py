@@ -9,6 +9,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.protocols import items_of
 from refkernels.arithmetic.scalars import as_real
 from refkernels.arithmetic.wording import shown
 
@@ -31,9 +32,9 @@ class Question:
 
         Raises ValueError for anything else, TypeError for an uncertainty that is no real number.
         """
-        match certify:
-            case Question():
-                return certify
+        match tuple(items_of(certify)) if isinstance(certify, list | tuple) else certify:
+            case Question() as question:
+                return question
             case str("enclosure"):
                 return Question("enclosure")
             case (str("rounding"), format):

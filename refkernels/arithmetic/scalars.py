@@ -7,6 +7,10 @@ import numpy as np
 
 from refkernels.arithmetic.wording import shown
 
+_REAL = (int, float, np.integer, np.floating, ml_dtypes.bfloat16)
+_WHOLE = (int, np.integer)
+_NOT_REAL = (bool, np.timedelta64)  # though Python and NumPy take them for integers
+
 
 def as_real(value: Any, name: str) -> float:
     """`value`, a number of Python's or NumPy's, as the float that equals it.
@@ -14,16 +18,18 @@ def as_real(value: Any, name: str) -> float:
     Raises TypeError, naming `name`, for what is no real number (True, "1e-5", 1j, arrays), and
     ValueError where no float equals it (10**400, 2**53 + 1).
     """
-    real = isinstance(value, int | float | np.integer | np.floating | ml_dtypes.bfloat16)
-    if not real or isinstance(value, bool):
+    if not issubclass(type(value), _REAL) or issubclass(type(value), _NOT_REAL):
         raise TypeError(f"{name} is {shown(value)}, but it must be a real number, such as 1e-5.")
-    if isinstance(value, np.integer):
-        value = int(value)  # NumPy compares integers with floats after rounding them
     try:
-        number = float(value)
+        # NumPy compares integers with floats after rounding them.
+        given = int(value) if isinstance(value, np.integer) else value
+        number = float(given)
+        same = bool(number == given or given != given)
     except OverflowError:
-        number = float("inf")
-    if number != value and value == value:
+        same = False
+    except Exception as failure:  # of a class of the caller's own
+        raise TypeError(f"{name} is {shown(value)}, which cannot be read.") from failure
+    if not same:
         raise ValueError(f"{name} is {shown(value)}, which float64 does not hold exactly.")
     return number
 
@@ -31,9 +37,10 @@ def as_real(value: Any, name: str) -> float:
 def as_count(value: Any, name: str, least: int = 1) -> int:
     """`value` as an int >= least that 64 bits hold. Raises TypeError for what is no integer (3.0,
     "3", True), and ValueError beyond."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if not issubclass(type(value), _WHOLE) or issubclass(type(value), _NOT_REAL):
         raise TypeError(f"{name} is {shown(value)}, but it must be an integer.")
-    if not least <= value < 2**63:
-        limit = f"at least {least}" if value < least else "less than 2^63"
+    number = int.__index__(value) if isinstance(value, int) else int(value)
+    if not least <= number < 2**63:
+        limit = f"at least {least}" if number < least else "less than 2^63"
         raise ValueError(f"{name} is {shown(value)}, but it must be {limit}.")
-    return int(value)
+    return number

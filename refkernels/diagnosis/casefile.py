@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 import refkernels
 from refkernels import array_files, registry, strict_json
+from refkernels.arguments import as_path
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.diagnosis.explain import explain
@@ -69,6 +70,11 @@ class CaseFile:
 def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
     """Write a case aside, then rename it. Raises CaseFileError for names with a dot, TypeError for
     what is no float array, OSError where the file cannot be written."""
+    if not isinstance(case, CaseFile):
+        raise TypeError(f"case is of type {type(case).__name__}, but it must be a CaseFile.")
+    target = as_path(path, "path")
+    if not target.name:
+        raise CaseFileError("A case file needs a name: the path has none.")
     arrays = {f"input.{name}": as_float_array(a, name) for name, a in case.inputs.items()}
     for kernel, outputs in case.outputs.items():
         for name, array in outputs.items():
@@ -88,7 +94,6 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
     }
     told = json.dumps(meta, ensure_ascii=False, allow_nan=False).encode()
     stored = {key: _stored(array) for key, array in arrays.items()}
-    target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -105,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> CaseFile:
     """Read a case. Raises CaseFileError, one sentence, for whatever is wrong with the file."""
     try:
         with array_files.opened_npz(path) as archive:
-            return _Reader(Path(path).name, archive).case()
+            return _Reader(as_path(path, "path").name, archive).case()
     except array_files.ArrayFileError as error:
         raise CaseFileError(str(error)) from None
 

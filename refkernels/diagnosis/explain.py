@@ -8,10 +8,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from refkernels import registry
+from refkernels.arguments import as_mapping
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.wording import shown
 from refkernels.diagnosis import (
     accumulators,
     algorithms,
@@ -31,11 +35,12 @@ from refkernels.diagnosis.ranking import badness, ranked
 from refkernels.metrology import VERDICTS
 from refkernels.metrology import outputs as answered
 from refkernels.op import DIRECTIONS, Direction, Op
-from refkernels.suggestion import instead
+from refkernels.suggestion import instead, quoted
 from refkernels.truth import holds
 
 
 @in_default_mode
+@np.errstate(all="ignore")  # models compute where formats end: infinities and NaNs are data
 def explain(
     op: str | Op,
     inputs: Mapping[str, Any],
@@ -55,9 +60,10 @@ def explain(
     Raises ValueError for an unknown op or direction, for missing or unknown names and for shapes
     and dtypes that do not fit; TypeError for what is no float array.
     """
-    record = check_question(op, inputs, params or {}, direction)
+    inputs, params = as_mapping(inputs, "inputs"), as_mapping(params, "params")
+    record = check_question(op, inputs, params, direction)
     several = _several(record, direction, outputs)
-    problem = _problem(record, inputs, params or {}, direction, several or {"": outputs})
+    problem = _problem(record, inputs, params, direction, several or {"": outputs})
     if several is None:
         alone = _arrays(problem, outputs)
         explanation = explain_kernel(problem.judging(alone), alone)
@@ -82,12 +88,14 @@ def one_kernel(
     direction: Direction = "forward",
 ) -> tuple[Problem, dict[str, Array]]:
     """The question and one kernel's outputs by name, as `explain_kernel` takes them."""
-    record = check_question(op, inputs, params or {}, direction)
-    problem = _problem(record, inputs, params or {}, direction, {"": outputs})
+    inputs, params = as_mapping(inputs, "inputs"), as_mapping(params, "params")
+    record = check_question(op, inputs, params, direction)
+    problem = _problem(record, inputs, params, direction, {"": outputs})
     arrays = _arrays(problem, outputs)
     return problem.judging(arrays), arrays
 
 
+@np.errstate(all="ignore")
 def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     """One kernel against the truth."""
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
@@ -257,24 +265,24 @@ def check_question(
 ) -> Op:
     """The op asked for. Raises ValueError, one sentence, where the question is not one."""
     record = registry.get(op)
-    if direction not in DIRECTIONS:
-        raise ValueError(f"direction is {direction!r}: it is 'forward' or 'backward'.")
+    if not isinstance(direction, str) or direction not in DIRECTIONS:
+        raise ValueError(f"direction is {shown(direction)}: it is 'forward' or 'backward'.")
     takes = record.takes(direction)
     if unknown := [name for name in inputs if name not in takes]:
         meant = instead(unknown[0], takes, "it takes")
-        raise ValueError(f"{record.name} {direction} takes no {unknown[0]!r}: {meant}.")
+        raise ValueError(f"{record.name} {direction} takes no {quoted(unknown[0])}: {meant}.")
     required = [name for name in takes if name not in record.optional]
     if missing := [name for name in required if inputs.get(name) is None]:
         raise ValueError(f"{record.name} {direction} needs {missing[0]!r} among its inputs.")
     if unknown := [name for name in params if name not in record.params]:
         meant = instead(unknown[0], record.params or ("none",), "it has")
-        raise ValueError(f"{record.name} has no parameter {unknown[0]!r}: {meant}.")
+        raise ValueError(f"{record.name} has no parameter {quoted(unknown[0])}: {meant}.")
     for name, value in params.items():
         several = value if isinstance(value, list | tuple) else (value,)
         if isinstance(record.params[name], str) and isinstance(value, str):
             continue
         if not all(one is None or isinstance(one, numbers.Real) for one in several):
-            raise ValueError(f"{name} is {value!r}: give a number, or a list of numbers.")
+            raise ValueError(f"{name} is {shown(value)}: give a number, or a list of numbers.")
     return record
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arguments import as_path
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.scalars import as_count
 from refkernels.diagnosis import accumulators, evidence, functions, orders, products, sums, variants
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
-from refkernels.diagnosis.hypothesis import Candidate, scaled
+from refkernels.diagnosis.hypothesis import Candidate, Variant, scaled
 from refkernels.diagnosis.models import MODELS
 from refkernels.diagnosis.problem import Array, Problem
 from refkernels.diagnosis.variants.precision import CAUSES, rounded
@@ -85,8 +87,10 @@ class Probe:
         }
 
     def save(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Write the inputs: into one .npz, or NAME.npy each into a folder; no pickle."""
-        target = Path(path)
+        """Write the inputs: into one .npz, or NAME.npy each into a folder; no pickle.
+
+        Raises OSError where they cannot be written."""
+        target = as_path(path, "path")
         if target.suffix == ".npz":
             target.parent.mkdir(parents=True, exist_ok=True)
             arrays: dict[str, Any] = dict(self.inputs)
@@ -111,6 +115,7 @@ def probe(
     Takes what `explain` takes, of one kernel. Raises ValueError where nothing that was tried fits,
     or where what fits has the same bits on everything that was drawn; else as `explain`.
     """
+    seeds = as_count(seed, "seed", least=0)
     problem, answers = one_kernel(op, inputs, outputs, params, direction)
     found = explain_kernel(problem, answers)
     named = [one for one in found.candidates if not one.ruled_out and one.evidence is not None]
@@ -119,7 +124,7 @@ def probe(
         raise ValueError("Nothing that was tried fits the output, so there is nothing to probe.")
     output = named[0].output
     survivors = {_name(one): one for one in reversed(named) if one.output == output}
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seeds)
     best: Probe | None = None
     for inputs_ in _draws(problem, rng):
         drawn = replace(problem, inputs=inputs_)
@@ -205,29 +210,46 @@ def _sharpest(one: Probe) -> Probe:
 def _predictions(
     problem: Problem, output: str, survivors: Mapping[str, Candidate]
 ) -> dict[str, Array]:
-    right = problem.truth.reference[output].round(problem.format_of(output))[0]
+    rounded_ = {
+        name: answer.round(problem.format_of(name))[0]
+        for name, answer in problem.truth.reference.items()
+    }
+    right = rounded_[output]
     found = {RIGHT: right}
+    again = _Again(
+        itertools.chain(variants.of(problem, rounded_), functions.reductions(problem, rounded_))
+    )
     for name, one in survivors.items():
-        said = predict(problem, one)
+        said = predict(problem, one, right, again)
         if said is not None and said.shape == right.shape:
             found[name] = said
     return found
 
 
-def predict(problem: Problem, one: Candidate) -> Array | None:
+class _Again:
+    """The variants of a question, each made once, however many survivors look for theirs."""
+
+    def __init__(self, variants_: Iterator[Variant]) -> None:
+        self._left, self._made = variants_, list[Variant]()
+
+    def __iter__(self) -> Iterator[Variant]:
+        yield from self._made
+        for one in self._left:
+            self._made.append(one)
+            yield one
+
+
+def predict(
+    problem: Problem, one: Candidate, right: Array, again: Iterable[Variant]
+) -> Array | None:
     """What a kernel says of another question if a candidate is its cause; None where that is not
     known, as of a pattern in one answer."""
-    rounded_ = {
-        name: answer.round(problem.format_of(name))[0]
-        for name, answer in problem.truth.reference.items()
-    }
     if one.model is not None:
-        return _by_model(problem, one, rounded_[one.output])
+        return _by_model(problem, one, right)
     if one.cause == "eps_differs":
         return _rounded(problem.ask(params={"eps": float(one.details["eps"])}), problem, one)
     if one.cause in ("scale_factor", "sign_error"):
         return _rounded(scaled(problem, one.output, _factor(one)), problem, one)
-    again = itertools.chain(variants.of(problem, rounded_), functions.reductions(problem, rounded_))
     for variant in again:
         same = variant.cause == one.cause and dict(variant.details) == dict(one.details)
         if same and one.output in variant.answer.reference:

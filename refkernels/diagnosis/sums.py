@@ -153,10 +153,10 @@ def run(order: Order, product: Product, got: Array) -> Array:
     than float32 are summed in float32 and rounded at the end."""
     format = formats.of(got)
     kind = np.float64 if format.name == "float64" else np.float32
-    a, b = product.a.astype(kind), product.b.astype(kind)
-    if order.bias:
-        assert product.bias is not None
-        a = np.hstack([a, np.ones((len(a), 1), kind)])
-        b = np.vstack([b, product.bias.astype(kind)])
     with np.errstate(over="ignore", invalid="ignore"):
+        a, b = product.a.astype(kind), product.b.astype(kind)
+        if order.bias:
+            assert product.bias is not None
+            a = np.hstack([a, np.ones((len(a), 1), kind)])
+            b = np.vstack([b, product.bias.astype(kind)])
         return replay(order.tree, a, b).astype(format.storage)

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from refkernels.seat_names import SeatName, SeatNameError, parse
-from refkernels.suggestion import instead
+from refkernels.suggestion import instead, quoted
 
 REMOTE = Path(__file__).parent / "remote"
 ENTRY_POINT_GROUP = "refkernels.frameworks"
@@ -190,7 +190,8 @@ def names() -> list[str]:
 
 
 def get(spec: str | Spec | Framework) -> Spec:
-    """The framework that ``NAME`` or ``NAME==VERSION`` means; raise `UnknownFramework`."""
+    """The framework that ``NAME`` or ``NAME==VERSION`` means; raise `UnknownFramework`, and
+    `TypeError` for what is no name."""
     if isinstance(spec, Spec):
         return spec
     if isinstance(spec, Framework):
@@ -198,7 +199,7 @@ def get(spec: str | Spec | Framework) -> Spec:
     found, name = seat(spec)
     if name.settings or name.device:
         raise UnknownFramework(
-            f"{spec!r} is a seat: here it is {found} alone, without settings and device"
+            f"{quoted(spec)} is a seat: here it is {found} alone, without settings and device"
         )
     return found
 
@@ -207,22 +208,24 @@ def seat(text: str) -> tuple[Spec, SeatName]:
     """The framework that a seat's name means, and the name taken apart.
 
     Raises `UnknownFramework` for what is no name, for a framework that is not in the catalog, and
-    for a kernel, which no command runs.
+    for a kernel, which no command runs; TypeError for what is no text.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"a seat is asked for by its name, not by a {type(text).__name__}")
     try:
         name = parse(text)
     except SeatNameError as error:
         raise UnknownFramework(str(error)) from None
     if name.kernel is not None:
         raise UnknownFramework(
-            f"{text!r} is a kernel of yours, which is not run here: give what it answered to "
+            f"{quoted(text)} is a kernel of yours, which is not run here: give what it answered to "
             "`refkernels explain OP --input ... --output ...`, or assert it in a test with "
             "refkernels.testing.assert_kernel"
         )
     known = _frameworks()
     if name.framework not in known:
         raise UnknownFramework(
-            f"no framework is named {name.framework!r}: {instead(name.framework, known)} "
+            f"no framework is named {quoted(name.framework)}: {instead(name.framework, known)} "
             f"(an entry point of group {ENTRY_POINT_GROUP!r} adds one)"
         )
     return Spec(known[name.framework], name.version), name

@@ -33,7 +33,7 @@ from refkernels import registry
 from refkernels.diagnosis.explain import explain
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.op import Direction
-from refkernels.suggestion import instead
+from refkernels.suggestion import instead, quoted
 
 Array = npt.NDArray[Any]
 _ARRAYS = ("inputs", "outputs")
@@ -83,9 +83,12 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Entry:
-    """The entry of that name. Raises EntryError for an unknown one, with the known names."""
+    """The entry of that name. Raises EntryError for an unknown one, with the known names, and
+    TypeError for what is no name."""
+    if not isinstance(name, str):
+        raise TypeError(f"An entry is asked for by its name, not by a {type(name).__name__}.")
     if name not in names():
-        raise EntryError(f"The gallery has no entry {name!r}: {instead(name, names())}.")
+        raise EntryError(f"The gallery has no entry {quoted(name)}: {instead(name, names())}.")
     told = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     return parse(name, told)
 

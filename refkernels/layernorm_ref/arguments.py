@@ -11,7 +11,8 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.blocks import read_only
-from refkernels.arithmetic.scalars import as_real
+from refkernels.arithmetic.protocols import items_of
+from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.arithmetic.wording import shown
 
 Rows = npt.NDArray[np.float64]
@@ -135,12 +136,13 @@ def _normalized(shape: tuple[int, ...], normalized_shape: NormalizedShape) -> tu
     if normalized_shape is None:
         return shape[-1:]
     sizes = normalized_shape if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
-    if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in sizes):
+    try:
+        wanted = tuple(as_count(n, "normalized_shape", least=0) for n in items_of(sizes))
+    except TypeError:
         raise TypeError(
             f"normalized_shape is {shown(normalized_shape)}, but it must be an integer or a tuple "
             "of integers, such as x.shape[-1:]."
-        )
-    wanted = tuple(int(n) for n in sizes)
+        ) from None
     if not wanted or shape[len(shape) - len(wanted) :] != wanted or len(wanted) > len(shape):
         raise ValueError(
             f"normalized_shape {shown(wanted)} does not match x of shape {shape}: it must equal "

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refkernels import registry
+from refkernels.arguments import as_flag, as_names
 from refkernels.op import DIRECTIONS, DTYPES, Case, Direction, Op
-from refkernels.suggestion import instead, nearest
+from refkernels.suggestion import instead, nearest, quoted
 
 INVARIANCE_DTYPES = ("float32", "float64")
 MANY_CASES = 10  # an op with fewer is looked at more briefly: its invariance forward only
@@ -47,12 +48,15 @@ def select(
     stands for all its cases); empty means all. Patterns on cases leave the invariance out.
 
     Raises ValueError for an unknown op or dtype, for a pattern that matches no case, and where
-    nothing is left to measure.
+    nothing is left to measure; TypeError for what is no list of names.
     """
+    ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
+    cases = as_names(cases, "cases")
+    invariance = as_flag(invariance, "invariance")
     chosen = [registry.get(name) for name in dict.fromkeys(ops)] or list(registry.ops().values())
     for dtype in dtypes:
         if dtype not in DTYPES:
-            raise ValueError(f"There is no dtype {dtype!r}: {instead(dtype, DTYPES)}.")
+            raise ValueError(f"There is no dtype {quoted(dtype)}: {instead(dtype, DTYPES)}.")
     wanted = tuple(dict.fromkeys(dtypes)) or DTYPES
     units: list[Unit] = []
     used: set[str] = set()
@@ -81,7 +85,7 @@ def select(
         of_these = f" of {', '.join(op.name for op in chosen)}" if ops else ""
         meant = nearest(lost[0], (case.name for op in chosen for case in op.cases()))
         raise ValueError(
-            f"No case{of_these} is called {lost[0]!r}: "
+            f"No case{of_these} is called {quoted(lost[0])}: "
             + (f"did you mean {meant!r}? " if meant else "")
             + "`refkernels measure --list` shows their names, and * stands for any part of one."
         )

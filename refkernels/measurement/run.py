@@ -9,6 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import refkernels
+from refkernels.arguments import (
+    as_flag,
+    as_function,
+    as_names,
+    as_path,
+    as_seconds,
+    as_settings,
+)
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import split_settings
@@ -63,12 +71,17 @@ def measure(
     on a device of their own, to which `devices` does not apply. `settings` are the environment
     variables and framework flags of all, part of every record. `timeout` is how many seconds a
     framework may take for one answer. Raises StoreError where the directory holds another run, and
-    FrameworkError for what no framework has: a name that the catalog lacks, a flag, a device.
+    FrameworkError for what no framework has: a name that the catalog lacks, a flag, a device;
+    TypeError and ValueError for what is no plan, folder, list of names or number of seconds.
     """
-    chosen = dict(settings or {})
-    frameworks, asked = _asked(frameworks, devices, chosen)
+    if not isinstance(plan, Plan):
+        raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
+    directory, devices = as_path(directory, "directory"), as_names(devices, "devices")
+    chosen, timeout = as_settings(settings), as_seconds(timeout, "timeout")
+    progress = as_function(progress, "progress")
+    frameworks, asked = _asked(as_names(frameworks, "frameworks"), devices, chosen)
     question = _question(plan, frameworks, devices, chosen)
-    store = Store(directory, question, resume)
+    store = Store(directory, question, as_flag(resume, "resume"))
     keys = (ENVIRONMENTS, *(unit.key for unit in plan.units))
     if store.complete and not any(map(store.waiting, keys)):
         return _outcome(store.records(), directory / "records.jsonl")

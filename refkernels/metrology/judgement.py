@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array, to_float64
+from refkernels.arithmetic.arrays import as_float_array, spread, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
@@ -74,7 +74,7 @@ def judge(
     inputs = {name: as_float_array(value, name) for name, value in inputs.items()}
     target = formats.of(array) if format is None else formats.get(format)
     check_shapes(array, reference)
-    limit = np.broadcast_to(to_float64(as_float_array(bound, "bound")), array.shape)
+    limit = spread(to_float64(as_float_array(bound, "bound")), array.shape, "bound")
     weighed = weigh(
         op, direction, output, array, reference,
         bound=limit, plain=plain, inputs=inputs, params=params, format=target,
@@ -83,7 +83,7 @@ def judge(
     conditions = None
     if condition is not None:
         wide = to_float64(as_float_array(condition, "condition"))
-        conditions = np.broadcast_to(wide, array.shape)
+        conditions = spread(wide, array.shape, "condition")
     worst = worst_element(op, output, array, reference, limit, conditions, inputs, summary, target)
     return {
         "counts": {name: summary.counts[name] for name in _COUNTS},
@@ -144,7 +144,7 @@ def weigh(
     summary = summarise(got, reference, bound, format, distribution)
     ratio = None
     if plain is not None:
-        sequential = np.broadcast_to(as_float_array(plain, "plain"), got.shape)
+        sequential = spread(as_float_array(plain, "plain"), got.shape, "plain")
         ratio = verdicts.error_over_plain(got, sequential, reference, format, op.elementwise)
     broken = violated(op, direction, output, got, reference, inputs, params)
     return Weighed(summary, ratio, [invariant.name for invariant in broken])

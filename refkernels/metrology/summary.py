@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats, small
-from refkernels.arithmetic.arrays import as_float_array, to_float64
+from refkernels.arithmetic.arrays import as_float_array, spread, to_float64
 from refkernels.arithmetic.bits import bits_of, float_of
 from refkernels.arithmetic.blocks import SPAN, each_block, flat
 from refkernels.arithmetic.decisions import step_of
@@ -97,7 +97,7 @@ def summarise(
 
 
 def _shaped(bound: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    return np.broadcast_to(to_float64(as_float_array(bound, "bound")), shape)
+    return spread(to_float64(as_float_array(bound, "bound")), shape, "bound")
 
 
 @njit(nogil=True)

@@ -101,7 +101,8 @@ def ulp_distance(a: Any, b: Any) -> npt.NDArray[np.uint64]:
     one, other = formats.ordinals(first), formats.ordinals(second)
     low, high = np.minimum(one, other), np.maximum(one, other)
     # Two's complement: the difference modulo 2^64 is the distance, which is below 2^64.
-    distance = np.asarray(high.astype(np.uint64) - low.astype(np.uint64))
+    with np.errstate(over="ignore"):  # NumPy warns where these are scalars
+        distance = np.asarray(high.astype(np.uint64) - low.astype(np.uint64))
     nan_a, nan_b = is_nan(first), is_nan(second)
     distance = np.where(nan_a != nan_b, np.uint64(NO_DISTANCE), distance)
     return np.where(nan_a & nan_b, np.uint64(0), distance)

@@ -43,7 +43,10 @@ def summary(answer: Record, lang: str = "en") -> str:
 
 
 def words_of(lang: str) -> Mapping[str, str]:
-    """The sentences of a language. Raises ValueError for a language that is not there."""
+    """The sentences of a language. Raises ValueError for a language that is not there,
+    TypeError for what is no name."""
+    if not isinstance(lang, str):
+        raise TypeError(f"lang is of type {type(lang).__name__}, but it must be a name.")
     if lang not in LANGUAGES:
         raise ValueError(f"There is no language {lang!r}: {instead(lang, LANGUAGES)}.")
     return WORDS[lang]

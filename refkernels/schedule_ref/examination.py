@@ -12,7 +12,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology.ulp_errors import ulp_error
-from refkernels.schedule_ref.oracle import checked_steps, cosine_decay
+from refkernels.schedule_ref.oracle import checked, cosine_decay
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ def examine(
     every correctly rounded schedule passes. Raises ValueError where shapes differ, where lr is
     empty or where it is not finite.
     """
-    steps = checked_steps(step, min_lr, max_lr, decay_steps).reshape(-1)
+    steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
+    steps = steps.reshape(-1)
     rates = as_float_array(lr, "lr").reshape(-1)
     if rates.shape != steps.shape or not rates.size:
         raise ValueError(f"lr has {rates.size} elements and step {steps.size}: one rate a step.")

@@ -17,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.scalars import as_real
-from refkernels.schedule_ref.oracle import checked_steps
+from refkernels.arithmetic.wording import shown
+from refkernels.schedule_ref.oracle import checked
 
 Array = npt.NDArray[Any]
 Kernel = Callable[[Array], Array]
@@ -38,7 +40,7 @@ def formula(
 ) -> Array:
     """min_lr + delta (1 + cos(pi t / T)), every operation rounded to float32 or float64."""
     part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
-    result: Array = low + delta * (kind(1) + cosine(kind(np.pi) * part))
+    result: Array = low + delta * (kind(1) + _values(cosine, kind(np.pi) * part))
     return result
 
 
@@ -55,7 +57,7 @@ def clipped(
     """min_lr + delta max(1 + cos(pi t / T), 0): the rate cannot fall below min_lr, but is min_lr
     wherever the cosine's error is larger than what it should have left over."""
     part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
-    left = np.maximum(kind(1) + cosine(kind(np.pi) * part), kind(0))
+    left = np.maximum(kind(1) + _values(cosine, kind(np.pi) * part), kind(0))
     result: Array = low + delta * left
     return result
 
@@ -72,7 +74,7 @@ def through_sine(
 ) -> Array:
     """min_lr + delta (1 + sin(pi (t / T + 1/2))): another operator, and the same cancellation."""
     part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
-    result: Array = low + delta * (kind(1) + sine(kind(np.pi) * (part + kind(0.5))))
+    result: Array = low + delta * (kind(1) + _values(sine, kind(np.pi) * (part + kind(0.5))))
     return result
 
 
@@ -97,7 +99,7 @@ def formula_bound(
     The first term does not fall with lr: at the end it is all there is.
     """
     target = formats.get(format)
-    steps = checked_steps(step, min_lr, max_lr, decay_steps)
+    steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
     part = np.minimum(steps, decay_steps) / decay_steps
     angle, u, delta = np.pi * part, target.u, 0.5 * (max_lr - min_lr)
     cosine_error = as_real(cosine_error, "cosine_error")
@@ -111,6 +113,18 @@ def formula_bound(
     return result
 
 
+def _values(kernel: Kernel, angle: Array) -> Array:
+    """What a cosine or sine of the caller's own answers. Raises TypeError where it is no function
+    that gives one number for each angle."""
+    try:
+        return as_float_array(kernel(angle), "the answer").reshape(np.shape(angle))
+    except (TypeError, ValueError) as failure:
+        raise TypeError(
+            "The cosine or sine of a schedule is a function that gives a number for each angle, "
+            f"which {shown(kernel)} is not."
+        ) from failure
+
+
 def _start(
     step: npt.ArrayLike, min_lr: float, max_lr: float, decay_steps: int, format: Format | str
 ) -> tuple[Array, Any, Any, Any]:
@@ -118,7 +132,7 @@ def _start(
     target = formats.get(format)
     if target.name not in ("float32", "float64"):
         raise ValueError(f"format is {target.name}: schedules are computed in float32 or float64.")
-    steps = checked_steps(step, min_lr, max_lr, decay_steps)
+    steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
     kind = np.dtype(target.storage).type
     part = np.minimum(steps, decay_steps).astype(kind) / kind(decay_steps)
     return part, kind, kind(min_lr), kind(0.5 * (max_lr - min_lr))

@@ -60,7 +60,7 @@ def cosine_decay(
     decay_steps < 1, and unless min_lr <= max_lr are finite.
     """
     question = Question.parse(certify)
-    steps = checked_steps(step, min_lr, max_lr, decay_steps)
+    steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
     flat = np.minimum(steps.reshape(-1), decay_steps).tolist()
     ends = Fraction(min_lr), Fraction(max_lr)
     found = _enclose(_balls(flat, decay_steps, ends, _PRECISIONS[0]))
@@ -81,23 +81,26 @@ def amplification(step: npt.ArrayLike, *, decay_steps: int) -> npt.NDArray[np.fl
     0 where the cosine is 0, infinite at the end of the schedule, where nothing is left of 1 + cos
     but the cosine's own error. float64, to a few units in the last place.
     """
-    left = decay_steps - np.minimum(checked_steps(step, 0.0, 1.0, decay_steps), decay_steps)
+    steps, _, _, decay_steps = checked(step, 0.0, 1.0, decay_steps)
+    left = decay_steps - np.minimum(steps, decay_steps)
     half = np.sin(np.pi * (left / (2.0 * decay_steps))) ** 2  # (1 + cos) / 2
     with np.errstate(divide="ignore"):
         result: npt.NDArray[np.float64] = np.abs(2.0 * half - 1.0) / (2.0 * half)
     return result
 
 
-def checked_steps(step: npt.ArrayLike, min_lr: float, max_lr: float, decay_steps: int) -> Steps:
-    """The steps as int64, once all arguments have been looked at."""
+def checked(
+    step: npt.ArrayLike, min_lr: float, max_lr: float, decay_steps: int
+) -> tuple[Steps, float, float, int]:
+    """The arguments: steps as int64, two finite floats in order, and an integer."""
     given = as_whole_numbers(step, "step")
     if given.size and int(given.min()) < 0:
         raise ValueError(f"step has the element {int(given.min())}: a schedule starts at step 0.")
-    as_count(decay_steps, "decay_steps")
+    decay_steps = as_count(decay_steps, "decay_steps")
     min_lr, max_lr = as_real(min_lr, "min_lr"), as_real(max_lr, "max_lr")
     if not (math.isfinite(min_lr) and math.isfinite(max_lr) and min_lr <= max_lr):
         raise ValueError(f"min_lr {min_lr!r} and max_lr {max_lr!r} are no range of learning rates.")
-    return given
+    return given, min_lr, max_lr, decay_steps
 
 
 def _balls(

@@ -7,6 +7,7 @@ from typing import Any
 
 import refkernels
 from refkernels import registry
+from refkernels.arguments import as_flag, as_function, as_names, as_path, as_settings
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog
@@ -14,7 +15,7 @@ from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.gateway import split_settings
 from refkernels.op import DTYPES, Op
 from refkernels.seat_names import SeatName, merged
-from refkernels.suggestion import instead
+from refkernels.suggestion import instead, quoted
 from refkernels.sweeps import patterns, records
 from refkernels.sweeps.chunk import describe, run_chunk, settle_borders
 from refkernels.sweeps.crew import Crew, Job, Processes
@@ -83,12 +84,15 @@ def plan(
 ) -> Plan:
     """A Plan whose names are known. `frameworks` are names of seats (`seat_names`): their settings
     and device go before those of all. Raises ValueError (unknown op, dtype or range, an op that no
-    sweep can cover) and FrameworkError (unknown framework or flag)."""
+    sweep can cover), FrameworkError (unknown framework or flag), and TypeError for what is no list
+    of names, no settings or no number."""
+    ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
+    frameworks, settings = as_names(frameworks, "frameworks"), as_settings(settings)
     for op in ops:
         _check_op(registry.get(op))
     for dtype in dtypes:
         if dtype not in DTYPES:
-            raise ValueError(f"There is no dtype {dtype!r}: {instead(dtype, DTYPES)}.")
+            raise ValueError(f"There is no dtype {quoted(dtype)}: {instead(dtype, DTYPES)}.")
         if range is not None:
             patterns.parse_range(range, formats.get(dtype))
     seats = {str(name): (spec, name) for spec, name in map(catalog.seat, frameworks)}
@@ -96,7 +100,7 @@ def plan(
         split_settings(spec.framework, _settings(settings, name))
     return Plan(
         tuple(dict.fromkeys(ops)), tuple(seats.values()), tuple(dict.fromkeys(dtypes)),
-        range=range, settings=dict(settings or {}), **others,
+        range=range, settings=settings, **others,
     )  # fmt: skip
 
 
@@ -114,8 +118,15 @@ def sweep(
     Stopped at any moment and called again with `resume=True` it goes on, with the same answer; so
     does one that has ended with something failed, which is then asked for again.
     `crew`: who works (by default as many processes as there are cores); it is closed at the end.
-    Raises JournalError where the directory holds another sweep, CrewError where nobody can work.
+    Raises JournalError where the directory holds another sweep, CrewError where nobody can work,
+    TypeError and ValueError for what is no plan, folder or crew.
     """
+    if not isinstance(plan, Plan):
+        raise TypeError(f"plan is of type {type(plan).__name__}: `plan` makes one.")
+    if crew is not None and not isinstance(crew, Crew):
+        raise TypeError(f"crew is of type {type(crew).__name__}, but it must be a Crew.")
+    progress = as_function(progress, "progress")
+    directory, resume = as_path(directory, "directory"), as_flag(resume, "resume")
     crew = crew or Processes()
     at_once = True
     try:

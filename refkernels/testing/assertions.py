@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.arrays import as_float_array, spread, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology import outputs as answered
@@ -69,12 +69,7 @@ def assert_rounding(got: Any, reference: Any, bound: Any) -> None:
     array, exact = _pair(got, reference)
     whole = isinstance(bound, int)  # as_float_array takes floats
     wide = as_float_array(question.limit_of(bound, "bound") if whole else bound, "bound")
-    try:
-        limit = np.broadcast_to(wide.astype(np.float64), array.shape)
-    except ValueError:
-        raise ValueError(
-            f"bound has shape {wide.shape}, which does not broadcast to {array.shape}."
-        ) from None
+    limit = spread(to_float64(wide), array.shape, "bound")
     if np.any(~(limit >= 0.0) & np.isfinite(exact.hi)):
         raise ValueError("bound is NaN or negative where the reference is finite.")
     Demands().check(Answer("got", array, exact, limit, formats.of(array)))

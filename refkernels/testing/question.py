@@ -8,6 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from refkernels import registry
+from refkernels.arguments import as_mapping
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import BINARY32, Format
@@ -30,6 +31,7 @@ def inputs_of(op: Op, direction: Direction, inputs: Any) -> dict[str, Array]:
     if not isinstance(inputs, Mapping):
         takes = ", ".join(op.takes(direction))
         raise TypeError(f"inputs must map names to arrays; {op.name} {direction} takes {takes}.")
+    inputs = as_mapping(inputs, "inputs")
     given = {name for name, value in inputs.items() if value is not None}
     unknown = given - set(op.takes(direction))
     missing = set(op.takes(direction)) - set(op.optional) - given
@@ -46,10 +48,7 @@ def inputs_of(op: Op, direction: Direction, inputs: Any) -> dict[str, Array]:
 
 def params_of(op: Op, params: Any) -> dict[str, Any]:
     """The params, by name: numbers, or lists of numbers."""
-    if params is None:
-        return {}
-    if not isinstance(params, Mapping):
-        raise TypeError(f"params must map names to values, and is of type {_type(params)}.")
+    params = as_mapping(params, "params")
     if strange := set(params) - set(op.params):
         raise ValueError(
             f"{op.name} has no parameter {_listed(strange)}: its own are {_listed(set(op.params))}."
@@ -62,7 +61,7 @@ def params_of(op: Op, params: Any) -> dict[str, Any]:
             raise TypeError(f"{name} is {said(value)}: give a number, or a list of numbers.")
         if any(one is not None and _is_huge(one) for one in several):
             raise ValueError(f"{name} is too large: no float holds it.")
-    return dict(params)
+    return params
 
 
 def limit_of(value: Any, name: str) -> float:

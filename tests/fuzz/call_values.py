@@ -1,20 +1,26 @@
 """What a call may be handed: arrays as they should be, as they may be, and as nobody expects."""
 
 import array
+import collections
 import ctypes
 import datetime
 import decimal
-import fractions
+import tempfile
 import types
 from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from hostile import HOSTILE, Raises
 
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import Enclosure, Relative
 from refkernels.arithmetic.formats import BFLOAT16, TF32
 from refkernels.arithmetic.question import Question
+from refkernels.diagnosis.explanation import Explanation
+from refkernels.op import Op
 
 Generator = np.random.Generator
 DTYPES = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
@@ -62,48 +68,16 @@ def any_shape(rng: Generator) -> tuple[int, ...]:
     return tuple(int(n) for n in rng.integers(0, 4, rng.integers(0, 4)))
 
 
-class Raises:
-    """An object whose every approach fails in a way of its own."""
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise ZeroDivisionError("mine")
-
-    def __dlpack__(self, *_: Any, **__: Any) -> Any:
-        raise KeyError("mine")
-
-    def __float__(self) -> float:
-        raise OSError("mine")
-
-    def __index__(self) -> int:
-        raise LookupError("mine")
-
-    def __len__(self) -> int:
-        raise ArithmeticError("mine")
-
-    def __repr__(self) -> str:
-        raise RuntimeError("mine")
-
-    def __eq__(self, other: object) -> bool:
-        raise EOFError("mine")
-
-    __hash__ = object.__hash__
-
-
-class Answers:
-    """An object that says it is an array, and gives something else."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        return self.value
-
-
 def endless() -> list[Any]:
     """A list that holds itself."""
     found: list[Any] = []
     found.append(found)
     return found
+
+
+def memmap() -> np.ndarray:
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, np.float32, "w+", shape=(2, 3))
 
 
 def deep(levels: int) -> Any:
@@ -123,12 +97,11 @@ ODD: tuple[Callable[[], Any], ...] = (
     lambda: [1.0, 2.0], lambda: [1, 2, 3], lambda: (3,), lambda: (3.9,), lambda: (2, 3),
     lambda: [[1.0], [2.0, 3.0]], lambda: [1.0, "2"], lambda: [None], lambda: [True, 1.0],
     lambda: [2**53 + 1, 0.5], lambda: [2**70], lambda: [1j], lambda: [[]], lambda: [[], [1.0]],
-    endless, lambda: deep(31), lambda: deep(32), lambda: deep(40), lambda: deep(500), object,
-    Raises, lambda: [Raises()], lambda: Answers(None), lambda: Answers(np.ones(3)),
-    lambda: Answers(np.ma.masked_array([1.0, 2.0], [True, False])), lambda: Answers("text"),
+    *HOSTILE, endless, lambda: deep(31), lambda: deep(32), lambda: deep(40), lambda: deep(500),
+    object,
     lambda: int, lambda: np, lambda: len, lambda: (lambda x: x), lambda: NotImplemented,
     lambda: Ellipsis, lambda: slice(None),
-    lambda: types.SimpleNamespace(shape=(2, 3), dtype=float), lambda: fractions.Fraction(1, 3),
+    lambda: types.SimpleNamespace(shape=(2, 3), dtype=float), lambda: Fraction(1, 3),
     lambda: decimal.Decimal("0.1"), lambda: datetime.date.today(),
     lambda: array.array("d", [1.0, 2.0]), lambda: array.array("i", [1]), lambda: memoryview(b"12"),
     lambda: memoryview(np.ones(3)), lambda: (ctypes.c_double * 3)(1, 2, 3),
@@ -156,8 +129,43 @@ ODD: tuple[Callable[[], Any], ...] = (
     lambda: ("ulp", "tf32", 10**400), lambda: ("ulp", "float64", True),
     lambda: ("ulp", Raises(), 1.0), lambda: (np.ones(3), "float32"),
     lambda: ("ulp", np.ones(3), np.ones(3)), lambda: {"eps": 1e-5}, lambda: {"eps": "1e-5"},
-    lambda: {1: 2}, lambda: {"y": None}, lambda: {"y": np.ones((2, 3))},
+    lambda: {1: 2}, lambda: {"y": None}, lambda: {"y": np.ones((2, 3))}, lambda: {None: None},
+    lambda: {("x",): 1.0}, lambda: {"x": np.ones((2, 3)), 3: 1}, lambda: {"": {}},
+    lambda: {"a": {}},
+    lambda: {"a": {"y": np.ones((2, 3))}, "b": {"y": np.ones((2, 3), "f4")}}, lambda: {"eps": [1]},
+    lambda: {"eps": 10**400}, lambda: {"eps": Fraction(1, 3)}, lambda: {"normalized_shape": "3"},
+    lambda: 2**31, lambda: -(2**31), lambda: 2**62, lambda: 2**63 - 1, lambda: np.uint64(2**63),
+    lambda: "nan", lambda: "\0", lambda: "a\nb", lambda: "x" * 5000, lambda: b"\xff",
+    lambda: Fraction(10**400), lambda: decimal.Decimal("sNaN"), lambda: np.complex64(1j),
+    lambda: np.datetime64("NaT"), lambda: np.timedelta64(1, "s"), lambda: np.str_("sin"),
+    lambda: np.bytes_(b"1"), lambda: np.void(b"12"), lambda: np.array(["2020"], "M8[D]"),
+    lambda: np.asmatrix(np.ones((2, 3))), lambda: np.ones((2, 3))[::-1, ::-1],
+    lambda: np.ones((2, 3), ">f4"), lambda: np.zeros(3, [("x", ">f4"), ("y", "O")]),
+    lambda: np.zeros(3, ">i2"), lambda: np.zeros(3, [("x", "f8", (2, 2))]), lambda: np.ones(3, "O"),
+    lambda: np.ma.masked_all((2, 3)), lambda: np.ma.masked_array(np.zeros(2, "f8,f4")),
+    lambda: np.array([Fraction(1, 3), 1.0], object), lambda: np.array(None),
+    lambda: np.zeros((3, 0, 2)),
+    lambda: np.ones((2, 3), np.clongdouble), lambda: np.ones(3, ml_dtypes.float8_e8m0fnu),
+    lambda: np.ones(3, ml_dtypes.uint2), lambda: np.ones(3, ml_dtypes.float4_e2m1fn),
+    lambda: ml_dtypes.float8_e5m2(1), lambda: np.char.array(["a"]), lambda: memmap(),
+    lambda: np.broadcast_to(np.float32(1), (2, 3)), lambda: np.zeros((0, 2**31)),
+    lambda: (x for x in "ab"), lambda: collections.deque([1.0, 2.0]), lambda: map(float, "12"),
+    lambda: np.nditer(np.ones(3)), lambda: np.dtype("f4,f4"), lambda: np.dtype("O"), lambda: "V3",
+    lambda: ("rounding",), lambda: ("ulp", "float32", np.nan), lambda: ("ulp", "float32", -1.0),
+    lambda: Enclosure([np.nan, np.inf, 0.0], radius=[0.0, 0.0, 1.0]),
+    lambda: Enclosure(np.ones((2, 3)), radius=np.inf), lambda: Enclosure(1.0, scale=2**30),
+    lambda: Relative(0.5), lambda: Relative(-1.0), lambda: Path("."), lambda: Path("missing/x.npz"),
+    lambda: Op, lambda: Explanation, lambda: BaseException(), lambda: zip(), lambda: 3 .__add__,
 )  # fmt: skip
+
+
+def their(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as the caller's own code, from which its failures come."""
+
+    def called(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return called
 
 
 def odd(rng: Generator) -> Any:

@@ -1,6 +1,7 @@
 """What the fuzzers share: a seed, a budget of seconds, and a line that replays what they find.
 
     REFKERNELS_FUZZ_SECONDS=600 python -m pytest tests/fuzz    longer than 20 s a test
+    REFKERNELS_FUZZ_CASES=100000 ...                           so many cases, however long it takes
     REFKERNELS_FUZZ_SEED=1 REFKERNELS_FUZZ_CASE=7 ...           that one case again
 
 Every case has a generator of its own, made of the seed and the case's number, so that one case can
@@ -30,6 +31,7 @@ class Hunt:
 
     def cases(self, least: int = 1) -> Iterator[tuple[int, np.random.Generator]]:
         """(number, generator) of each case; at least so many, however slow they are."""
+        least = int(os.environ.get("REFKERNELS_FUZZ_CASES", least))
         end = time.monotonic() + self.seconds
         if self.only is not None:
             yield self._case(self.only)

@@ -40,7 +40,8 @@ def mutated(value: Any, random: np.random.Generator) -> Any:
         other = _place(value, random)
         holder[key] = _copy(other[0][other[1]]) if other else None
     elif what < 0.6 and isinstance(holder[key], int | float):
-        holder[key] = holder[key] * float(random.choice([-1.0, 0.0, 1e-300, 1e10, 0.5]))
+        factor = float(random.choice([-1.0, 0.0, 1e-300, 1e10, 0.5]))
+        holder[key] = factor * min(max(holder[key], -(2**1000)), 2**1000)
     else:
         holder[key] = strange(random)
     return value

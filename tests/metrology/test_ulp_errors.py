@@ -223,3 +223,8 @@ def test_ulp_is_goldberg_s_on_both_sides_of_every_power_of_two(name: str) -> Non
     np.testing.assert_array_equal(ulp([0.0, -0.0], format), format.min_subnormal)
     assert np.isnan(ulp([np.inf, -np.inf, np.nan], format)).all()
     assert ulp(3.0, format).shape == ()
+
+
+def test_distance_of_scalars_of_either_sign_warns_of_nothing() -> None:
+    assert ulp_distance(np.float32(-1.0), np.float32(1.0)) == 2 * 0x3F800000
+    assert ulp_distance(1.0, -1.0) == 2 * 0x3FF0000000000000

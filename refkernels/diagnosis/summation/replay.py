@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.jit import njit
 from refkernels.diagnosis.summation.tree import SummationTree
@@ -24,9 +25,14 @@ def replay(
     fused product: there fma(a, b, sum). Raises ValueError for other shapes or dtypes, and for a
     tree whose nodes add more than two values at once: how hardware rounds those is its own affair.
     """
+    if not isinstance(tree, SummationTree):
+        raise TypeError(f"tree is of type {type(tree).__name__}: `reveal` gives a SummationTree.")
+    a = as_float_array(a, "a")
+    b = None if b is None else as_float_array(b, "b")
     if a.dtype not in (np.float32, np.float64) or (b is not None and b.dtype != a.dtype):
         raise ValueError("replay runs in float32 or float64, both factors in the same one.")
-    if a.ndim != 2 or a.shape[1] != tree.leaves or (b is not None and len(b) != tree.leaves):
+    fits = a.ndim == 2 and a.shape[1] == tree.leaves
+    if not fits or (b is not None and (b.ndim != 2 or len(b) != tree.leaves)):
         raise ValueError(
             f"This tree adds {tree.leaves} products: a is (M, {tree.leaves}), b ({tree.leaves}, N)."
         )

@@ -15,14 +15,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arguments import as_function
+from refkernels.arithmetic.scalars import as_count, as_real
+from refkernels.arithmetic.wording import shown
 from refkernels.diagnosis.summation.tree import SummationTree
 
 Box = Callable[[npt.NDArray[np.float64]], float]
 ProductBox = Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], float]
+
+_MOST = 2**24  # values; a question is an array of them
 
 
 class RevealError(ValueError):
@@ -43,11 +49,15 @@ def reveal(
     unit      so small that n of them vanish beside mask, and that their sum is exact in the output
     progress  is told how many questions have been asked
     Raises RevealError where the answers are those of no tree (the order depends on the values, the
-    sum is exact or compensated, or n units are not exact in the box's format), and ValueError for
-    n < 1.
+    sum is exact or compensated, or n units are not exact in the box's format), ValueError for
+    n < 1 and TypeError for what is no function or no number.
     """
-    if n < 1:
-        raise ValueError("There is nothing to reveal in a sum of no values.")
+    n = as_count(n, "n")
+    if n > _MOST:
+        raise ValueError(f"n is {n}, and at most {_MOST} values can be asked about.")
+    unit, mask = as_real(unit, "unit"), as_real(mask, "mask")
+    box = as_function(box, "box")
+    progress = None if progress is None else as_function(progress, "progress")
     questions = _Questions(box, n, unit, mask, progress)
     if n == 1:
         return SummationTree.of(1, ())
@@ -70,18 +80,21 @@ class _Questions:
         self.asked = 0
 
     def check_plain(self) -> None:
-        answer = float(self.box(np.full(self.n, self.unit)))
+        answer = self._total(np.full(self.n, self.unit))
         if answer != self.n * self.unit:
             raise RevealError(
                 f"The sum of {self.n} times {self.unit!r} is {answer!r} there: its format has no "
                 "room for the count, ask for fewer values."
             )
 
+    def _total(self, values: npt.NDArray[np.float64]) -> float:
+        return total(self.box, values)
+
     def size(self, i: int, j: int) -> int:
         """How many leaves the lowest node above i and j has."""
         values = np.full(self.n, self.unit)
         values[i], values[j] = self.mask, -self.mask
-        answer = float(self.box(values)) / self.unit
+        answer = self._total(values) / self.unit
         self.asked += 1
         if self.progress is not None:
             self.progress(self.asked)
@@ -181,7 +194,12 @@ def reveal_fused(tree: SummationTree, box: ProductBox, p: int) -> SummationTree:
     leaf on the other side of its addition holds minus the rounded square, all other products are
     zero. The tail comes back exactly where the product was not rounded first.
     A product that opens a sum is never unrounded: nothing can tell.
+    Raises TypeError for what is no tree, function or integer.
     """
+    p = as_count(p, "p")
+    box = as_function(box, "box")
+    if not isinstance(tree, SummationTree):
+        raise TypeError(f"tree is of type {type(tree).__name__}: `reveal` gives a SummationTree.")
     h = -(-p // 2)
     factor = 1.0 + 2.0**-h
     rounded = 1.0 + 2.0 ** (1 - h)  # the tail 2^-2h is at most half an ulp; ties go to even
@@ -192,10 +210,20 @@ def reveal_fused(tree: SummationTree, box: ProductBox, p: int) -> SummationTree:
             a, b = np.zeros(tree.leaves), np.zeros(tree.leaves)
             a[leaf] = b[leaf] = factor
             a[other], b[other] = -rounded, 1.0
-            if box(a, b) != 0.0:
+            if total(box, a, b) != 0.0:
                 fused.append(leaf)
                 break
     return tree.with_fused(fused)
+
+
+def total(box: Callable[..., Any], *values: npt.NDArray[np.float64]) -> float:
+    """What a box answers. Raises TypeError where that is no number, or where it takes no arrays."""
+    try:
+        return float(box(*values))
+    except (TypeError, ValueError) as failure:
+        raise TypeError(
+            f"The box gives no number for arrays of {len(values[0])} values: {shown(str(failure))}."
+        ) from failure
 
 
 def _any_leaf(tree: SummationTree, node: int) -> int:

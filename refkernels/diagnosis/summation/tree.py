@@ -8,10 +8,16 @@ where they describe the same sums (addition is commutative, not associative).
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from refkernels.arguments import as_list
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.scalars import as_count
 
 
 @dataclass(frozen=True)
@@ -27,10 +33,12 @@ class SummationTree:
     def of(leaves: int, nodes: Sequence[Sequence[int]], fused: Iterable[int] = ()) -> SummationTree:
         """The canonical tree of some nodes, the root last; `fused` lists leaves.
 
-        Raises ValueError where the nodes are not one tree over all leaves.
+        Raises ValueError where the nodes are not one tree over all leaves, TypeError for what is no
+        list of numbers.
         """
-        if leaves < 1:
-            raise ValueError("A summation tree needs at least one leaf.")
+        leaves = as_count(leaves, "leaves")
+        nodes = [_numbers(children) for children in as_list(nodes, "nodes")]
+        entering = set(_numbers(fused))
         _check(leaves, nodes)
         smallest = list(range(leaves))
         for children in nodes:
@@ -41,7 +49,6 @@ class SummationTree:
             children = sorted(nodes[node - leaves], key=smallest.__getitem__)
             place[node] = leaves + len(ordered)
             ordered.append(tuple(place[child] for child in children))
-        entering = set(fused)
         marks = tuple(
             next((child for child in children if child in entering), -1) for children in ordered
         )
@@ -82,12 +89,12 @@ class SummationTree:
         fused = set(self.fused)
         return max(depth + (leaf not in fused) for leaf, depth in enumerate(self.depths()))
 
-    def bound(self, format: Format) -> float:
+    def bound(self, format: Format | str) -> float:
         """gamma_k = k u / (1 - k u), k = `roundings()`: |error| <= gamma_k sum |a_i b_i|, barring
-        underflow. Source: Higham (2002), "Accuracy and Stability of Numerical Algorithms",
-        chapter 4."""
-        k = self.roundings()
-        return k * format.u / (1.0 - k * format.u)
+        underflow; infinite from k u = 1 on. Source: Higham (2002), "Accuracy and Stability of
+        Numerical Algorithms", chapter 4."""
+        ku = self.roundings() * formats.get(format).u
+        return ku / (1.0 - ku) if ku < 1.0 else math.inf
 
     def without_fma(self) -> SummationTree:
         """The same order with every product rounded first."""
@@ -96,6 +103,14 @@ class SummationTree:
     def with_fused(self, leaves: Iterable[int]) -> SummationTree:
         """The same order where these leaves' products enter their additions unrounded."""
         return SummationTree.of(self.leaves, self.nodes, leaves)
+
+
+def _numbers(children: Any) -> tuple[int, ...]:
+    """Numbers of leaves and nodes."""
+    try:
+        return tuple(map(operator.index, as_list(children, "children")))
+    except Exception as failure:
+        raise TypeError("A summation tree is made of lists of its nodes' numbers.") from failure
 
 
 def _check(leaves: int, nodes: Sequence[Sequence[int]]) -> None:

@@ -1,0 +1,92 @@
+"""What callers hand to the functions that ask frameworks and write files: names, folders, numbers.
+
+Each is taken as it is or refused in a sentence, before an interpreter is started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+
+def as_names(value: Any, name: str) -> tuple[str, ...]:
+    """A list, tuple or set of texts. Raises TypeError for anything else."""
+    found = as_list(value, name)
+    if strange := [one for one in found if not isinstance(one, str)]:
+        raise TypeError(f"{name} holds a {type(strange[0]).__name__}, but it must hold texts.")
+    return tuple(found)
+
+
+def as_mapping(value: Any, name: str) -> dict[str, Any]:
+    """What maps names to anything; None is empty. Raises TypeError for what does not."""
+    if value is None:
+        return {}
+    try:
+        found = dict(value) if isinstance(value, Mapping) else None
+    except Exception:  # a mapping of the caller's own
+        found = None
+    if found is None:
+        raise TypeError(f"{name} must map names to values, and is of type {type(value).__name__}.")
+    if strange := [key for key in found if not isinstance(key, str)]:
+        raise TypeError(
+            f"{name} has a {type(strange[0]).__name__} among its keys, which are texts."
+        )
+    return found
+
+
+def as_list(value: Any, name: str) -> list[Any]:
+    """The items of a list, tuple, set or range. Raises TypeError for anything else, one text alone
+    too: it would be taken letter by letter."""
+    if isinstance(value, list | tuple | set | frozenset | range):
+        with contextlib.suppress(Exception):  # of a class of the caller's own
+            return list(value)
+    raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a list.")
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """True or False. Raises TypeError for anything else."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is of type {type(value).__name__}, not True or False.")
+    return value
+
+
+def as_function(value: Any, name: str) -> Callable[..., Any]:
+    """Something that can be called. Raises TypeError for anything else."""
+    if not callable(value):
+        raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a function.")
+    return cast(Callable[..., Any], value)
+
+
+def as_seconds(value: Any, name: str) -> float:
+    """A number of seconds > 0. Raises TypeError for what is no number, ValueError for another."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a number.")
+    if not 0 < value < 2**31:
+        raise ValueError(f"{name} must be a number of seconds above 0 and below 2^31.")
+    return float(value)
+
+
+def as_path(value: Any, name: str) -> Path:
+    """A path. Raises TypeError for what is none, and ValueError where no file can be called so."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a path.")
+    try:
+        path = Path(value)
+        os.fsencode(path)
+    except Exception as failure:  # a lone surrogate, or an object of the caller's own
+        raise ValueError(f"{name} is no path: no file can be called so.") from failure
+    if "\0" in str(path):
+        raise ValueError(f"{name} is no path: no file can be called so.")
+    return path
+
+
+def as_settings(value: Any) -> dict[str, str]:
+    """Environment variables and framework flags, None for none. Raises TypeError for what does not
+    map texts to texts."""
+    found = as_mapping(value, "settings")
+    if not all(isinstance(one, str) for one in found.values()):
+        raise TypeError("settings must map texts to texts: {'OMP_NUM_THREADS': '1'}.")
+    return found

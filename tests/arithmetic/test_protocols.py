@@ -1,0 +1,73 @@
+"""What becomes an array: what speaks a protocol, and lists; no object is asked item by item."""
+
+import array
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refkernels.arithmetic.arrays import as_float_array, as_whole_numbers
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.protocols import read
+
+
+class Long:
+    """A sequence of a billion items."""
+
+    asked = 0
+
+    def __len__(self) -> int:
+        return 10**9
+
+    def __getitem__(self, index: int) -> float:
+        Long.asked += 1
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: as_float_array(Long(), "x"),
+        lambda: as_float_array([Long()], "x"),
+        lambda: as_whole_numbers(Long(), "step"),
+        lambda: Enclosure(Long()),
+        lambda: Enclosure(1.0, radius=[Long()]),
+        lambda: Enclosure([1.0]).reshape(Long()),
+        lambda: Enclosure([1.0])[Long()],
+        lambda: Enclosure([1.0])[[Long()]],
+    ],
+)
+def test_a_sequence_is_not_asked_for_its_items(call: Any) -> None:
+    with pytest.raises((TypeError, ValueError, IndexError)):
+        call()
+    assert Long.asked == 0
+
+
+def test_what_speaks_a_protocol_is_read() -> None:
+    for value in (array.array("d", [1.0, 2.0]), memoryview(np.array([1.0, 2.0]))):
+        assert np.array_equal(read(value), [1.0, 2.0])  # type: ignore[arg-type]
+    assert read([1.0, 2.0]) is None
+    assert read(object()) is None
+    assert np.array_equal(as_whole_numbers(range(3), "step"), [0, 1, 2])
+
+
+def test_a_list_in_an_enclosure_is_not_rounded_in_silence() -> None:
+    with pytest.raises(ValueError, match="float64 does not hold"):
+        Enclosure([2**53 + 1, 0.5])
+
+
+def test_an_enclosure_says_what_is_no_index_or_shape_of_it() -> None:
+    one = Enclosure([1.0, 2.0, np.inf], radius=[0.5, 0.0, 0.0])
+    with pytest.raises(IndexError, match=r"3 is no index of an Enclosure of shape \(3,\)"):
+        one[3]
+    with pytest.raises(ValueError, match="has no shape"):
+        one.reshape(2, 2)
+    with pytest.raises(ValueError, match="one for each element"):
+        one.replace(np.array([3]), Enclosure([1.0]))
+    with pytest.raises(ValueError, match="no single finite element"):
+        one.lower_upper(2)
+    with pytest.raises(TypeError, match="must be an integer or a Fraction"):
+        one.contains(0, 1.0)  # type: ignore[arg-type]
+    assert len(list(one)) == 3
+    with pytest.raises(TypeError, match="no length"):
+        len(Enclosure(1.0))

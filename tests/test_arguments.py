@@ -1,0 +1,42 @@
+"""What callers hand to the functions that ask frameworks: taken as it is, or one sentence."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refkernels import arguments, measurement, sweeps
+
+REFUSED: tuple[tuple[Callable[[], Any], str], ...] = (
+    (lambda: arguments.as_names("sin", "ops"), "ops is of type str, but it must be a list"),
+    (lambda: arguments.as_names(["sin", 1], "ops"), "ops holds a int"),
+    (lambda: arguments.as_mapping([("a", 1)], "params"), "params must map names to values"),
+    (lambda: arguments.as_mapping({1: 2}, "params"), "params has a int among its keys"),
+    (lambda: arguments.as_settings({"A": 1}), "settings must map texts to texts"),
+    (lambda: arguments.as_path(3, "directory"), "directory is of type int"),
+    (lambda: arguments.as_path("a\0b", "directory"), "directory is no path"),
+    (lambda: arguments.as_path("\ud800", "directory"), "directory is no path"),
+    (lambda: arguments.as_seconds(0.0, "timeout"), "timeout must be a number of seconds"),
+    (lambda: arguments.as_seconds("1", "timeout"), "timeout is of type str"),
+    (lambda: arguments.as_flag(1, "resume"), "resume is of type int, not True or False"),
+    (lambda: arguments.as_function("f", "progress"), "progress is of type str"),
+    (lambda: measurement.measure("sin", Path("out")), "plan is of type str: `select` makes one"),
+    (lambda: sweeps.sweep("sin", Path("out")), "plan is of type str: `plan` makes one"),
+)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("case", range(len(REFUSED)))
+def test_what_does_not_fit_is_refused_in_a_sentence_that_names_it(case: int) -> None:
+    call, sentence = REFUSED[case]
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        call()
+
+
+def test_what_fits_is_taken_as_it_is() -> None:
+    assert arguments.as_names(("b", "a"), "ops") == ("b", "a")
+    assert arguments.as_list(range(3), "leaves") == [0, 1, 2]
+    assert arguments.as_mapping(None, "params") == {}
+    assert arguments.as_settings({"A": "1"}) == {"A": "1"}
+    assert arguments.as_path("out", "directory") == Path("out")
+    assert arguments.as_seconds(3, "timeout") == 3.0
