@@ -20,6 +20,13 @@ def as_names(value: Any, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def as_text(value: Any, name: str) -> str:
+    """A text. Raises TypeError for anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a text.")
+    return value
+
+
 def as_mapping(value: Any, name: str) -> dict[str, Any]:
     """What maps names to anything; None is empty. Raises TypeError for what does not."""
     if value is None:

@@ -11,15 +11,18 @@ refkernels.testing.assert_kernel(mine.op, {"x": x}, got)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from refkernels.arguments import as_list, as_mapping, as_names, as_text
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.question import Certify
 from refkernels.op import Direction, Op
 from refkernels.ops.formula import Fault, Formula
 from refkernels.ops.formula_op import formula_op
+from refkernels.ops.letters import Signature
 from refkernels.ops.tree import leaves, tree
+from refkernels.suggestion import instead, quoted
 
 
 class Oracle:
@@ -118,22 +121,41 @@ def oracle(
     faults       wrong and unstable ways, which `explain` names
     params       defaults by name; a float is handed to the formula as an exact number of xp
 
-    Raises ValueError for a signature that is none, TypeError for a formula that cannot be called.
+    Raises ValueError for a signature that is none and for gradients or cotangents that it does not
+    have, TypeError for a formula that cannot be called and for what is no text, list or mapping.
     """
-    forms = formula if isinstance(formula, Mapping) else {"definition": formula}
-    if not forms or not all(callable(one) for one in forms.values()):
-        raise TypeError("A formula is a function f(xp, x, ...), or several of them by name.")
-    called = name or str(getattr(next(iter(forms.values())), "__name__", "formula"))
+    forms = _formulas(formula, "formula")
+    own = str(getattr(next(iter(forms.values())), "__name__", "formula"))
+    found = Signature.parse(as_text(signature, "signature"), as_text(coupled, "coupled"))
+    several = as_list(faults, "faults")
+    if strange := [one for one in several if not isinstance(one, Fault)]:
+        raise TypeError(f"faults holds a {type(strange[0]).__name__}, but it must hold Faults.")
     return Oracle(
         formula_op(
-            called,
+            own if name is None else as_text(name, "name"),
             signature,
             coupled,
             forms=forms,
-            backward=backward,
-            gradients=gradients,
-            cotangents=cotangents,
-            faults=faults,
-            params=params,
+            backward=None if backward is None else _formulas(backward, "backward"),
+            gradients=None if gradients is None else _among(found.takes, gradients, "gradients"),
+            cotangents=_among(found.gives, cotangents, "cotangents"),
+            faults=tuple(several),
+            params=as_mapping(params, "params"),
         )
     )
+
+
+def _formulas(given: Any, name: str) -> dict[str, Formula]:
+    """Formulas by name; one alone is the definition."""
+    forms = as_mapping(given, name) if isinstance(given, Mapping) else {"definition": given}
+    if not forms or not all(callable(one) for one in forms.values()):
+        raise TypeError(f"{name} is a function f(xp, x, ...), or several of them by name.")
+    return forms
+
+
+def _among(known: Collection[str], given: Any, name: str) -> tuple[str, ...]:
+    """Some of the known names."""
+    for one in as_names(given, name):
+        if one not in known:
+            raise ValueError(f"{name} has {quoted(one)}: {instead(one, known)}.")
+    return as_names(given, name)

@@ -12,6 +12,8 @@ from collections import namedtuple
 from collections.abc import Mapping
 from typing import Any
 
+from refkernels.arguments import as_mapping
+
 
 def tree(name: str, values: Mapping[str, Any]) -> Any:
     """The values of these (dotted) names as a tree; `name` is that of the tuples' class."""
@@ -42,11 +44,11 @@ def _class(name: str, fields: tuple[str, ...]) -> Any:
 
 def leaves(given: Any, prefix: str = "") -> dict[str, Any]:
     """The arrays of a tree of mappings and NamedTuples, by dotted names."""
-    if hasattr(given, "_asdict"):
+    if isinstance(given, tuple) and hasattr(given, "_asdict"):
         given = given._asdict()
     if not isinstance(given, Mapping):
         return {prefix: given}
     found: dict[str, Any] = {}
-    for name, value in given.items():
-        found.update(leaves(value, f"{prefix}.{name}" if prefix else str(name)))
+    for name, value in as_mapping(given, prefix or "the inputs").items():
+        found.update(leaves(value, f"{prefix}.{name}" if prefix else name))
     return found

@@ -19,7 +19,16 @@ import numpy as np
 from call_values import DTYPES, any_shape, floats, odd, their
 
 import refkernels
-from refkernels import array_files, gallery, measurement, metrology, registry, schedule_ref, sweeps
+from refkernels import (
+    array_files,
+    gallery,
+    measurement,
+    metrology,
+    ops,
+    registry,
+    schedule_ref,
+    sweeps,
+)
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis import casefile
@@ -37,6 +46,11 @@ LEFT_OUT = {
     "reporting": "writes records' views; test_fuzz_records edits the records",
     "diagnosis.models": "runs what explain() has read; explain() is called",
     "gallery.Entry": GIVEN,
+    "ops.Fault": GIVEN,
+    "ops.Oracle": "oracle() makes it, which is called",
+    "ops.Prepared": GIVEN,
+    "ops.Staged": GIVEN,
+    "ops.formula_op": "what oracle() and this package's own ops are made by; oracle() is called",
     "layernorm_ref.Backward": GIVEN,
     "layernorm_ref.Forward": GIVEN,
     "layernorm_ref.Moments": GIVEN,
@@ -166,6 +180,15 @@ def _examination(rng: Generator) -> schedule_ref.Examination:
     return schedule_ref.examine(np.linspace(1, 0, 5), np.arange(5), **question)
 
 
+def relu_squared(xp: Any, x: Any) -> Any:
+    return xp.square(xp.maximum(x, xp.number(0)))
+
+
+@functools.cache
+def _oracle() -> ops.Oracle:
+    return ops.oracle(relu_squared, "x[...] -> y[...]")
+
+
 def _summary(rng: Generator) -> metrology.Summary:
     return metrology.summarise(floats(rng, (2, 3)), np.ones((2, 3)))
 
@@ -181,6 +204,7 @@ INSTANCES: dict[type, Callable[[Generator], Any]] = {
     gallery.Entry: lambda rng: gallery.load("sine-at-pi"),
     schedule_ref.Examination: _examination,
     metrology.Summary: _summary,
+    ops.Oracle: lambda rng: _oracle(),
 }
 
 
@@ -279,6 +303,8 @@ def arguments(rng: Generator, target: str) -> tuple[list[Any], dict[str, Any]]:
             first.append(value)
         elif parameter.kind is not parameter.VAR_KEYWORD:
             named[name] = value
+        elif rng.random() < 0.5:  # the backward pass takes two arrays
+            named["x"] = value
     return first, named
 
 
@@ -395,6 +421,21 @@ SPECIAL: dict[str, Makers] = {
         "environment": lambda asked: ({}, {"a": {"version": "1", "settings": {"A": "1"}}}),
         "reported": lambda asked: (None, {"a": "0.5"}, "3 ulp"),
         "source": lambda asked: (None, "https://example.org/1"),
+    },
+    "Oracle": {
+        "arrays": lambda asked: (floats(asked.rng, (2, 3)),),
+        "given": lambda asked: (floats(asked.rng, (2, 3)),),
+    },
+    "ops.oracle": {
+        "formula": lambda asked: (relu_squared, {"definition": relu_squared}),
+        "signature": lambda asked: ("x[...] -> y[...]", "x[... n], weight[n]? -> y[... n]"),
+        "coupled": lambda asked: ("", "n"),
+        "name": lambda asked: (None, "mine"),
+        "backward": lambda asked: (None,),
+        "gradients": lambda asked: (None, (), ["x"]),
+        "cotangents": lambda asked: ((), ["y"]),
+        "faults": lambda asked: ((),),
+        "params": lambda asked: (None, {}, {"scale": 0.5}),
     },
     "array_files.load_npy": {"path": lambda asked: ("given.npy",)},
     "array_files.load_npz": {"path": lambda asked: ("given.npz",)},
