@@ -138,7 +138,10 @@ class Kernel:
         return {name: array.astype(x.dtype) for name, array in found.items()}
 
     def function(self, op: str, x: Array) -> Array:
-        """Within an ulp of the function: the float64 value rounded, some values one further."""
+        """Within an ulp of the function: the float64 value rounded, some values one further; of 16
+        bits as a library has it that works in float32."""
+        if x.dtype.itemsize == 2:
+            return self.function(op, x.astype(np.float32)).astype(x.dtype)
         right = exact(op, x)
         off = self.rng.integers(-1, 2, x.shape) if x.dtype != np.float64 else 0
         keep = ~np.isfinite(right) | (right == 0)

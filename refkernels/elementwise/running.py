@@ -119,8 +119,9 @@ class Running:
     # --- into the context --------------------------------------------------------------------
 
     def array(self, values: Doubles) -> Node:
-        kept = self.wide or self.rounding.holds(values) | ~np.isfinite(values)
-        return Node(self, values, np.where(kept, 0.0, self.rounding.lost(np.abs(values))))
+        """Inputs are exact, also where the format does not hold them: a kernel that rounds them
+        first has answered another question (`metrology.outputs`)."""
+        return Node(self, values, np.zeros(()))
 
     def number(self, value: Any) -> Node:
         exact = Fraction(value)
