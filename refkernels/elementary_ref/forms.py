@@ -270,11 +270,15 @@ def _exp2_backward(xp: Any, dy: Any, x: Any) -> Any:
 
 FORMS: dict[str, tuple[Form, ...]] = {
     "sigmoid": (
-        Form("1 / (1 + exp(-x))", sigmoid_by_quotient),
         Form("exp(x) / (1 + exp(x)) for x < 0, else 1 / (1 + exp(-x))", sigmoid_by_sides),
+        Form("1 / (1 + exp(-x))", sigmoid_by_quotient),
         Form("(1 + tanh(x / 2)) / 2", sigmoid_by_tanh),
     ),
     "silu": (
+        Form(
+            "x exp(x) / (1 + exp(x)) for x < 0, else x / (1 + exp(-x))",
+            lambda xp, x: x * sigmoid_by_sides(xp, x),
+        ),
         Form("x / (1 + exp(-x))", silu_by_quotient),
         Form("x sigmoid(x)", lambda xp, x: x * xp.store(stable_sigmoid(xp, x))),
     ),
