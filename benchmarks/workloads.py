@@ -55,7 +55,7 @@ def _function(op: str, n: int) -> Run:
     from refkernels import registry
 
     x, known = 4 * _normal(n), registry.get(op)
-    return lambda: known.forward(x)
+    return lambda: known.forward(x=x)
 
 
 def _statistics(n: int, bounded: bool) -> Run:
@@ -82,7 +82,7 @@ def _small(op: str, direction: Any = "forward") -> tuple[dict[str, Array], dict[
         rstd = 1 / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + np.float32(1e-5))
         return inputs, {"y": centred * rstd * weight + inputs["bias"]}
     inputs = {"x": x}
-    return inputs, {"y": np.asarray(registry.get(op).forward(x)).astype(np.float32)}
+    return inputs, {"y": np.asarray(registry.get(op).forward(x=x)).astype(np.float32)}
 
 
 def _asserted(op: str) -> Run:
