@@ -8,12 +8,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-_SHAPES = (np.shape, np.ndim, np.size)  # which ask for nothing else
+_LOOKING = (  # these make no number that would need a radius
+    np.shape, np.ndim, np.size, np.iscomplexobj, np.isrealobj,
+    np.allclose, np.isclose, np.array_equal,
+)  # fmt: skip
 
 
 class NoArithmetic:
     """Operators, comparisons and NumPy's functions raise TypeError, but for `np.asarray` and its
-    like, and what asks for the shape alone."""
+    like, what asks for shape or dtype alone, and what looks whether numbers are near."""
 
     __slots__ = ()
 
@@ -21,9 +24,10 @@ class NoArithmetic:
         raise _error(self, f"np.{ufunc.__name__}")
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        if function not in _SHAPES:
+        if function not in _LOOKING:
             raise _error(self, f"np.{function.__name__}")
-        return function(np.asarray(self), *args[1:], **options)
+        given = (np.asarray(one) if isinstance(one, NoArithmetic) else one for one in args)
+        return function(*given, **options)
 
     def _refuse(self, *others: Any) -> NoReturn:
         raise _error(self, "An operator")

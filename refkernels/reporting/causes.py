@@ -42,6 +42,7 @@ _TORCH_PRECISION = (
 )
 _TORCH_AMP = "https://docs.pytorch.org/docs/stable/amp.html"
 _TORCH_GELU = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.gelu.html"
+_TRITON_SOFTMAX = "https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html"
 _REPORT = (
     "Report it as a bug, with the script of this answer.",
     "请附上本答复中的脚本，作为缺陷上报。",
@@ -276,6 +277,7 @@ CAUSES: dict[str, Cause] = {
         "把行末填充的 0 也当作 logit 计入",
         "Pad with -inf: tl.load(..., other=-float('inf')).",
         "应当用 -inf 填充：tl.load(..., other=-float('inf'))。",
+        _TRITON_SOFTMAX,
     ),
     "narrow_exponentials": _cause(
         "keeps the exponentials in a 16-bit format before it divides them by their sum",
@@ -308,7 +310,7 @@ CAUSES: dict[str, Cause] = {
         "subtracts softmax(x) without the factor sum(dy), as if dy added up to 1",
         "减去 softmax(x) 时漏了因子 sum(dy)，等于假定 dy 之和为 1",
         "dx = dy - softmax(x) sum(dy).",
-        "dx = dy - softmax(x) sum(dy)。",
+        "应当计算 dx = dy - softmax(x) sum(dy)。",
     ),
     "clip_before_shift": _cause(
         "adds 3 after clipping instead of before: x (clip(x, 0, 6) + 3) / 6",

@@ -201,7 +201,7 @@ def test_every_public_function_enters_the_default_mode(monkeypatch: pytest.Monke
         raise EnteredError
 
     functions = dict(public())
-    monkeypatch.setattr(mode, "enter", entered)
+    monkeypatch.setattr(mode, "is_default", entered)
     unguarded = [name for name, function in functions.items() if not enters(name, function)]
     assert not unguarded
     assert len(functions) > 90
