@@ -184,6 +184,8 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
     yield "explain", refkernels.explain
     one = Enclosure(np.ones(1))
     for name, member in vars(Enclosure).items():
+        if name.startswith("_") and not name.endswith("_"):
+            continue
         if isinstance(member, property) and name not in NOT_NUMBERS:
             yield f"Enclosure.{name}", lambda name=name: getattr(one, name)
         elif inspect.isroutine(member) and name not in NOT_NUMBERS:
