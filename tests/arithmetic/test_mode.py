@@ -170,7 +170,7 @@ NAMED: dict[str, Any] = {
 }  # fmt: skip
 ROOMS = (*registry.families(), "metrology", "testing", "measurement", "sweeps")
 NOT_NUMBERS = {  # they list and name, and compute nothing
-    "cases", "select", "plan", "shape", "size", "ndim", "__len__", "columns"
+    "cases", "select", "plan", "shape", "size", "ndim", "__len__", "columns", "reshape",
 }  # fmt: skip
 
 
