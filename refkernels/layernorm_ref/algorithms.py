@@ -166,7 +166,9 @@ def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Mom
             f"x has dtype {x.dtype} and shape {x.shape}, but the kernels take float32 or float64 "
             "rows of at least one element."
         )
-    lanes, chunk = as_count(lanes, "lanes"), as_count(chunk, "chunk")
+    # More than a row's elements are as many as these, and their product is within 64 bits.
+    lanes = min(as_count(lanes, "lanes"), x.shape[-1])
+    chunk = min(as_count(chunk, "chunk"), x.shape[-1])
     rows = np.ascontiguousarray(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
     mean, var = np.empty((2, rows.shape[0]), x.dtype)
     twin = array_algorithms.moments

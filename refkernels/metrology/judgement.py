@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arguments import as_mapping
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, spread, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
@@ -74,6 +75,10 @@ def judge(
     inputs = {name: as_float_array(value, name) for name, value in inputs.items()}
     target = formats.of(array) if format is None else formats.get(format)
     check_shapes(array, reference)
+    forms = {
+        name: spread(to_float64(as_float_array(one, name)), array.shape, name)
+        for name, one in as_mapping(forms, "forms").items()
+    }
     limit = spread(to_float64(as_float_array(bound, "bound")), array.shape, "bound")
     weighed = weigh(
         op, direction, output, array, reference,

@@ -22,6 +22,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.wording import shown
 from refkernels.metrology import array_summary, plain
 from refkernels.metrology import special_values as flag
 from refkernels.metrology.distribution import TALLIED, Errors
@@ -76,6 +77,8 @@ def summarise(
     array, reference = as_float_array(got, "got"), as_enclosure(reference)
     check_shapes(array, reference)
     target = formats.of(array) if format is None else formats.get(format)
+    if not isinstance(distribution, bool):
+        raise TypeError(f"distribution is {shown(distribution)}, but it must be True or False.")
     limit = flat(_shaped(math.nan if bound is None else bound, reference.shape))
     limits = (target.p, target.emin, target.emax)
     columns = (widened(array), *reference.columns())

@@ -7,9 +7,18 @@ from typing import Any
 
 import refkernels
 from refkernels import registry
-from refkernels.arguments import as_flag, as_function, as_names, as_path, as_settings
+from refkernels.arguments import (
+    as_flag,
+    as_function,
+    as_names,
+    as_path,
+    as_seconds,
+    as_settings,
+    as_text,
+)
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.scalars import as_count
 from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.gateway import split_settings
@@ -86,6 +95,7 @@ def plan(
     and device go before those of all. Raises ValueError (unknown op, dtype or range, an op that no
     sweep can cover), FrameworkError (unknown framework or flag), and TypeError for what is no list
     of names, no settings or no number."""
+    others = _others(others)
     ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
     frameworks, settings = as_names(frameworks, "frameworks"), as_settings(settings)
     for op in ops:
@@ -282,6 +292,21 @@ def _question(plan: Plan) -> Json:
 
 def _label(question: Question) -> str:
     return f"{question.op} {question.name} {question.device} {question.dtype}"
+
+
+def _others(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The rest of a Plan, each checked by its name."""
+    check: dict[str, Callable[[Any, str], Any]] = {
+        "device": as_text,
+        "chunk": as_count,
+        "call": as_count,
+        "tries": as_count,
+        "seed": lambda value, name: as_count(value, name, least=0),
+        "timeout": as_seconds,
+    }
+    if strange := [name for name in given if name not in check]:
+        raise TypeError(f"A plan has no {quoted(strange[0])}: {instead(strange[0], check)}.")
+    return {name: check[name](value, name) for name, value in given.items()}
 
 
 def _check_op(op: Op) -> None:

@@ -85,6 +85,7 @@ SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
     "linear": {"x": (2, 3), "weight": (4, 3), "bias": (4,), "dy": (2, 4)},
     "layernorm": {"x": (2, 3), "weight": (3,), "bias": (3,), "dy": (2, 3)},
 }
+MORE = {"sweeps.plan": "chunk"}  # what is handed in by a name of the caller's choice
 CALLED = ("progress", "box", "cosine", "sine")  # functions of the caller's own
 OPS = ("sin", "matmul", "layernorm", "gelu", "linear")
 _PYTHONS = ("__init__", "__new__", "__post_init__", "__getattr__")
@@ -303,8 +304,8 @@ def arguments(rng: Generator, target: str) -> tuple[list[Any], dict[str, Any]]:
             first.append(value)
         elif parameter.kind is not parameter.VAR_KEYWORD:
             named[name] = value
-        elif rng.random() < 0.5:  # the backward pass takes two arrays
-            named["x"] = value
+        elif rng.random() < 0.5:
+            named[MORE.get(target, "x")] = value
     return first, named
 
 
@@ -390,6 +391,8 @@ SPECIAL: dict[str, Makers] = {
         "directory": lambda asked: (Path("out"), "out2"),
         "settings": lambda asked: (None, {}, {"OMP_NUM_THREADS": "1"}),
         "elementwise": lambda asked: (True, False),
+        "distribution": lambda asked: (True, False),
+        "forms": lambda asked: (None, {}, {"first": asked.bound[asked.output]}),
     },
     "trig_ref": {"name": lambda asked: ("sin", "atan", "cospi")},
     "elementary_ref": {"name": lambda asked: ("exp", "gelu", "log2")},
@@ -456,6 +459,10 @@ SPECIAL: dict[str, Makers] = {
         "method": lambda asked: ("__call__",),
         "inputs": lambda asked: (np.ones(3),),
     },
+    "Enclosure.replace": {
+        "flat_indices": lambda asked: (np.array([0]), [0]),
+        "other": lambda asked: (Enclosure([1.0], radius=0.5),),
+    },
     "SummationTree": {
         "format": lambda asked: (formats.BINARY32,),
         "leaves": lambda asked: ([], [0], (0, 1)),
@@ -496,6 +503,7 @@ SPECIAL: dict[str, Makers] = {
         "ops": lambda asked: (["sin"], ("exp", "cos")),
         "frameworks": lambda asked: (["numpy"], ["torch==2.6.0", "libm"]),
         "dtypes": lambda asked: (["float16"], NAMES),
+        "others": lambda asked: (1 << 20, 1),
         "range": lambda asked: (None, "0x0:0xf", "-1:1"),
     },
     "sweeps.sweep": {
