@@ -5,6 +5,7 @@ import numbers
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from refkernels import registry
@@ -97,7 +98,14 @@ def check_dtype(
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+    """Whether it is a real number that can be read."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.timedelta64):
+        return False
+    try:
+        _is_huge(value)
+    except Exception:  # of a class of the caller's own
+        return False
+    return True
 
 
 def _is_huge(value: Any) -> bool:

@@ -33,6 +33,7 @@ from refkernels.sweeps import run
 
 PACKAGE = Path(refkernels.__file__).parent
 SECONDS, KILOBYTES = 10.0, 2**20  # a call takes less
+MOST_BYTES = 8 * 2**30  # of addresses: what takes more fails, and the machine goes on
 LETTERS = 600  # the longest sentence
 OTHERS = (AssertionError, OSError, IndexError)  # that a docstring may name
 
@@ -163,10 +164,13 @@ def _nobody_else(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(environments, "find", nothing)
         patch.setattr(run, "Processes", here)
         call_targets.write_files()
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, before[1]))
         # Kernels are compiled before the seconds are counted.
         for target, seed in itertools.product(TARGETS, range(4)):
             outcome(target, *arguments(np.random.default_rng(seed), target))
         yield
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def test_every_public_name_is_called_or_left_out_for_a_reason() -> None:
