@@ -1,4 +1,7 @@
-"""What all tests share: hypothesis hunts on every run and prints how to reproduce what it finds."""
+"""What all tests share: hypothesis hunts on every run and prints how to reproduce what it finds;
+in CI it tries the same examples each time, so that a change fails for what it changed."""
+
+import os
 
 from hypothesis import HealthCheck, settings
 
@@ -8,6 +11,7 @@ settings.register_profile(
     "hunt",
     deadline=None,
     print_blob=True,
+    derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("quick", parent=settings.get_profile("hunt"), max_examples=8)

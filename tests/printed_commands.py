@@ -22,6 +22,7 @@ from refkernels.diagnosis import casefile
 from refkernels.frameworks import catalog, environments, home
 from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.environments import Interpreter
+from refkernels.sweeps import Crew
 
 REAL = ("torch", "paddle", "oneflow", "mindspore")
 ENTRY = "acos-at-one"
@@ -182,16 +183,11 @@ def reach(*asked: Any, **named: Any) -> None:
     raise Reached
 
 
-class NoCrew:
+class NoCrew(Crew):
     """Who works in the place of a sweep's processes: nobody."""
 
-    width = 1
-
     def __init__(self, *asked: Any) -> None:
-        pass
-
-    def close(self, at_once: bool = False) -> None:
-        pass
+        super().__init__(1)
 
 
 def run(command: str) -> str:
@@ -210,7 +206,9 @@ def run(command: str) -> str:
     if result.exit_code == 2 and all(word.isalpha() for word in words) and _is_name(words):
         return "mention"
     assert result.exit_code in (0, 1), f"{command}\n{result.output}"
-    assert result.exception is None or isinstance(result.exception, SystemExit), command
+    fault = result.exception
+    if fault is not None and not isinstance(fault, SystemExit):
+        raise AssertionError(f"{command} ended in a traceback") from fault
     return "end"
 
 

@@ -21,11 +21,11 @@ class NoArithmetic:
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> NoReturn:
-        raise _error(self, f"np.{ufunc.__name__}")
+        raise _error(self, _called(ufunc))
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        if function not in _LOOKING:
-            raise _error(self, f"np.{function.__name__}")
+        if not any(function is one for one in _LOOKING):
+            raise _error(self, _called(function))
         given = (np.asarray(one) if isinstance(one, NoArithmetic) else one for one in args)
         return function(*given, **options)
 
@@ -43,6 +43,10 @@ class NoArithmetic:
         return NotImplemented
 
     __hash__ = object.__hash__
+
+
+def _called(function: object) -> str:
+    return f"np.{getattr(function, '__name__', 'ufunc')}"
 
 
 def _error(value: object, what: str) -> TypeError:

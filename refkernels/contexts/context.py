@@ -57,7 +57,7 @@ class Context(ABC):
         if isinstance(other, Integral) and not isinstance(other, bool | np.bool_):
             return self.number(int(other))
         raise TypeError(
-            f"A formula computes with xp's values and with integers, not with {other!r} of type "
+            "A formula computes with xp's values and with integers, not with a "
             f"{type(other).__name__}: write xp.number(...), which takes a float exactly."
         )
 
@@ -222,11 +222,11 @@ def fraction(value: Any) -> Fraction:
     """The exact rational that a param is. Raises TypeError for what is no real number, ValueError
     for NaN and infinities."""
     if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{value!r} is no number: a formula's params are integers and floats.")
+        raise TypeError(f"{bool(value)} is no number: a formula's params are integers and floats.")
     if isinstance(value, Rational):
         return Fraction(value)
     if isinstance(value, float | np.floating):
         if not np.isfinite(value):
-            raise ValueError(f"A param of a formula is finite, and {value!r} is not.")
+            raise ValueError(f"A param of a formula is finite, and {value} is not.")
         return Fraction(float(value))
-    raise TypeError(f"{value!r} is a {type(value).__name__}: a formula's params are real numbers.")
+    raise TypeError(f"A formula's params are real numbers, and one is a {type(value).__name__}.")

@@ -29,7 +29,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     """The axis last; which x are not masked, and which is the largest of each row."""
     x, axis = inputs["x"], params["axis"]
     if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
-        raise TypeError(f"axis is {axis!r}: it is an integer.")
+        raise TypeError(f"axis is of type {type(axis).__name__}, but it must be an integer.")
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"x has shape {x.shape}: it has no axis {axis}.")
     if any(array.shape != x.shape for array in inputs.values()):

@@ -1,11 +1,13 @@
 """What the fuzzers share: a seed, a budget of seconds, and a line that replays what they find.
 
-    REFKERNELS_FUZZ_SECONDS=600 python -m pytest tests/fuzz    longer than 20 s a test
+    REFKERNELS_FUZZ_SEED=new python -m pytest tests/fuzz       cases that no run has tried
+    REFKERNELS_FUZZ_SECONDS=600 ...                            longer than 20 s a test
     REFKERNELS_FUZZ_CASES=100000 ...                           so many cases, however long it takes
     REFKERNELS_FUZZ_SEED=1 REFKERNELS_FUZZ_CASE=7 ...           that one case again
 
 Every case has a generator of its own, made of the seed and the case's number, so that one case can
-be replayed without those before it. A new seed on every run: the hunt goes on.
+be replayed without those before it. Without a seed the cases are those of seed 0: a suite that
+fails does so for what was changed.
 """
 
 import os
@@ -53,7 +55,7 @@ class Hunt:
 def hunt(request: pytest.FixtureRequest) -> Hunt:
     """The hunt of this test, as the environment asks for it."""
     chosen = {name: os.environ.get(f"REFKERNELS_FUZZ_{name}") for name in ("SEED", "CASE")}
-    seed = int(chosen["SEED"] or time.time_ns() % 2**32)
+    seed = time.time_ns() % 2**32 if chosen["SEED"] == "new" else int(chosen["SEED"] or 0)
     only = None if chosen["CASE"] is None else int(chosen["CASE"])
     seconds = float(os.environ.get("REFKERNELS_FUZZ_SECONDS", SECONDS))
     return Hunt(request.node.nodeid, seed, only, seconds)
