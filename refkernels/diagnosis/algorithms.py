@@ -10,7 +10,7 @@ import numpy as np
 
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.fit import Fit, fit
-from refkernels.diagnosis.hypothesis import Candidate
+from refkernels.diagnosis.hypothesis import HARMLESS, Candidate
 from refkernels.diagnosis.models import MODELS, Model
 from refkernels.diagnosis.models.catalogue import NUMERICAL
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
@@ -65,7 +65,7 @@ def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candid
             if one.equal == one.elements and model.cause is None:
                 open_.discard(name)
     alike = {name: _alike_to(outputs[name], honest[name], name) for name in wanted}
-    return _told([one.beside(alike[one.output]) for one in found])
+    return _told([one.beside(alike[one.output][one.cause in HARMLESS]) for one in found])
 
 
 def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, dict[str, Array]]]:
@@ -92,13 +92,15 @@ def _nearest(said: Array, honest: list[Array], name: str) -> Array | None:
     return min(honest, key=lambda one: evidence.apart(said, one, rows), default=None)
 
 
-def _alike_to(got: Array, honest: list[Array], name: str) -> float:
+def _alike_to(got: Array, honest: list[Array], name: str) -> tuple[float, float]:
     """How often a model without a fault has the kernel's bits of a row, those left out that have
-    them all."""
+    them all: of those listed, for what blames; and of any, for a model of sums, by the rule of
+    succession, for there are more right ways to sum than are listed."""
     distinct = {one.tobytes(): one for one in honest}.values()
     units = _units(got, name)
     wrong = [evidence.apart(got, one, name in _ROWS) for one in distinct]
-    return evidence.agreement([1.0 - n / units for n in wrong if n])
+    shares = [1.0 - n / units for n in wrong if n]
+    return evidence.agreement(shares), (sum(shares) + 1.0) / (len(shares) + 2.0)
 
 
 def _shuffled(problem: Problem, model: Model, threads: int, name: str, said: Array) -> float:

@@ -25,6 +25,7 @@ from refkernels.contexts.working import Working, WorkingValue
 from refkernels.elementwise.blocks import BLOCK, spread
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Formula, Staged, Values, several
+from refkernels.ops.letters import Shape
 
 Array = npt.NDArray[Any]
 Parts = tuple[Array, ...]
@@ -91,15 +92,25 @@ def working(xp: Working) -> Reading:
 def read(
     formula: Formula, reading: Reading, question: Canonical, names: tuple[str, ...]
 ) -> dict[str, Parts]:
-    """The outputs of a formula, by name, in their canonical shapes."""
+    """The outputs of a formula, by name, in their canonical shapes. What has no elements is not
+    computed: a formula may take the largest of none."""
+    empty = {name for name in names if 0 in question.shapes[name]}
+    found = {name: _nothing(reading, question.shapes[name]) for name in empty}
+    names = tuple(name for name in names if name not in empty)
+    if not names:
+        return found
     summed = [name for name in names if not question.rows_of[name]]
     blocks = _Blocks(formula, reading, question, names)
     if summed and not isinstance(formula, Staged):
-        return blocks.whole()
-    found = blocks.rows(keep_statistics=bool(summed))
+        return found | blocks.whole()
+    found |= blocks.rows(keep_statistics=bool(summed))
     if summed:
-        found.update(blocks.columns(summed))
+        found |= blocks.columns(summed)
     return found
+
+
+def _nothing(reading: Reading, shape: Shape) -> Parts:
+    return reading.parts(reading.xp.array(np.empty(shape, np.float32)))
 
 
 class _Blocks:
@@ -154,6 +165,9 @@ class _Blocks:
         question, xp = self.question, self.reading.xp
         assert isinstance(self.formula, Staged)
         finish = self.formula.finish
+        if not question.rows:
+            none = self.reading.given(question.arrays, question.params)
+            self.statistics = [several(self.formula.statistics(xp, **none))]
         kept = tuple(xp.concatenate(one, axis=0) for one in zip(*self.statistics, strict=True))
         width = max(question.shapes[name][-1] for name in names)
         length = max(BLOCK // max(question.rows, 1), 1)

@@ -251,6 +251,22 @@ def test_few_rows_summed_in_another_order_prove_no_model() -> None:
     assert found > 0
 
 
+def test_two_rows_of_two_prove_no_way_to_sum() -> None:
+    """That no model listed has their bits, but one, does not say that no other kernel has."""
+    found = 0
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        x, dy = 100 + rng.standard_normal((2, 2, 2)).astype(np.float32)
+        inputs = {"x": 50 * x, "dy": dy, "weight": dy[0], "bias": dy[1]}
+        for model in [one for one in MODELS if one.cause is None]:
+            got = model.run(inputs, {"eps": 1e-5}, "backward", formats.BINARY32)
+            told = refkernels.explain("layernorm", inputs, {"dx": got["dx"]}, None, "backward")
+            if told.cause == "summation_order":
+                assert told.confidence in (None, "consistent")
+                found += 1
+    assert found > 0
+
+
 @pytest.mark.parametrize(
     ("bits", "confidence"),
     [(-3.0, "consistent"), (19.9, "consistent"), (20.0, "matched"), (40.0, "proven")],

@@ -36,13 +36,22 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], kind: str, dtype: 
 
 
 def draw(
-    op: Op, direction: Direction, rng: np.random.Generator, dtype: str, kind: str | None = None
+    op: Op,
+    direction: Direction,
+    rng: np.random.Generator,
+    dtype: str,
+    kind: str | None = None,
+    sizes: tuple[tuple[int, ...], int] | None = None,
 ) -> dict[str, Any]:
-    """The inputs of one question; optional ones are left out half of the time."""
+    """The inputs of one question; optional ones are left out half of the time. `sizes`: of the
+    leading axes, and of every letter."""
     assert op.formulas is not None
     signature = op.formulas.way(direction).signature
     leading = tuple(int(n) for n in rng.integers(1, 4, int(rng.integers(0, 3))))
     lengths: dict[str, int] = {}
+    if sizes:
+        leading = sizes[0]
+        lengths = {x: sizes[1] for one in signature.takes.values() for x in one.own}
     given: dict[str, Any] = {}
     for name, argument in signature.takes.items():
         if argument.optional and rng.random() < 0.5:

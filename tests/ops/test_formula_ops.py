@@ -250,6 +250,23 @@ def test_special_values_are_the_definition_s(name: str, direction: Direction) ->
 
 
 @each_way
+@pytest.mark.parametrize("sizes", [((0,), 3), ((2,), 0), ((0, 2), 0)], ids=str)
+def test_nothing_is_answered_with_nothing(
+    name: str, direction: Direction, sizes: tuple[tuple[int, ...], int]
+) -> None:
+    op = OPS[name]
+    inputs = draw(op, direction, np.random.default_rng(3), "float32", "normal", sizes)
+    shapes = {n: one.shape for n, one in op.plain(direction, inputs, {}, "float32").items()}
+    assert len(shapes) > 0
+    for found in (
+        op.evaluate(direction, inputs, {}, ("rounding", "float32")),
+        op.bound(direction, inputs, {}, "float32"),
+        op.condition(direction, inputs, {}),
+    ):
+        assert {n: one.shape for n, one in found.items()} == shapes
+
+
+@each_way
 def test_a_question_about_some_elements_has_the_answer_of_all(
     name: str, direction: Direction
 ) -> None:
