@@ -12,6 +12,7 @@ from typing import Any
 import flint
 import mpmath
 import numpy as np
+from table_file import Table, words
 
 TERMS = 60  # of the Taylor polynomial
 DEGREE = 300  # of the Bernstein form: the higher, the sharper
@@ -105,8 +106,8 @@ def error(target: Target, coefficients: list[float]) -> Any:
     return max(parts) + rest
 
 
-def tables() -> list[str]:
-    """The lines of tables.py that hold the fits."""
+def tables() -> list[Table]:
+    """The fits, constant term first."""
     found = []
     for target in TARGETS:
         for suffix, count, kind in (
@@ -115,13 +116,12 @@ def tables() -> list[str]:
         ):
             coefficients = fit(target, count, kind)
             bound = mpmath.log(mpmath.mpf(float(error(target, coefficients).upper())), 2)
-            words = "\n".join(f"    {c.hex()}" for c in coefficients)
-            found.append(
-                f"# {target.comment}; |p - exact| <= 2^{float(mpmath.ceil(10 * bound) / 10):.1f}\n"
-                f'{target.name}{suffix} = _doubles(\n    """\n{words}\n    """\n)\n'
-            )
+            proven = f"|p - exact| <= 2^{float(mpmath.ceil(10 * bound) / 10):.1f}"
+            about = f"{target.comment}; {proven}"
+            found.append(Table(target.name + suffix, about, [[c] for c in coefficients]))
     return found
 
 
 if __name__ == "__main__":
-    print("\n".join(tables()))
+    for table in tables():
+        print(table.name, table.about, *(words(row) for row in table.rows), sep="\n")

@@ -125,7 +125,8 @@ def _digest(room: str) -> str:
     rooms = ("arithmetic", room or "arithmetic", *_CALLED.get(room, ()))
     folders = {_PACKAGE / name for name in rooms}
     told = hashlib.sha256(str(_PACKAGE).encode())
-    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
+    sources = (path for folder in folders for path in folder.rglob("*"))
+    for path in sorted(path for path in sources if path.suffix in (".py", ".json")):
         status = path.stat()
         told.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return told.hexdigest()[:16]
