@@ -83,8 +83,10 @@ class Formulas:
         told = {name: _param(name, params.get(name, d), d) for name, d in self.params.items()}
         if unknown := [name for name in params if name not in told]:
             raise ValueError(f"{self.name} has no parameter {unknown[0]!r}.")
-        prepared = self.prepare(given, told, direction) if self.prepare else Prepared(given, told)
-        return canonical(way.signature, prepared)
+        if not self.prepare:
+            return canonical(way.signature, Prepared(given, told))
+        with np.errstate(invalid="ignore"):  # NaN is data here
+            return canonical(way.signature, self.prepare(given, told, direction))
 
     def cone(
         self,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+import ml_dtypes
 import mpmath
 import numpy as np
 import pytest
@@ -184,3 +186,12 @@ def test_wrong_questions_are_told_in_a_sentence() -> None:
     with pytest.raises(ValueError, match="no axis"):
         softmax_ref.softmax(np.float32(1.0))
     assert softmax_ref.softmax(np.ones((0, 3), np.float32)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16, "float32", "float64"])
+def test_nan_is_data_and_warns_of_nothing(dtype):
+    x = np.array([[np.nan, 1.0], [2.0, -np.inf], [-np.nan, -np.inf]]).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        y = softmax_ref.softmax(x)
+    np.testing.assert_array_equal(np.asarray(y), [[np.nan] * 2, [1.0, 0.0], [np.nan] * 2])
