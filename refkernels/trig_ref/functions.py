@@ -16,12 +16,6 @@ from refkernels.trig_ref.float64 import FAST
 from refkernels.trig_ref.invariants import INVARIANTS
 from refkernels.trig_ref.kernels import COS, SIN, TAN, fill_slopes, fill_values
 
-_EXACT = {
-    "sin": (exact.sine, exact.cosine),
-    "cos": (exact.cosine, exact.minus_sine),
-    "tan": (exact.tangent, exact.secant_squared),
-}
-
 
 def _tangent(x: Doubles) -> Doubles:
     return np.asarray(oracle.values(_TAN, x))
@@ -48,13 +42,12 @@ def _twice(x: Doubles) -> Doubles:
 
 
 def _function(name: str, code: int, condition: Any, slope_condition: Any) -> Function:
-    exact_value, exact_slope = _EXACT[name]
     return Function(
         name=name,
         values=partial(fill_values, code),
         slopes=partial(fill_slopes, code),
-        exact_value=exact_value,
-        exact_slope=exact_slope,
+        exact_value=exact.ball(name),
+        exact_slope=exact.ball(f"{name}'"),
         condition=condition,
         slope_condition=slope_condition,
         plain=partial(plain, code),

@@ -14,7 +14,7 @@ from refkernels import trig_ref
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.double_double import U
 from refkernels.elementwise.product import PRODUCT_ERROR
-from refkernels.trig_ref import kernels, points
+from refkernels.trig_ref import exact, kernels, points
 
 NAMES = ("sin", "cos", "tan")
 every_float64 = st.floats(allow_nan=False, allow_infinity=False)
@@ -86,6 +86,42 @@ def test_mpmath_agrees(name):
             middle = mpmath.mpf(enclosure.hi[i]) + mpmath.mpf(enclosure.lo[i])
             scale = mpmath.ldexp(mpmath.mpf(1), int(enclosure.scale[i]))
             assert abs(truth - middle * scale) <= mpmath.mpf(enclosure.radius[i]) * scale
+
+
+DEFINITIONS = {
+    "sin": mpmath.sin,
+    "sin'": mpmath.cos,
+    "cos": mpmath.cos,
+    "cos'": lambda x: -mpmath.sin(x),
+    "tan": mpmath.tan,
+    "tan'": lambda x: mpmath.sec(x) ** 2,
+    "asin": mpmath.asin,
+    "asin'": lambda x: 1 / mpmath.sqrt((1 - x) * (1 + x)),
+    "acos": mpmath.acos,
+    "acos'": lambda x: -1 / mpmath.sqrt((1 - x) * (1 + x)),
+    "atan": mpmath.atan,
+    "atan'": lambda x: 1 / (1 + x**2),
+    "sinpi": mpmath.sinpi,
+    "sinpi'": lambda x: mpmath.pi * mpmath.cospi(x),
+    "cospi": mpmath.cospi,
+    "cospi'": lambda x: -mpmath.pi * mpmath.sinpi(x),
+}
+
+
+@given(
+    st.sampled_from(sorted(DEFINITIONS)),
+    st.one_of(every_float64, st.floats(-1, 1), st.integers(1, 2**1000).map(float)),
+    st.sampled_from([160, 640]),
+)
+def test_mpmath_agrees_with_the_exact_tier(name, x, precision):
+    if name.startswith(("asin", "acos")):
+        x = math.remainder(x, 1.0) or 0.5
+    mid, radius, exponent = exact.ball(name)(x, precision)
+    with mpmath.workprec(2 * precision + 1200):
+        truth = mpmath.ldexp(DEFINITIONS[name](mpmath.mpf(x)), -exponent)
+        assert abs(truth - mid) <= radius
+    lost = 150  # bits, at most: 62 next to a multiple of pi/2, twice 53 in 1 - x^2
+    assert radius << (precision - lost) <= abs(mid)
 
 
 @pytest.mark.parametrize("name", NAMES)
