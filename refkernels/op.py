@@ -20,7 +20,6 @@ from refkernels.arithmetic.question import Certify
 
 if TYPE_CHECKING:
     from refkernels.ops.formulas import Formulas
-    from refkernels.ops.letters import Signature
 
 Direction = Literal["forward", "backward"]
 DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
@@ -101,7 +100,9 @@ class Op:
     and `*_plain` take `format=` besides. Each returns one array or Enclosure where the op has one
     output, and a NamedTuple of them, by output name, where it has several.
 
-    `signature` and `formulas` are those of an op that is a formula (`refkernels.ops`).
+    `define` gives the formulas that the op is (`refkernels.ops`): its index letters, on which
+    inputs an element depends, and what tests hold the oracle against. Of an op that has no other
+    oracle they are its `formulas` too, which answer.
 
     `solvers` are, by direction, what computes an answer together with what follows from it: they
     take what `forward` and `backward` take and give a Solution. Without one every part is computed
@@ -140,9 +141,14 @@ class Op:
     limit: float | None = None
     limit_source: str = ""
     fast: Fast | None = None
-    signature: Signature | None = None
+    define: Callable[[], Formulas] | None = None
     formulas: Formulas | None = None
     form_bounds: Callable[..., Any] | None = None
+
+    @property
+    def definition(self) -> Formulas | None:
+        """The formulas that the op is, None of an op that has none."""
+        return None if self.define is None else self.define()
 
     def names(self, direction: Direction) -> tuple[str, ...]:
         """The outputs of the direction: ("y",) or ("dx", "dweight", "dbias")."""

@@ -1,6 +1,6 @@
 """What counts as one observation: an element, or a core where elements share statistics.
 
-A core is a row of LayerNorm, or of another op whose elements depend on all of their row. Gradients
+A core is a row of an op whose elements depend on all of their row. Gradients
 that are summed across cores say no more than the cores do. An element, or a core, whose inputs were
 there before is counted once.
 """
@@ -69,9 +69,8 @@ class Units:
 def of(problem: Problem, output: str) -> Units:
     """The units of an output."""
     shape = problem.truth.reference[output].shape
-    if problem.op.name == "layernorm":
-        return _of_cores(problem, output, math.prod(shape))
-    if problem.op.signature is not None and problem.op.signature.coupled:
+    definition = problem.op.definition
+    if definition is not None and definition.forward.signature.coupled:
         return _of_rows(problem, output)
     product = products.of(problem, output)
     if product is not None:
@@ -79,24 +78,10 @@ def of(problem: Problem, output: str) -> Units:
     return _first_ones(_spaced(math.prod(shape)), problem, shape)
 
 
-def _of_cores(problem: Problem, output: str, size: int) -> Units:
-    n = _length(problem)
-    names = ("x", "dy") if output == "dx" else ("x",)
-    rows = _ids([problem.inputs[name].reshape(-1, n) for name in names])
-    if output in ("dweight", "dbias"):
-        places = _spaced(size)
-        return Units(places, np.arange(places.size), int(np.unique(rows).size))
-    cores = np.sort(np.unique(rows, return_index=True)[1])
-    width = size // max(rows.size, 1)
-    cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]
-    places = (cores[:, None] * width + np.arange(width)).reshape(-1)
-    return Units(places, np.repeat(np.arange(cores.size), width))
-
-
 def _of_rows(problem: Problem, output: str) -> Units:
-    """Of an op that is a formula: its rows are the canonical ones."""
-    assert problem.op.formulas is not None
-    asked = problem.op.formulas.question(problem.direction, problem.inputs, problem.params)
+    """Of an op whose elements depend on all of their row."""
+    assert problem.op.definition is not None
+    asked = problem.op.definition.question(problem.direction, problem.inputs, problem.params)
     by_row = [array for array in asked.arrays.values() if array is not None and len(array) > 1]
     rows = _ids([array.reshape(asked.rows, -1) for array in by_row or [np.zeros((1, 1))]])
     size = math.prod(asked.shapes[output])
@@ -128,13 +113,6 @@ def _first_ones(places: Places, problem: Problem, shape: tuple[int, ...]) -> Uni
         ids = _ids([array.reshape(-1, 1)[places] for array in alike])
         places = places[np.sort(np.unique(ids, return_index=True)[1])]
     return Units(places, np.arange(places.size))
-
-
-def _length(problem: Problem) -> int:
-    given = problem.params.get("normalized_shape")
-    if given is None:
-        return problem.inputs["x"].shape[-1]
-    return int(given) if isinstance(given, int) else math.prod(given)
 
 
 def _ids(arrays: Sequence[Array]) -> Places:

@@ -8,6 +8,8 @@ inputs are, and `naive`, `two_pass`, `welford`, `chunked_welford`, `pairwise`, `
 `layernorm_backward` are the algorithms in the working precision. `OPS` names all of it.
 """
 
+from typing import TYPE_CHECKING
+
 from refkernels.layernorm_ref import solution
 from refkernels.layernorm_ref.algorithms import (
     Moments,
@@ -31,6 +33,9 @@ from refkernels.layernorm_ref.properties import (
     forward_condition,
 )
 from refkernels.op import Op
+
+if TYPE_CHECKING:
+    from refkernels.ops.formulas import Formulas
 
 __all__ = [
     "OPS",
@@ -56,6 +61,13 @@ __all__ = [
     "welford",
 ]
 
+
+def _definition() -> "Formulas":
+    from refkernels.layernorm_ref.formulas import FORMULAS
+
+    return FORMULAS
+
+
 OPS = (
     Op(
         name="layernorm",
@@ -78,5 +90,6 @@ OPS = (
         cases=cases,
         row_inputs=("x",),
         row_gradients=("dx",),
+        define=_definition,
     ),
 )

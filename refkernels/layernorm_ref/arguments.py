@@ -100,7 +100,7 @@ def prepare(
     that do not fit and for an eps that is negative or not finite.
     """
     array = as_float_array(x, "x")
-    normalized = _normalized(array.shape, normalized_shape)
+    normalized = normalized_axes(array.shape, normalized_shape)
     n = math.prod(normalized)
     if n == 0:
         raise ValueError(
@@ -130,7 +130,9 @@ def prepare(
     )
 
 
-def _normalized(shape: tuple[int, ...], normalized_shape: NormalizedShape) -> tuple[int, ...]:
+def normalized_axes(shape: tuple[int, ...], normalized_shape: NormalizedShape) -> tuple[int, ...]:
+    """The lengths of the axes that are normalised over, the last ones of a shape. Raises as
+    `prepare` does."""
     if not shape:
         raise ValueError("x is a scalar, but LayerNorm needs at least one axis to normalise over.")
     if normalized_shape is None:

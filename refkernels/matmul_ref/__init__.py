@@ -25,7 +25,7 @@ in any order, with or without FMA (not Strassen's: `parallel.conventional` looks
 Raises TypeError for other dtypes and ValueError for shapes that do not fit, with the rule.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,9 @@ from refkernels.arithmetic.question import Certify
 from refkernels.matmul_ref import algorithms, bounds, cases, contraction, oracle
 from refkernels.matmul_ref.solution import Solution, alone
 from refkernels.op import Op
+
+if TYPE_CHECKING:
+    from refkernels.ops.formulas import Formulas
 
 __all__ = [
     "OPS",
@@ -256,6 +259,13 @@ def _solve_linear_backward(
     return Solution(parts, certify, LinearBackward, LinearBackwardArrays)
 
 
+def _definition(name: str) -> "Formulas":
+    from refkernels.matmul_ref import formulas
+
+    found: Formulas = getattr(formulas, name)
+    return found
+
+
 OPS = (
     Op(
         name="matmul",
@@ -275,6 +285,7 @@ OPS = (
         cases=cases.matmul,
         row_inputs=("a",),
         row_gradients=("da",),
+        define=lambda: _definition("MATMUL"),
     ),
     Op(
         name="linear",
@@ -295,5 +306,6 @@ OPS = (
         cases=cases.linear,
         row_inputs=("x",),
         row_gradients=("dx",),
+        define=lambda: _definition("LINEAR"),
     ),
 )

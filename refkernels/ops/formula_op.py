@@ -1,4 +1,4 @@
-"""formula_op(): an op from its formulas."""
+"""formula_op(): an op from its formulas; formulas_of(): these alone, of an op that is more."""
 
 from __future__ import annotations
 
@@ -17,6 +17,45 @@ def formula_op(
     signature: str,
     coupled: str = "",
     *,
+    invariants: tuple[Invariant, ...] = (),
+    cases: Callable[[], list[Case]] = list,
+    **described: Any,
+) -> Op:
+    """The op that these formulas are; `described` as for `formulas_of`."""
+    formulas = formulas_of(name, signature, coupled, **described)
+    takes, gives = formulas.forward.signature.takes, formulas.forward.signature.gives
+    reverse = formulas.backward
+    turned = formulas.forward.signature if reverse is None else reverse.signature
+    above = [name for name in turned.takes if name not in takes]
+    below = {} if reverse is None else {gradient: gradient[1:] for gradient in turned.gives}
+    return Op(
+        name=name,
+        inputs=tuple(takes),
+        optional=tuple(one.name for one in takes.values() if one.optional),
+        outputs=tuple(gives),
+        cotangent=next(iter(above), f"d{next(iter(gives))}"),
+        gradients=tuple(below),
+        params=dict(formulas.params),
+        **{
+            f"{direction}{suffix}": _reading(formulas, direction, method, options)
+            for direction in ("forward", "backward")
+            for suffix, (method, options) in _READINGS.items()
+        },  # type: ignore[arg-type]
+        cases=cases,
+        invariants=invariants,
+        elementwise=not {x for one in takes.values() for x in one.own},
+        row_inputs=tuple(one.name for one in takes.values() if one.rows),
+        row_gradients=tuple(g for g, one in below.items() if takes[one].rows),
+        define=lambda: formulas,
+        formulas=formulas,
+    )
+
+
+def formulas_of(
+    name: str,
+    signature: str,
+    coupled: str = "",
+    *,
     forms: Forms,
     backward: Forms | None = None,
     truth: Formula | None = None,
@@ -27,10 +66,8 @@ def formula_op(
     prepare: Prepare | None = None,
     params: Mapping[str, Any] | None = None,
     scalars: str = "working",
-    invariants: tuple[Invariant, ...] = (),
-    cases: Callable[[], list[Case]] = list,
-) -> Op:
-    """The op that these formulas are.
+) -> Formulas:
+    """An op's formulas, with its backward pass.
 
     signature       "x[... n], weight[n]? -> y[... n]" (`letters`); coupled: its coupled letters
     forms           the stable ways to compute it, by name, the definition first
@@ -62,30 +99,8 @@ def formula_op(
         ways = backward or {form: turn(formula) for form, formula in forms.items()}
         exact = backward_truth or (next(iter(ways.values())) if backward else turn(definition))
         reverse = Way(way.backward(above, below), ways, exact)
-    formulas = Formulas(
-        name, params or {}, Way(way, forms, definition), reverse, faults, prepare, scalars
-    )
-    return Op(
-        name=name,
-        inputs=tuple(way.takes),
-        optional=tuple(one.name for one in way.takes.values() if one.optional),
-        outputs=tuple(way.gives),
-        cotangent=next(iter(above)),
-        gradients=tuple(below),
-        params=dict(params or {}),
-        **{
-            f"{direction}{suffix}": _reading(formulas, direction, method, options)
-            for direction in ("forward", "backward")
-            for suffix, (method, options) in _READINGS.items()
-        },  # type: ignore[arg-type]
-        cases=cases,
-        invariants=invariants,
-        elementwise=not {x for one in way.takes.values() for x in one.own},
-        row_inputs=tuple(one.name for one in way.takes.values() if one.rows),
-        row_gradients=tuple(g for g, one in below.items() if way.takes[one].rows),
-        signature=way,
-        formulas=formulas,
-    )
+    forward = Way(way, forms, definition)
+    return Formulas(name, params or {}, forward, reverse, faults, prepare, scalars)
 
 
 _READINGS = {

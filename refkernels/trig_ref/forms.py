@@ -40,6 +40,13 @@ def _tan(xp: Any, dy: Any, x: Any) -> Any:
     return dy * xp.store(1 + xp.store(xp.square(y)))
 
 
+def _secant(xp: Any, dy: Any, x: Any) -> Any:
+    c = xp.store(xp.function("cos", x))
+    square, inverse = xp.store(xp.square(c)), xp.store(1 / c)
+    slope = xp.either(xp.store(1 / square), xp.store(xp.square(inverse)))
+    return xp.either(dy / square, dy * slope)
+
+
 def _arc(sign: int) -> Any:
     """1 - x^2 also as (1 - x) (1 + x); the root's reciprocal too."""
 
@@ -68,7 +75,7 @@ def _turn(name: str, sign: int) -> Any:
 SLOPE_FORMS: dict[str, tuple[Form, ...]] = {
     "sin": (Form("dy cos(x)", _times("cos", 1)),),
     "cos": (Form("-dy sin(x)", _times("sin", -1)),),
-    "tan": (Form("dy (1 + y^2)", _tan),),
+    "tan": (Form("dy (1 + y^2)", _tan), Form("dy / cos(x)^2", _secant)),
     "asin": (Form("dy / sqrt(1 - x^2)", _arc(1)),),
     "acos": (Form("-dy / sqrt(1 - x^2)", _arc(-1)),),
     "atan": (Form("dy / (1 + x^2)", _atan),),

@@ -176,6 +176,23 @@ def test_ulps_in_bounds_are_goldbergs_on_the_right_side_of_powers_of_two():
     np.testing.assert_array_equal(ulps, wide)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_ways_in_which_libraries_differentiate_tan_keep_to_the_bound(dtype):
+    """dy / cos(x)^2, as Paddle has it, is off by more than dy (1 + tan(x)^2) where tan is small."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-0.1, 0.1, 1000) + k * np.pi for k in range(-5, 6)])
+    dy, x = rng.standard_normal(x.size).astype(dtype), x.astype(dtype)
+    name = np.dtype(dtype).name
+    exact = oracle.backward(FUNCTIONS["tan"], dy, x, ("ulp", name, 2.0**-10))
+    bound = bounds.backward_bound(FUNCTIONS["tan"], dy, x, format=name)
+    c = np.nextafter(np.cos(x), dtype(0))  # within 2 ulp
+    for dx in (dy / (c * c), dy * (1 / (c * c)), dy * (1 / c) ** 2, dy * (1 + np.tan(x) ** 2)):
+        error = np.abs((dx.astype(float) - exact.hi) - exact.lo)
+        assert np.all(error <= bound + exact.radius)
+    narrow = bounds.form_bounds(FUNCTIONS["tan"], dy, x, format=name)["dy (1 + y^2)"]
+    assert np.any(np.abs((dy / (c * c)).astype(float) - exact.hi) > narrow)
+
+
 def test_a_family_names_what_it_knows():
     family = Family("some_ref", (FUNCTIONS["sin"], FUNCTIONS["atan"]))
     assert [op.name for op in family.ops] == ["sin", "atan"]

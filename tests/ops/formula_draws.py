@@ -45,8 +45,8 @@ def draw(
 ) -> dict[str, Any]:
     """The inputs of one question; optional ones are left out half of the time. `sizes`: of the
     leading axes, and of every letter."""
-    assert op.formulas is not None
-    signature = op.formulas.way(direction).signature
+    assert op.definition is not None
+    signature = op.definition.way(direction).signature
     leading = tuple(int(n) for n in rng.integers(1, 4, int(rng.integers(0, 3))))
     lengths: dict[str, int] = {}
     if sizes:

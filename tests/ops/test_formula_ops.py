@@ -27,14 +27,21 @@ from refkernels.ops import readings
 from refkernels.ops.formula import Staged, derived, several
 from refkernels.ops.readings import Reading
 
-OPS = {name: op for name, op in registry.ops().items() if op.formulas is not None}
-WAYS = [
+OPS = {name: op for name, op in registry.ops().items() if op.define is not None}
+DEFINED = [  # in formulas; those that are READ have no other oracle
     (name, direction)
     for name, op in OPS.items()
     for direction in ("forward", "backward")
-    if direction == "forward" or op.formulas.backward is not None
+    if direction == "forward" or op.definition.backward is not None
 ]
-each_way = pytest.mark.parametrize(("name", "direction"), WAYS, ids=["-".join(one) for one in WAYS])
+READ = [(name, direction) for name, direction in DEFINED if OPS[name].formulas is not None]
+
+
+def _each(ways: Any) -> Any:
+    return pytest.mark.parametrize(("name", "direction"), ways, ids=["-".join(one) for one in ways])
+
+
+each_way, each_read = _each(DEFINED), _each(READ)
 HUNT = int(os.environ.get("REFKERNELS_HUNT", "6"))
 BITS = 300
 Balls = dict[str, Any]
@@ -50,9 +57,9 @@ def questions(name: str, direction: Direction, salt: int, dtypes: Any = DTYPES) 
 
 def in_arb(op: Op, direction: Direction, formula: Any, inputs: Any, xp: Arb | None = None) -> Balls:
     """A formula read whole in Arb, by output, in its users' shape."""
-    assert op.formulas is not None
-    asked = op.formulas.question(direction, inputs, {})
-    names = op.formulas.names(direction, asked)
+    assert op.definition is not None
+    asked = op.definition.question(direction, inputs, {})
+    names = op.definition.names(direction, asked)
     with xp or Arb(BITS) as context:
         given = Reading(context, lambda value: ()).given(asked.arrays, asked.params)
         values = dict(zip(asked.shapes, several(formula(context, **given)), strict=True))
@@ -97,8 +104,8 @@ def holds(enclosure: Enclosure, balls: Any) -> int:
 
 
 def first(op: Op, direction: Direction) -> Any:
-    assert op.formulas is not None
-    return next(iter(op.formulas.way(direction).forms.values()))
+    assert op.definition is not None
+    return next(iter(op.definition.way(direction).forms.values()))
 
 
 @each_way
@@ -117,8 +124,8 @@ def test_the_answer_holds_the_value_of_the_definition(name: str, direction: Dire
 @each_way
 def test_all_forms_are_the_same_function(name: str, direction: Direction) -> None:
     op, compared = OPS[name], 0
-    assert op.formulas is not None
-    way = op.formulas.way(direction)
+    assert op.definition is not None
+    way = op.definition.way(direction)
     for _, inputs in questions(name, direction, 2):
         exact = in_arb(op, direction, way.truth, inputs)
         for formula in way.forms.values():
@@ -126,19 +133,19 @@ def test_all_forms_are_the_same_function(name: str, direction: Direction) -> Non
     assert compared > HUNT
 
 
-@pytest.mark.parametrize("name", [name for name, way in WAYS if way == "backward"])
+@pytest.mark.parametrize("name", [name for name, way in DEFINED if way == "backward"])
 def test_the_backward_pass_is_that_of_the_forward_pass(name: str) -> None:
     op, compared = OPS[name], 0
-    assert op.formulas is not None
-    assert op.formulas.backward is not None
+    assert op.definition is not None
+    assert op.definition.backward is not None
     gradient = derived(
-        op.formulas.forward.truth,
+        op.definition.forward.truth,
         op.outputs,
         {op.cotangent: op.cotangent[1:]},
         tuple(one[1:] for one in op.gradients),
     )
     for _, inputs in questions(name, "backward", 3):
-        exact = in_arb(op, "backward", op.formulas.backward.truth, inputs)
+        exact = in_arb(op, "backward", op.definition.backward.truth, inputs)
         compared += overlapping(exact, in_arb(op, "backward", gradient, inputs))
     assert compared > HUNT
 
@@ -153,9 +160,9 @@ class _ShiftedPivot(Arb):
 @each_way
 def test_no_result_depends_on_a_pivot(name: str, direction: Direction) -> None:
     op, compared = OPS[name], 0
-    assert op.formulas is not None
+    assert op.definition is not None
     for _, inputs in questions(name, direction, 4):
-        for formula in op.formulas.way(direction).forms.values():
+        for formula in op.definition.way(direction).forms.values():
             exact = in_arb(op, direction, formula, inputs)
             other = in_arb(op, direction, formula, inputs, _ShiftedPivot(BITS))
             compared += overlapping(exact, other)
@@ -166,14 +173,14 @@ def test_no_result_depends_on_a_pivot(name: str, direction: Direction) -> None:
 def test_every_form_keeps_to_the_bound(name: str, direction: Direction) -> None:
     """In every format, order of summation, and with FMA."""
     op, compared = OPS[name], 0
-    assert op.formulas is not None
+    assert op.definition is not None
     for dtype, inputs in questions(name, direction, 5):
         exact = op.evaluate(direction, inputs, {}, ("ulp", "float64", 2.0**-10))
         bound = op.bound(direction, inputs, {}, dtype)
-        for formula in op.formulas.way(direction).forms.values():
+        for formula in op.definition.way(direction).forms.values():
             for order in ("sequential", "pairwise", "reversed", "random"):
                 how = {"order": order, "fma": order != "pairwise"}
-                said = op.formulas.computed(direction, formula, inputs, {}, dtype, **how)
+                said = op.definition.computed(direction, formula, inputs, {}, dtype, **how)
                 for output, got in said.items():
                     compared += kept(got, exact[output], bound[output])
     assert compared > HUNT
@@ -194,8 +201,8 @@ def kept(got: Any, exact: Enclosure, bound: Any) -> int:
 @each_way
 def test_an_element_depends_on_its_cone_alone(name: str, direction: Direction) -> None:
     op, compared = OPS[name], 0
-    assert op.formulas is not None
-    signature = op.formulas.way(direction).signature
+    assert op.definition is not None
+    signature = op.definition.way(direction).signature
     rng = np.random.default_rng(6)
     for dtype, inputs in questions(name, direction, 6, ("float32",)):
         exact = in_arb(op, direction, first(op, direction), inputs)
@@ -221,24 +228,24 @@ def draw_like(rng: np.random.Generator, inputs: Any) -> Any:
     }
 
 
-@each_way
+@each_read
 def test_special_values_are_the_definition_s(name: str, direction: Direction) -> None:
     """Where a row holds NaN or +inf; the other rows keep their certified values."""
     op, seen = OPS[name], 0
     rng = np.random.default_rng(7)
-    assert op.formulas is not None
+    assert op.definition is not None
     for _ in range(HUNT):
         inputs = draw(op, direction, rng, "float32", "normal")
-        rows = [one for one in op.formulas.way(direction).signature.takes.values() if one.rows]
+        rows = [one for one in op.definition.way(direction).signature.takes.values() if one.rows]
         chosen = str(rng.choice([one.name for one in rows if one.name in inputs]))
         spoilt = {one: array.copy() for one, array in inputs.items()}
         at = tuple(int(rng.integers(n)) for n in spoilt[chosen].shape)
         spoilt[chosen][at] = rng.choice([np.nan, np.inf])
         answer = op.evaluate(direction, spoilt, {}, ("rounding", "float32"))
-        asked = op.formulas.question(direction, spoilt, {})
+        asked = op.definition.question(direction, spoilt, {})
         reading = readings.working(Working("float64"))
         ieee = readings.read(
-            first(op, direction), reading, asked, op.formulas.names(direction, asked)
+            first(op, direction), reading, asked, op.definition.names(direction, asked)
         )
         for output, enclosure in answer.items():
             told = asked.restore(output, ieee[output][0])
@@ -249,7 +256,7 @@ def test_special_values_are_the_definition_s(name: str, direction: Direction) ->
     assert seen > 0
 
 
-@each_way
+@each_read
 @pytest.mark.parametrize("sizes", [((0,), 3), ((2,), 0), ((0, 2), 0)], ids=str)
 def test_nothing_is_answered_with_nothing(
     name: str, direction: Direction, sizes: tuple[tuple[int, ...], int]
@@ -266,14 +273,14 @@ def test_nothing_is_answered_with_nothing(
         assert {n: one.shape for n, one in found.items()} == shapes
 
 
-@each_way
+@each_read
 def test_a_question_about_some_elements_has_the_answer_of_all(
     name: str, direction: Direction
 ) -> None:
     """A staged formula picks elements: it is the whole formula there."""
     op, compared = OPS[name], 0
-    assert op.formulas is not None
-    formula = op.formulas.way(direction).truth
+    assert op.definition is not None
+    formula = op.definition.way(direction).truth
     if not isinstance(formula, Staged):
         pytest.skip(f"{name}'s {direction} pass has no stages")
     for _, inputs in questions(name, direction, 8):
@@ -286,8 +293,8 @@ def test_a_question_about_some_elements_has_the_answer_of_all(
 @each_way
 def test_the_number_of_threads_changes_nothing(name: str, direction: Direction) -> None:
     op, rng, before = OPS[name], np.random.default_rng(9), numba.get_num_threads()
-    assert op.formulas is not None
-    signature = op.formulas.way(direction).signature
+    assert op.definition is not None
+    signature = op.definition.way(direction).signature
     inputs = {
         one.name: rng.standard_normal(
             ((150,) if one.rows else ()) + tuple(500 for _ in one.own)
@@ -310,17 +317,17 @@ def test_the_number_of_threads_changes_nothing(name: str, direction: Direction) 
 
 def told(name: str, direction: Direction, formula: Any, inputs: Any, dtype: str) -> Any:
     op = OPS[name]
-    assert op.formulas is not None
-    said = op.formulas.computed(direction, formula, inputs, {}, dtype, order="pairwise")
+    assert op.definition is not None
+    said = op.definition.computed(direction, formula, inputs, {}, dtype, order="pairwise")
     return refkernels.explain(name, inputs, said, None, direction)
 
 
-@each_way
+@each_read
 def test_no_form_is_blamed(name: str, direction: Direction) -> None:
     op, explained = OPS[name], 0
-    assert op.formulas is not None
+    assert op.definition is not None
     for dtype, inputs in questions(name, direction, 10):
-        for formula in op.formulas.way(direction).forms.values():
+        for formula in op.definition.way(direction).forms.values():
             found = told(name, direction, formula, inputs, dtype)
             assert found.verdict in ("rounding", "correctly_rounded")
             assert found.cause in (None, "summation_order"), found.cause
@@ -330,8 +337,8 @@ def test_no_form_is_blamed(name: str, direction: Direction) -> None:
 
 FAULTS = [
     (name, direction, number)
-    for name, direction in WAYS
-    for number, fault in enumerate(OPS[name].formulas.faults)
+    for name, direction in READ
+    for number, fault in enumerate(OPS[name].definition.faults)
     if getattr(fault, direction) is not None
 ]
 
@@ -339,14 +346,14 @@ FAULTS = [
 @pytest.mark.parametrize(
     ("name", "direction", "number"),
     FAULTS,
-    ids=[f"{n}-{d}-{OPS[n].formulas.faults[i].cause}" for n, d, i in FAULTS],
+    ids=[f"{n}-{d}-{OPS[n].definition.faults[i].cause}" for n, d, i in FAULTS],
 )
 def test_every_fault_is_named(name: str, direction: Direction, number: int) -> None:
     """On some case of the op where it shows, in 16 bits if not in float32: there it is the cause,
     and nothing else is."""
     op = OPS[name]
-    assert op.formulas is not None
-    fault = op.formulas.faults[number]
+    assert op.definition is not None
+    fault = op.definition.faults[number]
     named = wrong = 0
     for dtype, case in itertools.product(("float32", "bfloat16"), op.cases()):
         if dtype not in case.dtypes or direction not in case.directions:
@@ -358,7 +365,7 @@ def test_every_fault_is_named(name: str, direction: Direction, number: int) -> N
         if sum(array.size for array in inputs.values()) > 20_000 or params not in ({}, op.params):
             continue
         formula = getattr(fault, direction)
-        said = op.formulas.computed(direction, formula, inputs, params, dtype, order="pairwise")
+        said = op.definition.computed(direction, formula, inputs, params, dtype, order="pairwise")
         found = refkernels.explain(name, inputs, said, params, direction)
         if found.verdict in ("rounding", "correctly_rounded") and "unusual" not in found.flags:
             continue  # it does not show

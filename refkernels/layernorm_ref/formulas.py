@@ -1,0 +1,108 @@
+"""LayerNorm as formulas: what the certified tiers are held against, and where its elements lie.
+
+    m = mean(x),  v = mean((x - m)²),  r = (v + eps)^(-1/2),  xhat = (x - m) r,  y = xhat w + b
+    dx = r (g - mean(g) - xhat mean(g xhat)),  g = dy w
+    dweight, dbias = sums over rows of dy xhat and of dy
+
+The normalised axes are one, n.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from refkernels.layernorm_ref.arguments import normalized_axes
+from refkernels.op import Direction
+from refkernels.ops import Prepared, Staged, formulas_of
+
+
+def _times(values: Any, weight: Any) -> Any:
+    return values if weight is None else values * weight
+
+
+def _plus(values: Any, bias: Any) -> Any:
+    return values if bias is None else values + bias
+
+
+def _moments(xp: Any, x: Any, eps: Any, **_: Any) -> Any:
+    """m, and v + eps."""
+    mean = xp.mean(x)
+    return mean, xp.mean(xp.square(x - mean)) + eps
+
+
+def _rstd(xp: Any, row: Any) -> Any:
+    return xp.rsqrt(row[1])
+
+
+def _centred(xp: Any, row: Any, x: Any, weight: Any = None, bias: Any = None, **_: Any) -> Any:
+    r = _rstd(xp, row)
+    return _plus(_times((x - row[0]) * r, weight), bias), row[0], r
+
+
+def _divided(xp: Any, row: Any, x: Any, weight: Any = None, bias: Any = None, **_: Any) -> Any:
+    root = xp.sqrt(row[1])
+    return _plus(_times((x - row[0]) / root, weight), bias), row[0], 1 / root
+
+
+def _folded(xp: Any, row: Any, x: Any, weight: Any = None, bias: Any = None, **_: Any) -> Any:
+    """One multiplication and one addition an element: x (r w) + (b - m (r w))."""
+    r = _rstd(xp, row)
+    scale = _times(r, weight)
+    return x * scale + _plus(-row[0] * scale, bias), row[0], r
+
+
+def _project(xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None) -> Any:
+    """m, v + eps, mean(g) and mean(g xhat)."""
+    row = _moments(xp, x, eps)
+    g, xhat = _times(dy, weight), (x - row[0]) * _rstd(xp, row)
+    return *row, xp.mean(g), xp.mean(g * xhat)
+
+
+def _subtract(
+    xp: Any, row: Any, dy: Any, x: Any, weight: Any = None, bias: Any = None, **_: Any
+) -> Any:
+    r = _rstd(xp, row)
+    xhat = (x - row[0]) * r
+    dx = r * (_times(dy, weight) - row[2] - xhat * row[3])
+    dweight = None if weight is None else xp.sum(dy * xhat, axis=0)
+    return dx, dweight, None if bias is None else xp.sum(dy, axis=0)
+
+
+def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """The normalised axes as one; a weight and a bias of ones and zeros where gradients want
+    them."""
+    x = inputs["x"]
+    shape = normalized_axes(x.shape, params.pop("normalized_shape"))
+    n, leading = math.prod(shape), x.shape[: x.ndim - len(shape)]
+    flat = {
+        name: None if array is None else array.reshape((*array.shape[: array.ndim - len(shape)], n))
+        for name, array in inputs.items()
+    }
+    if direction == "backward":
+        flat["weight"] = np.ones(n, x.dtype) if flat["weight"] is None else flat["weight"]
+        flat["bias"] = np.zeros(n, x.dtype)
+
+    def restore(name: str, array: Any) -> Any:
+        if name in ("mean", "rstd"):
+            return array
+        return array.reshape(shape if name in ("dweight", "dbias") else leading + shape)
+
+    return Prepared(flat, params, restore)
+
+
+FORMULAS = formulas_of(
+    "layernorm",
+    "x[... n], weight[n]?, bias[n]? -> y[... n], mean[...], rstd[...]",
+    coupled="n",
+    params={"eps": 1e-5, "normalized_shape": None},
+    forms={
+        "centred": Staged(_moments, _centred),
+        "divided": Staged(_moments, _divided),
+        "folded": Staged(_moments, _folded),
+    },
+    backward={"projected": Staged(_project, _subtract)},
+    prepare=_prepare,
+)
