@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import blas
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.contexts import functions
@@ -194,16 +195,16 @@ class Ball(Context):
             return self.value(total, outward(spread))
 
     def matmul(self, a: Value, b: Value) -> BallValue:
-        """|error| <= K u |A||B| + K e for the products of the mids, in any order and with or
-        without FMA; |A| rB + rA (|B| + rB) for the radii."""
+        """|error| <= K u |A||B| + K e for the products of the mids (`blas.product`); |A| rB + rA
+        (|B| + rB) for the radii."""
         (a_mid, p), (b_mid, q) = parts(a), parts(b)
         terms = a_mid.shape[-1]
         with np.errstate(all="ignore"):
-            mid = a_mid @ b_mid
+            mid = blas.product(a_mid, b_mid)
             a_size, b_size = np.abs(a_mid), np.abs(b_mid)
-            spread = self.unit * terms * (a_size @ b_size)
+            spread = self.unit * terms * blas.product(a_size, b_size)
             if p.any() or q.any():
-                spread = spread + a_size @ q + p @ (b_size + q)
+                spread = spread + blas.product(a_size, q) + blas.product(p, b_size + q)
             spread = np.where(np.isnan(spread), np.inf, spread)
             lost = terms * 4.0 * ETA  # of each product, here and in the sums above
             return self.value(mid, outward(spread * (1.0 + 4.0 * terms * U) + lost))

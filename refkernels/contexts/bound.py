@@ -38,7 +38,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import blas, formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.rounding import Rounding
 from refkernels.contexts import accumulation, functions
@@ -266,12 +266,12 @@ class Bound(Unrounded):
         x, y = self.enter(a), self.enter(b)
         terms = x.shape[-1]
         with np.errstate(all="ignore"):
-            error = x.size @ y.error + x.error @ (y.size + y.error)
-            sizes = (x.reach @ y.reach) * (1.0 + 4.0 * terms * U)
+            error = blas.product(x.size, y.error) + blas.product(x.error, y.size + y.error)
+            sizes = blas.product(x.reach, y.reach) * (1.0 + 4.0 * terms * U)
             lost = accumulation.product(self.working, terms, sizes)
             error = np.where(np.isnan(error), np.inf, error) * (1.0 + 4.0 * terms * U)
             error = error + lost + 4 * terms * ETA
-            zero = (x.reach > 0.0).astype(float) @ (y.reach > 0.0).astype(float) == 0.0
+            zero = blas.product(*((part.reach > 0.0).astype(float) for part in (x, y))) == 0.0
             zero &= error < np.inf  # by structure: a product may underflow here too
             error = np.where(zero, 0.0, error)
             return BoundValue(self, self.ball.matmul(x.exact, y.exact), outward(error))

@@ -20,7 +20,7 @@ depends on the number of threads. See `gemm`, `slices` and `dot2` for the proofs
 a stable kernel keeps to, `algorithms` for working-precision kernels.
 
 What is assumed of NumPy's BLAS: each element is the sum of its own products, in double precision,
-in any order, with or without FMA (not Strassen's: `parallel.conventional` looks).
+in any order, with or without FMA (not Strassen's: `blas.conventional` looks).
 
 Raises TypeError for other dtypes and ValueError for shapes that do not fit, with the rule.
 """

@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import blas
+from refkernels.arithmetic.blas import COLUMNS, DEPTH, ROWS
 from refkernels.arithmetic.jit import njit
 from refkernels.matmul_ref import parallel
 from refkernels.matmul_ref.screening import Screen, append_open
@@ -30,7 +32,6 @@ from refkernels.matmul_ref.screening import Screen, append_open
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-ROWS, COLUMNS, DEPTH = 512, 1024, 1024  # of the largest tile that BLAS sees
 _SMALLEST_WORK, _NARROWEST = 2**18, 16  # below, the Dot2 kernel is as fast
 
 
@@ -39,7 +40,7 @@ def suits(shape: tuple[int, int, int], terms: int) -> bool:
     _, rows, columns = shape
     if min(rows, columns) < _NARROWEST or rows * columns * terms < _SMALLEST_WORK:
         return False
-    return parallel.conventional(ROWS, DEPTH, COLUMNS)
+    return blas.conventional(*blas.TILE)
 
 
 def enclosed(
@@ -107,10 +108,10 @@ def _tiles(shape: tuple[int, int, int]) -> list[tuple[int, slice, slice]]:
 
 def _multiply(left: Floats, right: Floats, result: Floats) -> None:
     first, *others = _chunks(left.shape[1])
-    parallel.product(left[:, first], right[first], out=result)
+    blas.multiply(left[:, first], right[first], out=result)
     part = np.empty(result.shape) if others else result
     for chunk in others:
-        parallel.product(left[:, chunk], right[chunk], out=part)
+        blas.multiply(left[:, chunk], right[chunk], out=part)
         result += part
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import blas
 from refkernels.matmul_ref.contraction import Array
 
 Floats = npt.NDArray[np.float64]
@@ -39,5 +40,4 @@ def _both(
 
 
 def _count(a: npt.NDArray[np.bool_], b: npt.NDArray[np.bool_]) -> Floats:
-    counts: Floats = a.astype(np.float64) @ b.astype(np.float64)
-    return counts
+    return blas.product(a.astype(np.float64), b.astype(np.float64))

@@ -15,7 +15,7 @@ from refkernels import matmul_ref
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Question
-from refkernels.matmul_ref import dot2, exact, gemm, parallel, slices
+from refkernels.matmul_ref import dot2, exact, gemm, slices
 from refkernels.matmul_ref.lines import Lines
 from refkernels.matmul_ref.screening import Screen, open_elements
 
@@ -271,29 +271,6 @@ def test_the_fast_look_never_calls_settled_what_the_close_look_leaves_open(certi
     assert undecided.any()
     assert not (undecided & ~found).any()
     assert (found & ~undecided).sum() < 0.6 * hi.size
-
-
-def strassen(left, right):
-    """One step of it, at the middle."""
-    m, k, n = left.shape[0] // 2, left.shape[1] // 2, right.shape[1] // 2
-    a, b = left[:m, :k], left[:m, k:]
-    c, d = left[m:, :k], left[m:, k:]
-    e, f, g, h = right[:k, :n], right[:k, n:], right[k:, :n], right[k:, n:]
-    p = [(a + d) @ (e + h), (c + d) @ e, a @ (f - h), d @ (g - e), (a + b) @ h]
-    p += [(c - a) @ (e + f), (b - d) @ (g + h)]
-    top = np.hstack([p[0] + p[3] - p[4] + p[6], p[2] + p[4]])
-    return np.vstack([top, np.hstack([p[1] + p[3], p[0] - p[1] + p[2] + p[5]])])
-
-
-def in_float32(left, right):
-    return (left.astype(np.float32) @ right.astype(np.float32)).astype(np.float64)
-
-
-@pytest.mark.parametrize("product", [strassen, in_float32])
-def test_a_blas_that_does_not_add_each_elements_own_terms_is_not_used(monkeypatch, product):
-    assert parallel.conventional(64, 64, 64)
-    monkeypatch.setattr(parallel, "product", product)
-    assert not parallel.conventional.__wrapped__(64, 64, 64)
 
 
 DIGEST = """

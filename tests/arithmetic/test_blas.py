@@ -1,0 +1,142 @@
+"""What is assumed of NumPy's BLAS is looked at, and no certified product goes without the look."""
+
+import ast
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import refkernels
+from refkernels.arithmetic import blas
+from refkernels.contexts.ball import Ball
+from refkernels.contexts.bound import Bound
+
+PACKAGE = Path(refkernels.__file__).parent
+
+
+def strassen(left, right, out=None):
+    """One step of it, at the middle of even shapes."""
+    if any(n % 2 for n in (*left.shape[-2:], right.shape[-1])):
+        return np.matmul(left, right, out=out)
+    m, k, n = left.shape[-2] // 2, left.shape[-1] // 2, right.shape[-1] // 2
+    a, b, c, d = (left[..., i, j] for i in halves(m) for j in halves(k))
+    e, f, g, h = (right[..., i, j] for i in halves(k) for j in halves(n))
+    p = [(a + d) @ (e + h), (c + d) @ e, a @ (f - h), d @ (g - e), (a + b) @ h]
+    p += [(c - a) @ (e + f), (b - d) @ (g + h)]
+    top = np.concatenate([p[0] + p[3] - p[4] + p[6], p[2] + p[4]], axis=-1)
+    low = np.concatenate([p[1] + p[3], p[0] - p[1] + p[2] + p[5]], axis=-1)
+    return np.concatenate([top, low], axis=-2)
+
+
+def halves(n):
+    return slice(None, n), slice(n, None)
+
+
+def in_float32(left, right, out=None):
+    return (left.astype(np.float32) @ right.astype(np.float32)).astype(np.float64)
+
+
+UNCONVENTIONAL = [strassen, in_float32]
+
+
+@pytest.fixture(params=UNCONVENTIONAL)
+def other_blas(request, monkeypatch):
+    look = blas.conventional
+    monkeypatch.setattr(blas, "multiply", request.param)
+    look.cache_clear()
+    yield request.param
+    look.cache_clear()
+
+
+def test_numpys_blas_is_conventional_here():
+    for shape in ((1, 1, 1), (1, 1024, 1), (64, 64, 64), blas.TILE):
+        assert blas.conventional(*shape), shape
+
+
+def test_a_blas_that_does_not_add_each_elements_own_terms_is_found_out(other_blas):
+    assert not blas.conventional(64, 64, 64)
+
+
+def uneven(rng, batch, rows, terms, columns):
+    """Blocks of very different sizes, which Strassen's sums mix."""
+    left, right = rng.standard_normal((*batch, rows, terms)), rng.standard_normal((terms, columns))
+    left[..., : rows // 2, : terms // 2] *= 2.0**60
+    right[: terms // 2, : columns // 2] *= 2.0**60
+    return left, right
+
+
+def holds_all(ball, left, right):
+    """Whether every element of the ball's product is inside, by rational arithmetic."""
+    inside = []
+    for at in np.ndindex(ball.mid.shape):
+        row, column = left[at[:-1]], right[:, at[-1]]
+        exact = sum(
+            (Fraction(x) * Fraction(y) for x, y in zip(row, column, strict=True)), Fraction()
+        )
+        inside.append(abs(Fraction(ball.mid[at]) - exact) <= Fraction(ball.radius[at]))
+    assert inside
+    return all(inside)
+
+
+SHAPES = [((), 4, 4, 4), ((3,), 2, 6, 8), ((), 8, 2, 16)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_balls_product_holds_the_truth_whatever_the_blas(other_blas, shape):
+    left, right = uneven(np.random.default_rng(7), *shape)
+    xp = Ball()
+    assert holds_all(xp.matmul(xp.array(left), xp.array(right)), left, right)
+
+
+def test_without_the_look_it_would_not(other_blas, monkeypatch):
+    monkeypatch.setattr(blas, "conventional", lambda *shape: True)
+    left, right = uneven(np.random.default_rng(7), *SHAPES[0])
+    xp = Ball()
+    assert not holds_all(xp.matmul(xp.array(left), xp.array(right)), left, right)
+
+
+def test_a_bound_of_a_product_is_no_smaller_on_another_blas(other_blas, monkeypatch):
+    left, right = uneven(np.random.default_rng(7), (), 4, 6, 8)
+    found = []
+    for multiply in (other_blas, np.matmul):
+        monkeypatch.setattr(blas, "multiply", multiply)
+        blas.conventional.cache_clear()
+        xp = Bound("float32")
+        found.append(xp.matmul(xp.array(left), xp.array(right)).error)
+    np.testing.assert_allclose(found[0], found[1], rtol=2.0**-48)  # K = 6 terms, in other orders
+
+
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns"), [(3, 2500, 5), (600, 2, 1100), (0, 3, 2), (2, 0, 3)]
+)
+def test_a_product_larger_than_a_tile_is_the_product(rows, terms, columns):
+    rng = np.random.default_rng(3)
+    left = rng.integers(-9, 10, (rows, terms)).astype(float)
+    right = rng.integers(-9, 10, (terms, columns)).astype(float)
+    np.testing.assert_array_equal(blas.product(left, right), left @ right)  # exact in any order
+
+
+def products_in(path):
+    """The lines where a file multiplies matrices by NumPy itself."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        by_operator = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+        by_name = (
+            isinstance(node, ast.Attribute)
+            and node.attr in ("matmul", "dot", "tensordot", "inner", "vdot")
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "np"
+        )
+        if by_operator or by_name:
+            yield node.lineno
+
+
+EXACT_OBJECTS = Path("contexts/objects.py")  # rationals and Arb's numbers, which no BLAS takes
+ROOMS = ("arithmetic", "contexts", "elementwise", "layernorm_ref", "matmul_ref", "norm_ref", "ops")
+
+
+def test_what_is_certified_multiplies_matrices_by_blas_product_alone():
+    files = [path for room in ROOMS for path in (PACKAGE / room).rglob("*.py")]
+    assert len(files) > 60
+    found = {str(path.relative_to(PACKAGE)) for path in files if any(products_in(path))}
+    assert found == {"arithmetic/blas.py", str(EXACT_OBJECTS)}
