@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.enclosure import PARTS, SCALE_LIMIT, Enclosure
+from refkernels.arithmetic.enclosure import PARTS, SCALE_LIMIT, Enclosure, trusted
 
 Parts: TypeAlias = tuple[float, float, float, int]  # hi, lo, radius, scale of one element
 
@@ -55,7 +55,7 @@ def _assemble(elements: Sequence[Parts], shape: tuple[int, ...]) -> Enclosure:
     columns = np.array([element[:3] for element in elements], dtype=np.float64).reshape(-1, 3)
     hi, lo, radius = (column.reshape(shape) for column in columns.T)
     scale = np.array([element[3] for element in elements], dtype=np.int64)
-    return Enclosure(hi, lo, radius, scale.reshape(shape))
+    return trusted(hi, lo, radius, scale.reshape(shape))
 
 
 def intersection(one: Enclosure, other: Enclosure) -> Enclosure:

@@ -9,6 +9,8 @@ Sources: IEEE 754-2019; Goldberg (1991), doi:10.1145/103162.103163; Boldo and Me
 rounds correctly when its low part only breaks ties).
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +65,11 @@ class Format:
         """The dtype that holds the format's numbers (float32 for TF32)."""
         return np.dtype(np.float32) if self.dtype is None else self.dtype
 
+    def holds(self, other: Format) -> bool:
+        """Whether every number of the other format is one of this."""
+        finer = other.p <= self.p and other.min_subnormal >= self.min_subnormal
+        return finer and other.emax <= self.emax
+
     def __str__(self) -> str:
         return self.name
 
@@ -74,6 +81,7 @@ BINARY32 = Format("float32", 24, -126, 127, np.dtype(np.float32))
 BINARY64 = Format("float64", 53, -1022, 1023, np.dtype(np.float64))
 
 FORMATS = {f.name: f for f in (BINARY16, BFLOAT16, TF32, BINARY32, BINARY64)}
+_CUT_OFF, _HALF = np.uint32(0xFFFF), np.uint32(0x8000)  # what float32 has more than bfloat16
 _BY_DTYPE = {f.dtype: f for f in FORMATS.values() if f.dtype is not None}
 
 
@@ -164,6 +172,31 @@ def round_to(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[Any]:
         else:
             rounded = _round_array(wide.ravel(), *limits)
         return rounded.reshape(np.shape(values)).astype(target.storage)
+
+
+def cast(array: npt.NDArray[Any], format: Format | str | npt.DTypeLike) -> npt.NDArray[Any]:
+    """The numbers of an array of any format, rounded once to the format (nearest, ties to even), in
+    its storage dtype.
+
+    So does `astype`, but from float64 to bfloat16: it goes by float32, and what is rounded to a
+    midpoint of two bfloat16 on the way is rounded again. Such a number is moved first to its
+    neighbour on the side where it came from.
+    """
+    target = get(format)
+    if target is TF32:
+        return round_to(array, target)
+    if target is not BFLOAT16 or array.dtype != BINARY64.storage:
+        with np.errstate(all="ignore"):
+            return array.astype(target.storage, copy=False)
+    wide = np.ascontiguousarray(array)
+    with np.errstate(all="ignore"):
+        near = wide.astype(np.float32)
+        midpoints = np.flatnonzero((near.view(np.uint32) & _CUT_OFF) == _HALF)
+        if midpoints.size:
+            exact, rounded = wide.reshape(-1)[midpoints], near.reshape(-1)[midpoints]
+            origin = np.where(exact == rounded, rounded, np.copysign(np.inf, exact - rounded))
+            near.reshape(-1)[midpoints] = np.nextafter(rounded, origin.astype(np.float32))
+        return near.reshape(array.shape).astype(target.storage)
 
 
 def round_ties_away(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.contexts.ball import BallValue
 from refkernels.contexts.value import Value
 
@@ -38,7 +38,7 @@ class DoubleDoubleValue(Value):
     def enclosure(self) -> Enclosure:
         """As an Enclosure, which has no value at its ends, as a ball may; infinite radii stay."""
         tail = self.tail.enclosure()
-        return Enclosure(self.head, tail.hi, tail.radius)
+        return trusted(self.head, tail.hi, tail.radius)
 
 
 def parts(value: Value) -> DoubleDoubleValue:

@@ -67,7 +67,7 @@ class Working(Context):
             raise ValueError(f"{self.format} is no format to compute in: it has no arithmetic.")
 
     def value(self, data: Any) -> WorkingValue:
-        return WorkingValue(self, _rounded(np.asarray(data), self.format))
+        return WorkingValue(self, formats.cast(np.asarray(data), self.format))
 
     def array(self, values: Array) -> WorkingValue:
         return self.value(values)
@@ -215,7 +215,7 @@ class Working(Context):
         return self.max(a, axis)
 
     def store(self, a: Value) -> WorkingValue:
-        return self.value(_rounded(data(a), self.storage))
+        return self.value(formats.cast(data(a), self.storage))
 
     def less(self, a: Value, b: Value) -> Mask:
         yes = np.asarray(data(a) < data(b))
@@ -238,16 +238,6 @@ class Working(Context):
             for row, i in zip(rows, index.reshape(-1), strict=True):
                 total[i] = self.plus(total[i], row)
         return self.value(total)
-
-
-def _rounded(array: Array, format: Format) -> Array:
-    """Rounded once: from float64 to bfloat16, NumPy's own conversion goes by float32."""
-    if array.dtype == format.storage:
-        return array
-    if array.dtype == np.float64 and format.p < formats.BINARY32.p:
-        return formats.round_to(array, format)
-    with np.errstate(all="ignore"):
-        return array.astype(format.storage)
 
 
 def _factors(value: Value) -> tuple[Array, Array] | None:

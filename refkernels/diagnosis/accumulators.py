@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import evidence, products
 from refkernels.diagnosis.algorithms import LIKE
@@ -48,20 +49,20 @@ class _Accumulator:
     def run(self, product: Product, format: str) -> Array:
         """(M, N) in the output's format. float64 holds a product of 11 bits or of 24 exactly, and
         its rounding of a sum of two such is far below the accumulator's."""
-        storage = formats.get(self.format).storage
-        kept = storage if self.narrow else product.a.dtype
+        factors = (product.a, product.b)
+        a, b = map(self._rounded if self.narrow else to_float64, factors)
         with np.errstate(over="ignore", invalid="ignore"):
-            a = product.a.astype(kept).astype(np.float64)
-            b = product.b.astype(kept).astype(np.float64)
-            total = np.zeros((len(a), b.shape[1]), storage)
+            total = np.zeros((len(a), b.shape[1]))
             for k in range(0, product.terms, self.block):
                 step = a[:, k : k + self.block] @ b[k : k + self.block]
-                if self.rounds:
-                    step = step.astype(storage).astype(np.float64)
-                total = (total.astype(np.float64) + step).astype(storage)
+                total = self._rounded(total + (self._rounded(step) if self.rounds else step))
             if product.bias is not None:
-                total = (total.astype(np.float64) + product.bias.astype(np.float64)).astype(storage)
-            return total.astype(formats.get(format).storage)
+                total = self._rounded(total + to_float64(product.bias))
+        return formats.cast(total, format)
+
+    def _rounded(self, values: Array) -> Array:
+        """In the accumulator's format, and float64 again to go on."""
+        return to_float64(formats.cast(values, self.format))
 
 
 def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candidate]:
@@ -92,7 +93,7 @@ def _held(got: Array, product: Product, told: Format, format: Format) -> bool:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         total = got.astype(np.float64) - product.bias.astype(np.float64)
-        off = np.abs(total - total.astype(format.storage).astype(np.float64))
+        off = np.abs(total - to_float64(formats.cast(total, format)))
         # y = (total + bias)(1 + e), |e| <= u, so |total' - total| <= u / (1 - u) |y|; the
         # difference of two float32 in float64 errs by far less than the other u.
         return bool(np.all((off <= 2.0 * told.u * np.abs(got)) | ~np.isfinite(total)))

@@ -182,7 +182,7 @@ def models(problem: Problem) -> Iterator[tuple[str, Array]]:
             ("x (0.5 (1 + erf(x / sqrt 2)))", True, False),
             ("x (0.5 (1 + erf(x sqrt(1/2))))", False, False),
         ):
-            values = _erf_form(x.astype(kind), divide, half).astype(told)
+            values = formats.cast(_erf_form(formats.cast(x, kind), divide, half), told)
             yield f"{how} in {kind}", values
 
 
@@ -192,7 +192,7 @@ def _erf_form(x: Array, divide: bool, half: bool) -> Array:
     with np.errstate(all="ignore"):
         scaled = x / kind(math.sqrt(2.0)) if divide else x * kind(math.sqrt(0.5))
         erf = np.array([math.erf(float(v)) for v in scaled.ravel()]).reshape(x.shape)
-        inner = kind(1) + erf.astype(x.dtype)
+        inner = kind(1) + formats.cast(erf, x.dtype)
         return np.asarray(kind(0.5) * x * inner if half else x * (kind(0.5) * inner))
 
 

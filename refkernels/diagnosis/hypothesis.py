@@ -201,7 +201,7 @@ def moved(
     format = formats.of(plain)
     with np.errstate(over="ignore", invalid="ignore"):
         errors = plain.astype(np.float64) - np.asarray(reference)
-        sized = (values + errors * factor).astype(plain.dtype)
+        sized = formats.cast(values + errors * factor, format)
         # The truth's bound has one rounding of an output, at its own magnitude.
         larger = np.maximum(np.abs(values) - np.abs(factor * np.asarray(reference)), 0.0)
         stored = format.u * (larger + format.min_normal)

@@ -131,7 +131,7 @@ def _of_rows(problem: Problem, output: str, got: Doubles, wrong: Array) -> Candi
     """A sum over a row that overflows: rstd is 0 then, or NaN, and y no more than its bias."""
     question = rowwise.of(problem)
     with np.errstate(all="ignore"):
-        bias = question.bias.astype(problem.format.storage).astype(np.float64)
+        bias = to_float64(formats.cast(question.bias, problem.format))
         resting = got == (bias if output == "y" else 0.0)
         lost = np.logical_not(np.isfinite(got))
         shows = (lost | resting).all(axis=1)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import as_float_array, to_float64
-from refkernels.arithmetic.enclosure import Enclosure, Relative
+from refkernels.arithmetic.enclosure import Enclosure, Relative, trusted
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
@@ -66,7 +66,7 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
         known = _enclosure_at(columns, rest)
         exactly = exact.values(function, to_float64(flat[rest]), question, known)
         columns = _put(columns, rest, _parts(exactly))
-    return Enclosure(*columns).reshape(x.shape)
+    return trusted(*columns).reshape(x.shape)
 
 
 @in_default_mode
@@ -106,7 +106,7 @@ def backward(
         pair = to_float64(flat_dy[rest]), to_float64(flat_x[rest])
         found = _enclosure_at(columns, rest)
         columns = _put(columns, rest, _parts(exact.gradients(function, *pair, question, found)))
-    return Enclosure(*columns).reshape(x.shape)
+    return trusted(*columns).reshape(x.shape)
 
 
 def values(function: Function, x: Array) -> Enclosure:
@@ -131,7 +131,7 @@ def pair_of(dy: Any, x: Any) -> tuple[Array, Array]:
 
 
 def _shaped(kernel: Filler, x: Array) -> Enclosure:
-    return Enclosure(*_double_double(kernel, np.ascontiguousarray(x).reshape(-1))).reshape(x.shape)
+    return trusted(*_double_double(kernel, np.ascontiguousarray(x).reshape(-1))).reshape(x.shape)
 
 
 def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indices]:
@@ -154,7 +154,7 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
 
     spread(x.size, block)
     rest = np.sort(np.concatenate(found)) if found else np.empty(0, np.intp)
-    enclosure = Enclosure(hi, radius=Relative(factor))
+    enclosure = trusted(hi, radius=Relative(factor))
     if ties is None and question.kind != "enclosure":
         rest = np.union1d(rest, np.flatnonzero(question.undecided(enclosure)))
     return enclosure, rest
@@ -213,7 +213,7 @@ def _undecided(columns: Columns, question: Question) -> Indices:
     found = []
     for start in range(0, size, _CHUNK):
         part = (c[start : start + _CHUNK] if c.ndim else c for c in columns)
-        found.append(start + np.flatnonzero(question.undecided(Enclosure(*part))))
+        found.append(start + np.flatnonzero(question.undecided(trusted(*part))))
     return np.concatenate(found)
 
 
@@ -230,7 +230,7 @@ def _put(columns: Columns, indices: Indices, other: Columns) -> Columns:
 
 
 def _enclosure_at(columns: Columns, indices: Indices) -> Enclosure:
-    return Enclosure(*(column[indices] for column in columns))
+    return trusted(*(column[indices] for column in columns))
 
 
 def _parts(enclosure: Enclosure) -> Columns:

@@ -21,8 +21,8 @@ def forward_plain(function: Function, x: Any, *, format: Format | str) -> Array:
     """f(x) by the plain algorithm in the format."""
     target = formats.get(format)
     with np.errstate(all="ignore"):
-        x = as_float_array(x, "x").astype(target.storage)
-        return function.plain(_working(x)).astype(target.storage)
+        x = formats.cast(as_float_array(x, "x"), target)
+        return formats.cast(function.plain(_working(x)), target)
 
 
 @in_default_mode
@@ -31,8 +31,8 @@ def backward_plain(function: Function, dy: Any, x: Any, *, format: Format | str)
     target = formats.get(format)
     dy, x = oracle.pair_of(dy, x)
     with np.errstate(all="ignore"):
-        dy, x = (_working(array.astype(target.storage)) for array in (dy, x))
-        return (dy * function.plain_slope(x)).astype(target.storage)
+        dy, x = (_working(formats.cast(array, target)) for array in (dy, x))
+        return formats.cast(dy * function.plain_slope(x), target)
 
 
 def _working(array: Array) -> Array:

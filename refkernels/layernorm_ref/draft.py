@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import Enclosure, trusted
 
 Values = npt.NDArray[np.float64]
 
@@ -28,7 +28,7 @@ class Draft:
     def rows(self, at: npt.NDArray[np.intp]) -> Enclosure:
         """Some of the rows, as they are now."""
         parts = {k: part[at] if len(part) > 1 else part for k, part in self._parts.items()}
-        return Enclosure(self._hi[at], **parts)
+        return trusted(self._hi[at], **parts)
 
     def put(self, at: Any, found: Enclosure) -> None:
         """Elements at an index of (rows, n) from another tier."""
@@ -47,7 +47,7 @@ class Draft:
         for name, part in self._parts.items():
             tail = normalized if part.shape == self._hi.shape else (1,) * len(normalized)
             parts[name] = part.reshape(*(leading if len(part) == len(self._hi) else ()), *tail)
-        return Enclosure(self._hi.reshape(leading + normalized), **parts)
+        return trusted(self._hi.reshape(leading + normalized), **parts)
 
 
 def _own(part: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.blocks import BLOCK, each_block
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.layernorm_ref import float64
@@ -260,7 +260,7 @@ def _mean(problem: Problem, rows: Records, question: Question) -> Enclosure:
     lo[special] = 0.0
     radius = rows["mean_error"].copy()
     radius[special] = 0.0
-    result = Enclosure(hi, lo, radius)
+    result = trusted(hi, lo, radius)
     unsafe = (rows["state"] == float64.NEXT_TIER) | question.undecided(result)
     return _settled_rows(result, "mean", problem, question, unsafe)
 
@@ -321,7 +321,7 @@ def _parameter_gradients(
     found, wanted = [], []
     for part, mask in zip(parts, unsafe, strict=True):
         part[:, mask] = 0.0
-        result = Enclosure(*part)
+        result = trusted(*part)
         top = np.max(np.abs(part[0]), initial=0.0)
         found.append(result)
         wanted.append(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import small, tiers
 from refkernels.arithmetic.blocks import BLOCK, each_block, read_only
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.arithmetic.interpreted import as_records, interpreted
 from refkernels.arithmetic.question import Question
 from refkernels.layernorm_ref import double_double, exact
@@ -46,7 +46,7 @@ class RowsRefined:
     def mean(self, question: Question, wanted: Mask) -> Enclosure:
         """The means, flat; `wanted` is flat too."""
         rows = self.statistics
-        result = Enclosure(rows["mean_hi"], rows["mean_lo"], rows["delta"])
+        result = trusted(rows["mean_hi"], rows["mean_lo"], rows["delta"])
         return _replaced(
             result, self.unsafe, question, wanted, lambda i: exact.mean(self._exact(i))
         )
@@ -58,7 +58,7 @@ class RowsRefined:
         hi = np.where(self.unsafe, np.nan, rows["r_hi"])
         error = np.where(known, rows["r_error"], 0.0)
         radius = np.where(known, rows["r_hi"], 0.0) * error * double_double.SLACK
-        result = Enclosure(hi, np.where(known, rows["r_lo"], 0.0), radius)
+        result = trusted(hi, np.where(known, rows["r_lo"], 0.0), radius)
         return _replaced(
             result, self.unsafe, question, wanted, lambda i: exact.rstd(self._exact(i), question)
         )
@@ -73,7 +73,7 @@ class RowsRefined:
             safe = self._only(~unsafe & ~self.undefined)
             _each_row(double_double.normalised, self.x, weight, bias, safe, tuple(parts))
         return _by_row(
-            Enclosure(*parts),
+            trusted(*parts),
             unsafe,
             question,
             wanted,
@@ -91,7 +91,7 @@ class RowsRefined:
         safe = self._only(~unsafe & ~lost)
         _each_row(double_double.input_gradient, self.x, dy, weight, safe, tuple(parts))
         return _by_row(
-            Enclosure(*parts),
+            trusted(*parts),
             unsafe,
             question,
             wanted,
@@ -158,7 +158,7 @@ class ColumnsRefined:
         if weights:
             return self._dweight(question, weight_parts, columns, dy, finite, is_tame)
         result = _settled(
-            Enclosure(*bias_parts), ~is_tame & finite, question, lambda c: _column_sums(dy, c)
+            trusted(*bias_parts), ~is_tame & finite, question, lambda c: _column_sums(dy, c)
         )
         return _overridden(result, np.flatnonzero(~finite), lambda j: extended_sum(dy[:, j]))
 
@@ -191,7 +191,7 @@ class ColumnsRefined:
                 return extended_sum(dy[:, at] * np.array(signs))
 
         hard = (~is_tame | self.unsafe) & finite
-        result = _settled(Enclosure(*parts), hard, question, exactly)
+        result = _settled(trusted(*parts), hard, question, exactly)
         return _overridden(result, np.flatnonzero(~finite), extended)
 
 
@@ -251,7 +251,7 @@ def joined(parts: list[Enclosure]) -> Enclosure:
     if not parts:
         return Enclosure(np.empty(0))
     names = ("hi", "lo", "radius", "scale")
-    return Enclosure(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return trusted(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def _by_row(

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.matmul_ref import dot2, exact, gemm, parallel, slices, special
 from refkernels.matmul_ref.contraction import Array, Contraction
@@ -93,7 +93,7 @@ class _Answer:
             0 if part is None else part.reshape(shape)
             for part in (self.hi, self.lo, self.radius, self.scale)
         )
-        return Enclosure(hi, lo, radius, scale)
+        return trusted(hi, lo, radius, scale)
 
     def at(self, flat: Indices) -> Enclosure:
         """The elements at flat indices."""
@@ -101,7 +101,7 @@ class _Answer:
             0 if part is None else part.reshape(-1)[flat]
             for part in (self.hi, self.lo, self.radius, self.scale)
         )
-        return Enclosure(hi, lo, radius, scale)
+        return trusted(hi, lo, radius, scale)
 
     def put(self, flat: Indices, better: Enclosure) -> None:
         if self.lo is None and better.lo.any():
@@ -219,7 +219,7 @@ def _dot2_of(problem: _Problem, flat: Indices) -> Enclosure:
     b, i, j = np.unravel_index(flat, problem.shape)
     left, right = Lines.of(problem.left), Lines.of(np.swapaxes(problem.right, 1, 2))
     chosen = problem.at[0][b], i, problem.at[1][b], j
-    return Enclosure(*dot2.chosen_dot_products(left, right, chosen, problem.exact_products))
+    return trusted(*dot2.chosen_dot_products(left, right, chosen, problem.exact_products))
 
 
 def _dot2(problem: _Problem) -> _Answer:

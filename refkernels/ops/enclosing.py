@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.arithmetic.exact import from_fractions, from_integer_balls
 from refkernels.contexts.ball import BallValue
 from refkernels.contexts.double_double_value import DoubleDoubleValue
@@ -54,7 +54,7 @@ def rational(result: Value, shape: Shape) -> Enclosure:
     known = [one if isinstance(one, Fraction) else Fraction(0) for one in elements]
     found = from_fractions(known, shape)
     exact = np.array([isinstance(one, Fraction) for one in elements], bool).reshape(shape)
-    return Enclosure(found.hi, found.lo, np.where(exact, found.radius, np.inf), found.scale)
+    return trusted(found.hi, found.lo, np.where(exact, found.radius, np.inf), found.scale)
 
 
 def computed(result: Value, shape: Shape) -> Enclosure:
@@ -71,4 +71,4 @@ def narrower(one: Enclosure, other: Enclosure) -> Enclosure:
 
 def _spread(result: Enclosure, shape: Shape) -> Enclosure:
     columns = (result.hi, result.lo, result.radius, result.scale)
-    return Enclosure(*(np.broadcast_to(column, shape) for column in columns))
+    return trusted(*(np.broadcast_to(column, shape) for column in columns))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
-from refkernels.arithmetic.enclosure import PARTS, Enclosure
+from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
@@ -254,8 +254,8 @@ def restored(question: Canonical, name: str, one: Enclosure) -> Any:
     """An output in the shape that its users expect; a tuple of them where it is a list."""
     columns = [question.restore(name, getattr(one, part)) for part in PARTS]
     if isinstance(columns[0], tuple):
-        return tuple(Enclosure(*parts) for parts in zip(*columns, strict=True))
-    return Enclosure(*columns)
+        return tuple(trusted(*parts) for parts in zip(*columns, strict=True))
+    return trusted(*columns)
 
 
 def _working(target: Format) -> Format:

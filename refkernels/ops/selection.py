@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.enclosure import PARTS, Enclosure
+from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
 from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
 from refkernels.elementwise.blocks import BLOCK
@@ -128,4 +128,4 @@ def joined(parts: Any) -> Enclosure:
     """Flat Enclosures one after the other."""
     listed = list(parts)
     columns = (np.concatenate([getattr(one, name) for one in listed]) for name in PARTS)
-    return Enclosure(*columns)
+    return trusted(*columns)

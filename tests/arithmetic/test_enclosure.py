@@ -180,6 +180,42 @@ def test_a_radius_that_is_none_is_refused(radius: float) -> None:
         Enclosure(np.ones(2), 0.0, radius)
 
 
+NO_NUMBERS = [("lo", np.nan), ("lo", np.inf), ("lo", -np.inf), ("radius", np.nan)]
+NO_NUMBERS += [("radius", -np.inf), ("scale", np.nan), ("scale", np.inf)]
+
+
+@pytest.mark.parametrize(("part", "value"), NO_NUMBERS, ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (7, 3), (5000,)], ids=str)
+def test_a_part_that_is_no_number_is_refused_wherever_it_is(
+    part: str, value: float, shape: tuple[int, ...]
+) -> None:
+    places = np.unique(np.linspace(0, math.prod(shape) - 1, 5).astype(int))
+    for place in places:
+        array = np.zeros(shape)
+        array.flat[place] = value
+        for values in (array, value):
+            with pytest.raises(ValueError, match=f"An Enclosure's {part}"):
+                Enclosure(np.ones(shape), **{part: values})
+    assert places.size
+
+
+def test_a_radius_may_be_infinite() -> None:
+    assert Enclosure(np.ones(3), radius=[0.0, np.inf, 1.0]).radius.tolist() == [0.0, np.inf, 1.0]
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_an_array_of_any_format_is_the_value_rounded_once(seed: int) -> None:
+    """hi alone, rounded again, would go astray where lo or the tail of hi breaks a tie."""
+    rng = np.random.default_rng(seed)
+    hi = (1.0 + rng.integers(0, 2**11, 40) * 2.0**-11) * np.ldexp(1.0, rng.integers(-20, 20, 40))
+    hi = hi * (1.0 + np.ldexp(rng.choice([-1.0, 0.0, 1.0], 40), rng.integers(-52, -24, 40)))
+    lo = np.ldexp(hi, -60) * rng.choice([-1.0, 0.0, 1.0], 40)
+    one = Enclosure(hi, lo)
+    for format in (formats.BFLOAT16, formats.BINARY16, formats.BINARY32, formats.BINARY64):
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(np.asarray(one, format.dtype), one.round(format)[0])
+
+
 def test_a_shape_that_does_not_broadcast_is_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
         Enclosure(np.ones(2), np.zeros(3))

@@ -89,6 +89,50 @@ def test_round_to_float32_is_numpys_cast() -> None:
     np.testing.assert_array_equal(np.signbit(found), np.signbit(direct))
 
 
+def near_midpoints(rng: np.random.Generator, format: Format, size: int) -> np.ndarray:
+    """float64 numbers a little off the midpoints between numbers of the format, subnormals too; by
+    less than float32 can tell, so that a cast that goes by float32 rounds twice."""
+    exponents = rng.integers(format.emin - 2, format.emax + 1, size)
+    units = np.ldexp(1.0, np.maximum(exponents, format.emin) - format.p + 1)
+    whole = np.floor(np.ldexp(rng.uniform(1.0, 2.0, size), exponents) / units)
+    off = np.ldexp(rng.choice([-1.0, 0.0, 1.0], size), rng.integers(-44, -20, size))
+    return rng.choice([-1.0, 1.0], size) * units * (whole + 0.5 + off)
+
+
+@pytest.mark.parametrize("to", ALL, ids=str)
+@pytest.mark.parametrize("own", STORED, ids=str)
+def test_a_cast_rounds_once_whatever_the_formats(own: Format, to: Format) -> None:
+    rng = np.random.default_rng(5)
+    points = np.concatenate([near_midpoints(rng, f, 400) for f in (to, formats.BFLOAT16)])
+    specials = [0.0, -0.0, np.inf, -np.inf, np.nan, *np.ldexp([1.9, -1.0], 127)]
+    array = formats.round_to(np.concatenate([points, specials]), own)
+    found = formats.cast(array, to)
+    assert found.dtype == to.storage
+    wide = found.astype(np.float64)
+    np.testing.assert_array_equal(wide, formats.round_to(array, to).astype(np.float64))
+    np.testing.assert_array_equal(np.signbit(wide[:-3]), np.signbit(array[:-3]))
+    finite = np.flatnonzero(np.isfinite(array))
+    exact = [rounded(Fraction(float(array[i])), to) for i in finite]
+    np.testing.assert_array_equal(wide[finite], exact)
+    assert len(exact) > 400
+
+
+def test_a_cast_by_astype_would_round_twice() -> None:
+    points = near_midpoints(np.random.default_rng(5), formats.BFLOAT16, 400)
+    with np.errstate(over="ignore"):
+        direct = points.astype(ml_dtypes.bfloat16)
+    assert np.count_nonzero(formats.cast(points, "bfloat16") != direct) > 50
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 2)], ids=str)
+def test_a_cast_keeps_the_shape_in_any_layout(shape: tuple[int, ...]) -> None:
+    tie = 1.0 + 2.0**-8 + 2.0**-40
+    array = np.full(shape, tie).T
+    found = formats.cast(array, "bfloat16")
+    assert found.shape == array.shape
+    assert (found.astype(float) == 1.0 + 2.0**-7).all()
+
+
 def test_round_to_keeps_shape_order_and_kind() -> None:
     grid = np.arange(6.0).reshape(2, 3).T
     np.testing.assert_array_equal(formats.round_to(grid, "bfloat16").astype(float), grid)

@@ -100,7 +100,7 @@ def _moments(task: Task, recipe: Recipe) -> tuple[Array, Array]:
     """Mean and variance of the rows, (rows, 1), in the precision that they are computed in."""
     result, partial = _rounding(recipe, task)
     target = recipe.statistics
-    x = task.x if target is None else task.x.astype(target.storage)
+    x = task.x if target is None else formats.cast(task.x, target)
     n = x.shape[1]
     if recipe.variance == "naive_pairwise":  # NumPy's own sums along contiguous rows
         mean = np.sum(x, axis=1, keepdims=True) / x.dtype.type(n)
@@ -118,8 +118,8 @@ def _moments(task: Task, recipe: Recipe) -> tuple[Array, Array]:
 
 def _statistics(task: Task, recipe: Recipe) -> _Statistics:
     mean, var = (values.astype(task.kind) for values in _moments(task, recipe))
-    eps = np.asarray(task.eps).astype(recipe.eps.storage if recipe.eps else task.kind)
-    eps = eps.astype(task.kind)
+    eps = np.asarray(task.eps)
+    eps = (formats.cast(eps, recipe.eps) if recipe.eps else eps).astype(task.kind)
     factor = np.ones_like(var)
     n = task.x.shape[1]
     if recipe.ddof:
@@ -134,7 +134,7 @@ def _statistics(task: Task, recipe: Recipe) -> _Statistics:
     if recipe.form == "rsqrt":
         rstd = (1.0 / np.sqrt((var + eps).astype(np.float64))).astype(task.kind)
     if recipe.stored is not None:
-        mean, rstd = (v.astype(recipe.stored.storage).astype(task.kind) for v in (mean, rstd))
+        mean, rstd = (formats.cast(v, recipe.stored).astype(task.kind) for v in (mean, rstd))
     return _Statistics(mean, rstd, root, factor)
 
 
@@ -175,11 +175,11 @@ def _recast(task: Task, working: Format) -> Task:
     """The task in another working precision; the format of its answers stays."""
 
     def cast(values: Array | None) -> Array | None:
-        return None if values is None else values.astype(working.storage)
+        return None if values is None else formats.cast(values, working)
 
     return replace(
         task,
-        x=task.x.astype(working.storage),
+        x=formats.cast(task.x, working),
         dy=cast(task.dy),
         weight=cast(task.weight),
         bias=cast(task.bias),

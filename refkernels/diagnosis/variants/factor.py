@@ -163,8 +163,7 @@ def _narrow(found: Interval, told: formats.Format) -> tuple[str, float, str] | N
     for format in (formats.BFLOAT16, formats.BINARY16, formats.BINARY32):
         if format.p >= told.p or found.width > _TELLING * format.u:
             continue
-        with np.errstate(over="ignore", under="ignore"):
-            value = np.asarray(found.best).astype(format.storage)
+        value = formats.cast(np.asarray(found.best), format)
         if float(value) in found:
             return str(value), float(value), f"a number of {format.name}"
     return None

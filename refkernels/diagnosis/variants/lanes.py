@@ -101,7 +101,7 @@ def of_rows(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             one = rowwise.variant(slip.cause, slip.details, problem, output, values, sizes)
             shape = problem.truth.reference[output].shape
             storage = problem.truth.plain[output].dtype
-            sized = plain[output][0].astype(storage).reshape(shape)
+            sized = formats.cast(plain[output][0], storage).reshape(shape)
             answer = replace(one.answer, plain={output: sized})
             yield replace(one, answer=answer, trials=len(slips))
 

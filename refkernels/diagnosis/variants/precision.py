@@ -114,5 +114,4 @@ def rounded(array: Array, format: str) -> Array:
     """Values rounded to the format, in their own dtype."""
     if format == "tf32":
         return formats.round_ties_away(to_float64(array), formats.TF32).astype(array.dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return array.astype(formats.get(format).storage).astype(array.dtype)
+    return formats.cast(array, format).astype(array.dtype)

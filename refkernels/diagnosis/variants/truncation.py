@@ -77,7 +77,7 @@ def _answer(problem: Problem, output: str, own: Format, format: Format) -> Answe
     # Where either of two numbers may be stored, no other is unusual: few elements, but a step of a
     # narrow format is many of the kernel's own.
     other = np.where(np.isfinite(spread), cut + np.copysign(spread, cut), cut)
-    stored = other.astype(own.storage)
+    stored = formats.cast(other, own)
     return Answer({output: Enclosure(cut)}, {output: spread}, {output: stored})
 
 

@@ -1,0 +1,83 @@
+"""A 16-bit accumulator rounds each step once, never by float32 on the way: against rationals."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.exact import from_fractions
+from refkernels.diagnosis import accumulators
+from refkernels.diagnosis.products import Product
+from refkernels.diagnosis.variants import precision
+
+
+def nearest(z: Fraction, format: str) -> Fraction:
+    """z rounded once to the format."""
+    return Fraction(float(from_fractions([z], (1,)).round(format)[0][0]))
+
+
+def beside_ties(rng: np.random.Generator, format: str, shape: tuple[int, int]) -> np.ndarray:
+    """Terms that carry a sum near 1 to a midpoint of two numbers, and off it by less than float32
+    can tell; the first of each row is 1."""
+    half = formats.get(format).u
+    off = 2.0 ** -rng.integers(17, 23, shape) * rng.choice([-1.0, 0.0, 1.0], shape)
+    terms = half * (1.0 + off) * rng.choice([-2.0, -1.0, 1.0, 1.0, 3.0], shape)
+    terms[:, 0] = 1.0
+    return terms.astype(np.float32)
+
+
+def in_rationals(a, b, bias, accumulator, output: str) -> np.ndarray:
+    """The accumulator, element by element."""
+    format, found = accumulator.format, np.empty((len(a), b.shape[1]))
+    for i, j in np.ndindex(found.shape):
+        factors = [[Fraction(float(x)) for x in side] for side in (a[i], b[:, j])]
+        if accumulator.narrow:
+            factors = [[nearest(x, format) for x in side] for side in factors]
+        products = [x * y for x, y in zip(*factors, strict=True)]
+        total = Fraction()
+        for k in range(0, len(products), accumulator.block):
+            step = sum(products[k : k + accumulator.block], Fraction())
+            step = nearest(step, format) if accumulator.rounds else step
+            total = nearest(total + step, format)
+        if bias is not None:
+            total = nearest(total + Fraction(float(bias[j])), format)
+        found[i, j] = float(nearest(total, output))
+    return found
+
+
+@pytest.mark.parametrize("output", ["same", "float32"])
+@pytest.mark.parametrize("format", ["float16", "bfloat16"])
+def test_an_accumulator_rounds_each_step_once(format: str, output: str) -> None:
+    output, rng = format if output == "same" else output, np.random.default_rng(6)
+    tried, once_too_often = 0, 0
+    for has_bias in (False, True):
+        a = beside_ties(rng, format, (6, 9))
+        b = np.ones((9, 2), np.float32)
+        b[:, 1] = 0.5
+        bias = beside_ties(rng, format, (2, 2))[1] if has_bias else None
+        product = Product(a, b, bias, (6, 2))
+        for accumulator in accumulators.known(format, output):
+            got = accumulator.run(product, output).astype(np.float64)
+            np.testing.assert_array_equal(got, in_rationals(a, b, bias, accumulator, output))
+            tried += got.size
+        first = a[:, 0].astype(np.float64) + a[:, 1]
+        by_float32 = first.astype(np.float32).astype(formats.get(format).storage)
+        once_too_often += np.count_nonzero(by_float32 != formats.cast(first, format))
+    assert tried > 100
+    assert once_too_often or format == "float16"  # 24 bits hold every step of that one here
+
+
+@pytest.mark.parametrize("format", ["float16", "bfloat16", "tf32", "float32"])
+def test_narrowed_inputs_are_rounded_once(format: str) -> None:
+    rng = np.random.default_rng(2)
+    u = formats.get(format).u
+    x = 1.0 + u * (2 * rng.integers(0, 40, 400) + 1) * (
+        1.0 + rng.choice([-1, 0, 1], 400) * 2.0**-30
+    )
+    ties_away = [Fraction(v) for v in x.tolist()]
+    wanted = [float(nearest(z, format)) for z in ties_away]
+    if format == "tf32":
+        unit = Fraction(2 * u)
+        wanted = [float((z / unit + Fraction(1, 2)).__floor__() * unit) for z in ties_away]
+    np.testing.assert_array_equal(precision.rounded(x, format), wanted)
