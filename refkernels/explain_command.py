@@ -174,7 +174,7 @@ def _run(
     whose name has none."""
     from dataclasses import replace
 
-    from refkernels.diagnosis.explain import check_question
+    from refkernels import question
     from refkernels.frameworks import catalog
     from refkernels.frameworks.gateway import Session, split_settings
     from refkernels.seat_names import merged
@@ -184,7 +184,7 @@ def _run(
         split_settings(spec.framework, merged(settings, name))
     if not seats and not case.outputs:
         raise ValueError("There is nothing to explain: give --output, or --framework to run it.")
-    check_question(case.op, case.inputs, case.params, case.direction)
+    question.read(case.op, case.inputs, case.params, case.direction)
     faults = []
     outputs, environment = dict(case.outputs), dict(case.environment)
     for text, (_, name) in seats.items():

@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "refkernels"
 OP = {"op", "truth"}
 ORACLE_NEEDS = {"arithmetic", "metrology", "elementwise", "ops", *OP}
-DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "registry", "layernorm_ref", *OP}
+DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "question", "registry", "layernorm_ref", *OP}
 READERS = {"array_files", "parameters", "strict_json"}  # of what strangers wrote
 DIAGNOSIS_NEEDS |= READERS
 DIAGNOSIS_NEEDS |= {
@@ -57,11 +57,12 @@ ALLOWED = {
         *OP,
     },
     "reporting": {"strict_json"},
-    "testing": {"arithmetic", "metrology", "registry", "diagnosis", "reporting", *OP},
+    "testing": {"arithmetic", "metrology", "question", "registry", "diagnosis", "reporting", *OP},
     "testing_plugin": {"importing", "testing"},
     "suggestion": set(),
     "seat_names": set(),
     "arguments": set(),
+    "question": {"arithmetic", "registry", *OP},
     "array_options": {"array_files", "frameworks"},
     "completion": {"frameworks", "metrology", "registry", *OP},
     "severity": {"cli", "completion", "metrology"},
@@ -80,6 +81,7 @@ ALLOWED = {
         "arithmetic",
         "diagnosis",
         "frameworks",
+        "question",
         "reporting",
     },
     "options": set(),

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import numbers
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from refkernels import registry
-from refkernels.arguments import as_mapping
+from refkernels import question
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.arithmetic.wording import shown
 from refkernels.diagnosis import (
     accumulators,
     algorithms,
@@ -34,8 +30,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
 from refkernels.metrology import VERDICTS
 from refkernels.metrology import outputs as answered
-from refkernels.op import DIRECTIONS, Direction, Op
-from refkernels.suggestion import instead, quoted
+from refkernels.op import Direction, Op
 from refkernels.truth import holds
 
 
@@ -58,12 +53,12 @@ def explain(
                format (`metrology.outputs`); several kernels' first outputs have one format
     params     the op's parameters: {"eps": 1e-5}
     Raises ValueError for an unknown op or direction, for missing or unknown names and for shapes
-    and dtypes that do not fit; TypeError for what is no float array.
+    and dtypes that do not fit; TypeError for what is no float array, and for a param that is no
+    number.
     """
-    inputs, params = as_mapping(inputs, "inputs"), as_mapping(params, "params")
-    record = check_question(op, inputs, params, direction)
+    record, arrays, settings = question.read(op, inputs, params, direction)
     several = _several(record, direction, outputs)
-    problem = _problem(record, inputs, params, direction, several or {"": outputs})
+    problem = _problem(record, arrays, settings, direction, several or {"": outputs})
     if several is None:
         alone = _arrays(problem, outputs)
         explanation = explain_kernel(problem.judging(alone), alone)
@@ -88,9 +83,8 @@ def one_kernel(
     direction: Direction = "forward",
 ) -> tuple[Problem, dict[str, Array]]:
     """The question and one kernel's outputs by name, as `explain_kernel` takes them."""
-    inputs, params = as_mapping(inputs, "inputs"), as_mapping(params, "params")
-    record = check_question(op, inputs, params, direction)
-    problem = _problem(record, inputs, params, direction, {"": outputs})
+    record, given, settings = question.read(op, inputs, params, direction)
+    problem = _problem(record, given, settings, direction, {"": outputs})
     arrays = _arrays(problem, outputs)
     return problem.judging(arrays), arrays
 
@@ -260,44 +254,17 @@ def _together(
     )
 
 
-def check_question(
-    op: str | Op, inputs: Mapping[str, Any], params: Mapping[str, Any], direction: str
-) -> Op:
-    """The op asked for. Raises ValueError, one sentence, where the question is not one."""
-    record = registry.get(op)
-    if not isinstance(direction, str) or direction not in DIRECTIONS:
-        raise ValueError(f"direction is {shown(direction)}: it is 'forward' or 'backward'.")
-    takes = record.takes(direction)
-    if unknown := [name for name in inputs if name not in takes]:
-        meant = instead(unknown[0], takes, "it takes")
-        raise ValueError(f"{record.name} {direction} takes no {quoted(unknown[0])}: {meant}.")
-    required = [name for name in takes if name not in record.optional]
-    if missing := [name for name in required if inputs.get(name) is None]:
-        raise ValueError(f"{record.name} {direction} needs {missing[0]!r} among its inputs.")
-    if unknown := [name for name in params if name not in record.params]:
-        meant = instead(unknown[0], record.params or ("none",), "it has")
-        raise ValueError(f"{record.name} has no parameter {quoted(unknown[0])}: {meant}.")
-    for name, value in params.items():
-        several = value if isinstance(value, list | tuple) else (value,)
-        if isinstance(record.params[name], str) and isinstance(value, str):
-            continue
-        if not all(one is None or isinstance(one, numbers.Real) for one in several):
-            raise ValueError(f"{name} is {shown(value)}: give a number, or a list of numbers.")
-    return record
-
-
 def _problem(
     op: Op,
-    inputs: Mapping[str, Any],
+    inputs: dict[str, Array],
     params: Mapping[str, Any],
     direction: Direction,
     kernels: Mapping[str, Any],
 ) -> Problem:
     """The question, in the format of the first output of the first kernel."""
-    given = {name: as_float_array(a, name) for name, a in inputs.items() if a is not None}
     first = answered.named(op, direction, next(iter(kernels.values())))
     format = formats.of(next(iter(first.values())))
-    return Problem(op, direction, given, {**op.params, **params}, format)
+    return Problem(op, direction, inputs, {**op.params, **params}, format)
 
 
 def _arrays(problem: Problem, outputs: Any) -> dict[str, Array]:

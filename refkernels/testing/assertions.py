@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels import question
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, spread, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
@@ -15,7 +16,7 @@ from refkernels.metrology.judgement import violated
 from refkernels.metrology.ulp_errors import as_enclosure, ulp_error
 from refkernels.metrology.verdict import VERDICTS
 from refkernels.op import Direction, Op
-from refkernels.testing import question
+from refkernels.testing import limits
 from refkernels.testing.answer import Answer, Array, ulp_limit
 from refkernels.testing.cause import Question
 from refkernels.testing.demands import Demands
@@ -34,7 +35,7 @@ def assert_ulp(got: Any, reference: Any, max_ulp: float) -> None:
     for a reference too wide to have an ulp (it reaches zero); TypeError for what is no number.
     """
     __tracebackhide__ = True
-    limit = question.limit_of(max_ulp, "max_ulp")
+    limit = limits.limit_of(max_ulp, "max_ulp")
     array, exact = _pair(got, reference)
     format = formats.of(array)
     error = ulp_error(array, exact, format)
@@ -68,7 +69,7 @@ def assert_rounding(got: Any, reference: Any, bound: Any) -> None:
     __tracebackhide__ = True
     array, exact = _pair(got, reference)
     whole = isinstance(bound, int)  # as_float_array takes floats
-    wide = as_float_array(question.limit_of(bound, "bound") if whole else bound, "bound")
+    wide = as_float_array(limits.limit_of(bound, "bound") if whole else bound, "bound")
     limit = spread(to_float64(wide), array.shape, "bound")
     if np.any(~(limit >= 0.0) & np.isfinite(exact.hi)):
         raise ValueError("bound is NaN or negative where the reference is finite.")
@@ -117,20 +118,18 @@ def assert_kernel(
     """
     __tracebackhide__ = True
     if not isinstance(verdict, str) or verdict not in VERDICTS[-2:]:
-        quoted = question.said(verdict)
+        quoted = limits.said(verdict)
         raise ValueError(f"verdict is {quoted}: ask for 'rounding' or 'correctly_rounded'.")
-    record = question.op_of(op, direction)
-    settings = question.params_of(record, params)
-    arrays = question.inputs_of(record, direction, inputs)
+    record, arrays, settings = question.read(op, inputs, params, direction)
     given = answered.named(record, direction, outputs)
     baseline, factor = _baseline(record, direction, max_over_baseline, given)
     demands = Demands(
         verdict,
-        None if max_ulp is None else question.limit_of(max_ulp, "max_ulp"),
-        None if max_over_plain is None else question.limit_of(max_over_plain, "max_over_plain"),
+        None if max_ulp is None else limits.limit_of(max_ulp, "max_ulp"),
+        None if max_over_plain is None else limits.limit_of(max_over_plain, "max_over_plain"),
         factor,
     )
-    question.check_dtype(record, direction, arrays, given, dtype)
+    limits.check_dtype(record, direction, arrays, given, dtype)
     judged = {name: formats.of(array) for name, array in given.items()}
     first = record.names(direction)[0]
     judged.setdefault(first, next(iter(judged.values())))  # whose shape says which axes are kept
@@ -196,7 +195,7 @@ def _baseline(
         return {}, None
     if not isinstance(stated, tuple | list) or len(stated) != 2:
         raise TypeError("max_over_baseline is (outputs, factor): the baseline's outputs, a number.")
-    factor = question.limit_of(stated[1], "max_over_baseline's factor")
+    factor = limits.limit_of(stated[1], "max_over_baseline's factor")
     theirs = answered.named(op, direction, stated[0])
     shared = {name: array for name, array in theirs.items() if name in given}
     if not shared:

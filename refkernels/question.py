@@ -1,0 +1,84 @@
+"""The question that a kernel answered, as callers put it: op, direction, inputs and params.
+
+`assert_kernel` and `explain` read it here, before anything is computed, and refuse in one sentence
+what is no question.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import registry
+from refkernels.arguments import as_mapping
+from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.wording import shown
+from refkernels.op import DIRECTIONS, Direction, Op
+from refkernels.suggestion import instead, quoted
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def read(op: Any, inputs: Any, params: Any, direction: Any) -> tuple[Op, Arrays, dict[str, Any]]:
+    """The op's record; the inputs that are not None, as arrays in the op's order; the params that
+    were given.
+
+    Raises TypeError for what is of no type to be read; ValueError for an unknown op or direction,
+    for names that the op does not have or that are missing, and for params that no float holds.
+    """
+    record = registry.get(op)
+    if not isinstance(direction, str) or direction not in DIRECTIONS:
+        raise ValueError(f"direction is {shown(direction)}: it is 'forward' or 'backward'.")
+    return record, _inputs(record, direction, inputs), _params(record, params)
+
+
+def _inputs(op: Op, direction: Direction, inputs: Any) -> Arrays:
+    present = {
+        name: value for name, value in as_mapping(inputs, "inputs").items() if value is not None
+    }
+    takes = op.takes(direction)
+    if unknown := [name for name in present if name not in takes]:
+        meant = instead(unknown[0], takes, "it takes")
+        raise ValueError(f"{op.name} {direction} takes no {quoted(unknown[0])}: {meant}.")
+    if missing := [name for name in takes if name not in present and name not in op.optional]:
+        raise ValueError(f"{op.name} {direction} needs {missing[0]!r} among its inputs.")
+    return {name: as_float_array(present[name], name) for name in takes if name in present}
+
+
+def _params(op: Op, params: Any) -> dict[str, Any]:
+    given = as_mapping(params, "params")
+    if unknown := [name for name in given if name not in op.params]:
+        meant = instead(unknown[0], op.params or ("none",), "it has")
+        raise ValueError(f"{op.name} has no parameter {quoted(unknown[0])}: {meant}.")
+    for name, value in given.items():
+        if isinstance(op.params[name], str) and isinstance(value, str):
+            continue
+        several = value if isinstance(value, list | tuple) else (value,)
+        if not all(number is None or is_number(number) for number in several):
+            raise TypeError(f"{name} is {shown(value)}: give a number, or a list of numbers.")
+        if any(number is not None and is_huge(number) for number in several):
+            raise ValueError(f"{name} is too large: no float holds it.")
+    return given
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number that can be read."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.timedelta64):
+        return False
+    try:
+        is_huge(value)
+    except Exception:  # of a class of the caller's own
+        return False
+    return True
+
+
+def is_huge(value: Any) -> bool:
+    """Whether a real number is beyond float's range."""
+    try:
+        float(value)
+    except OverflowError:
+        return True
+    return False

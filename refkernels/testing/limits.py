@@ -1,0 +1,68 @@
+"""What an assertion demands, checked before anything is computed: limits and dtype."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import BINARY32, Format
+from refkernels.op import DTYPES, Direction, Op
+from refkernels.question import is_huge, is_number
+
+Array = npt.NDArray[Any]
+
+
+def limit_of(value: Any, name: str) -> float:
+    """A number >= 0, infinity included."""
+    if not is_number(value):
+        raise TypeError(f"{name} is of type {_type(value)}: it must be a number >= 0.")
+    number = float(value) if not is_huge(value) else math.inf if value > 0 else -math.inf
+    if not number >= 0.0:
+        raise ValueError(f"{name} is {number:g}: it must be a number >= 0.")
+    return number
+
+
+def check_dtype(
+    op: Op, direction: Direction, inputs: Mapping[str, Array], outputs: Mapping[str, Array],
+    dtype: Any,
+) -> None:  # fmt: skip
+    """The first output has the dtype that was asked for; or that of an input, or float32 where all
+    inputs have 16 bits. The others (statistics, gradients of weights) are free.
+
+    Raises AssertionError where it has another, ValueError for what is no dtype.
+    """
+    __tracebackhide__ = True
+    first = op.names(direction)[0]
+    given = {formats.of(array) for array in inputs.values()}
+    wanted = given if dtype is None else {_format(dtype)}
+    if dtype is None and all(one.storage.itemsize == 2 for one in given):
+        wanted = {*given, BINARY32}
+    if first in outputs and formats.of(outputs[first]) not in wanted:
+        got = outputs[first].dtype
+        where = "" if dtype is not None else " where the inputs are " + _and(given)
+        cure = f"say dtype='{got}' if that is meant" if dtype is None else f"not {_and(wanted)}"
+        raise AssertionError(f"{op.name}'s {first} is {got}{where}: {cure}.")
+
+
+def _format(dtype: Any) -> Format:
+    """The format of a name, a NumPy or a torch dtype."""
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype)
+    name = str(name).rpartition(".")[2]
+    if name not in DTYPES:
+        raise ValueError(f"dtype is {said(dtype)}: choose one of {', '.join(DTYPES)}.")
+    return formats.get(name)
+
+
+def _and(given: set[Format]) -> str:
+    return " and ".join(sorted(one.name for one in given))
+
+
+def _type(value: Any) -> str:
+    return type(value).__name__
+
+
+def said(value: Any) -> str:
+    """A value as an error quotes it: a text as it is, of anything else the type."""
+    return repr(value) if isinstance(value, str) else f"of type {_type(value)}"
