@@ -51,8 +51,7 @@ class Truth:
         """The error that the named forms keep to in the truth's format, or in another,
         rounding to it included.
 
-        An op's bound is one for inputs in the format's reach; where they are not, half a subnormal
-        of the format is added (`metrology.outputs` has the proof).
+        An op's bound is one for inputs in the format's reach; `with_underflow` where they are not.
         """
         asked = format or self.format
         if asked not in self._bounds:
@@ -62,10 +61,7 @@ class Truth:
                 for name in next(iter(forms.values()), {})
             }
             found = MappingProxyType(largest) or self._named(self._solution.bound(asked))
-            if not holds(asked, self.inputs):
-                lost = asked.min_subnormal / 2.0
-                found = MappingProxyType({name: bound + lost for name, bound in found.items()})
-            self._bounds[asked] = found
+            self._bounds[asked] = MappingProxyType(with_underflow(found, asked, self.inputs))
         return self._bounds[asked]
 
     @property
@@ -142,10 +138,14 @@ class Truth:
 
 def holds(format: Format, arrays: Arrays) -> bool:
     """Whether the format has every number of the arrays' formats; integers have none."""
-    return all(
-        one.p <= format.p and one.emax <= format.emax and one.min_subnormal >= format.min_subnormal
-        for one in _formats(arrays)
-    )
+    return all(format.holds(own) for own in _formats(arrays))
+
+
+def with_underflow(bounds: Mapping[str, Doubles], format: Format, arrays: Arrays) -> dict[str, Any]:
+    """The bounds of outputs in the format, with half a subnormal for results that are subnormal in
+    it and not in the inputs' formats: where it does not hold the inputs (`metrology.outputs`)."""
+    lost = 0.0 if holds(format, arrays) else format.min_subnormal / 2.0
+    return {name: bound + lost if lost else bound for name, bound in bounds.items()}
 
 
 def _formats(arrays: Arrays) -> set[Format]:

@@ -43,7 +43,8 @@ def forward_bound(
     """How far f(x) in the format may be off, shaped like x; NaN where f(x) is not finite.
 
     `limit`: of library functions, in ulp; the function's own by default. `known`: f(x), where an
-    oracle has given it already.
+    oracle has given it already. Where the format does not hold x, a kernel may compute in one that
+    does and round once more: half an ulp, and the limit in ulp of that format, if that is more.
     Raises as `oracle.forward` does.
     """
     x, target = as_float_array(x, "x"), formats.get(format)
@@ -51,9 +52,12 @@ def forward_bound(
         return _largest(_of_forms(function, function.forms, (x,), target, _limit(limit, LIMIT)))
     values = oracle.forward(function, x) if known is None else known
     ulp = _ulp_of_values(function, x, values, target)
-    most = _limit(limit, function.limit)
+    most, own = _limit(limit, function.limit), formats.of(x)
     with np.errstate(over="ignore"):
         bound = most * ulp
+        if not target.holds(own):
+            finer = _ulp_of_values(function, x, values, formats.working_format(own))
+            bound = np.maximum(bound, ulp / 2.0 + most * finer)
     return np.where((bound == 0.0) & (most > 0.0), ETA, bound)  # half of float64's least number
 
 

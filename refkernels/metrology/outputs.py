@@ -12,8 +12,13 @@ otherwise F itself) and round once to F.
   of the inputs' format is at most 2^-29 u. The bound of matmul or linear is B = K u P + ..., with
   |z| <= P, and the rounding is at most u / (1 + u) (|z| + B') with B' = K u' P + ...: as
   u^2 P > 2 u' P, this and B' are at most B for K = 1, and for K > 1 the other K - 1 terms are far
-  larger. The other bounds hold at least 4 u |z|, of which the rounding takes a quarter and B' less
-  than 2^-26. What a result that is subnormal in F loses, half a subnormal, is added (`Truth`).
+  larger. LayerNorm's bounds hold 4 u |z|. A library limit of L ulp is raised to half an ulp and L
+  ulp of the finer format, where that is more (`elementwise.bounds`). Every other bound is read from
+  a formula, and counts u |z| for a rounding. A rounding takes u / (1 + u) |z| of it at most. The
+  rest, above 2 u' |z|, pays for the same rounding in the inputs' format, and earlier errors are at
+  most 2^-29 of those in F. Where an op rounds nothing (relu, hardswish beyond 3), B is the rounding
+  of its input to F, u |x|, and 0 where F holds the input: the answer is then one of F's numbers.
+  What a result that is subnormal in F loses, half a subnormal, is added (`truth.with_underflow`).
   A kernel that rounds its inputs to F first has answered another question, and is judged by this.
 - *Outputs of several formats* (y in bfloat16, mean and rstd in float32, as Triton's tutorial has
   them). LayerNorm's bound for y in 16 bits takes it as computed from statistics in binary32,

@@ -11,7 +11,7 @@ from typing import Any
 
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Arrays, Problem
-from refkernels.truth import holds
+from refkernels.truth import with_underflow
 
 USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
 
@@ -46,10 +46,10 @@ def _answer(problem: Problem, formula: Any) -> Answer:
     for format in dict.fromkeys(formats.values()):
         exact = read.certified(*question, problem.params, ("rounding", format))
         bounds = read.bounded(*question, problem.params, format)
+        bounds = with_underflow(bounds, format, problem.inputs)
         plain = read.computed(*question, problem.params, format)
-        lost = 0.0 if holds(format, problem.inputs) else format.min_subnormal / 2.0
         for name in (name for name in exact if formats[name] == format):
             answer.reference[name] = exact[name]
-            answer.bound[name] = bounds[name] + lost
+            answer.bound[name] = bounds[name]
             answer.plain[name] = plain[name]
     return answer
