@@ -8,8 +8,9 @@ Primitives are what a context must define. What follows from them is defined her
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from numbers import Integral, Rational
 from typing import Any, TypeVar
@@ -23,10 +24,34 @@ V = TypeVar("V", bound=Value)
 Index = npt.NDArray[np.integer[Any]]
 
 
+def _of_some(reduction: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction that no elements have no value of: it says so."""
+
+    @functools.wraps(reduction)
+    def reduce(self: Context, a: Value, axis: int = -1) -> Any:
+        if not -len(a.shape) <= axis < len(a.shape):
+            raise ValueError(f"xp.{reduction.__name__} has no axis {axis} in the shape {a.shape}.")
+        if not a.shape[axis]:
+            raise ValueError(
+                f"xp.{reduction.__name__} goes over axis {axis} of the shape {a.shape}, which has "
+                "no elements: there is no such number."
+            )
+        return reduction(self, a, axis)
+
+    return reduce
+
+
 class Context(ABC):
     """The primitives; see the module. `name` is for messages."""
 
     name: str
+
+    def __init_subclass__(cls) -> None:
+        """Whichever way a context takes a maximum, a mean or a pivot, there is none of nothing."""
+        super().__init_subclass__()
+        for name in ("max", "mean", "pivot"):
+            if name in vars(cls):
+                setattr(cls, name, _of_some(vars(cls)[name]))
 
     # --- into the context --------------------------------------------------------------------
 
@@ -136,6 +161,7 @@ class Context(ABC):
     @abstractmethod
     def max(self, a: Value, axis: int = -1) -> Value: ...
 
+    @_of_some
     def mean(self, a: Value, axis: int = -1) -> Value:
         return self.divide(self.sum(a, axis), self.number(a.shape[axis]))
 

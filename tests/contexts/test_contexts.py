@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from context_formulas import gelu, hardswish, log_softmax, rms_norm, softmax
 
+import refkernels
 from refkernels.arithmetic import formats
 from refkernels.contexts import (
     Amplification,
     Arb,
     Ball,
     Bound,
+    Context,
     DoubleDouble,
     Gradient,
     Rational,
@@ -105,14 +107,54 @@ def test_rational_is_exact_and_says_where_it_ends() -> None:
         softmax(R, R.array(x))
 
 
-@pytest.mark.parametrize(
-    "xp",
-    [
-        *(B, R, Arb(100), Working("float32"), Gradient(B)),
-        *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0), Trace()),
-    ],
-    ids=lambda c: c.name,
-)
+EVERY = [
+    *(B, R, Arb(100), Working("float32"), Gradient(B)),
+    *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0), Trace()),
+]
+in_every_context = pytest.mark.parametrize("xp", EVERY, ids=lambda c: c.name)
+
+
+def test_every_context_is_among_these() -> None:
+    waiting, known = [Context], {type(xp) for xp in EVERY}
+    while waiting:
+        below = waiting.pop().__subclasses__()
+        waiting += below
+        for context in below:
+            ours = context.__module__.startswith("refkernels.")
+            assert context in known or context.__abstractmethods__ or not ours
+
+
+@in_every_context
+@pytest.mark.parametrize("name", ["max", "mean", "pivot"])
+@pytest.mark.parametrize(("shape", "axis"), [((3, 0), -1), ((0, 3), 0), ((0,), -1)], ids=str)
+def test_what_does_not_exist_of_no_elements_is_refused_in_a_sentence(
+    xp: Any, name: str, shape: tuple[int, ...], axis: int
+) -> None:
+    x = xp.array(np.ones(shape))
+    said = rf"xp.{name} goes over axis {axis} of the shape .* which has no elements"
+    with pytest.raises(ValueError, match=said):
+        getattr(xp, name)(x, axis)
+    with pytest.raises(ValueError, match=rf"xp.{name} has no axis 5"):
+        getattr(xp, name)(x, 5)
+
+
+@in_every_context
+@pytest.mark.parametrize("name", ["max", "mean", "pivot"])
+def test_there_may_be_no_rows_to_reduce(xp: Any, name: str) -> None:
+    assert getattr(xp, name)(xp.array(np.ones((0, 3)))).shape == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["max", "mean"])
+def test_a_user_s_oracle_of_no_elements_says_so_too(name: str) -> None:
+    def reduced(xp: Any, x: Any) -> Any:
+        return getattr(xp, name)(x)
+
+    mine = refkernels.oracle(reduced, "x[... n] -> y[...]", "n")
+    with pytest.raises(ValueError, match=f"xp.{name} goes over axis -1"):
+        mine.forward(np.ones((2, 0)))
+
+
+@in_every_context
 def test_floats_arrays_and_other_contexts_are_refused_in_a_formula(xp: Any) -> None:
     x = xp.array(np.array([1.0, 2.0]))
     for other in (0.5, np.float32(2), True, "1", np.ones(2), None):
