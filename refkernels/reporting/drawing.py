@@ -11,7 +11,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+
+from refkernels.reporting.numerals import all_digits, lost
 
 INK, MUTED, GRID, PAPER, LIMIT = "#1b1d22", "#5d626c", "#e3e5e9", "#fffffe", "#b3261e"
 SERIES = (
@@ -153,6 +155,25 @@ def log_axis(
     margin = 0.03 * (high - start)
     limits = [10.0 ** min(max(e, _LEAST), _MOST) for e in (start - margin, high + margin)]
     (axes.set_xlim if which == "x" else axes.set_ylim)(*limits)
+
+
+def no_digit_line(axes: Axes, which: str, values: Iterable[float | None], dtype: str) -> None:
+    """Where no digit is right, if some of the values reach it."""
+    if not any(lost(value, dtype) for value in values):
+        return
+    top = all_digits(dtype)
+    style: Any = {"color": LIMIT, "fontsize": 8, "va": "bottom"}
+    dashes: Any = {"color": LIMIT, "linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 0}
+    if which == "x":
+        axes.axvline(top, **dashes)
+        place = axes.get_xaxis_transform()
+        low, high = (math.log10(limit) for limit in axes.get_xlim())
+        side = "left" if math.log10(top) < (low + high) / 2.0 else "right"  # titles stand left
+        axes.text(top, 1.0, " no digit is right ", ha=side, transform=place, **style)
+    else:
+        axes.axhline(top, **dashes)
+        place = axes.get_yaxis_transform()
+        axes.text(0.01, top, "no digit is right", ha="left", transform=place, **style)
 
 
 def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

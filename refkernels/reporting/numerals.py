@@ -36,11 +36,21 @@ _BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 _NO_DIGIT = {"en": ("no digit", "no digit is right"), "zh": ("无正确位", "没有一位数字正确")}
 
 
-def lost(value: float | None, dtype: str) -> bool:
-    """Whether an error of so many ulp leaves no digit: a quarter of the value, 2^p / 4 ulp, or
-    more. Beyond that a number of ulp says nothing."""
+def all_digits(dtype: str) -> float:
+    """The error in ulp that leaves no digit: a quarter of the value, 2^p / 4 ulp. A larger number
+    of ulp says no more. Infinite for a format that is not known."""
     bits = _BITS.get(dtype)
-    return value is not None and bits is not None and value >= 2.0 ** (bits - 2)
+    return math.inf if bits is None else 2.0 ** (bits - 2)
+
+
+def lost(value: float | None, dtype: str) -> bool:
+    """Whether an error of so many ulp leaves no digit."""
+    return value is not None and math.isfinite(all_digits(dtype)) and value >= all_digits(dtype)
+
+
+def drawn_ulp(value: float | None, dtype: str) -> float | None:
+    """How high an error stands in a plot: no higher than where no digit is right."""
+    return None if value is None else min(value, all_digits(dtype))
 
 
 def ulp_figure(value: float | None, dtype: str, lang: str = "en") -> str:

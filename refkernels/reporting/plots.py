@@ -96,6 +96,8 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
                 axes = figure.add_axes((left, bottom, 2.0 / width, 1.85 / height))
                 _growth_panel(axes, lines, numbers, label, values, xs)
                 if row == 0:
+                    drawing.no_digit_line(axes, "y", (y for one in lines for y in one.ulp), dtype)
+                if row == 0:
                     axes.set_title(f"{direction} {output}, {dtype}")
                 if column == 0:
                     axes.set_ylabel(label)
@@ -139,6 +141,7 @@ def draw_spread(
                     box = (left, bottom / height, 2.5 / width, size / height)
                     axes = figure.add_axes(box)
                     _spread_panel(axes, some, numbers, edges)
+                    drawing.no_digit_line(axes, "x", (one.max for one in some), dtype)
                     axes.set_title(f"{direction} {dtype}")
         figure.text(0.95 / width, 0.07 / height, "error in ulp", color=drawing.INK)
         caption = (

@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 
+from refkernels.reporting.numerals import all_digits, drawn_ulp
 from refkernels.reporting.scores import largest
 from refkernels.reporting.study import Measurement, Study, as_number
 from refkernels.reporting.vocabulary import rank_of_direction, rank_of_dtype
@@ -38,7 +39,8 @@ LEAST_GROWTH = 100.0  # a regime that PLOTS does not name is drawn where errors 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One subject's points: x, max ulp and max error / bound, each the largest over the cases."""
+    """One subject's points: x, max ulp (`drawn_ulp`) and max error / bound, each the largest over
+    the cases."""
 
     subject: str
     x: list[float]
@@ -135,7 +137,7 @@ def _lines(parameter: str, some: list[Measurement]) -> list[Line]:
         at = points[subject]
         if len(at) > 1:
             places = sorted(at)
-            ulp = [largest(one.ulp_max for one in at[v]) for v in places]
+            ulp = [largest(drawn_ulp(one.ulp_max, one.dtype) for one in at[v]) for v in places]
             bound = [largest(one.number("bound", "max_ratio") for one in at[v]) for v in places]
             lines.append(Line(subject, places, ulp, bound))
     return lines
@@ -148,7 +150,8 @@ def safe_name(text: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """How the ulp errors of one subject are spread: pooled histogram, largest error."""
+    """How the ulp errors of one subject are spread: pooled histogram, largest error; errors that
+    leave no digit are one bin."""
 
     subject: str
     bins: list[tuple[float, int]]  # lower edge, count
@@ -182,8 +185,8 @@ def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
         for one in groups[key]:
             for edge, number in (one.record.get("ulp") or {}).get("histogram") or []:
                 if as_number(edge) is not None and math.isfinite(edge):
-                    bins[float(edge)] += int(number)
-        top = largest(one.ulp_max for one in groups[key])
+                    bins[min(float(edge), all_digits(dtype))] += int(number)
+        top = largest(drawn_ulp(one.ulp_max, dtype) for one in groups[key])
         if bins:
             found[op][direction, dtype].append(Spread(subject, sorted(bins.items()), top))
     return found

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from refkernels.reporting import drawing
 from refkernels.reporting.drawing import Drawn, colour_of, finish
+from refkernels.reporting.numerals import all_digits, lost
 from refkernels.reporting.reading import Record
 from refkernels.reporting.series import safe_name
 from refkernels.reporting.sweeps import Row
@@ -41,6 +42,7 @@ def draw_sweeps(op: str, dtype: str, some: list[Row], subjects: list[str]) -> Dr
                 points = [(point[0], point[place]) for point in lines]
                 _steps(axes, points, colour_of(number))
         _error_axis(errors, [y for y, _ in ends])
+        drawing.no_digit_line(errors, "y", (y for y, _ in ends), dtype)
         most = max([per_cent for row in swept for _, _, per_cent in _line(row, low)], default=0.0)
         shares.set_ylim(0, next(top for top in (1, 2, 5, 10, 20, 50, 100) if top >= most))
         shares.set_ylabel("not correctly\nrounded, %")
@@ -92,7 +94,7 @@ def _line(row: Row, low: int) -> list[tuple[float, float, float]]:
     points = [
         (
             _place(binade, low),
-            float(binade.get("max", math.nan)),
+            min(float(binade.get("max", math.nan)), all_digits(row.dtype)),
             100.0 * (1.0 - binade.get("correct", 0) / binade["inputs"]),
         )
         for binade in row.record["binades"]
@@ -139,5 +141,6 @@ def _names(figure: Figure, swept: list[Row], subjects: list[str]) -> None:
         y = 0.88 - 0.085 * line
         name = row.subject if len(row.subject) <= 19 else row.subject[:18] + "…"
         figure.text(0.85, y, name, color=colour, fontsize=9, fontweight="bold")
-        told = f"{row.largest} ulp, {row.wrong} wrong"
+        unit = "" if lost(row.ulp.get("max"), row.dtype) else " ulp"
+        told = f"{row.largest}{unit}, {row.wrong} wrong"
         figure.text(0.85, y - 0.035, told, color=drawing.MUTED, fontsize=8)

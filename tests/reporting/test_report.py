@@ -1,6 +1,7 @@
 """The report: every figure from the records, worst first, safe, whole, the same every time."""
 
 import itertools
+import math
 import re
 import time
 from html.parser import HTMLParser
@@ -12,9 +13,11 @@ from rich.console import Console
 from refkernels.reporting import terminal_table, write_report
 from refkernels.reporting.drawing import STYLE
 from refkernels.reporting.findings import findings
+from refkernels.reporting.numerals import all_digits
 from refkernels.reporting.pages import Report
 from refkernels.reporting.plots import _coincide
 from refkernels.reporting.scores import blocks
+from refkernels.reporting.series import growth_plots, spreads
 from refkernels.reporting.study import Study
 from refkernels.reporting.vocabulary import VERDICTS, WIDE
 from refkernels.seat_names import parse
@@ -366,3 +369,37 @@ def test_lines_that_coincide_take_turns():
     assert _coincide(same, [(1.0, 2.01), (10.0, 3.0)])
     assert not _coincide(same, [(1.0, 2.0), (10.0, 4.0)])
     assert not _coincide(same, [(1.0, 2.0), (9.0, 3.0)])
+
+
+def test_no_plot_draws_an_error_beyond_the_one_that_leaves_no_digit():
+    some = [one for one in synthetic.records() if one.get("op") in (None, "layernorm")]
+    wild = {"torch": 1e30, "paddle": 2.0**22, "numpy": 4.0}
+    for one in some:
+        if one["kind"] == "measurement" and one.get("ulp"):
+            factor = wild.get(one["framework"], 1.0)
+            one["ulp"]["max"] = factor * max(1.0, one["ulp"]["max"])
+            one["ulp"]["histogram"][-1][0] = 2.0 ** math.floor(math.log2(one["ulp"]["max"]))
+    study = Study.of(some)
+    drawn = [
+        (dtype, error)
+        for plot in growth_plots(study)
+        for (_, _, dtype), lines in plot.panels.items()
+        for line in lines
+        for error in line.ulp
+    ]
+    drawn += [
+        (dtype, error)
+        for panels in spreads(study).values()
+        for (_, dtype), strips in panels.items()
+        for strip in strips
+        for error in (strip.max, *(edge for edge, _ in strip.bins))
+    ]
+    assert len(drawn) > 100
+    assert all(error is None or error <= all_digits(dtype) for dtype, error in drawn)
+    reached = {dtype for dtype, error in drawn if error == all_digits(dtype)}
+    assert {"float32", "float64"} <= reached
+    report = Report.of(some)
+    for plots in (report.growth, report.spread):
+        assert any("no digit is right" in plot.svg for plot in plots)
+    calm = [one for one in some if not one.get("ulp") or one["ulp"]["max"] < 100.0]
+    assert not any("no digit is right" in plot.svg for plot in Report.of(calm).spread)
