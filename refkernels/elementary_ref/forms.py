@@ -341,7 +341,11 @@ SLOPE_FORMS: dict[str, tuple[Form, ...]] = {
 LIMITS = {
     "sqrt": (0.5, "IEEE 754: correctly rounded"),
     "reciprocal": (0.5, "IEEE 754: a division, correctly rounded"),
-    "rsqrt": (2.0, "1 / sqrt(x) in two roundings, and CUDA's documented maximum of rsqrtf: 2 ulp"),
+    "rsqrt": (
+        2.0,
+        'library limit: 2 ulp, OpenCL\'s full profile (OpenCL C, "Relative Error as ULPs"), and '
+        "rsqrtf's maximum in the CUDA C++ Programming Guide; 1 / sqrt(x) in two roundings keeps it",
+    ),
 }
 
 

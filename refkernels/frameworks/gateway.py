@@ -193,7 +193,7 @@ class Session:
         message = {"do": "load", "key": key}
         with self._turn:
             if not self.start():
-                return Reply(self.status, self.reason)
+                return Reply(self.status, self.reason, started=False)
             assert self._worker is not None
             try:
                 seconds = self.timeout if timeout is None else timeout

@@ -4,7 +4,7 @@ def relu_squared(xp, x):
     return xp.square(xp.maximum(x, xp.number(0)))
 
 mine = refkernels.oracle(relu_squared, "x[...] -> y[...]")
-mine.forward(x).y ... mine.backward(dy, x)              certified values and gradients
+mine.forward(x), mine.backward(dy, x)                   certified values and gradients
 mine.forward_bound(x, format="bfloat16")                how far a right kernel may be off
 refkernels.testing.assert_kernel(mine.op, {"x": x}, got)
 """

@@ -1,0 +1,86 @@
+"""Large arrays are answered by generated kernels: no formula falls back on NumPy unnoticed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from formula_draws import draw
+
+import refkernels
+from refkernels import registry
+from refkernels.contexts import generated
+from refkernels.contexts.execution import GENERATED
+from refkernels.op import Direction
+from refkernels.ops import draft
+
+OPS = {name: op for name, op in registry.ops().items() if op.formulas is not None}
+WAYS = [
+    (name, direction)
+    for name, op in OPS.items()
+    for direction in ("forward", "backward")
+    if direction == "forward" or op.formulas.backward is not None
+]
+
+
+class Watched:
+    """`contexts.generated`, which keeps whether a formula could be traced, and compiles nothing."""
+
+    def __init__(self) -> None:
+        self.made: list[generated.Generated] = []
+        self.refused: list[Exception] = []
+
+    def of(self, *question: Any) -> Any:
+        try:
+            made = generated.of(*question)
+            made.empty()
+        except generated.Untraceable as refusal:
+            self.refused.append(refusal)
+            raise
+        self.made.append(made)
+        raise generated.Untraceable("It is traced, and need not be compiled here.")
+
+
+@pytest.mark.parametrize(("name", "direction"), WAYS, ids=["-".join(way) for way in WAYS])
+def test_every_output_that_has_rows_is_a_graph_over_rows(
+    name: str, direction: Direction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    op, watched = OPS[name], Watched()
+    monkeypatch.setattr(draft, "generated", watched)
+    monkeypatch.setattr(draft, "GENERATED", 1)
+    rng = np.random.default_rng([11, *name.encode(), len(direction)])
+    asked = 0
+    for kind in ("normal", "equal"):
+        inputs = draw(op, direction, rng, "float32", kind, sizes=((5,), 7))
+        question = op.formulas.question(direction, inputs, {})
+        asked += bool(question.flat and any(question.rows_of.values()))
+        op.solve(direction, inputs, op.params, ("rounding", "float32"))
+    assert asked
+    assert not watched.refused
+    assert len(watched.made) == asked
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_log_softmax_of_a_large_array_is_a_graph_over_rows(
+    masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its certified form sets the largest element of each row apart, by `take_along_axis`."""
+    watched = Watched()
+    monkeypatch.setattr(draft, "generated", watched)
+    x = np.random.default_rng(4).standard_normal((GENERATED // 100, 101), np.float32)
+    if masked:
+        x[:, 7] = -np.inf
+    OPS["log_softmax"].solve("forward", {"x": x}, {}, "enclosure")
+    assert (len(watched.made), watched.refused) == (1, [])
+
+
+def test_a_formula_that_is_no_graph_over_rows_is_seen_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched()
+    monkeypatch.setattr(draft, "generated", watched)
+    monkeypatch.setattr(draft, "GENERATED", 1)
+    running = refkernels.oracle(
+        lambda xp, x: xp.cumsum(x), "x[... n] -> y[... n]", "n", name="sums"
+    )
+    running.forward(np.ones((3, 4)))
+    assert len(watched.refused) == 1
