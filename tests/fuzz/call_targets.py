@@ -51,6 +51,7 @@ LEFT_OUT = {
     "ops.Prepared": GIVEN,
     "ops.Staged": GIVEN,
     "ops.formula_op": "what oracle() and this package's own ops are made by; oracle() is called",
+    "ops.formulas_of": "what formula_op is made by",
     "layernorm_ref.Backward": GIVEN,
     "layernorm_ref.Forward": GIVEN,
     "layernorm_ref.Moments": GIVEN,
