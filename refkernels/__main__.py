@@ -32,7 +32,7 @@ def _run() -> None:
         if hasattr(stream, "reconfigure"):
             # A name that the terminal's encoding lacks, or half a character, is told all the same.
             stream.reconfigure(errors="backslashreplace")
-    from refkernels.cli import app
+    from refkernels.cli.app import app
 
     # What a command reads in is no garbage: looking for it at Python's pace takes a fifth of it.
     gc.set_threshold(50_000)

@@ -17,17 +17,7 @@ DIAGNOSIS_NEEDS |= {
     "reporting",
     "frameworks",
 }  # an explanation writes itself, adapters' source in it
-COMMANDS = {
-    "sweep_command",
-    "gallery_command",
-    "reveal_command",
-    "explain_command",
-    "probe_command",
-    "warm_command",
-}
-COMMANDS |= {"env_command", "ops_command"}
 EVERYBODYS = {"suggestion", "seat_names", "arguments"}
-OPTIONS = {"completion", "severity"}  # what commands share
 ALLOWED = {
     "__init__": {"importing"},
     "importing": {"arithmetic"},
@@ -63,30 +53,23 @@ ALLOWED = {
     "seat_names": set(),
     "arguments": set(),
     "question": {"arithmetic", "registry", *OP},
-    "array_options": {"array_files", "frameworks"},
-    "completion": {"frameworks", "metrology", "registry", *OP},
-    "severity": {"cli", "completion", "metrology"},
-    "env_command": {"cli", "frameworks", "reporting"},
-    "ops_command": {"frameworks", "registry", "reporting", *OP},
-    "sweep_command": {"cli", "options", "sweeps", "frameworks"},
     "gallery": {"diagnosis", "registry", "schedule_ref", "frameworks", *OP},
-    "gallery_command": {"cli", "gallery", "reporting"},
-    "reveal_command": {"cli", "options", "arithmetic", "diagnosis", "frameworks", "reporting", *OP},
-    "probe_command": {"cli", "explain_command", "diagnosis", "frameworks", "reporting"},
-    "explain_command": {
-        "cli",
-        "array_options",
-        "options",
-        "parameters",
+    "cli": {
+        "array_files",
         "arithmetic",
         "diagnosis",
         "frameworks",
+        "gallery",
+        "measurement",
+        "metrology",
+        "parameters",
         "question",
+        "registry",
         "reporting",
+        "sweeps",
+        "testing",
+        *OP,
     },
-    "options": set(),
-    "cli": {*COMMANDS, "options", "measurement", "sweeps", "frameworks", "reporting"},
-    "warm_command": {"cli", "arithmetic", "diagnosis", "registry", "testing", *OP},
 }
 
 
@@ -124,8 +107,7 @@ def test_every_source_file_is_looked_at() -> None:
 def test_arrows_point_one_way(path: Path) -> None:
     room = room_of(path)
     allowed = ORACLE_NEEDS if room.endswith("_ref") else ALLOWED[room]
-    shared = OPTIONS if room in (*COMMANDS, "cli") else set()
-    assert imported_rooms(path) <= allowed | {room} | EVERYBODYS | shared
+    assert imported_rooms(path) <= allowed | {room} | EVERYBODYS
 
 
 @pytest.mark.parametrize(

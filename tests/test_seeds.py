@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pytest
 from typer.testing import CliRunner
 
-from refkernels import cli, registry
+from refkernels import registry
 from refkernels.arithmetic import formats
+from refkernels.cli.app import app
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.gateway import Session
 from refkernels.measurement import invariance
@@ -108,7 +109,7 @@ def test_torch_begins_its_linear_with_the_bias_and_paddle_ends_with_it(
     """On any processor, whatever the blocks that its library adds in: revealed and replayed."""
     pinned(seat_for(name))
     asked = ["reveal", "linear", "--framework", name, "--k", "256", "--n", "768", "--bias"]
-    result = CliRunner().invoke(cli.app, [*asked, "--json"])
+    result = CliRunner().invoke(app, [*asked, "--json"])
     assert result.exit_code == 0, result.output
     tree = json.loads(result.stdout)
     assert tree["replay"]["equal"] == tree["replay"]["outputs"] == 32 * 768

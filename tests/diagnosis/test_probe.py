@@ -10,7 +10,7 @@ from command_helpers import refused
 from typer.testing import CliRunner
 
 import refkernels
-from refkernels import cli
+from refkernels.cli.app import app
 from refkernels.diagnosis import casefile
 
 X = np.float32([10, 20, 31])
@@ -77,7 +77,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def says(*arguments: str) -> Any:
-    return CliRunner().invoke(cli.app, ["probe", *arguments])
+    return CliRunner().invoke(app, ["probe", *arguments])
 
 
 def test_the_command_writes_inputs_that_explain_reads(folder: Path) -> None:
@@ -88,7 +88,7 @@ def test_the_command_writes_inputs_that_explain_reads(folder: Path) -> None:
     x = np.load("next/x.npy", allow_pickle=False)
     np.save("again.npy", reduced(x))
     again = ["--input", "x=next/x.npy", "--output", "y=again.npy", "--json"]
-    told = CliRunner().invoke(cli.app, ["explain", "sin", *again])
+    told = CliRunner().invoke(app, ["explain", "sin", *again])
     assert json.loads(told.stdout)["cause"] == "argument_reduction"
 
 

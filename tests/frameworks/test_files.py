@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from refkernels.array_options import read_inputs, tensors_of_torch
+from refkernels.cli.shared.arrays import read_inputs, tensors_of_torch
 from refkernels.frameworks import environments
 from refkernels.frameworks.catalog import Framework, FrameworkError
 from refkernels.frameworks.gateway import Session

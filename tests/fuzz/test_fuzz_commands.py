@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 import typer
 
-from refkernels import __main__, cli, measurement, sweeps
+from refkernels import __main__, measurement, sweeps
+from refkernels.cli.app import app
 from refkernels.diagnosis import casefile
 from refkernels.frameworks import environments
 
@@ -96,7 +97,7 @@ def command_line(random: np.random.Generator) -> list[str]:
 @functools.cache
 def options_of(name: str) -> tuple[str, ...]:
     """The options of a command, and one that it does not have."""
-    command: Any = typer.main.get_command(cli.app)
+    command: Any = typer.main.get_command(app)
     for word in name.split():
         command = command.commands[word]
     names = [option for param in command.params for option in param.opts]

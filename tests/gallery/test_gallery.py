@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from refkernels import cli, gallery
+from refkernels import gallery
+from refkernels.cli.app import app
 from refkernels.diagnosis.summation import known, replay
 from refkernels.gallery import consequences
 from refkernels.gallery.entry import Entry, EntryError, parse
@@ -28,7 +29,7 @@ def gap(entry: Entry) -> np.ndarray:
 
 
 def refkernels_says(*arguments: str) -> Any:
-    return CliRunner().invoke(cli.app, ["gallery", *arguments])
+    return CliRunner().invoke(app, ["gallery", *arguments])
 
 
 def test_the_seeds_and_the_threads_are_there() -> None:

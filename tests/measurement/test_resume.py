@@ -27,7 +27,7 @@ from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 sys.path.insert(0, {fakes!r})
 import planted_faults
-from refkernels import cli
+from refkernels.cli import app
 from refkernels.frameworks import catalog
 from refkernels.measurement import run
 for fault in ("correct", "hang"):
@@ -37,8 +37,8 @@ def slowly(*arguments):
     time.sleep({pause})
     return measure_one(*arguments)
 run._measure_one = slowly
-cli._show = lambda directory: None
-cli.app()
+app._show = lambda directory: None
+app.app()
 """
 
 

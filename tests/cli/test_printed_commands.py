@@ -25,11 +25,11 @@ from printed_commands import (
 )
 from typer.testing import CliRunner
 
-from refkernels import cli
+from refkernels.cli.app import app
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.catalog import Framework
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "refkernels"
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCS += sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -108,7 +108,7 @@ def test_the_commands_of_a_report_run_to_their_end_and_measure_the_same_again(
     frameworks = [f"--framework=fake_{name}" for name in ("nan", "exception", "missing")]
     settings = ["--set", "OMP_NUM_THREADS=1", "--set", "TWO_WORDS=two words"]
     question = ["measure", *frameworks, "--case", CASE, "--dtype", "float32", *settings]
-    ran = CliRunner().invoke(cli.app, question)  # into the default folder
+    ran = CliRunner().invoke(app, question)  # into the default folder
     assert ran.exit_code == 1, ran.output
     pages = (
         Path("report/report.md").read_text("utf-8"),
@@ -137,7 +137,7 @@ def test_the_cures_of_the_terminal_are_accepted(
     monkeypatch.setenv("COLUMNS", "60")
     (staged / "home" / "environments" / "paddle-3.0.0").mkdir(parents=True)  # interrupted
     (staged / "gpu-venv" / "bin" / "python").unlink()
-    said = [CliRunner().invoke(cli.app, ["env", "list"]).output]
+    said = [CliRunner().invoke(app, ["env", "list"]).output]
     for question in (
         ["measure", "--case", "nothing", "--op", "sin"],
         ["measure", "--op", "sin", "--dtype", "float16", "--case", "sin/range[low=3e+38*"],
@@ -147,7 +147,7 @@ def test_the_cures_of_the_terminal_are_accepted(
         ["reveal", "sum", "--framework", "fake_missing"],
         ["env", "remove", "paddle"],
     ):
-        result = CliRunner().invoke(cli.app, question)
+        result = CliRunner().invoke(app, question)
         assert result.exit_code in (1, 2), result.output
         assert in_sentences(result.output), question
         said.append(result.output)
@@ -191,7 +191,7 @@ def test_a_framework_is_measured_again_by_the_name_that_its_records_give(
         (pytest.fail if name in environments.required() else pytest.skip)(str(error))
     monkeypatch.chdir(tmp_path)
     asked = ["--op", "sin", "--dtype", "float32", "--device", "cpu", "--case", CASE]
-    ran = CliRunner().invoke(cli.app, ["measure", "--framework", f"{name}=={version}", *asked])
+    ran = CliRunner().invoke(app, ["measure", "--framework", f"{name}=={version}", *asked])
     assert ran.exit_code == 0, ran.output
     assert version in Path("report/records.jsonl").read_text(encoding="utf-8")
 

@@ -12,7 +12,7 @@ import pytest
 from command_helpers import refused
 from typer.testing import CliRunner
 
-from refkernels import cli
+from refkernels.cli.app import app
 from refkernels.diagnosis import casefile
 from refkernels.frameworks import catalog
 
@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def refkernels_says(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(cli.app, ["explain", *[str(argument) for argument in arguments]])
+    return CliRunner().invoke(app, ["explain", *[str(argument) for argument in arguments]])
 
 
 def test_arrays_are_explained_saved_and_written_down(folder: Path) -> None:
@@ -81,7 +81,7 @@ def test_live_frameworks_are_asked_and_told_with_their_environment(folder: Path)
 
 
 def test_a_formula_of_an_adapter_s_is_called_one(folder: Path) -> None:
-    from refkernels.explain_command import _kernel
+    from refkernels.cli.explain import _kernel
     from refkernels.frameworks.gateway import Session
 
     with Session(f"numpy=={np.__version__}") as session:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refkernels.array_options import read_inputs, read_outputs
+from refkernels.cli.shared.arrays import read_inputs, read_outputs
 from refkernels.diagnosis import casefile
 
 X = np.random.default_rng(3).standard_normal((3, 5)).astype(np.float32)

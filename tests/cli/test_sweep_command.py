@@ -9,7 +9,7 @@ import planted_faults
 import pytest
 from typer.testing import CliRunner
 
-from refkernels import cli
+from refkernels.cli.app import app
 from refkernels.frameworks import catalog
 
 
@@ -25,7 +25,7 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def refkernels_says(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(cli.app, ["sweep", *[str(argument) for argument in arguments]])
+    return CliRunner().invoke(app, ["sweep", *[str(argument) for argument in arguments]])
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_several_ops_frameworks_and_formats_in_one_call(tmp_path: Path) -> None:
     assert found["sin", "fake_exception"]["status"] == "incomplete"
     assert found["cos", "fake_exception"]["status"] == "ok"
     page = (out / "sweep.html").read_bytes()
-    again = CliRunner().invoke(cli.app, ["report", str(out)])
+    again = CliRunner().invoke(app, ["report", str(out)])
     assert again.exit_code == 0
     assert (out / "sweep.html").read_bytes() == page
     refused = refkernels_says(*arguments)

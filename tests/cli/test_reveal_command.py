@@ -9,7 +9,7 @@ import planted_faults
 import pytest
 from typer.testing import CliRunner
 
-from refkernels import cli
+from refkernels.cli.app import app
 from refkernels.diagnosis.summation import SummationTree, known
 from refkernels.frameworks import catalog
 
@@ -23,7 +23,7 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def refkernels_says(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(cli.app, ["reveal", *[str(argument) for argument in arguments]])
+    return CliRunner().invoke(app, ["reveal", *[str(argument) for argument in arguments]])
 
 
 def told(*arguments: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from refkernels import completion
+from refkernels.cli.shared import completion
 
 _WIDE = 1000
 app = typer.Typer(
@@ -25,7 +25,7 @@ def list_environments(
     from rich.console import Console
 
     from refkernels import reporting
-    from refkernels.cli import refuse
+    from refkernels.cli.app import refuse
     from refkernels.frameworks import environments
 
     try:
@@ -54,7 +54,7 @@ def create_environments(
 
     Ends with status 1 where one cannot be made, 2 where a name means none.
     """
-    from refkernels.cli import refuse
+    from refkernels.cli.app import refuse
     from refkernels.frameworks import catalog, environments
 
     try:  # before the first one is installed, which takes minutes
@@ -86,7 +86,7 @@ def add_environment(
 
     It is started and imports NAME first; ends with status 2 where that fails.
     """
-    from refkernels.cli import refuse
+    from refkernels.cli.app import refuse
     from refkernels.frameworks import addition
     from refkernels.frameworks.catalog import FrameworkError
 
@@ -109,7 +109,7 @@ def remove_environment(
 
     Ends with status 1 where the answer is no, 2 where there is nothing to remove.
     """
-    from refkernels.cli import refuse
+    from refkernels.cli.app import refuse
     from refkernels.frameworks import addition, environments
 
     try:
@@ -135,7 +135,7 @@ def remove_environment(
 
 def _confirm(name: str, folders: list[Path]) -> None:
     """Ask before managed environments are deleted; end with status 1 where the answer is no."""
-    from refkernels.cli import refuse
+    from refkernels.cli.app import refuse
 
     typer.echo("These environments will be deleted:", err=True)
     for folder in folders:

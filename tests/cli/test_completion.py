@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from refkernels import completion, registry
+from refkernels import registry
+from refkernels.cli.shared import completion
 from refkernels.frameworks import catalog
 from refkernels.metrology.verdict import LEVELS
 from refkernels.op import DTYPES

@@ -9,7 +9,7 @@ from pathlib import Path
 from command_helpers import refused
 from typer.testing import CliRunner
 
-from refkernels import cli
+from refkernels.cli.app import app
 
 USE = """
 import numpy as np
@@ -38,7 +38,7 @@ def test_what_an_assertion_and_an_explanation_need_is_compiled_ahead(tmp_path, m
 
 
 def test_an_unknown_op_and_a_cache_that_cannot_be_written_are_refused():
-    assert "There is no op 'sine'" in refused(CliRunner().invoke(cli.app, ["warm", "--op", "sine"]))
+    assert "There is no op 'sine'" in refused(CliRunner().invoke(app, ["warm", "--op", "sine"]))
     python = [sys.executable, "-m", "refkernels", "warm", "--op", "sqrt"]
     nowhere = {**os.environ, "NUMBA_CACHE_DIR": str(Path(os.devnull) / "below")}
     done = subprocess.run(python, env=nowhere, capture_output=True, text=True)

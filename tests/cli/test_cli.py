@@ -17,7 +17,8 @@ from command_helpers import refused
 from typer.testing import CliRunner
 
 import refkernels
-from refkernels import cli, registry
+from refkernels import registry
+from refkernels.cli.app import app
 from refkernels.frameworks import catalog
 
 SMALL = ["--case", "tan/array_size[n=1,seed=0]", "--dtype", "float32"]
@@ -36,7 +37,7 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def refkernels_says(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_the_version_is_printed() -> None:
@@ -318,11 +319,11 @@ def test_managed_environments_are_deleted_only_where_the_user_agrees(
     assert nobody.exit_code == 2
     assert "nothing was deleted: `refkernels env remove numpy --yes`" in nobody.stderr
     assert all(str(folder) in nobody.stderr for folder in two_environments)
-    no = CliRunner().invoke(cli.app, ["env", "remove", "numpy"], input="n\n")
+    no = CliRunner().invoke(app, ["env", "remove", "numpy"], input="n\n")
     assert no.exit_code == 1
     assert older.exists()
     assert newer.exists()
-    one = CliRunner().invoke(cli.app, ["env", "remove", "numpy==1.26.4"], input="y\n")
+    one = CliRunner().invoke(app, ["env", "remove", "numpy==1.26.4"], input="y\n")
     assert (one.exit_code, one.stdout.endswith(f"Deleted: {older}\n")) == (0, True)
     assert newer.exists()
     yes = refkernels_says("env", "remove", "numpy", "--yes")
@@ -346,7 +347,7 @@ def test_what_was_added_in_a_version_is_removed_by_that_name(
 
 def test_help_needs_no_numerical_library() -> None:
     code = (
-        "import sys; sys.argv[1:] = ['measure', '--help']; from refkernels.cli import app\n"
+        "import sys; sys.argv[1:] = ['measure', '--help']; from refkernels.cli.app import app\n"
         "try: app()\n"
         "except SystemExit: pass\n"
         "print(sorted({'numpy', 'numba', 'matplotlib', 'execnet', 'mpmath'} & set(sys.modules)))"

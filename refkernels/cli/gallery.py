@@ -21,7 +21,7 @@ def gallery(
     import json
 
     from refkernels import gallery as entries
-    from refkernels.cli import refuse
+    from refkernels.cli.app import refuse
 
     if lang not in ("en", "zh"):
         refuse(f"--lang {lang!r} is not en or zh.")

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels import completion
-from refkernels.explain_command import Names, read_case, tensors_of
+from refkernels.cli.explain import Names, read_case, tensors_of
+from refkernels.cli.shared import completion
 
 
 def probe(
@@ -42,7 +42,7 @@ def probe(
     Run your kernel on them, and explain what it gives. Ends with status 2 where there is nothing
     to tell apart.
     """
-    from refkernels.cli import refuse
+    from refkernels.cli.app import refuse
     from refkernels.diagnosis import probe as probes
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.reporting import probes as pages

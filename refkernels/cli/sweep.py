@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels import completion
-from refkernels.options import MOST_SEED, MOST_TRIES, MOST_WORKERS, seconds
+from refkernels.cli.shared import completion
+from refkernels.cli.shared.options import MOST_SEED, MOST_TRIES, MOST_WORKERS, seconds
 
 Names = list[str]
 
@@ -72,7 +72,7 @@ def sweep(
     question itself cannot be answered, 130 where it was stopped: add --resume then.
     """
     from refkernels import sweeps
-    from refkernels.cli import parse_settings, refuse, show_sweeps
+    from refkernels.cli.app import parse_settings, refuse, show_sweeps
     from refkernels.frameworks.catalog import FrameworkError
 
     chosen = parse_settings(settings or [])

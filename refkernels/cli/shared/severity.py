@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from refkernels import completion
+from refkernels.cli.shared import completion
 
 OPTION: Any = typer.Option(
     help="End with status 1 where an output is this or worse: special_value_mismatch, "
@@ -19,7 +19,7 @@ OPTION: Any = typer.Option(
 def check(level: str | None) -> None:
     """End with status 2 where --fail-on is no level."""
     if level is not None:
-        from refkernels.cli import refuse
+        from refkernels.cli.app import refuse
         from refkernels.metrology.verdict import LEVELS
         from refkernels.suggestion import instead
 

@@ -9,19 +9,16 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from refkernels import (
-    completion,
-    env_command,
-    explain_command,
-    gallery_command,
-    ops_command,
-    probe_command,
-    reveal_command,
-    severity,
-    sweep_command,
-    warm_command,
-)
-from refkernels.options import Commands, seconds
+from refkernels.cli import env as env_command
+from refkernels.cli import explain as explain_command
+from refkernels.cli import gallery as gallery_command
+from refkernels.cli import ops as ops_command
+from refkernels.cli import probe as probe_command
+from refkernels.cli import reveal as reveal_command
+from refkernels.cli import sweep as sweep_command
+from refkernels.cli import warm as warm_command
+from refkernels.cli.shared import completion, severity
+from refkernels.cli.shared.options import Commands, seconds
 
 app = typer.Typer(
     cls=Commands,

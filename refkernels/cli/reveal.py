@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels import completion
-from refkernels.options import MOST_ELEMENTS, seconds
+from refkernels.cli.shared import completion
+from refkernels.cli.shared.options import MOST_ELEMENTS, seconds
 
 _LEAVES = 2**14  # a sum in sequence of so many values takes as many questions
 
@@ -58,7 +58,7 @@ def reveal(
     """
     import json
 
-    from refkernels.cli import parse_settings, refuse
+    from refkernels.cli.app import parse_settings, refuse
     from refkernels.diagnosis.summation import RevealError
     from refkernels.frameworks import catalog
     from refkernels.frameworks.gateway import Session, split_settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from refkernels import completion
+from refkernels.cli.shared import completion
 
 if TYPE_CHECKING:
     from refkernels.op import Case, Direction, Op
@@ -32,7 +32,7 @@ def warm(
 
     from refkernels import registry
     from refkernels.arithmetic import jit, waiting
-    from refkernels.cli import refuse
+    from refkernels.cli.app import refuse
 
     try:
         names = [registry.get(name).name for name in op or ()] or list(registry.ops())

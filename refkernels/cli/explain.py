@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels import completion, severity
-from refkernels.options import seconds
+from refkernels.cli.shared import completion, severity
+from refkernels.cli.shared.options import seconds
 
 Names = list[str]
 
@@ -73,7 +73,7 @@ def explain(
     Ends with status 1 where a framework failed or an output is as bad as --fail-on, 2 where the
     question cannot be answered; else with 0, however wrong the numbers are.
     """
-    from refkernels.cli import parse_settings, refuse
+    from refkernels.cli.app import parse_settings, refuse
     from refkernels.diagnosis import casefile
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.reporting import answers
@@ -121,7 +121,7 @@ def read_case(
     tensors: Any,
 ) -> Any:
     """The case file, or the case that the options make."""
-    from refkernels import array_options
+    from refkernels.cli.shared import arrays as array_options
     from refkernels.diagnosis import casefile
 
     if not what.endswith(".npz"):
@@ -144,7 +144,7 @@ def read_case(
 
 def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:
     """What reads .pt files: the torch that is asked, or the one that there is."""
-    from refkernels import array_options
+    from refkernels.cli.shared import arrays as array_options
     from refkernels.frameworks import catalog
 
     asked = [name for name in frameworks if catalog.seat(name)[0].name == "torch"]

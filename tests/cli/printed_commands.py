@@ -16,8 +16,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from refkernels import cli
 from refkernels.arithmetic import jit
+from refkernels.cli.app import app
 from refkernels.diagnosis import casefile
 from refkernels.frameworks import catalog, environments, home
 from refkernels.frameworks.catalog import Spec
@@ -161,12 +161,12 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "find", find)
     monkeypatch.setattr(process.WorkerProcess, "__init__", worker)
     monkeypatch.setattr("refkernels.frameworks.creation.build", reach)
-    monkeypatch.setattr("refkernels.warm_command._spread", reach)
-    monkeypatch.setattr("refkernels.gallery_command._table", reach)
+    monkeypatch.setattr("refkernels.cli.warm._spread", reach)
+    monkeypatch.setattr("refkernels.cli.gallery._table", reach)
     monkeypatch.setattr(
         Entry, "explain", lambda entry: told(entry) if entry.name == ENTRY else None
     )
-    monkeypatch.setattr("refkernels.sweep_command._start", lambda *asked: None)
+    monkeypatch.setattr("refkernels.cli.sweep._start", lambda *asked: None)
     monkeypatch.setattr("refkernels.sweeps.run._describe", reach)
     monkeypatch.setattr(sweeps, "Processes", NoCrew)
     monkeypatch.setattr(sweeps, "Dask", NoCrew)
@@ -195,7 +195,7 @@ def run(command: str) -> str:
     or "end". Raises AssertionError where it is refused, or is no command."""
     words = words_of(command)
     try:
-        result = CliRunner().invoke(cli.app, words)
+        result = CliRunner().invoke(app, words)
     except Reached:
         # Whoever stops a run leaves a journal: the next command finds the folder in use.
         out = Path(words[words.index("--out") + 1]) if "--out" in words else Path(words[0])
@@ -214,7 +214,7 @@ def run(command: str) -> str:
 
 def _is_name(words: list[str]) -> bool:
     """Whether this is the name of a command or of a group, without what it takes."""
-    command: Any = typer.main.get_command(cli.app)
+    command: Any = typer.main.get_command(app)
     for word in words:
         command = getattr(command, "commands", {}).get(word)
     return command is not None
