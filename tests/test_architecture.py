@@ -3,6 +3,8 @@
 import ast
 import subprocess
 import sys
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -78,9 +80,15 @@ def room_of(path: Path) -> str:
     return first.removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """The rooms of this package that a file imports, wherever in the file it does, but for what
-    only a type checker reads."""
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+@cache
+def imported_names(path: Path) -> frozenset[str]:
+    """What a file imports of this package, wherever in the file it does, but for what only a type
+    checker reads."""
     names: set[str] = set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for branch in [node for node in ast.walk(tree) if isinstance(node, ast.If)]:
@@ -91,16 +99,52 @@ def imported_rooms(path: Path) -> set[str]:
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.update({f"{node.module}.{alias.name}" for alias in node.names})
-    parts = [name.split(".") for name in names if name.split(".")[0] == "refkernels"]
+    return frozenset(name for name in names if name.split(".")[0] == PACKAGE.name)
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The modules of this package that a file imports, or imports names of."""
+    known = {module_of(source) for source in sources()}
+    found = set()
+    for name in imported_names(path):
+        while name not in known:
+            name = name.rpartition(".")[0]
+        found.add(name)
+    return found - {PACKAGE.name, module_of(path)}
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """The rooms of this package that a file imports."""
+    parts = [name.split(".") for name in imported_names(path)]
     return {part[1] for part in parts if len(part) > 1 and part[1] != "__version__"}
 
 
+@cache
 def sources() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py"))
 
 
 def test_every_source_file_is_looked_at() -> None:
     assert len(sources()) > 30
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    arrows = {module_of(path): imported_modules(path) for path in sources()}
+    assert sum(map(len, arrows.values())) > 1000
+    TopologicalSorter(arrows).prepare()  # raises CycleError, which names the circle
+
+
+def test_no_room_imports_itself_through_others() -> None:
+    arrows: dict[str, set[str]] = {}
+    for path in sources():
+        arrows.setdefault(room_of(path), set()).update(imported_rooms(path) - {room_of(path)})
+    assert sum(map(len, arrows.values())) > 50
+    TopologicalSorter(arrows).prepare()
+
+
+def test_nothing_but_the_console_script_imports_the_command_line() -> None:
+    users = {room_of(path) for path in sources() if "cli" in imported_rooms(path)}
+    assert users == {"__main__", "cli"}
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))

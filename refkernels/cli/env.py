@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from refkernels.cli.shared import completion
+from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.options import AsJson
 
 _WIDE = 1000
 app = typer.Typer(
@@ -19,13 +21,12 @@ app = typer.Typer(
 
 @app.command("list")
 def list_environments(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Which frameworks can be measured here, and what to do about the others."""
     from rich.console import Console
 
     from refkernels import reporting
-    from refkernels.cli.app import refuse
     from refkernels.frameworks import environments
 
     try:
@@ -54,7 +55,6 @@ def create_environments(
 
     Ends with status 1 where one cannot be made, 2 where a name means none.
     """
-    from refkernels.cli.app import refuse
     from refkernels.frameworks import catalog, environments
 
     try:  # before the first one is installed, which takes minutes
@@ -86,7 +86,6 @@ def add_environment(
 
     It is started and imports NAME first; ends with status 2 where that fails.
     """
-    from refkernels.cli.app import refuse
     from refkernels.frameworks import addition
     from refkernels.frameworks.catalog import FrameworkError
 
@@ -109,7 +108,6 @@ def remove_environment(
 
     Ends with status 1 where the answer is no, 2 where there is nothing to remove.
     """
-    from refkernels.cli.app import refuse
     from refkernels.frameworks import addition, environments
 
     try:
@@ -135,7 +133,6 @@ def remove_environment(
 
 def _confirm(name: str, folders: list[Path]) -> None:
     """Ask before managed environments are deleted; end with status 1 where the answer is no."""
-    from refkernels.cli.app import refuse
 
     typer.echo("These environments will be deleted:", err=True)
     for folder in folders:

@@ -9,10 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import completion, severity
-from refkernels.cli.shared.options import seconds
-
-Names = list[str]
+from refkernels.cli.shared import completion, pages, severity
+from refkernels.cli.shared.case import read_case, tensors_of
+from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.options import (
+    AsJson,
+    Language,
+    Names,
+    Params,
+    Settings,
+    parse_settings,
+    seconds,
+)
 
 
 def explain(
@@ -45,23 +53,18 @@ def explain(
             autocompletion=completion.frameworks,
         ),
     ] = None,
-    param: Annotated[
-        Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5. Repeatable.")
-    ] = None,
+    param: Params = None,
     direction: Annotated[str | None, typer.Option(help="forward (default) or backward.")] = None,
     device: Annotated[
         str | None,
         typer.Option(help="Where, for names without a device: cpu (default), cuda:0, npu:0, ..."),
     ] = None,
-    settings: Annotated[
-        Names | None,
-        typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
-    ] = None,
+    settings: Settings = None,
     timeout: Annotated[
         float, typer.Option(parser=seconds, help="Seconds that a framework may take.")
     ] = 120.0,
-    lang: Annotated[str, typer.Option(help="en or zh.")] = "en",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    lang: Language = "en",
+    as_json: AsJson = False,
     fail_on: Annotated[str | None, severity.OPTION] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the whole answer, scripts and all, as Markdown.")
@@ -73,7 +76,6 @@ def explain(
     Ends with status 1 where a framework failed or an output is as bad as --fail-on, 2 where the
     question cannot be answered; else with 0, however wrong the numbers are.
     """
-    from refkernels.cli.app import parse_settings, refuse
     from refkernels.diagnosis import casefile
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.reporting import answers
@@ -110,57 +112,6 @@ def _judged(found: Any) -> Iterator[tuple[str, Any]]:
     for kernel, one in (found.kernels or {"kernel": found}).items():
         for output, told in one.evidence["outputs"].items():
             yield kernel, {**told, "output": output}
-
-
-def read_case(
-    what: str,
-    inputs: list[str],
-    outputs: list[str],
-    params: list[str],
-    direction: str | None,
-    tensors: Any,
-) -> Any:
-    """The case file, or the case that the options make."""
-    from refkernels.cli.shared import arrays as array_options
-    from refkernels.diagnosis import casefile
-
-    if not what.endswith(".npz"):
-        return casefile.CaseFile(
-            what,
-            direction or "forward",  # type: ignore[arg-type]
-            array_options.read_inputs(inputs, tensors),
-            array_options.read_outputs(outputs, tensors),
-            dict(_param(text) for text in params),
-        )
-    if inputs or params or direction:
-        raise ValueError(
-            f"{what} says itself what its inputs, params and direction are: give --output or "
-            "--framework besides it, nothing else."
-        )
-    case = casefile.load(what)
-    case.outputs.update(array_options.read_outputs(outputs, tensors))
-    return case
-
-
-def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:
-    """What reads .pt files: the torch that is asked, or the one that there is."""
-    from refkernels.cli.shared import arrays as array_options
-    from refkernels.frameworks import catalog
-
-    asked = [name for name in frameworks if catalog.seat(name)[0].name == "torch"]
-    return array_options.tensors_of_torch([*asked, "torch"][0], timeout)
-
-
-def _param(text: str) -> tuple[str, Any]:
-    from refkernels.parameters import parse_parameter
-
-    name, _, value = text.partition("=")
-    if not (name and value):
-        raise ValueError(f"--param {text!r} is not NAME=VALUE.")
-    try:
-        return name, parse_parameter(value)
-    except ValueError as error:
-        raise ValueError(f"--param {name[:40]!r}: {error}.") from None
 
 
 def _run(
@@ -208,15 +159,9 @@ def _kernel(session: Any, op: str) -> str:
 
 
 def _print(answer: dict[str, Any], lang: str, as_json: bool, written: Sequence[Path]) -> None:
-    from rich.console import Console
-    from rich.markdown import Markdown
-
     from refkernels.reporting import answers
 
     if as_json:
         typer.echo(json.dumps(answer, ensure_ascii=False))
-        return
-    console = Console(width=min(Console().width, 110))
-    console.print(Markdown(answers.brief(answer, lang)))
-    for path in written:
-        console.print(f"Written: {path}", markup=False, soft_wrap=True)
+    else:
+        pages.show_page(answers.brief(answer, lang), written)

@@ -6,13 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
+from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.options import AsJson, Language
+
 
 def gallery(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="An entry of the table.")
     ] = None,
-    lang: Annotated[str, typer.Option(help="en or zh.")] = "en",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    lang: Language = "en",
+    as_json: AsJson = False,
 ) -> None:
     """Discrepancies that people reported, each with its explanation: all of them, or one in full.
 
@@ -21,7 +24,6 @@ def gallery(
     import json
 
     from refkernels import gallery as entries
-    from refkernels.cli.app import refuse
 
     if lang not in ("en", "zh"):
         refuse(f"--lang {lang!r} is not en or zh.")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
+from refkernels.cli.shared.options import AsJson
+
 
 def ops(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """The ops: their inputs, outputs, params and dtypes, and which frameworks have them."""
     from rich.console import Console

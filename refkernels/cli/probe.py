@@ -8,8 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.explain import Names, read_case, tensors_of
 from refkernels.cli.shared import completion
+from refkernels.cli.shared.case import read_case, tensors_of
+from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.options import AsJson, Names, Params
+from refkernels.cli.shared.pages import show_page
 
 
 def probe(
@@ -26,23 +29,20 @@ def probe(
         Names | None,
         typer.Option("--output", help="NAME=FILE.npy, what the kernel gave. Repeatable."),
     ] = None,
-    param: Annotated[
-        Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5. Repeatable.")
-    ] = None,
+    param: Params = None,
     direction: Annotated[str | None, typer.Option(help="forward (default) or backward.")] = None,
     kernel: Annotated[str | None, typer.Option(help="Which kernel of a case with several.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the random inputs.")] = 0,
     out: Annotated[
         Path, typer.Option(help="Write the inputs here: a folder of .npy, or one .npz.")
     ] = Path("probe"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write inputs on which the explanations that fit a kernel's answer differ the most.
 
     Run your kernel on them, and explain what it gives. Ends with status 2 where there is nothing
     to tell apart.
     """
-    from refkernels.cli.app import refuse
     from refkernels.diagnosis import probe as probes
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.reporting import probes as pages
@@ -64,13 +64,7 @@ def probe(
 
 
 def _print(told: dict[str, Any], written: list[Path], as_json: bool, pages: Any) -> None:
-    from rich.console import Console
-    from rich.markdown import Markdown
-
     if as_json:
         typer.echo(json.dumps({**told, "files": [str(path) for path in written]}))
-        return
-    console = Console(width=min(Console().width, 110))
-    console.print(Markdown(pages.page(told)))
-    for path in written:
-        console.print(f"Written: {path}", markup=False, soft_wrap=True)
+    else:
+        show_page(pages.page(told), written)

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from refkernels.cli.shared import completion
-from refkernels.cli.shared.options import MOST_ELEMENTS, seconds
+from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.options import MOST_ELEMENTS, AsJson, Settings, parse_settings, seconds
+from refkernels.cli.shared.progress import progress_bar
 
 _LEAVES = 2**14  # a sum in sequence of so many values takes as many questions
 
@@ -40,12 +42,9 @@ def reveal(
         str | None,
         typer.Option(help="cpu (default), cuda:0, npu:0, ..., for a name without a device."),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
-    ] = None,
+    settings: Settings = None,
     svg: Annotated[Path | None, typer.Option(help="Draw the tree into this file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     timeout: Annotated[
         float,
         typer.Option(parser=seconds, help="Seconds that a framework may take for one answer."),
@@ -58,7 +57,6 @@ def reveal(
     """
     import json
 
-    from refkernels.cli.app import parse_settings, refuse
     from refkernels.diagnosis.summation import RevealError
     from refkernels.frameworks import catalog
     from refkernels.frameworks.gateway import Session, split_settings
@@ -80,7 +78,7 @@ def reveal(
         typer.echo(f"refkernels: {fault}", err=True)
         raise typer.Exit(1) from None
     if svg is not None:
-        _draw(found, svg, refuse)
+        _draw(found, svg)
     if as_json:
         typer.echo(json.dumps(found))
     else:
@@ -162,22 +160,17 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
 
 @contextmanager
 def _progress(what: str) -> Iterator[Any]:
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=None)
+    with progress_bar(*columns, transient=True) as bar:
+        task = bar.add_task(what, total=None)
 
-    def show(questions: int) -> None:
-        bar.start()  # not before: a question that is refused gets one sentence and no bar
-        bar.update(task, description=f"{what}: {questions:,} questions")
+        def show(questions: int) -> None:
+            bar.start()
+            bar.update(task, description=f"{what}: {questions:,} questions")
 
-    try:
         yield show
-    finally:
-        if bar.live.is_started:
-            bar.stop()
 
 
 def _print(found: dict[str, Any], svg: Path | None) -> None:
@@ -192,7 +185,7 @@ def _print(found: dict[str, Any], svg: Path | None) -> None:
         console.print(f"Drawn: {svg}", markup=False, soft_wrap=True)
 
 
-def _draw(found: dict[str, Any], path: Path, refuse: Any) -> None:
+def _draw(found: dict[str, Any], path: Path) -> None:
     from refkernels.reporting.orders import draw_order
 
     try:

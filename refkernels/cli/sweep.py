@@ -9,10 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import completion
-from refkernels.cli.shared.options import MOST_SEED, MOST_TRIES, MOST_WORKERS, seconds
-
-Names = list[str]
+from refkernels.cli.shared import completion, pages
+from refkernels.cli.shared.endings import refuse, stop
+from refkernels.cli.shared.options import (
+    MOST_SEED,
+    MOST_TRIES,
+    MOST_WORKERS,
+    Names,
+    Settings,
+    parse_settings,
+    seconds,
+)
+from refkernels.cli.shared.progress import progress_bar
 
 
 def sweep(
@@ -53,10 +61,7 @@ def sweep(
     scheduler: Annotated[
         str | None, typer.Option(help="Dask's scheduler, tcp://HOST:8786, whose workers do it.")
     ] = None,
-    settings: Annotated[
-        Names | None,
-        typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
-    ] = None,
+    settings: Settings = None,
     tries: Annotated[
         int, typer.Option(min=1, max=MOST_TRIES, help="Inputs of a search (float64).")
     ] = 1 << 21,
@@ -72,7 +77,6 @@ def sweep(
     question itself cannot be answered, 130 where it was stopped: add --resume then.
     """
     from refkernels import sweeps
-    from refkernels.cli.app import parse_settings, refuse, show_sweeps
     from refkernels.frameworks.catalog import FrameworkError
 
     chosen = parse_settings(settings or [])
@@ -94,12 +98,11 @@ def sweep(
     except (FrameworkError, sweeps.JournalError, sweeps.CrewError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
-        typer.echo(f"Stopped; what is done is kept: add --resume to go on. ({out})", err=True)
-        raise typer.Exit(130) from None
+        stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")
     finally:
         if crew is not None:
             crew.close(at_once=True)  # where no sweep has done so
-    show_sweeps(out)
+    pages.show_swept(out)
     failed = [one for one in records if one.get("status") not in (None, "ok", "unsupported")]
     if failed:
         raise typer.Exit(1)
@@ -119,28 +122,20 @@ def _start(crew: Any, framework: str, settings: dict[str, str], timeout: float) 
 
 
 def _run(asked: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
     from refkernels import sweeps
 
     columns = (TextColumn("sweeping"), BarColumn(), TextColumn("{task.fields[rate]}"), Remaining())
-    bar = Progress(
-        *columns, TextColumn("{task.description}"), console=Console(stderr=True),
-        speed_estimate_period=60,
-    )  # fmt: skip
-    task = bar.add_task("", total=None, rate="")
+    with progress_bar(*columns, TextColumn("{task.description}"), speed_estimate_period=60) as bar:
+        task = bar.add_task("", total=None, rate="")
 
-    def show(now: sweeps.Progress) -> None:
-        bar.start()  # not before: a question that is refused gets one sentence and no bar
-        bar.update(task, completed=now.done, total=now.total, description=now.unit)
-        speed = bar.tasks[0].speed
-        rate = f"{speed / 1e6:,.0f} M/s" if speed else ""
-        bar.update(task, rate=f"{now.done / 1e6:,.0f} of {now.total / 1e6:,.0f} M  {rate}")
+        def show(now: sweeps.Progress) -> None:
+            bar.start()
+            bar.update(task, completed=now.done, total=now.total, description=now.unit)
+            speed = bar.tasks[0].speed
+            rate = f"{speed / 1e6:,.0f} M/s" if speed else ""
+            bar.update(task, rate=f"{now.done / 1e6:,.0f} of {now.total / 1e6:,.0f} M  {rate}")
 
-    try:
         return sweeps.sweep(asked, out, resume=resume, crew=crew, progress=show)
-    finally:
-        if bar.live.is_started:
-            bar.stop()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from refkernels.cli.shared import completion
+from refkernels.cli.shared.endings import refuse, stop
 
 if TYPE_CHECKING:
     from refkernels.op import Case, Direction, Op
@@ -32,7 +33,6 @@ def warm(
 
     from refkernels import registry
     from refkernels.arithmetic import jit, waiting
-    from refkernels.cli.app import refuse
 
     try:
         names = [registry.get(name).name for name in op or ()] or list(registry.ops())
@@ -50,8 +50,7 @@ def warm(
                 compiled += number
                 bar.update(task, advance=1, description=f"compiling ({name})")
         except KeyboardInterrupt:
-            typer.echo("Stopped; what is compiled is kept.", err=True)
-            raise typer.Exit(130) from None
+            stop("Stopped; what is compiled is kept.")
     typer.echo(
         f"{compiled} kernels compiled for {len(names)} ops in {time.perf_counter() - begin:.0f} s; "
         f"they are kept in {folder.parent}."

@@ -13,11 +13,12 @@ from typing import Any
 import numpy
 import planted_faults
 import pytest
+import typer
 from command_helpers import refused
 from typer.testing import CliRunner
 
 import refkernels
-from refkernels import registry
+from refkernels import cli, registry
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog
 
@@ -343,6 +344,13 @@ def test_what_was_added_in_a_version_is_removed_by_that_name(
     assert f"see `refkernels env remove {name}`" in sentence
     assert refkernels_says("env", "remove", name).exit_code == 0
     assert "env list" in refused(refkernels_says("env", "remove", name))
+
+
+def test_every_module_of_the_command_line_is_a_command() -> None:
+    folder = Path(cli.__file__).parent
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "app"}
+    command: Any = typer.main.get_command(app)
+    assert modules == set(command.commands)
 
 
 def test_help_needs_no_numerical_library() -> None:

@@ -27,7 +27,8 @@ from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 sys.path.insert(0, {fakes!r})
 import planted_faults
-from refkernels.cli import app
+from refkernels.cli.app import app
+from refkernels.cli.shared import pages
 from refkernels.frameworks import catalog
 from refkernels.measurement import run
 for fault in ("correct", "hang"):
@@ -37,8 +38,8 @@ def slowly(*arguments):
     time.sleep({pause})
     return measure_one(*arguments)
 run._measure_one = slowly
-app._show = lambda directory: None
-app.app()
+pages.show_measured = lambda directory: None
+app()
 """
 
 

@@ -1,1 +1,1 @@
-"""What several commands need."""
+"""What several commands need: how options are read, and how answers are shown."""

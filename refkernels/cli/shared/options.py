@@ -1,20 +1,27 @@
-"""What the commands' options have in common: how much may be asked for, and how Ctrl-C ends."""
+"""What the commands' options have in common: how they are spelt, and how much may be asked for."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from typing import Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
+
+from refkernels.cli.shared.endings import refuse
+
+Names = list[str]
+Settings = Annotated[
+    Names | None,
+    typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
+]
+Params = Annotated[Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5. Repeatable.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Language = Annotated[str, typer.Option(help="en or zh.")]
 
 MOST_WORKERS = 512  # processes of one machine
 MOST_TRIES = 2**36  # inputs of a search: a day's work of many cores
 MOST_ELEMENTS = 2**26  # of one array that a command makes
 MOST_SECONDS = 7 * 24 * 3600.0
 MOST_SEED = 2**63 - 1
-STOPPED = 130  # the status that shells give to what Ctrl-C ended
 
 
 def seconds(text: str | float) -> float:
@@ -28,22 +35,12 @@ def seconds(text: str | float) -> float:
     return value
 
 
-class Commands(TyperGroup):
-    """A group of commands that Ctrl-C ends in one line, wherever they are."""
-
-    def make_context(self, *arguments: Any, **named: Any) -> Any:
-        with _stoppable():
-            return super().make_context(*arguments, **named)
-
-    def invoke(self, ctx: Any) -> Any:
-        with _stoppable():
-            return super().invoke(ctx)
-
-
-@contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("refkernels: stopped.", err=True)
-        raise typer.Exit(STOPPED) from None
+def parse_settings(settings: list[str]) -> dict[str, str]:
+    """NAME=VALUE pairs as a dict; ends with status 2 for anything else."""
+    pairs: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            refuse(f"--set {setting!r} is not NAME=VALUE.")
+        pairs[name] = value
+    return pairs

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from refkernels.cli.shared import completion
+from refkernels.cli.shared.endings import refuse
 
 OPTION: Any = typer.Option(
     help="End with status 1 where an output is this or worse: special_value_mismatch, "
@@ -19,7 +20,6 @@ OPTION: Any = typer.Option(
 def check(level: str | None) -> None:
     """End with status 2 where --fail-on is no level."""
     if level is not None:
-        from refkernels.cli.app import refuse
         from refkernels.metrology.verdict import LEVELS
         from refkernels.suggestion import instead
 

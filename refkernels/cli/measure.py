@@ -1,0 +1,147 @@
+"""`refkernels measure`: the frameworks against the oracles, and the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from refkernels.cli.shared import completion, pages, severity
+from refkernels.cli.shared.endings import refuse, stop
+from refkernels.cli.shared.options import Settings, parse_settings, seconds
+from refkernels.cli.shared.progress import progress_bar
+
+
+def measure(
+    framework: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, ...; all by "
+            "default. Repeatable.",
+            autocompletion=completion.frameworks,
+        ),
+    ] = None,
+    op: Annotated[
+        list[str] | None,
+        typer.Option(help="All by default. Repeatable.", autocompletion=completion.ops),
+    ] = None,
+    dtype: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="float16, bfloat16, float32, float64. Repeatable.",
+            autocompletion=completion.dtypes,
+        ),
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="cpu, cuda, cuda:1, npu, ..., for names without a device; all by default."
+        ),
+    ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A case's name; * stands for any part. Repeatable.",
+            autocompletion=completion.cases,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for records, report and plots.")] = Path(
+        "report"
+    ),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
+    settings: Settings = None,
+    timeout: Annotated[
+        float,
+        typer.Option(parser=seconds, help="Seconds that a framework may take for one answer."),
+    ] = 120.0,
+    show_list: Annotated[bool, typer.Option("--list", help="List the cases and stop.")] = False,
+    fail_on: Annotated[str | None, severity.OPTION] = None,
+) -> None:
+    """Measure the frameworks against the certified oracles and write a report.
+
+    Ends with status 1 where a framework failed on something (the report says on what) or an output
+    is as bad as --fail-on, 2 where the question itself cannot be answered, 130 where it was
+    stopped; else with 0, however wrong the numbers are.
+    """
+    from refkernels import measurement
+    from refkernels.frameworks.catalog import FrameworkError
+
+    severity.check(fail_on)
+    try:
+        plan = measurement.select(op or (), dtype or (), case or ())
+    except ValueError as error:
+        refuse(str(error))
+    if show_list:
+        _list(plan)
+        return
+    try:
+        outcome = _measure(
+            plan, out, framework, device, parse_settings(settings or []), resume, timeout
+        )
+    except (FrameworkError, measurement.StoreError) as error:
+        refuse(str(error))
+    except KeyboardInterrupt:
+        stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")
+    pages.show_measured(out)
+    measured = [one for one in outcome.records if one["kind"] == "measurement"]
+    judged = [
+        (f"{one['framework']} {one['direction']} {one['dtype']} {one['case']['name']}", one)
+        for one in measured
+        if one["status"] == "ok"
+    ]
+    bad = severity.reached(fail_on, judged)
+    if outcome.faults or (framework and outcome.missing) or bad:
+        raise typer.Exit(1)
+
+
+def _measure(
+    plan: Any,
+    out: Path,
+    framework: list[str] | None,
+    device: list[str] | None,
+    settings: dict[str, str],
+    resume: bool,
+    timeout: float,
+) -> Any:
+    import numba
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    from refkernels import measurement
+    from refkernels.measurement.run import FRAMEWORKS
+
+    # This process is ours, and its kernels run from one thread: Numba's own pool sleeps between
+    # them, where OpenMP's spins and takes the cores from the frameworks.
+    numba.config.THREADING_LAYER = "workqueue"
+    columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
+    with progress_bar(*columns, TextColumn("{task.description}")) as bar:
+        task = bar.add_task("", total=len(plan.units))
+
+        def show(now: measurement.Progress) -> None:
+            bar.start()
+            bar.update(task, completed=now.done, description=now.unit[:70])
+
+        return measurement.measure(
+            plan,
+            out,
+            frameworks=framework or FRAMEWORKS,
+            devices=tuple(device or ()),
+            settings=settings,
+            resume=resume,
+            timeout=timeout,
+            progress=show,
+        )
+
+
+def _list(plan: Any) -> None:
+    seen: dict[str, list[str]] = {}
+    for unit in plan.units:
+        if unit.case is not None:
+            what = f"{unit.dtype}"
+            seen.setdefault(unit.case.name, [])
+            if what not in seen[unit.case.name]:
+                seen[unit.case.name].append(what)
+    for name, dtypes in seen.items():
+        typer.echo(f"{name}  ({', '.join(dtypes)})")
+    typer.echo(f"{len(seen)} cases, {len(plan.units)} units.")

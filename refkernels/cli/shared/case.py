@@ -1,0 +1,57 @@
+"""The case that CASE.npz, --input, --output and --param make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def read_case(
+    what: str,
+    inputs: list[str],
+    outputs: list[str],
+    params: list[str],
+    direction: str | None,
+    tensors: Any,
+) -> Any:
+    """The case file, or the case that the options make."""
+    from refkernels.cli.shared import arrays
+    from refkernels.diagnosis import casefile
+
+    if not what.endswith(".npz"):
+        return casefile.CaseFile(
+            what,
+            direction or "forward",  # type: ignore[arg-type]
+            arrays.read_inputs(inputs, tensors),
+            arrays.read_outputs(outputs, tensors),
+            dict(_param(text) for text in params),
+        )
+    if inputs or params or direction:
+        raise ValueError(
+            f"{what} says itself what its inputs, params and direction are: give --output or "
+            "--framework besides it, nothing else."
+        )
+    case = casefile.load(what)
+    case.outputs.update(arrays.read_outputs(outputs, tensors))
+    return case
+
+
+def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:
+    """What reads .pt files: the torch that is asked, or the one that there is."""
+    from refkernels.cli.shared import arrays
+    from refkernels.frameworks import catalog
+
+    asked = [name for name in frameworks if catalog.seat(name)[0].name == "torch"]
+    return arrays.tensors_of_torch([*asked, "torch"][0], timeout)
+
+
+def _param(text: str) -> tuple[str, Any]:
+    from refkernels.parameters import parse_parameter
+
+    name, _, value = text.partition("=")
+    if not (name and value):
+        raise ValueError(f"--param {text!r} is not NAME=VALUE.")
+    try:
+        return name, parse_parameter(value)
+    except ValueError as error:
+        raise ValueError(f"--param {name[:40]!r}: {error}.") from None
