@@ -13,9 +13,8 @@ PACKAGE = Path(__file__).parent.parent / "refkernels"
 OP = {"op", "truth"}
 ORACLE_NEEDS = {"arithmetic", "metrology", "elementwise", "ops", *OP}
 DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "question", "registry", "layernorm_ref", *OP}
-READERS = {"array_files", "parameters", "strict_json"}  # of what strangers wrote
-DIAGNOSIS_NEEDS |= READERS
 DIAGNOSIS_NEEDS |= {
+    "records",
     "reporting",
     "frameworks",
 }  # an explanation writes itself, adapters' source in it
@@ -28,27 +27,23 @@ ALLOWED = {
     "truth": {"arithmetic", "op"},
     "registry": OP,
     "arithmetic": set(),
-    "journal": {"strict_json"},
-    "strict_json": set(),
-    "array_files": set(),
-    "parameters": {"strict_json"},
+    "records": set(),
     "metrology": {"arithmetic", *OP},
     "diagnosis": DIAGNOSIS_NEEDS,
     "elementwise": {"arithmetic", "metrology", *OP},
     "contexts": {"arithmetic", "elementwise", "elementary_ref", "trig_ref"},
     "ops": {"arithmetic", "contexts", "elementwise", *OP},
     "frameworks": set(),
-    "sweeps": {"journal", "arithmetic", "metrology", "frameworks", "registry", *OP},
+    "sweeps": {"records", "arithmetic", "metrology", "frameworks", "registry", *OP},
     "measurement": {
-        "journal",
-        "strict_json",
+        "records",
         "arithmetic",
         "metrology",
         "frameworks",
         "registry",
         *OP,
     },
-    "reporting": {"strict_json"},
+    "reporting": {"records"},
     "testing": {"arithmetic", "metrology", "question", "registry", "diagnosis", "reporting", *OP},
     "testing_plugin": {"importing", "testing"},
     "suggestion": set(),
@@ -57,15 +52,14 @@ ALLOWED = {
     "question": {"arithmetic", "registry", *OP},
     "gallery": {"diagnosis", "registry", "schedule_ref", "frameworks", *OP},
     "cli": {
-        "array_files",
         "arithmetic",
         "diagnosis",
         "frameworks",
         "gallery",
         "measurement",
         "metrology",
-        "parameters",
         "question",
+        "records",
         "registry",
         "reporting",
         "sweeps",

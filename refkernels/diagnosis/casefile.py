@@ -22,14 +22,16 @@ import numpy as np
 import numpy.typing as npt
 
 import refkernels
-from refkernels import array_files, registry, strict_json
+from refkernels import registry
 from refkernels.arguments import as_path
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.diagnosis.explain import explain
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.op import DIRECTIONS, DTYPES, Direction
-from refkernels.parameters import check_parameter
+from refkernels.records import array_files
+from refkernels.records import codec as strict_json
+from refkernels.records.parameters import check_parameter
 
 SCHEMA = 1
 _META_BYTES = 2**24

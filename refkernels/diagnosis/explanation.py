@@ -8,7 +8,7 @@ from typing import Any
 
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis.hypothesis import Candidate, Confidence, Evidence
-from refkernels.strict_json import storable
+from refkernels.records.codec import storable
 
 _ELSEWHERE = ("candidates", "kernels", "differences")  # to_dict has them in places of their own
 

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from refkernels.journal import Journal, Words, write_whole
-from refkernels.strict_json import storable
+from refkernels.records.codec import storable
+from refkernels.records.journal import Journal, Words, write_whole
 
 __all__ = ["ENVIRONMENTS", "RECORDS", "Store", "StoreError", "to_json", "write_whole"]
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from refkernels import strict_json
-from refkernels.reporting import schema
+from refkernels.records import codec as strict_json
+from refkernels.records import schema
 from refkernels.reporting.escaping import showable
 
 SCHEMA = 1

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from refkernels import journal
-from refkernels.journal import Json
+from refkernels.records import journal
+from refkernels.records.journal import Json
 from refkernels.sweeps.tally import Tally
 
 ENVIRONMENT = " environment"  # what the key of a framework's account of itself ends with

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refkernels import array_files
 from refkernels.diagnosis.casefile import CaseFile, CaseFileError, load, save
+from refkernels.records import array_files
 
 X = np.random.default_rng(3).standard_normal((3, 7)).astype(np.float32)
 CASE = CaseFile(

@@ -12,9 +12,9 @@ import mutations
 import numpy as np
 import pytest
 
-from refkernels.array_files import ArrayFileError, load_npy, load_npz
 from refkernels.diagnosis.casefile import CaseFile, CaseFileError, load, save
 from refkernels.measurement.store import Store, StoreError
+from refkernels.records.array_files import ArrayFileError, load_npy, load_npz
 from refkernels.sweeps.journal import Journal, JournalError
 from refkernels.sweeps.run import _question, plan
 

@@ -6,7 +6,8 @@ import math
 import pytest
 import synthetic
 
-from refkernels.reporting import RecordsError, read_records, schema
+from refkernels.records import schema
+from refkernels.reporting import RecordsError, read_records
 
 GOOD = json.dumps(synthetic.environment("torch"))
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from refkernels import array_files
+from refkernels.records import array_files
 
 FORMS = ("NAME=FILE.npy", "NAME=FILE.npz:ARRAY", "FILE.npz")
 Array = npt.NDArray[Any]

@@ -46,7 +46,7 @@ def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:
 
 
 def _param(text: str) -> tuple[str, Any]:
-    from refkernels.parameters import parse_parameter
+    from refkernels.records.parameters import parse_parameter
 
     name, _, value = text.partition("=")
     if not (name and value):

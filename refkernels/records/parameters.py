@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any
 
-from refkernels import strict_json
+from refkernels.records import codec as strict_json
 
 LONGEST_TEXT = 200  # characters
 LONGEST_LIST = 64  # numbers: as many as an array can have axes

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from refkernels import strict_json
+from refkernels.records import codec as strict_json
 
 Json = dict[str, Any]
 

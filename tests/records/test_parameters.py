@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refkernels import strict_json
-from refkernels.parameters import check_parameter, parse_parameter
+from refkernels.records import codec as strict_json
+from refkernels.records.parameters import check_parameter, parse_parameter
 
 GOOD = {
     "1e-5": 1e-5,

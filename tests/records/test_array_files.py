@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from refkernels.array_files import MOST_BYTES, ArrayFileError, load_npy, load_npz
+from refkernels.records.array_files import MOST_BYTES, ArrayFileError, load_npy, load_npz
 
 X = np.random.default_rng(5).standard_normal((2, 3, 7)).astype(np.float32)
 HEADER = "{{'descr': '<f4', 'fortran_order': False, 'shape': {}, }}"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refkernels import strict_json
+from refkernels.records import codec as strict_json
 
 _DIGITS = st.text("0123456789", min_size=1, max_size=25)
 _EXPONENTS = st.tuples(
