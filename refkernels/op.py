@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,11 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify
+from refkernels.records.words import DIRECTIONS, DTYPES, Direction
 
 if TYPE_CHECKING:
     from refkernels.ops.formulas import Formulas
 
-Direction = Literal["forward", "backward"]
-DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
-DTYPES = ("float16", "bfloat16", "float32", "float64")
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "refkernels"
 OP = {"op", "truth"}
-ORACLE_NEEDS = {"arithmetic", "metrology", "elementwise", "ops", *OP}
+ORACLE_NEEDS = {"arithmetic", "records", "metrology", "elementwise", "ops", *OP}
 DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "question", "registry", "layernorm_ref", *OP}
 DIAGNOSIS_NEEDS |= {
     "records",
@@ -23,17 +23,17 @@ ALLOWED = {
     "__init__": {"importing"},
     "importing": {"arithmetic"},
     "__main__": {"cli"},
-    "op": {"arithmetic"},
+    "op": {"arithmetic", "records"},
     "truth": {"arithmetic", "op"},
     "registry": OP,
     "arithmetic": set(),
     "records": set(),
-    "metrology": {"arithmetic", *OP},
+    "metrology": {"arithmetic", "records", *OP},
     "diagnosis": DIAGNOSIS_NEEDS,
     "elementwise": {"arithmetic", "metrology", *OP},
     "contexts": {"arithmetic", "elementwise", "elementary_ref", "trig_ref"},
     "ops": {"arithmetic", "contexts", "elementwise", *OP},
-    "frameworks": set(),
+    "frameworks": {"records"},
     "sweeps": {"records", "arithmetic", "metrology", "frameworks", "registry", *OP},
     "measurement": {
         "records",
@@ -44,7 +44,16 @@ ALLOWED = {
         *OP,
     },
     "reporting": {"records"},
-    "testing": {"arithmetic", "metrology", "question", "registry", "diagnosis", "reporting", *OP},
+    "testing": {
+        "arithmetic",
+        "metrology",
+        "question",
+        "records",
+        "registry",
+        "diagnosis",
+        "reporting",
+        *OP,
+    },
     "testing_plugin": {"importing", "testing"},
     "suggestion": set(),
     "seat_names": set(),

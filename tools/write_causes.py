@@ -6,8 +6,8 @@ python tools/write_causes.py
 import re
 from pathlib import Path
 
+from refkernels.records.files import write_whole
 from refkernels.reporting.causes import CAUSES
-from refkernels.reporting.writing import write_file
 
 FOLDER = Path(__file__).parent.parent / "docs"
 NAMES = {"en": "causes.md", "zh": "causes.zh.md"}
@@ -77,7 +77,7 @@ def page(lang: str) -> str:
 
 def main() -> None:
     for lang, name in NAMES.items():
-        print(write_file(FOLDER / name, page(lang)))
+        print(write_whole(FOLDER / name, page(lang)))
 
 
 if __name__ == "__main__":

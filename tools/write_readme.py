@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from refkernels.records.files import write_whole
 from refkernels.reporting import scores, sweeps
 from refkernels.reporting.numerals import figure, ratio
 from refkernels.reporting.reading import read_records
 from refkernels.reporting.study import Study
 from refkernels.reporting.vocabulary import verdict
-from refkernels.reporting.writing import write_file
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "cpu-x86_64-linux"
@@ -146,7 +146,7 @@ def written(page: str) -> str:
 
 def main() -> None:
     page = ROOT / "README.md"
-    write_file(page, written(page.read_text(encoding="utf-8")))
+    write_whole(page, written(page.read_text(encoding="utf-8")))
     print(page)
 
 

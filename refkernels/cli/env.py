@@ -12,6 +12,7 @@ import typer
 from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refuse
 from refkernels.cli.shared.options import AsJson
+from refkernels.records.words import SCHEMA
 
 _WIDE = 1000
 app = typer.Typer(
@@ -35,7 +36,7 @@ def list_environments(
         refuse(str(error))
     if as_json:
         lines = [asdict(line) for line in listing]
-        typer.echo(json.dumps({"schema": 1, "kind": "environments", "environments": lines}))
+        typer.echo(json.dumps({"schema": SCHEMA, "kind": "environments", "environments": lines}))
     else:
         # Wide enough for every line: a path or a command that is folded cannot be copied.
         Console(width=_WIDE).print(reporting.environment_table(listing))

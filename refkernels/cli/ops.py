@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from refkernels.cli.shared.options import AsJson
+from refkernels.records.words import SCHEMA
 
 
 def ops(
@@ -20,7 +21,7 @@ def ops(
 
     rows = op_rows()
     if as_json:
-        typer.echo(json.dumps({"schema": 1, "kind": "ops", "ops": rows}))
+        typer.echo(json.dumps({"schema": SCHEMA, "kind": "ops", "ops": rows}))
     else:
         Console().print(op_table(rows))
 

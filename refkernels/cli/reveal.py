@@ -13,6 +13,7 @@ from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refuse
 from refkernels.cli.shared.options import MOST_ELEMENTS, AsJson, Settings, parse_settings, seconds
 from refkernels.cli.shared.progress import progress_bar
+from refkernels.records.words import SCHEMA
 
 _LEAVES = 2**14  # a sum in sequence of so many values takes as many questions
 
@@ -133,7 +134,7 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
     roundings = tree.roundings() if op in ("matmul", "linear") else tree.depth
     replayed = formats.get(order.accumulator) if order.outputs else None
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "kind": "summation_tree",
         "op": op,
         "framework": str(session.name.anywhere),

@@ -29,11 +29,11 @@ from refkernels.arithmetic.arrays import as_float_array
 from refkernels.diagnosis.explain import explain
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.op import DIRECTIONS, DTYPES, Direction
-from refkernels.records import array_files
-from refkernels.records import codec as strict_json
+from refkernels.records import array_files, codec
+from refkernels.records.files import aside
 from refkernels.records.parameters import check_parameter
+from refkernels.records.words import SCHEMA
 
-SCHEMA = 1
 _META_BYTES = 2**24
 _META_DEPTH = 12
 Array = npt.NDArray[Any]
@@ -96,15 +96,10 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
     }
     told = json.dumps(meta, ensure_ascii=False, allow_nan=False).encode()
     stored = {key: _stored(array) for key, array in arrays.items()}
+    everything: dict[str, Any] = {"meta": np.frombuffer(told, np.uint8), **stored}
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with aside.open("wb") as file:
-            everything: dict[str, Any] = {"meta": np.frombuffer(told, np.uint8), **stored}
-            np.savez_compressed(file, **everything)
-        os.replace(aside, target)
-    finally:
-        aside.unlink(missing_ok=True)
+    with aside(target) as place, place.open("wb") as file:
+        np.savez_compressed(file, **everything)
     return target
 
 
@@ -170,7 +165,7 @@ class _Reader:
         if raw.dtype != np.uint8 or raw.ndim != 1:
             raise self.wrong("its 'meta' is not JSON as bytes.")
         try:
-            meta = strict_json.loads(raw.tobytes().decode(), depth=_META_DEPTH)
+            meta = codec.loads(raw.tobytes().decode(), depth=_META_DEPTH)
         except ValueError as error:
             raise self.wrong(f"its 'meta' is no JSON ({error}).") from None
         if not isinstance(meta, dict) or meta.get("kind") != "case":

@@ -20,9 +20,10 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.explanation import Difference, Explanation
-from refkernels.diagnosis.hypothesis import CONFIDENCES, HARMLESS, ORDER, Candidate, Confidence
+from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import agreement
+from refkernels.records.words import CONFIDENCES, Confidence
 from refkernels.seat_names import framework_of
 
 Told = tuple[str | None, Confidence | None, dict[str, Any]]

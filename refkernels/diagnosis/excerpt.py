@@ -17,7 +17,8 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.problem import Array, Arrays, Problem
-from refkernels.metrology.worst import exact_text, number, relevant_inputs, text
+from refkernels.metrology.worst import exact_text, relevant_inputs, text
+from refkernels.records.codec import figure
 
 WHOLE = 512  # elements of an input that is written out whole
 MOST = 4096  # elements of an input that is cut: a script has to be read and pasted
@@ -154,7 +155,7 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, tuple | list):
         return [int(one) for one in value]
-    return number(value)
+    return figure(value)
 
 
 def _element(problem: Problem, answers: Mapping[str, Arrays], place: Place) -> dict[str, Any]:

@@ -28,9 +28,9 @@ from refkernels.diagnosis.fit import Fit, fit, fit_to_truth
 from refkernels.diagnosis.hypothesis import ORDER, Candidate, Confidence, Hypothesis, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
-from refkernels.metrology import VERDICTS
 from refkernels.metrology import outputs as answered
 from refkernels.op import Direction, Op
+from refkernels.records.words import VERDICTS
 from refkernels.truth import holds
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis.hypothesis import Candidate, Confidence, Evidence
 from refkernels.records.codec import storable
+from refkernels.records.words import SCHEMA
 
 _ELSEWHERE = ("candidates", "kernels", "differences")  # to_dict has them in places of their own
 
@@ -107,7 +108,7 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON, of which every view is made."""
         told = {
-            "schema": 1,
+            "schema": SCHEMA,
             "kind": "explanation",
             "op": self.op,
             "direction": self.direction,

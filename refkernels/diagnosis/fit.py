@@ -14,6 +14,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.problem import Answer, Problem
 from refkernels.metrology import judge
 from refkernels.metrology.judgement import weigh
+from refkernels.records.codec import number
 
 Array = npt.NDArray[Any]
 
@@ -99,8 +100,8 @@ def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
         output,
         record["verdict"],
         tuple(record["flags"]),
-        as_float(record["bound"]["max_ratio"]),
-        as_float(record["plain"]["ratio"]),
+        number(record["bound"]["max_ratio"]) or 0.0,
+        number(record["plain"]["ratio"]) or 0.0,
         got.size,
         _equal(got, reference, certain_only=False),
         record,
@@ -123,8 +124,3 @@ def _same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
     same = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
     result: npt.NDArray[np.bool_] = same.reshape(a.shape) | (np.isnan(a) & np.isnan(b))
     return result
-
-
-def as_float(value: Any) -> float:
-    """A number of a record, whose infinities are words; 0 where there is none."""
-    return 0.0 if value is None else float(value)

@@ -15,16 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
+from refkernels.records.words import Confidence
 
-Confidence = Literal["proven", "matched", "consistent"]
-CONFIDENCES: tuple[Confidence, ...] = ("proven", "matched", "consistent")
 ORDER = "summation_order"  # the one cause that any correct kernel may have
 HARMLESS = (ORDER, "bias_first")
 Details = Mapping[str, Any]

@@ -29,6 +29,7 @@ from refkernels.diagnosis.variants.precision import CAUSES, rounded
 from refkernels.metrology import ulp_distance
 from refkernels.metrology.worst import text
 from refkernels.op import Direction, Op
+from refkernels.records.words import SCHEMA
 
 _DRAWS = 12
 _POOL = 4096  # arguments of a function to choose from
@@ -71,7 +72,7 @@ class Probe:
         """Strict JSON: the survivors, and what they say in a few elements."""
         places = self.places()
         return {
-            "schema": 1,
+            "schema": SCHEMA,
             "kind": "probe",
             "op": self.op,
             "direction": self.direction,

@@ -17,9 +17,9 @@ import numpy as np
 
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import CONFIDENCES, HARMLESS, ORDER, Candidate, Evidence
+from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
-from refkernels.metrology import VERDICTS
+from refkernels.records.words import CONFIDENCES, VERDICTS
 
 _INTERVAL = "interval"
 

@@ -24,7 +24,8 @@ from refkernels.frameworks import catalog, environments, versions
 from refkernels.frameworks.adapters import flags_of
 from refkernels.frameworks.catalog import Framework, FrameworkError, Spec
 from refkernels.frameworks.process import Fault, WorkerProcess
-from refkernels.frameworks.transport import DTYPES, INLINE_BYTES
+from refkernels.frameworks.transport import INLINE_BYTES
+from refkernels.records.words import DIRECTIONS, DTYPES
 from refkernels.seat_names import SeatName, merged
 from refkernels.suggestion import instead
 
@@ -169,7 +170,7 @@ class Session:
         Inputs are named as in the op table (the cotangent among them for backward); those that are
         None are left out.  They are never modified.  Linear's weight is (out, in) everywhere.
         """
-        if direction not in ("forward", "backward"):
+        if direction not in DIRECTIONS:
             return Reply("error", f"direction is {direction!r}: it is 'forward' or 'backward'")
         message = {
             "do": "run",

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from refkernels.frameworks.catalog import FrameworkError
+from refkernels.records.files import write_whole
 from refkernels.seat_names import parse
 
 
@@ -48,10 +49,7 @@ def write_named(named: Mapping[str, Named]) -> None:
     path = _file()
     content = {key: asdict(one) for key, one in named.items()}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f"{path.name}.{os.getpid()}.part")
-        aside.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
-        os.replace(aside, path)
+        write_whole(path, json.dumps(content, indent=1, sort_keys=True))
     except OSError as error:
         raise FrameworkError(
             f"{path} cannot be written ({error.strerror}): make it writable, or set "

@@ -24,13 +24,13 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.frameworks.locks import try_lock
+from refkernels.records.words import DTYPES
 
 Array = npt.NDArray[Any]
 Message = tuple[Any, ...]
 
 INLINE_BYTES = 1 << 16
 ALIGNMENT = 64
-DTYPES = ("float16", "bfloat16", "float32", "float64")
 PREFIX = "refkernels-"
 MINIMAL_ROOM = 1 << 28
 

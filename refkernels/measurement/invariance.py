@@ -21,11 +21,11 @@ from refkernels.arithmetic import formats
 from refkernels.frameworks.gateway import Session
 from refkernels.measurement.plan import Unit
 from refkernels.measurement.seats import Seat, close_all
-from refkernels.measurement.unit import SCHEMA, Record
+from refkernels.measurement.unit import Record
 from refkernels.metrology import agreement
 from refkernels.op import Case
+from refkernels.records.words import PROPERTIES, SCHEMA
 
-PROPERTIES = ("run_to_run", "position", "batch", "threads")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 REGIME = "invariance"
 REFUSALS = ("error", "unsupported")  # of one case (an eps, say); what ends the process is a fault

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Reply, Session
+from refkernels.records.words import SCHEMA
 
 Record = dict[str, Any]
 
@@ -100,7 +101,7 @@ def take_seats(
         if info:
             about = {"framework": name, "version": version, "settings": session.settings}
             records.append(
-                {"schema": 1, "kind": "environment", "id": identity, **environment, **about}
+                {"schema": SCHEMA, "kind": "environment", "id": identity, **environment, **about}
             )
         formulas = info.get("formulas", {})
         seats += [

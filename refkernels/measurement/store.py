@@ -1,14 +1,10 @@
 """A run's directory: what is done is kept, unit by unit, so that a stopped run can go on."""
 
-import json
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from refkernels.records.codec import storable
-from refkernels.records.journal import Journal, Words, write_whole
-
-__all__ = ["ENVIRONMENTS", "RECORDS", "Store", "StoreError", "to_json", "write_whole"]
+from refkernels.records.journal import Journal, Words
 
 RECORDS = "records.jsonl"
 ENVIRONMENTS = "environments"  # the key of the frameworks' accounts of themselves
@@ -18,11 +14,6 @@ Record = dict[str, Any]
 
 class StoreError(Exception):
     """The run's directory cannot be used as asked; the message says why and what to do."""
-
-
-def to_json(value: Any) -> str:
-    """Strict JSON: what is not finite is written as "inf", "-inf" or "nan"."""
-    return json.dumps(storable(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def unit_of(record: Record) -> str | None:
@@ -53,7 +44,6 @@ class Store(Journal):
         result="records",
     )
     error = StoreError
-    encode = staticmethod(to_json)
 
     @staticmethod
     def sound(key: str, result: Any) -> bool:

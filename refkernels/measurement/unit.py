@@ -13,9 +13,9 @@ from refkernels.measurement.plan import Unit
 from refkernels.measurement.seats import Seat
 from refkernels.metrology import agreement, judge
 from refkernels.op import Case
+from refkernels.records.words import SCHEMA
 from refkernels.truth import Truth
 
-SCHEMA = 1
 Record = dict[str, Any]
 
 

@@ -7,17 +7,19 @@ Knows no framework and no kernel; the definitions are in `ulp_errors`, `special_
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from refkernels.records.words import VERDICTS
+
 if TYPE_CHECKING:
     from refkernels.metrology.judgement import agreement, digest, judge
     from refkernels.metrology.summary import Summary, summarise
     from refkernels.metrology.ulp_errors import NO_DISTANCE, UlpError, ulp, ulp_distance, ulp_error
-    from refkernels.metrology.verdict import UNUSUAL, VERDICTS, error_over_plain
+    from refkernels.metrology.verdict import UNUSUAL, error_over_plain
 
 _HOMES = {
     "judgement": ("agreement", "digest", "judge"),
     "summary": ("Summary", "summarise"),
     "ulp_errors": ("NO_DISTANCE", "UlpError", "ulp", "ulp_distance", "ulp_error"),
-    "verdict": ("UNUSUAL", "VERDICTS", "error_over_plain"),
+    "verdict": ("UNUSUAL", "error_over_plain"),
 }
 
 __all__ = [

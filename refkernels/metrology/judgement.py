@@ -24,8 +24,9 @@ from refkernels.metrology.ulp_errors import (
     ulp_distance,
     ulp_error,
 )
-from refkernels.metrology.worst import exact_text, number, relevant_inputs, text
+from refkernels.metrology.worst import exact_text, relevant_inputs, text
 from refkernels.op import DIRECTIONS, Arrays, Direction, Invariant, Op
+from refkernels.records.codec import figure
 from refkernels.truth import holds
 
 _COUNTS = (
@@ -94,14 +95,14 @@ def judge(
         "counts": {name: summary.counts[name] for name in _COUNTS},
         "ulp": _ulp_figures(summary),
         "error": {
-            "max_abs": number(summary.max_abs),
-            "max_abs_at_zero": number(summary.max_abs_at_zero),
+            "max_abs": figure(summary.max_abs),
+            "max_abs_at_zero": figure(summary.max_abs_at_zero),
         },
         "bound": {
-            "max_ratio": number(summary.max_ratio),
+            "max_ratio": figure(summary.max_ratio),
             **_held_to(op, direction, array, reference, forms),
         },
-        "plain": {"ratio": None if ratio is None else number(ratio)},
+        "plain": {"ratio": None if ratio is None else figure(ratio)},
         "condition": _condition_figures(conditions, worst),
         "worst": worst,
         "invariants_violated": weighed.broken,
@@ -255,10 +256,10 @@ def describe_element(
         "inputs": relevant_inputs(op, output, index, got.shape, inputs or {}),
         "got": text(got[index]),
         "exact": exact_text(reference, index),
-        "ulp_error": number(error.value[0]),
-        "condition": None if condition is None else number(condition[index]),
-        "error": number(math.nan if mismatch else alone.max_abs),
-        "error_over_bound": number(math.nan if mismatch else alone.max_ratio),
+        "ulp_error": figure(error.value[0]),
+        "condition": None if condition is None else figure(condition[index]),
+        "error": figure(math.nan if mismatch else alone.max_abs),
+        "error_over_bound": figure(math.nan if mismatch else alone.max_ratio),
     }
 
 
@@ -285,7 +286,7 @@ def agreement(a: Any, b: Any) -> dict[str, Any]:
         apart = np.where(left == right, 0.0, np.abs(left - right))
     return {
         **result,
-        "max_abs_difference": number(apart.max()),
+        "max_abs_difference": figure(apart.max()),
         "max_ulp_distance": int(distance[numbers].max()),
     }
 
@@ -327,12 +328,12 @@ def _ulp_figures(summary: Summary) -> dict[str, Any] | None:
     if not summary.counts["compared"]:
         return None
     return {
-        "max": number(summary.max),
-        "max_uncertainty": number(summary.max_uncertainty),
-        "mean": number(summary.mean),
-        **{name: number(value) for name, value in summary.percentiles.items()},
+        "max": figure(summary.max),
+        "max_uncertainty": figure(summary.max_uncertainty),
+        "mean": figure(summary.mean),
+        **{name: figure(value) for name, value in summary.percentiles.items()},
         "max_distance": summary.max_distance,
-        "histogram": [[number(edge), count] for edge, count in summary.histogram],
+        "histogram": [[figure(edge), count] for edge, count in summary.histogram],
     }
 
 
@@ -345,7 +346,7 @@ def _condition_figures(
     place = known.size // 2
     median = float(np.partition(known.reshape(-1), place)[place])
     return {
-        "max": number(math.inf if np.isinf(known).any() else known.max()),
-        "median": number(median),
+        "max": figure(math.inf if np.isinf(known).any() else known.max()),
+        "median": figure(median),
         "at_worst": None if worst is None else worst["condition"],
     }

@@ -19,27 +19,10 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology.ulp_errors import as_enclosure, check_shapes, ulp, ulp_error
+from refkernels.records.words import FLAGS, LEVELS
 
-VERDICTS = (
-    "special_value_mismatch",
-    "invariant_violated",
-    "exceeds_bound",
-    "rounding",
-    "correctly_rounded",
-)
-LEVELS = (*VERDICTS[:3], "unusual", *VERDICTS[3:])
-"""How bad an output is, worst first: the verdicts, and among them the flag `unusual`."""
 UNUSUAL = 4.0
 """error / plain above this sets the flag `unusual`: correct kernels measure 0.02 to 1.8."""
-
-_FLAGS = (
-    "nonzero_at_zero",
-    "sign_changes",
-    "flushed_subnormals",
-    "signed_zero_mismatches",
-    "overflows",
-    "undecided",
-)
 
 
 def verdict(counts: Mapping[str, int], invariants_violated: Sequence[str]) -> str:
@@ -57,7 +40,7 @@ def verdict(counts: Mapping[str, int], invariants_violated: Sequence[str]) -> st
 def flags(counts: Mapping[str, int], plain_ratio: float | None) -> list[str]:
     """What deserves a look, whatever the verdict."""
     unusual = plain_ratio is not None and plain_ratio > UNUSUAL
-    return [*(["unusual"] if unusual else []), *[name for name in _FLAGS if counts[name]]]
+    return [*(["unusual"] if unusual else []), *[name for name in FLAGS[1:] if counts[name]]]
 
 
 def reaches(level: str, verdict: str, flags: Sequence[str]) -> bool:

@@ -32,16 +32,6 @@ _OUTPUTS = {
 }
 
 
-def number(value: Any) -> Any:
-    """A figure as strict JSON holds it: NaN and infinities are the strings "nan", "inf", "-inf"."""
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    value = float(value)
-    return value if math.isfinite(value) else str(value)
-
-
 def text(value: Any) -> dict[str, str]:
     """A float of any format in decimal (shortest that tells it from its neighbours) and in hex."""
     return {"decimal": str(value), "hex": float(value).hex()}

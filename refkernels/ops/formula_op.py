@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from refkernels.op import Case, Invariant, Op
+from refkernels.op import DIRECTIONS, Case, Invariant, Op
 from refkernels.ops.formula import Fault, Formula, derived
 from refkernels.ops.formulas import Forms, Formulas, Prepare, Way
 from refkernels.ops.letters import Signature
@@ -38,7 +38,7 @@ def formula_op(
         params=dict(formulas.params),
         **{
             f"{direction}{suffix}": _reading(formulas, direction, method, options)
-            for direction in ("forward", "backward")
+            for direction in DIRECTIONS
             for suffix, (method, options) in _READINGS.items()
         },  # type: ignore[arg-type]
         cases=cases,

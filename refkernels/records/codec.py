@@ -1,7 +1,8 @@
-"""JSON as this project writes it, read from files of strangers: finite numbers, real text.
+"""Records as JSON: strict, one line, and the figures that JSON has no numbers for as words.
 
-Python's `json` also takes NaN, 1e999 and integers of any length, and makes half characters of
-"\\ud800"; and it recurses. Here these are a ValueError, whose message is one clause.
+Infinities and NaN are "inf", "-inf" and "nan". Files come from strangers: Python's `json` also
+takes NaN, 1e999 and integers of any length, makes half characters of "\\ud800", and recurses. Here
+these are a ValueError, whose message is one clause.
 """
 
 from __future__ import annotations
@@ -9,12 +10,62 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Collection
 from typing import Any, NoReturn
 
 # A text's skeleton: every digit is 0, what stands beside a number is a comma, no exponent has a +.
 _SKELETON = bytes.maketrans(b"123456789E]}:[ \t\r\n", b"000000000e,,,,,,,,")
 _LONG_INTEGERS = (b"," + 19 * b"0", b",-" + 19 * b"0")
 _LONG_EXPONENT = re.compile(rb"e000+,")
+_NON_FINITE = {str(value): value for value in (math.inf, -math.inf, math.nan)}
+_QUOTED = tuple(f'"{word}"' for word in _NON_FINITE)
+
+
+def dumps(value: Any) -> str:
+    """A tree of figures and texts as strict JSON on one line."""
+    try:
+        return _ENCODER.encode(value)
+    except ValueError:  # rarely: something in it is not finite
+        return _ENCODER.encode(storable(value))
+
+
+def storable(value: Any) -> Any:
+    """A tree of figures as strict JSON holds it."""
+    if isinstance(value, dict):
+        return {name: storable(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(inner) for inner in value]
+    return figure(value) if isinstance(value, float) else value
+
+
+def figure(value: Any) -> bool | int | float | str:
+    """A number of Python's or NumPy's as strict JSON holds it."""
+    plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, bool | int):
+        return plain
+    return float(plain) if math.isfinite(plain) else str(float(plain))
+
+
+def number(stored: bool | int | float | str | None) -> float | None:
+    """The float that `figure` stored; None for None."""
+    return None if stored is None else float(stored)
+
+
+def restored(value: Any, texts: Collection[str]) -> Any:
+    """The tree that `storable` was given. `texts`: the fields that are texts whatever they say."""
+    if isinstance(value, dict):
+        return {
+            key: inner if key in texts and isinstance(inner, str) else restored(inner, texts)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [restored(inner, texts) for inner in value]
+    return _NON_FINITE.get(value, value) if isinstance(value, str) else value
+
+
+def holds_words(line: str) -> bool:
+    """Whether a line of JSON may hold a figure as a word, and needs `restored`."""
+    return any(word in line for word in _QUOTED)
 
 
 def loads(text: str, depth: int | None = None) -> Any:
@@ -37,15 +88,6 @@ def _suspicious(text: str) -> bool:
         return True
     skeleton = f",{text},".encode("utf-8", "surrogatepass").translate(_SKELETON, delete=b"+")
     return any(one in skeleton for one in _LONG_INTEGERS) or bool(_LONG_EXPONENT.search(skeleton))
-
-
-def storable(value: Any) -> Any:
-    """A tree of figures as strict JSON holds it: NaN and infinities are "nan", "inf", "-inf"."""
-    if isinstance(value, dict):
-        return {name: storable(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [storable(inner) for inner in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _check(value: Any, depth: int) -> None:
@@ -74,3 +116,4 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from refkernels.records import codec as strict_json
+from refkernels.records import codec
+from refkernels.records.files import write_whole
 
 Json = dict[str, Any]
 
@@ -36,14 +37,13 @@ class Journal:
     """The folder of one piece of work; `done` holds what each finished piece gave, by its key.
 
     A kind of work is a subclass: its `words`, the `error` that it raises (the message says why and
-    what to do), how it writes JSON, and what a piece's result must look like. `error` is raised
+    what to do), and what a piece's result must look like. `error` is raised
     when the folder holds other work, or one that has not been asked to go on, when a line in it is
     damaged (it is named), and when it cannot be written.
     """
 
     words: Words
     error: type[Exception]
-    encode: Callable[[Any], str]
     sound: Callable[[str, Any], bool]
     """Whether a piece, by its key, may have this result; an edited line is so found when read."""
 
@@ -62,7 +62,7 @@ class Journal:
 
     def add(self, key: str, result: Any) -> None:
         """Keep a finished piece: one line, on the disk before this returns."""
-        line = self.encode({self.words.piece: key, self.words.result: result}) + "\n"
+        line = codec.dumps({self.words.piece: key, self.words.result: result}) + "\n"
         with (
             self._writing("make room, then add --resume to go on"),
             (self.directory / self.words.journal).open("a", encoding="utf-8") as file,
@@ -76,7 +76,7 @@ class Journal:
         """Write the records and drop the journal; `keep` it where --resume may mend something."""
         path = self.directory / self.words.records
         with self._writing("make room, then add --resume to go on"):
-            write_whole(path, "".join(self.encode(record) + "\n" for record in records))
+            write_whole(path, "".join(codec.dumps(record) + "\n" for record in records))
             journal = self.directory / self.words.journal
             journal.touch() if keep else journal.unlink(missing_ok=True)
         return path
@@ -87,7 +87,7 @@ class Journal:
         records = []
         for number, line in enumerate(self._content(path).splitlines(), start=1):
             try:
-                record = strict_json.loads(line.decode())
+                record = codec.loads(line.decode())
             except ValueError:
                 record = None
             if not isinstance(record, dict):
@@ -116,11 +116,11 @@ class Journal:
             self._check(self.directory / self.words.manifest, question)
             self._read()
         else:
-            write_whole(self.directory / self.words.manifest, self.encode(question) + "\n")
+            write_whole(self.directory / self.words.manifest, codec.dumps(question) + "\n")
 
     def _check(self, manifest: Path, question: Json) -> None:
         try:
-            before = strict_json.loads(manifest.read_text(encoding="utf-8"))
+            before = codec.loads(manifest.read_text(encoding="utf-8"))
             if not isinstance(before, dict):
                 raise ValueError("it is no object")
         except (OSError, ValueError):
@@ -128,7 +128,7 @@ class Journal:
                 f"{manifest} is missing or damaged, so nobody can tell what was "
                 f"{self.words.done} there: choose another --out."
             ) from None
-        asked = strict_json.loads(self.encode(question))
+        asked = codec.loads(codec.dumps(question))
         for key in asked:
             if before.get(key) != asked[key]:
                 raise self.error(
@@ -146,7 +146,7 @@ class Journal:
         whole = content[: content.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), start=1):
             try:
-                entry = strict_json.loads(line.decode())
+                entry = codec.loads(line.decode())
                 key, result = entry[self.words.piece], entry[self.words.result]
                 sound = isinstance(key, str) and type(self).sound(key, result)
             except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
@@ -170,14 +170,3 @@ class Journal:
             f"{path}, line {number}, is damaged: delete that line to {self.words.redo} again, or "
             "choose another --out."
         )
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file aside and rename it: readers see the old one or the new one, never a part."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
-    finally:
-        with contextlib.suppress(OSError):  # what went wrong before is the news
-            aside.unlink()

@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any
 
-from refkernels.records import codec as strict_json
+from refkernels.records import codec
 
 LONGEST_TEXT = 200  # characters
 LONGEST_LIST = 64  # numbers: as many as an array can have axes
@@ -22,7 +22,7 @@ def parse_parameter(text: str) -> Any:
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"it has {len(text):,} characters, more than {LONGEST_TEXT}")
     try:
-        value = strict_json.loads(text, depth=1)
+        value = codec.loads(text, depth=1)
     except json.JSONDecodeError:
         try:
             value = float(text)

@@ -14,9 +14,17 @@ from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any
 
+from refkernels.records.words import CONFIDENCES
+
 Check = Callable[[Any], str | None]
 
-CONFIDENCES = ("proven", "matched", "consistent")
+# Text by definition: a decimal "nan" is what the report must print, not compute with.
+TEXTS = frozenset((
+    "kind", "status", "reason", "op", "direction", "output", "framework", "version", "device",
+    "dtype", "environment", "name", "regime", "verdict", "digest", "decimal", "exact", "hex",
+    "radius", "property", "detail", "a", "b", "platform", "cpu", "id", "cause", "confidence",
+    "form", "state", "layer", "emulated",
+))  # fmt: skip
 _LARGEST_EXPONENT = 1100  # float64's smallest subnormal is 2^-1074
 _DEPTH = 4  # of what an environment tells
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from refkernels.records.codec import number
+from refkernels.records.words import VERDICTS
 from refkernels.reporting.answer_words import WORDS
 from refkernels.reporting.causes import CAUSES
 from refkernels.reporting.model_names import model_name
@@ -16,21 +18,9 @@ from refkernels.reporting.numerals import figure, ratio, ulps
 from refkernels.seat_names import framework_of
 
 Record = Mapping[str, Any]
-_ORDER = (
-    "special_value_mismatch",
-    "invariant_violated",
-    "exceeds_bound",
-    "rounding",
-    "correctly_rounded",
-)
 _BRACKETS = r"\s*(?:\([^()]*\{[^()]*\)|（[^（）]*\{[^（）]*）|= \{[^}]*\})"
 _UNDECIDED = 3  # causes that are told
 _FINE = ("rounding", "correctly_rounded")
-
-
-def number(value: Any) -> float | None:
-    """A figure of a record, whose infinities and NaN are words."""
-    return None if value is None else float(value)
 
 
 def show(value: Any) -> str:
@@ -216,7 +206,7 @@ class Kernel:
     @staticmethod
     def _badness(one: Record) -> tuple[float, float]:
         size = number(one["bound"]["max_ratio"]) or 0.0
-        return (_ORDER.index(one["verdict"]), -(math.inf if math.isnan(size) else size))
+        return (VERDICTS.index(one["verdict"]), -(math.inf if math.isnan(size) else size))
 
 
 def kernels_of(answer: Record) -> list[Kernel]:

@@ -87,7 +87,7 @@ class Report:
             "study": self.study,
             "headline": headline(self.study),
             "blocks": self._blocks,
-            "verdicts": [*vocabulary.VERDICTS[:3], vocabulary.UNUSUAL, *vocabulary.VERDICTS[3:]],
+            "verdicts": vocabulary.VERDICTS,
             "unusual": vocabulary.UNUSUAL,
             "flags": _flags_seen(self.study),
             "findings": found[:MOST_FINDINGS],

@@ -1,7 +1,7 @@
 """Reads records: strict JSON lines, one record a line, every fault named with its line.
 
-Numbers that JSON cannot hold were written as the strings "inf", "-inf" and "nan"; they are
-decoded here, outside the fields that are text by definition.
+Infinities and NaN, which were written as words, are numbers again, outside the fields that are text
+by definition.
 """
 
 from __future__ import annotations
@@ -13,52 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from refkernels.records import codec as strict_json
-from refkernels.records import schema
+from refkernels.records import codec, schema
+from refkernels.records.words import SCHEMA
 from refkernels.reporting.escaping import showable
 
-SCHEMA = 1
 Record = dict[str, Any]
 
-_NON_FINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
-_WORDS = tuple(f'"{word}"' for word in _NON_FINITE)
-# Text by definition: a decimal "nan" is what the report must print, not compute with.
-_TEXT = frozenset(
-    [
-        "kind",
-        "status",
-        "reason",
-        "op",
-        "direction",
-        "output",
-        "framework",
-        "version",
-        "device",
-        "dtype",
-        "environment",
-        "name",
-        "regime",
-        "verdict",
-        "digest",
-        "decimal",
-        "exact",
-        "hex",
-        "radius",
-        "property",
-        "detail",
-        "a",
-        "b",
-        "platform",
-        "cpu",
-        "id",
-        "cause",
-        "confidence",
-        "form",
-        "state",
-        "layer",
-        "emulated",
-    ]
-)
 _ESCAPES = re.compile(r"\\[ubfr]")  # which may stand for a character that no page can show
 
 
@@ -112,7 +72,7 @@ def _no_collector() -> Iterator[None]:
 
 def _parse(line: str, where: str, last: bool) -> Record:
     try:
-        record = strict_json.loads(line)
+        record = codec.loads(line)
     except ValueError as fault:
         if last:
             raise RecordsError(
@@ -127,9 +87,8 @@ def _parse(line: str, where: str, last: bool) -> Record:
             f"{where}: schema {record.get('schema')!r} is not the schema {SCHEMA} that this "
             "version reads; make the report with the version of refkernels that measured."
         )
-    # Few lines hold one of these: the others need no walk through all their fields.
-    if any(word in line for word in _WORDS):
-        record = _decode(record)
+    if codec.holds_words(line):  # few do: the others need no walk through all their fields
+        record = codec.restored(record, schema.TEXTS)
     plain = line.isascii() and line.isprintable()
     if _ESCAPES.search(line) or not (plain or showable(line) == line):
         record = _shown(record)
@@ -143,19 +102,6 @@ def _check(record: Record, where: str) -> None:
     if said := schema.complaint(record):
         field, _, what = said.rpartition(".")
         raise RecordsError(f"{where}: in a record of kind {record['kind']!r} {field!r} {what}.")
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: inner if key in _TEXT and isinstance(inner, str) else _decode(inner)
-            for key, inner in value.items()
-        }
-    if isinstance(value, list):
-        return [_decode(inner) for inner in value]
-    if isinstance(value, str):
-        return _NON_FINITE.get(value, value)
-    return value
 
 
 def _shown(value: Any) -> Any:

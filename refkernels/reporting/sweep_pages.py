@@ -7,13 +7,13 @@ from typing import Any
 
 from markupsafe import Markup
 
+from refkernels.records.files import write_whole
 from refkernels.reporting import vocabulary
 from refkernels.reporting.drawing import Drawn
 from refkernels.reporting.pages import TEMPLATES, environment_lines, template
 from refkernels.reporting.reading import Record, read_records
 from refkernels.reporting.sweep_plots import draw_sweeps
 from refkernels.reporting.sweeps import FAULTS, Row, headline, precise, rows
-from refkernels.reporting.writing import write_file
 
 
 def write_sweep_report(directory: Path) -> list[Path]:
@@ -25,13 +25,13 @@ def write_sweep_report(directory: Path) -> list[Path]:
     records = read_records(directory / "sweeps.jsonl")
     context = _context(records)
     written = [
-        write_file(directory / f"sweep.{kind}", template(f"sweep.{kind}.j2", html).render(context))
+        write_whole(directory / f"sweep.{kind}", template(f"sweep.{kind}.j2", html).render(context))
         for kind, html in (("md", False), ("html", True))
     ]
     folder = directory / "plots"
     for plot in context["plots"]:
-        written.append(write_file(folder / f"{plot.name}.svg", plot.svg))
-        written.append(write_file(folder / f"{plot.name}.png", plot.png))
+        written.append(write_whole(folder / f"{plot.name}.svg", plot.svg))
+        written.append(write_whole(folder / f"{plot.name}.png", plot.png))
     for stale in sorted(folder.glob("sweep-*.*")) if folder.is_dir() else ():
         if stale not in written:
             stale.unlink()

@@ -106,7 +106,7 @@ def _legend() -> Text:
     text = Text("In each cell: the worst verdict, the share of elements correctly rounded (where ")
     text.append("there is room);\nbelow it the largest error in ulp · the largest error / bound. ")
     text.append("No digit: none is right there.\n")
-    for verdict in (*VERDICTS[:3], UNUSUAL, *VERDICTS[3:]):
+    for verdict in VERDICTS:
         text.append(f"{verdict.glyph} {verdict.short}", style=verdict.colour)
         text.append("  ")
     text.append("\nWithin the bound (<= 1) is rounding, however many ulp that is.")

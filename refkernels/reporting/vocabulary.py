@@ -8,51 +8,60 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from refkernels.records.words import DIRECTIONS, DTYPES, LEVELS
+
 
 @dataclass(frozen=True)
 class Verdict:
-    """One verdict: its rank (0 is worst), a glyph so that colour never speaks alone, its words."""
+    """One verdict, or `unusual`: a glyph so that colour never speaks alone, and its words."""
 
     name: str
-    rank: int
     glyph: str
     short: str
     style: str  # CSS class in HTML
     colour: str  # rich style in the terminal
     meaning: str
 
+    @property
+    def rank(self) -> float:
+        """0 is worst; an unknown verdict comes after the bad ones."""
+        return LEVELS.index(self.name) if self.name in LEVELS else _UNKNOWN
 
-VERDICTS = (
+
+_UNKNOWN = LEVELS.index("exceeds_bound") + 0.5
+_VERDICTS = (
     Verdict(
-        "special_value_mismatch", 0, "≠", "wrong special", "v-special", "bold magenta",
+        "special_value_mismatch", "≠", "wrong special", "v-special", "bold magenta",
         "NaN, infinity or a number where the exact answer calls for another of the three.",
     ),
     Verdict(
-        "invariant_violated", 1, "⊘", "impossible", "v-invariant", "bold red",
+        "invariant_violated", "⊘", "impossible", "v-invariant", "bold red",
         "A value that no rounding explains and mathematics forbids, such as |cos x| > 1 "
         "or a negative variance.",
     ),
     Verdict(
-        "exceeds_bound", 2, "✗", "beyond bound", "v-exceeds", "bold yellow",
+        "exceeds_bound", "✗", "beyond bound", "v-exceeds", "bold yellow",
         "The error is larger than any named form of the op can make in this precision on these "
         "inputs, or than the library limit: a lower precision, an unstable formula or a bug.",
     ),
     Verdict(
-        "rounding", 5, "≈", "rounding", "v-rounding", "blue",
+        "rounding", "≈", "rounding", "v-rounding", "blue",
         "Every element lies inside the bound of the op's named forms, sums in any order, or inside "
         "the library limit, however many ulp that is.",
     ),
     Verdict(
-        "correctly_rounded", 6, "✓", "exact", "v-correct", "cyan",
+        "correctly_rounded", "✓", "exact", "v-correct", "cyan",
         "Every bit equals the exact answer rounded once: no algorithm in this format does better.",
     ),
 )  # fmt: skip
 UNUSUAL = Verdict(
-    "unusual", 4, "△", "unusual", "v-unusual", "yellow",
+    "unusual", "△", "unusual", "v-unusual", "yellow",
     "Inside the bound, but the error is more than 4 times that of the plain sequential algorithm "
     "on the same data. No verdict; worth a look.",
 )  # fmt: skip
-_KNOWN = {verdict.name: verdict for verdict in (*VERDICTS, UNUSUAL)}
+_KNOWN = {verdict.name: verdict for verdict in (*_VERDICTS, UNUSUAL)}
+VERDICTS = tuple(_KNOWN[name] for name in LEVELS)
+"""All of them, worst first."""
 
 FLAGS = {
     "unusual": UNUSUAL.meaning,
@@ -80,9 +89,7 @@ PROPERTIES = {
     "batch": "Same bits whatever the batch around it",
     "threads": "Same bits with 1 and 2 threads",
 }
-DTYPES = ("float16", "bfloat16", "float32", "float64")
 WIDE = frozenset(["float32", "float64"])  # what people train and check in comes first
-DIRECTIONS = ("forward", "backward")
 
 
 def verdict(name: str) -> Verdict:
@@ -91,7 +98,7 @@ def verdict(name: str) -> Verdict:
     if known is not None:
         return known
     return Verdict(
-        name, 3, "?", name[:16], "v-unknown", "bold",
+        name, "?", name[:16], "v-unknown", "bold",
         f"A verdict that this version of the report does not know: {name}.",
     )  # fmt: skip
 

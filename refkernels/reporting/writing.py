@@ -1,10 +1,10 @@
-"""Writes the report: every file is written aside, then renamed, so none is ever half there."""
+"""Writes the report, and removes the plots of an earlier one."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from refkernels.records.files import write_whole
 from refkernels.reporting.pages import Report
 from refkernels.reporting.reading import read_records
 
@@ -19,28 +19,15 @@ def write_report(directory: Path) -> list[Path]:
     directory = Path(directory)
     report = Report.of(read_records(directory / "records.jsonl"))
     written = [
-        write_file(directory / "report.md", report.markdown()),
-        write_file(directory / "report.html", report.html()),
+        write_whole(directory / "report.md", report.markdown()),
+        write_whole(directory / "report.html", report.html()),
     ]
     folder = directory / "plots"
     for plot in report.plots:
-        written.append(write_file(folder / f"{plot.name}.svg", plot.svg))
-        written.append(write_file(folder / f"{plot.name}.png", plot.png))
+        written.append(write_whole(folder / f"{plot.name}.svg", plot.svg))
+        written.append(write_whole(folder / f"{plot.name}.png", plot.png))
     for stale in sorted(folder.glob("*.*")) if folder.is_dir() else ():
         is_ours = stale.name.startswith(("growth-", "spread-", "error-over-bound"))
         if is_ours and stale not in written:
             stale.unlink()
     return written
-
-
-def write_file(path: Path, content: bytes | str) -> Path:
-    """Write a file aside and rename it; text as UTF-8."""
-    content = content.encode() if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        aside.write_bytes(content)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
-    return path

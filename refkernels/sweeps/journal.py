@@ -1,6 +1,5 @@
 """A sweep's directory: finished chunks are kept one by one, so that a killed sweep can go on."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,6 @@ RECORDS = "sweeps.jsonl"
 
 class JournalError(Exception):
     """The sweep's directory cannot be used as asked; the message says why and what to do."""
-
-
-def to_json(value: Any) -> str:
-    """Strict JSON on one line; a tally holds no infinities and no NaN."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 class Journal(journal.Journal):
@@ -41,7 +35,6 @@ class Journal(journal.Journal):
         result="result",
     )
     error = JournalError
-    encode = staticmethod(to_json)
 
     @staticmethod
     def sound(key: str, result: Any) -> bool:

@@ -7,12 +7,12 @@ import numpy as np
 
 from refkernels import registry
 from refkernels.arithmetic.formats import Format
+from refkernels.records.words import SCHEMA
 from refkernels.sweeps import chunk, judging, patterns
 from refkernels.sweeps.chunk import Question
 from refkernels.sweeps.patterns import Span
 from refkernels.sweeps.tally import BEYOND, Json, Tally
 
-SCHEMA = 1
 _WRONG = ("special_value_mismatches", "stray_nans")
 
 

@@ -14,8 +14,8 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.judgement import violated
 from refkernels.metrology.ulp_errors import as_enclosure, ulp_error
-from refkernels.metrology.verdict import VERDICTS
 from refkernels.op import Direction, Op
+from refkernels.records.words import VERDICTS
 from refkernels.testing import limits
 from refkernels.testing.answer import Answer, Array, ulp_limit
 from refkernels.testing.cause import Question

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.metrology.verdict import UNUSUAL, VERDICTS, error_over_plain, verdict
+from refkernels.metrology.verdict import UNUSUAL, error_over_plain, verdict
+from refkernels.records.words import VERDICTS
 from refkernels.testing.answer import Answer, Array
 from refkernels.testing.message import message
 from refkernels.testing.tally import TALLY

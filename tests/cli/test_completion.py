@@ -9,8 +9,8 @@ import pytest
 from refkernels import registry
 from refkernels.cli.shared import completion
 from refkernels.frameworks import catalog
-from refkernels.metrology.verdict import LEVELS
 from refkernels.op import DTYPES
+from refkernels.records.words import LEVELS
 
 
 def completed(*words: str) -> list[str]:

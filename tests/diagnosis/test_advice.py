@@ -13,9 +13,9 @@ from planted import Kernel, exact
 
 import refkernels
 from refkernels import registry
-from refkernels.diagnosis.fit import as_float
 from refkernels.frameworks import environments
 from refkernels.frameworks.gateway import Session
+from refkernels.records.codec import number
 from refkernels.reporting.causes import CAUSES
 
 Array = npt.NDArray[Any]
@@ -49,7 +49,7 @@ def session_for() -> Iterator[Any]:
 
 def over_plain(op: str, inputs: dict[str, Array], y: Array) -> float:
     record = refkernels.explain(op, inputs, {"y": y}).evidence["outputs"]["y"]
-    return as_float(record["plain"]["ratio"])
+    return number(record["plain"]["ratio"]) or 0.0
 
 
 def test_every_switch_that_advice_names_is_documented_or_tested_here() -> None:

@@ -1,12 +1,10 @@
 """A run's directory: nothing done is lost, nothing is kept half, nothing is mixed."""
 
-import json
-import math
 from pathlib import Path
 
 import pytest
 
-from refkernels.measurement.store import Store, StoreError, to_json, write_whole
+from refkernels.measurement.store import Store, StoreError
 
 QUESTION = {"frameworks": ["numpy"], "settings": {}, "units": ["a", "b"]}
 
@@ -76,28 +74,3 @@ def test_a_file_in_the_folder_s_place_is_an_error_with_a_cure(tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="choose another --out"):
         Store(tmp_path / "file", QUESTION, resume=False)
-
-
-def test_json_is_strict_and_keeps_what_is_not_finite() -> None:
-    text = to_json({"a": [math.inf, -math.inf, math.nan, 1.5], "b": (1,), "c": "数"})
-    assert json.loads(text, parse_constant=pytest.fail) == {
-        "a": ["inf", "-inf", "nan", 1.5],
-        "b": [1],
-        "c": "数",
-    }
-
-
-def test_writing_whole_leaves_the_old_file_when_it_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "file"
-    write_whole(path, "old")
-
-    def fail(self: Path, target: Path) -> None:
-        raise OSError("no space")
-
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(OSError, match="no space"):
-        write_whole(path, "new")
-    assert path.read_text() == "old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]

@@ -25,14 +25,14 @@ def frameworks(incomplete: str) -> list[str]:
 
 def dtypes(incomplete: str) -> list[str]:
     """The four dtypes."""
-    from refkernels.op import DTYPES
+    from refkernels.records.words import DTYPES
 
     return _begun(DTYPES, incomplete)
 
 
 def levels(incomplete: str) -> list[str]:
     """The levels of --fail-on."""
-    from refkernels.metrology.verdict import LEVELS
+    from refkernels.records.words import LEVELS
 
     return _begun(LEVELS[:-1], incomplete)  # every output is at the last one
 

@@ -20,7 +20,7 @@ OPTION: Any = typer.Option(
 def check(level: str | None) -> None:
     """End with status 2 where --fail-on is no level."""
     if level is not None:
-        from refkernels.metrology.verdict import LEVELS
+        from refkernels.records.words import LEVELS
         from refkernels.suggestion import instead
 
         if level not in LEVELS[:-1]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
+from refkernels.records.words import Direction
 
 Array = npt.NDArray[Any]
-Direction = Literal["forward", "backward"]
 Run = Callable[[Mapping[str, Any], Mapping[str, Any], Direction, "Format | str"], dict[str, Array]]
 
 

@@ -1,0 +1,44 @@
+"""The words of records, each in its order: whatever writes, judges or shows records has them here.
+
+What a word means to a reader, `reporting.vocabulary` says.
+"""
+
+from typing import Literal
+
+SCHEMA = 1  # of everything that is written: records, case files, what --json prints
+
+Direction = Literal["forward", "backward"]
+DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+
+VERDICTS = (  # worst first
+    "special_value_mismatch",
+    "invariant_violated",
+    "exceeds_bound",
+    "rounding",
+    "correctly_rounded",
+)
+LEVELS = (*VERDICTS[:3], "unusual", *VERDICTS[3:])
+"""How bad an output is, worst first: the verdicts, and among them the flag `unusual`."""
+FLAGS = (
+    "unusual",
+    "nonzero_at_zero",
+    "sign_changes",
+    "flushed_subnormals",
+    "signed_zero_mismatches",
+    "overflows",
+    "undecided",
+)
+FAULTS = (  # every status but "ok", faults first; `unsupported` is a fact
+    "error",
+    "killed",
+    "oom",
+    "timeout",
+    "wrong_shape",
+    "import_error",
+    "not_installed",
+    "unsupported",
+)
+PROPERTIES = ("run_to_run", "position", "batch", "threads")  # of invariance
+Confidence = Literal["proven", "matched", "consistent"]
+CONFIDENCES: tuple[Confidence, ...] = ("proven", "matched", "consistent")
