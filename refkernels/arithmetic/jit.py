@@ -4,11 +4,14 @@
 
 Numba's own cache looks at the file of a kernel only, not at the files of the kernels that it calls:
 after an edit there it would run yesterday's arithmetic. So each room's kernels are kept in a folder
-named after all sources that they can be made of: the room's and this one's.
+named after all sources that they can be made of: the room's, this one's, and those of the rooms
+that the room's package names in `__kernels_of__`, above its imports, because its kernels call
+theirs.
 """
 
 import functools
 import hashlib
+import importlib
 import os
 import shutil
 from collections.abc import Callable
@@ -21,12 +24,6 @@ from numba.core.dispatcher import Dispatcher
 from refkernels.arithmetic import waiting
 
 _PACKAGE = Path(__file__).parent.parent
-_CALLED = {  # by a room's kernels, besides its own and arithmetic's
-    "elementary_ref": ("elementwise",),
-    "trig_ref": ("elementwise",),
-    "contexts": ("elementary_ref", "trig_ref"),
-    "sweeps": ("metrology",),
-}
 _KEPT = 8  # folders of earlier sources, so that going back and forth costs nothing
 
 prange = numba.prange
@@ -104,6 +101,12 @@ def _folder_of(room: str) -> Path | None:
     return folder
 
 
+def called_by(room: str) -> tuple[str, ...]:
+    """The rooms whose kernels those of a room call, besides its own and arithmetic's."""
+    package = importlib.import_module(f"refkernels.{room}") if room else None
+    return getattr(package, "__kernels_of__", ())
+
+
 def _age(folder: Path) -> float:
     try:
         return folder.stat().st_mtime
@@ -122,8 +125,7 @@ def _root() -> Path:
 
 def _digest(room: str) -> str:
     """Of the sources' names, sizes and times: what Numba itself goes by, for more than one file."""
-    rooms = ("arithmetic", room or "arithmetic", *_CALLED.get(room, ()))
-    folders = {_PACKAGE / name for name in rooms}
+    folders = {_PACKAGE / name for name in ("arithmetic", room or "arithmetic", *called_by(room))}
     told = hashlib.sha256(str(_PACKAGE).encode())
     sources = (path for folder in folders for path in folder.rglob("*"))
     for path in sorted(path for path in sources if path.suffix in (".py", ".json")):

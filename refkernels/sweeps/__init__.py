@@ -5,6 +5,8 @@ kernels, `tally` what it counts), `search` what is done where a format has too m
 are loaded when first used: who works is asked to begin before all else is read in.
 """
 
+__kernels_of__ = ("metrology",)
+
 import importlib
 from typing import TYPE_CHECKING, Any
 

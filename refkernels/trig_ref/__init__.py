@@ -11,6 +11,8 @@ x is reduced modulo pi/2 with 256 bits of 2/pi (`reduction`), a table and Taylor
 cos (`kernels`) and atan (`inverse`); multiple precision decides the rest (`exact`).
 """
 
+__kernels_of__ = ("elementwise",)
+
 from refkernels.elementwise.ops import Family
 from refkernels.trig_ref.functions import FUNCTIONS, cos, sin, tan
 from refkernels.trig_ref.inverse_functions import FUNCTIONS as _MORE
