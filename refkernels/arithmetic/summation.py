@@ -12,20 +12,16 @@ Kahan (1965), doi:10.1145/363707.363723; Neumaier (1974), doi:10.1002/zamm.19740
 
 from typing import Any
 
-from refkernels.arithmetic.double_double import dd_add_double
-from refkernels.arithmetic.eft import fast_two_sum, fma, two_prod, two_sum
+from refkernels.arithmetic.eft import fast_two_sum, two_prod, two_sum
 from refkernels.arithmetic.jit import inner, njit
 
 __all__ = [
-    "dd_sum",
     "dot",
     "dot2",
-    "dot_fma",
     "kahan",
     "neumaier",
     "pairwise",
     "sequential",
-    "sum2",
 ]
 
 _LEAF = 128  # NumPy's block of pairwise summation
@@ -103,7 +99,8 @@ def kahan_step(total: Any, error: Any, value: Any) -> Any:
 @njit
 def neumaier(x: Any) -> Any:
     """Kahan-Babuska: every addition's exact error, by the larger operand, is summed apart and
-    added once at the end. |error| <= u |s| + gamma_(n-1)^2 S: sum2's value, branching.
+    added once at the end. |error| <= u |s| + gamma_(n-1)^2 S: twice the
+    precision, rounded.
 
     Source: Neumaier (1974), method IV; the bound is ORO's proposition 4.5.
     """
@@ -123,34 +120,11 @@ def neumaier_step(total: Any, errors: Any, value: Any) -> Any:
 
 
 @njit
-def sum2(x: Any) -> Any:
-    """As if summed in twice the precision and rounded: |error| <= u |s| + gamma_(n-1)^2 S.
-
-    Source: ORO, algorithm 4.4, proposition 4.5.
-    """
-    total = x.dtype.type(0)
-    errors = x.dtype.type(0)
-    for value in x:
-        total, error = two_sum(total, value)
-        errors += error
-    return total + errors
-
-
-@njit
 def dot(x: Any, y: Any) -> Any:
     """fl(sum fl(x_i y_i)), sequential; |error| <= gamma_n |x|.|y|. Source: Higham (2002), 3.1."""
     total = x.dtype.type(0)
     for i in range(x.size):
         total += x[i] * y[i]
-    return total
-
-
-@njit
-def dot_fma(x: Any, y: Any) -> Any:
-    """A chain of fused multiply-adds from zero; |error| <= gamma_n |x|.|y|."""
-    total = x.dtype.type(0)
-    for i in range(x.size):
-        total = fma(x[i], y[i], total)
     return total
 
 
@@ -173,17 +147,3 @@ def dot2_step(total: Any, errors: Any, a: Any, b: Any) -> Any:
     product, product_error = two_prod(a, b)
     total, sum_error = two_sum(total, product)
     return total, errors + (product_error + sum_error)
-
-
-@njit
-def dd_sum(x: Any) -> Any:
-    """The sum as a pair high + low (double-double in float64): each addition has a relative
-    error of at most 2u^2, so |error| <= (n - 1) 2u^2 (1 + 2u^2)^n S.
-
-    Source: Joldes, Muller, Popescu (2017), algorithm 4, doi:10.1145/3121432.
-    """
-    high = x.dtype.type(0)
-    low = x.dtype.type(0)
-    for value in x:
-        high, low = dd_add_double(high, low, value)
-    return high, low

@@ -53,7 +53,7 @@ class Explanation:
 
     verdict     worst over the outputs (metrology.VERDICTS); independent of the cause
     flags       unusual, nonzero_at_zero, ...
-    cause       a stable identifier (diagnosis.causes), None where there is none to name
+    cause       a stable identifier (docs/causes.md tells of each), None where there is none to name
     confidence  "proven": the bits are reproduced; "matched": another question explains them as
                 rounding; "consistent": pattern and size fit; None
     evidence    every number that a report prints

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.bits import bits_of, float_of
 from refkernels.arithmetic.double_double import (
     U,
     dd_add,
@@ -37,7 +38,6 @@ from refkernels.arithmetic.double_double import (
 )
 from refkernels.arithmetic.eft import fma, two_prod, two_sum
 from refkernels.arithmetic.jit import inner
-from refkernels.elementary_ref.bits import bits_of, float_of
 from refkernels.elementary_ref.tables import (
     EXP2,
     INV_LN2_HIGH,

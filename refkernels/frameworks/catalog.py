@@ -2,7 +2,7 @@
 
 A framework is one adapter file and one :class:`Framework` record.  Three ways to have one:
 
-* the five of this package (`BUILTIN`);
+* those of this package (`BUILTIN`);
 * an entry point of group ``refkernels.frameworks`` in any installed distribution, whose object is a
   `Framework` or a function that returns one (no change to this package is needed)::
 

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from refkernels.arithmetic import formats, summation
 
-SUMS = ("sequential", "pairwise", "kahan", "neumaier", "sum2")
+SUMS = ("sequential", "pairwise", "kahan", "neumaier")
 DTYPES = ("float32", "float64")
 
 
@@ -61,23 +61,7 @@ def test_sums_keep_to_their_bounds(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_dd_sum_keeps_to_its_bound_and_its_pair_is_normalised(dtype):
-    u = Fraction(formats.get(dtype).u)
-
-    @settings(max_examples=40)
-    @given(arrays(dtype))
-    def hunt(x):
-        high, low = summation.dd_sum(x)
-        size = sum(abs(v) for v in exact(x))
-        error = abs(Fraction(float(high)) + Fraction(float(low)) - sum(exact(x)))
-        assert error <= max(len(x) - 1, 0) * 2 * u**2 * (1 + 2 * u**2) ** len(x) * size
-        assert np.dtype(dtype).type(high + low) == high
-
-    hunt()
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["dot", "dot_fma", "dot2"])
+@pytest.mark.parametrize("name", ["dot", "dot2"])
 def test_dot_products_keep_to_their_bounds(name, dtype):
     u = Fraction(formats.get(dtype).u)
     rng = np.random.default_rng(5)
@@ -112,10 +96,10 @@ def test_sequential_gives_the_bits_of_a_loop(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_neumaier_and_sum2_agree_and_see_what_kahan_loses(dtype):
+def test_neumaier_sees_what_kahan_loses(dtype):
     big = 2.0 ** (formats.get(dtype).p + 6)
     x = np.array([1.0, big, 1.0, -big], dtype)
-    assert summation.neumaier(x) == summation.sum2(x) == 2.0
+    assert summation.neumaier(x) == 2.0
     assert summation.kahan(x) == 0.0
     assert summation.sequential(x) == 0.0
 
