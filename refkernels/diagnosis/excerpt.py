@@ -17,13 +17,12 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.problem import Array, Arrays, Problem
-from refkernels.metrology.worst import exact_text, relevant_inputs, text
+from refkernels.metrology.worst import exact_text, text
 from refkernels.records.codec import figure
 
 WHOLE = 512  # elements of an input that is written out whole
 MOST = 4096  # elements of an input that is cut: a script has to be read and pasted
 PLACES = 3
-_ROWS = ("y", "dx", "mean", "rstd")  # outputs of layernorm that depend on their own row alone
 
 Place = tuple[str, tuple[int, ...]]
 Index = tuple[Any, ...]
@@ -108,22 +107,13 @@ def _input(problem: Problem, name: str, places: Iterable[Place]) -> dict[str, An
 
 
 def _index(problem: Problem, name: str, place: Place) -> Index:
-    """Which elements of an input an output's element depends on."""
+    """Which elements of an input an output's element depends on; all where the op does not say."""
     output, index = place
-    array = problem.inputs[name]
-    whole: Index = (":",) * array.ndim
-    if problem.op.name == "layernorm":
-        rows = array.ndim - len(_normalized(problem))
-        row_wise = output in _ROWS and name in ("x", "dy")
-        return (*index[:rows], *whole[rows:]) if row_wise else whole
-    if problem.op.formulas is not None:
+    shape = problem.inputs[name].shape
+    if (formulas := problem.op.definition) is not None:
         asked = (problem.direction, output, index, problem.inputs, problem.params)
-        return _box(problem.op.formulas.cone(*asked).get(name), array.shape)
-    shape = problem.truth.reference[output].shape
-    told = relevant_inputs(problem.op.name, output, index, shape, {**problem.inputs}).get(name)
-    if told is None:
-        return (0,) * array.ndim
-    return tuple(told["index"])
+        return _box(formulas.cone(*asked).get(name), shape)
+    return index if problem.op.elementwise else (":",) * len(shape)
 
 
 def _box(flat: Array | None, shape: tuple[int, ...]) -> Index:
@@ -132,13 +122,6 @@ def _box(flat: Array | None, shape: tuple[int, ...]) -> Index:
         return (":",) * len(shape)
     axes = np.unravel_index(flat, shape)
     return tuple(int(axis[0]) if np.all(axis == axis[0]) else ":" for axis in axes)
-
-
-def _normalized(problem: Problem) -> tuple[int, ...]:
-    given = problem.params.get("normalized_shape")
-    if given is None:
-        return problem.inputs["x"].shape[-1:]
-    return (int(given),) if isinstance(given, int) else tuple(given)
 
 
 def _slices(index: Index) -> tuple[Any, ...]:
