@@ -44,6 +44,8 @@ def spread(array: npt.NDArray[Any], shape: tuple[int, ...], name: str) -> npt.ND
 
 def to_float64(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """The same values as float64: exact for every supported dtype."""
+    if array.dtype == np.float64:
+        return array
     with np.errstate(invalid="ignore"):  # a signalling NaN is data here
         return np.asarray(array, dtype=np.float64)
 

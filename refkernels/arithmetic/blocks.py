@@ -8,7 +8,7 @@ depends on which thread took which block, or on how many there are.
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba
@@ -35,29 +35,39 @@ def each_block(
     twin(*arguments) for the whole, where that is `small`."""
     if twin is not None and small.allowance.covers(twin, size, kernel=kernel):
         return twin(*arguments)
-    number = -(-size // block)
     starts = itertools.count(0, block)  # its next() is atomic
     failures: list[BaseException] = []
-
-    @in_default_mode
-    def work() -> None:
-        try:
-            while not failures and (first := next(starts)) < size:
-                kernel(first, min(first + block, size), *arguments)
-        except BaseException as failure:
-            failures.append(failure)
-
+    task = kernel, arguments, starts, block, size, failures
     helpers = []
-    if number > 1:  # fewer threads than blocks, so that each start is paid back
-        threads = min(numba.get_num_threads(), number)
-        helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
+    if size > block:  # fewer threads than blocks, so that each start is paid back
+        threads = min(numba.get_num_threads(), -(-size // block))
+        helpers = [
+            threading.Thread(target=_work, args=task, daemon=True) for _ in range(threads - 1)
+        ]
     for helper in helpers:
         helper.start()
-    work()
+    _work(*task)
     for helper in helpers:
         helper.join()
     if failures:
         raise failures[0]
+
+
+@in_default_mode
+def _work(
+    kernel: Callable[..., None],
+    arguments: tuple[Any, ...],
+    starts: Iterator[int],
+    block: int,
+    size: int,
+    failures: list[BaseException],
+) -> None:
+    """The blocks that no other thread has taken, until one fails."""
+    try:
+        while not failures and (first := next(starts)) < size:
+            kernel(first, min(first + block, size), *arguments)
+    except BaseException as failure:
+        failures.append(failure)
 
 
 def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

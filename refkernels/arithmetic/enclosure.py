@@ -34,6 +34,8 @@ __all__ = ["PARTS", "SCALE_LIMIT", "Enclosure", "Relative", "directed", "trusted
 SCALE_LIMIT = 2**30  # kernels' exponents are 32 bits wide, with some room for sums
 _WIDEST = 2**31 - 2**12  # of a scale: a format's exponents are taken off it in 32 bits
 
+_NOTHING, _NO_SCALE = np.zeros(()), np.zeros((), np.int64)  # what most have for lo and scale
+
 PARTS = ("hi", "lo", "radius", "scale")
 
 
@@ -77,7 +79,9 @@ class Enclosure(NoArithmetic):
         shape = self.hi.shape
         self.lo = _of_shape(shape, _part(lo, np.float64, "lo"), "lo")
         powers = _part(scale, np.int64, "scale")
-        if not -_WIDEST <= powers.min(initial=0) <= powers.max(initial=0) <= _WIDEST:
+        if powers is not _NO_SCALE and not (
+            -_WIDEST <= powers.min(initial=0) <= powers.max(initial=0) <= _WIDEST
+        ):
             raise ValueError(f"An Enclosure's scale must be within ±{_WIDEST}.")
         self.scale = _of_shape(shape, powers, "scale")
         if isinstance(radius, Relative):
@@ -323,6 +327,10 @@ def _listed(lengths: Any) -> Iterator[Any]:
 
 def _part(value: Any, dtype: type, name: str) -> npt.NDArray[Any]:
     """A part of an Enclosure as an array of the dtype, which must hold it exactly."""
+    if type(value) is np.ndarray and value.dtype == dtype:
+        return value
+    if type(value) in (int, float) and value == 0:
+        return _NO_SCALE if dtype is np.int64 else _NOTHING
     listed = isinstance(value, list | tuple)
     array = as_float_array(value, f"An Enclosure's {name}") if listed else read(value)
     more = isinstance(value, NoArithmetic | np.ma.MaskedArray)  # than an array holds
@@ -342,4 +350,7 @@ def _of_shape(shape: tuple[int, ...], part: npt.NDArray[Any], name: str) -> npt.
     """The part broadcast to the shape, read-only."""
     if part.shape == shape:
         return read_only(part)
-    return spread(part, shape, f"An Enclosure's {name}")
+    if part.ndim:
+        return spread(part, shape, f"An Enclosure's {name}")
+    # NumPy's broadcast_to takes twenty times as long.
+    return read_only(np.ndarray(shape, part.dtype, part, strides=(0,) * len(shape)))

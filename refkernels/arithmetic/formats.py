@@ -110,7 +110,7 @@ def is_one(dtype: np.dtype[Any]) -> bool:
 
 def of(array: npt.NDArray[Any]) -> Format:
     """The format of an array's elements."""
-    return get(array.dtype)
+    return _BY_DTYPE.get(array.dtype) or get(array.dtype)
 
 
 def working_format(format: Format | str) -> Format:

@@ -28,13 +28,18 @@ _LN2 = {  # in two parts, the first short; terms of expm1
 _SPLITTER = {np.float32: 2.0**12 + 1, np.float64: 2.0**27 + 1}
 _EDGE = {np.float32: 14.5, np.float64: 39.5}  # |x| beyond which every tail, and x times it, is 0
 _TERMS = {np.float32: 6, np.float64: 11}  # of erfcx about a node
+_COLUMNS = {  # the high parts of their coefficients, power by power
+    kind: np.ascontiguousarray(tables.ERFCX[:, : 2 * terms : 2].T.astype(kind))
+    for kind, terms in _TERMS.items()
+}
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
     kind = x.dtype.type
     result = np.full_like(x, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
-        result = result * x + kind(coefficient)
+        result *= x
+        result += kind(coefficient)
     return result
 
 
@@ -60,10 +65,11 @@ def erfcx(w: Array, low: Any = 0) -> Array:
     step = np.rint(np.where(near, w * 16, mantissa * 32))
     row = step.astype(np.int64) + np.where(near, 0, 16 * octave - 16)
     t = (w - np.ldexp(step, np.where(near, -4, octave - 5))) + low
-    columns = tables.ERFCX[:, : 2 * _TERMS[kind] : 2].astype(kind)
-    p = columns[row, -1]
-    for i in range(_TERMS[kind] - 2, -1, -1):
-        p = p * t + columns[row, i]
+    columns = _COLUMNS[kind]
+    p = columns[-1].take(row)
+    for column in columns[-2::-1]:
+        p *= t
+        p += column.take(row)
     return p
 
 

@@ -10,7 +10,7 @@ import functools
 import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -28,25 +28,27 @@ def spread(size: int, task: Callable[[int, int], None], block: int = BLOCK) -> N
     are at work, and might wait for one another.
     """
     starts = itertools.count(0, block)  # one step of it is atomic
-    inside = getattr(_thread, "inside", False)
-
-    @in_default_mode
-    def work() -> None:
-        before = getattr(_thread, "inside", False)
-        _thread.inside = True
-        try:
-            for start in starts:
-                if start >= size:
-                    break
-                task(start, min(start + block, size))
-        finally:
-            _thread.inside = before
-
-    helpers = 0 if inside else min(numba.get_num_threads(), -(-size // block)) - 1
-    running = [_pool(helpers).submit(work) for _ in range(helpers)] if helpers > 0 else []
-    work()
+    helpers = 0
+    if size > block and not getattr(_thread, "inside", False):
+        helpers = min(numba.get_num_threads(), -(-size // block)) - 1
+    running = [_pool(helpers).submit(_work, task, starts, size, block) for _ in range(helpers)]
+    _work(task, starts, size, block)
     for future in running:
         future.result()
+
+
+@in_default_mode
+def _work(task: Callable[[int, int], None], starts: Iterator[int], size: int, block: int) -> None:
+    """The blocks that no other thread has taken."""
+    before = getattr(_thread, "inside", False)
+    _thread.inside = True
+    try:
+        for start in starts:
+            if start >= size:
+                break
+            task(start, min(start + block, size))
+    finally:
+        _thread.inside = before
 
 
 @functools.cache

@@ -13,12 +13,11 @@ import re
 from collections.abc import Collection
 from typing import Any, NoReturn
 
-# A text's skeleton: every digit is 0, what stands beside a number is a comma, no exponent has a +.
+# A text's skeleton: every digit is 0, what stands beside a number is a comma.
 _SKELETON = bytes.maketrans(b"123456789E]}:[ \t\r\n", b"000000000e,,,,,,,,")
-_LONG_INTEGERS = (b"," + 19 * b"0", b",-" + 19 * b"0")
-_LONG_EXPONENT = re.compile(rb"e000+,")
+_LONG, _LONG_NEGATIVE = b"," + 19 * b"0", b",-" + 19 * b"0"
+_LONG_EXPONENT = re.compile(rb"e\+?000+,")
 _NON_FINITE = {str(value): value for value in (math.inf, -math.inf, math.nan)}
-_QUOTED = tuple(f'"{word}"' for word in _NON_FINITE)
 
 
 def dumps(value: Any) -> str:
@@ -65,7 +64,7 @@ def restored(value: Any, texts: Collection[str]) -> Any:
 
 def holds_words(line: str) -> bool:
     """Whether a line of JSON may hold a figure as a word, and needs `restored`."""
-    return any(word in line for word in _QUOTED)
+    return 'inf"' in line or '"nan"' in line
 
 
 def loads(text: str, depth: int | None = None) -> Any:
@@ -86,8 +85,11 @@ def _suspicious(text: str) -> bool:
     at the bytes takes a tenth of the time of a walk through the values."""
     if "\\u" in text:
         return True
-    skeleton = f",{text},".encode("utf-8", "surrogatepass").translate(_SKELETON, delete=b"+")
-    return any(one in skeleton for one in _LONG_INTEGERS) or bool(_LONG_EXPONENT.search(skeleton))
+    skeleton = f",{text},".encode("utf-8", "surrogatepass").translate(_SKELETON)
+    if _LONG in skeleton or _LONG_NEGATIVE in skeleton:
+        return True
+    three = b"e000" in skeleton or b"e+000" in skeleton  # found in half the expression's time
+    return three and bool(_LONG_EXPONENT.search(skeleton))
 
 
 def _check(value: Any, depth: int) -> None:

@@ -4,7 +4,8 @@ A check is a function of a value that gives None or a complaint ("'ulp.max' must
 Fields that no table here names may hold anything; a field that may be absent may be null too.
 `FIELDS` are those that a record of any kind but an environment's may have beside its own.
 Most fields hold one of a few types and nothing else is asked of them: objects look at these
-themselves, without a call for each of a million fields.
+themselves, in one expression that is written for each kind of object, as `dataclasses` writes its
+methods: there are a million fields.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ def complaint(record: Mapping[str, Any]) -> str | None:
     check = _KINDS.get(str(record["kind"]))
     if check is None:
         return None
-    return check(record) or (None if check is _environment else _COMMON(record))
+    if said := check(record):
+        return said
+    known = check is _environment or FIELDS.keys().isdisjoint(record)
+    return None if known else _COMMON(record)
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,9 @@ class _OneOf:
         if self.between is None:
             return True
         low, high = self.between
-        return all(value is None or low <= value <= high for value in values)
+        if NoneType in self.types:
+            values = [value for value in values if value is not None]
+        return not values or (low <= min(values) and max(values) <= high)
 
 
 @dataclass(frozen=True)
@@ -73,9 +79,9 @@ class _Pair:
 
     def passes(self, values: Collection[Any]) -> bool:
         """Whether all values do."""
-        if any(type(value) is not list or len(value) != 2 for value in values):
+        if not {list}.issuperset(map(type, values)) or not {2}.issuperset(map(len, values)):
             return False
-        firsts, seconds = ([value[k] for value in values] for k in (0, 1))
+        firsts, seconds = zip(*values, strict=True) if values else ((), ())
         return self.first.passes(firsts) and self.second.passes(seconds)
 
 
@@ -138,14 +144,17 @@ def _object(needed: Mapping[str, Check], optional: Mapping[str, Check] | None = 
         if isinstance(one, _OneOf) and one.between is None
     }
     others = {name: one for name, one in checks.items() if name not in typed}
+    types = {f"types_{name}": one for name, one in typed.items()}
+    asked = " and ".join(f"type(get({name!r})) in types_{name}" for name in typed) or "True"
+    are_right: Callable[[Callable[[str], Any]], bool] = eval(f"lambda get: {asked}", types)
 
     def checked(value: Any) -> str | None:
         if not isinstance(value, dict):
             return "must be an object"
         get = value.get
-        for name, types in typed.items():
-            if type(get(name)) not in types:
-                return f"{name}.{checks[name](get(name))}"
+        if not are_right(get):
+            name = next(name for name, types in typed.items() if type(get(name)) not in types)
+            return f"{name}.{checks[name](get(name))}"
         for name, check in others.items():
             if said := check(get(name)):
                 return f"{name}.{said}"
@@ -328,28 +337,31 @@ _LARGEST = _object(
 )
 
 
+_JUDGED = _object({"output": TEXT, "verdict": TEXT})
+_NAMED_FRAMEWORK = _object({"framework": NAME})
+_WORST_ULP = {True: _object({}, {"ulp": _LARGEST}), False: _object({}, {"ulp": SCALAR})}
+_POINTS = _each(_POINT)
+_SHALLOWS = _named(SHALLOW)
+
+
 def _measurement(record: Mapping[str, Any]) -> str | None:
     said = _MEASUREMENT(record)
-    if said or record.get("status") != "ok":
-        return said
-    return _object({"output": TEXT, "verdict": TEXT})(record)
+    return said if said or record.get("status") != "ok" else _JUDGED(record)
 
 
 def _sweep(record: Mapping[str, Any]) -> str | None:
     said = _SWEEP(record)
     if said or not (record.get("counts") or {}).get("inputs"):
         return said
-    if said := _SWEPT(record) or _object({}, {"ulp": _LARGEST if record.get("ulp") else SCALAR})(
-        record
-    ):
+    if said := _SWEPT(record) or _WORST_ULP[bool(record.get("ulp"))](record):
         return said
     if any((one.get("correct") or 0) > one["inputs"] for one in record["binades"]):
         return "binades.correct.must not exceed the inputs"
-    return _each(_POINT)(record.get("invariants") or [])
+    return _POINTS(record.get("invariants") or [])
 
 
 def _environment(record: Mapping[str, Any]) -> str | None:
-    return _object({"framework": NAME})(record) or _named(SHALLOW)(dict(record))
+    return _NAMED_FRAMEWORK(record) or _SHALLOWS(dict(record))
 
 
 _COMMON = _object({}, {name: field.check for name, field in FIELDS.items()})

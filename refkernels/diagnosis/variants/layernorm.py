@@ -27,7 +27,7 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """eps rounded to float32 (in float64), and every usual eps that would have been noticed."""
     if problem.op.name != "layernorm":
         return
-    rows = rowwise.of(problem)
+    rows = rowwise.of(problem, outputs)
     narrow = float(np.float32(rows.eps))
     if problem.format.name == "float64" and narrow != rows.eps:
         yield Variant("eps_rounded", {"eps": narrow}, problem.ask(params={"eps": narrow}))
@@ -51,7 +51,7 @@ def fitted_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     are no fewer than another cause would need, and only where rows of unequal variance agree."""
     if problem.op.name != "layernorm" or problem.direction == "backward" or "y" not in outputs:
         return
-    got, rows = outputs["y"], rowwise.of(problem)
+    got, rows = outputs["y"], rowwise.of(problem, outputs)
     if got.shape != problem.truth.reference["y"].shape:
         return
     with np.errstate(all="ignore"):
@@ -99,7 +99,7 @@ def unbiased_variance(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The sum of squares divided by n - 1."""
     if problem.op.name != "layernorm":
         return
-    rows = rowwise.of(problem)
+    rows = rowwise.of(problem, outputs)
     if rows.n < 2:
         return
     with np.errstate(all="ignore"):
@@ -111,7 +111,7 @@ def eps_outside_sqrt(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """eps added to the standard deviation: 1 / (sqrt(v) + eps)."""
     if problem.op.name != "layernorm":
         return
-    rows = rowwise.of(problem)
+    rows = rowwise.of(problem, outputs)
     with np.errstate(divide="ignore"):
         rstd = 1.0 / (np.sqrt(rows.variance) + rows.eps)
     yield from rowwise.variants("eps_outside_sqrt", {}, problem, rows, rstd)
@@ -121,7 +121,7 @@ def constant_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Mean and variance treated as constants in the backward pass: dx = dy weight rstd."""
     if problem.op.name != "layernorm" or problem.direction == "forward":
         return
-    rows = rowwise.of(problem)
+    rows = rowwise.of(problem, outputs)
     assert rows.dy is not None
     with np.errstate(all="ignore"):
         values = rows.dy * rows.weight * rows.rstd
@@ -133,7 +133,7 @@ def wrong_axes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if problem.op.name != "layernorm" or problem.direction == "backward":
         return
     x = problem.inputs["x"].astype(np.float64)
-    rows = rowwise.of(problem)
+    rows = rowwise.of(problem, outputs)
     right = tuple(range(x.ndim - len(rowwise.normalized_shape(problem)), x.ndim))
     choices = {(0,), (x.ndim - 2, x.ndim - 1), tuple(range(x.ndim)), (x.ndim - 1,)}
     for axes in sorted(axes for axes in choices if x.ndim > 1 and axes != right):

@@ -7,20 +7,21 @@ From a mean m and an rstd s of each row, whichever a kernel may have had:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from refkernels.diagnosis.hypothesis import Details, Variant, moved
-from refkernels.diagnosis.problem import Array, Doubles, Problem
+from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 
 _FLOAT64 = 2.0**-48  # relative to the terms: what a few float64 operations in a row may lose
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The question as rows: x, dy (R, n), weight and bias (n,), m and v (R, 1)."""
+    """The question as rows: x, dy (R, n), weight and bias (n,), m and v (R, 1); `asked`: the
+    outputs that variants are wanted of."""
 
     x: Doubles
     dy: Doubles | None
@@ -29,6 +30,7 @@ class Rows:
     mean: Doubles
     variance: Doubles
     eps: float
+    asked: Collection[str]
 
     @property
     def n(self) -> int:
@@ -62,7 +64,8 @@ class Rows:
         return result
 
 
-def of(problem: Problem) -> Rows:
+def of(problem: Problem, outputs: Arrays | None = None) -> Rows:
+    """The rows, for variants of these outputs; by default of all that the truth has."""
     x = problem.inputs["x"].astype(np.float64)
     shape = normalized_shape(problem)
     n = math.prod(shape)
@@ -80,6 +83,7 @@ def of(problem: Problem) -> Rows:
         mean,
         variance,
         float(problem.params.get("eps", problem.op.params["eps"])),
+        problem.truth.reference.keys() & (problem.truth.reference if outputs is None else outputs),
     )
 
 
@@ -108,7 +112,7 @@ def variants(
         unsure = off.get("mean", 0.0) * np.abs(rstd) + np.abs(rows.x - mean) * off.get("rstd", 0.0)
         unsure = unsure * np.abs(rows.weight)
     for output, (values, sizes) in arrays.items():
-        if output in problem.truth.reference:
+        if output in rows.asked:
             more = unsure if output == "y" else 0.0
             yield variant(cause, details, problem, output, values, sizes, more)
 
