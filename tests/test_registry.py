@@ -1,6 +1,8 @@
 """Every op is complete: its record, its cases, and its place in each adapter."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -145,3 +147,26 @@ def test_the_invariance_case_has_rows_that_stand_alone(op: Op) -> None:
             one, _ = whole[name].round(formats.BINARY32)
             other, _ = alone[name].round(formats.BINARY32)
             assert np.array_equal(one[-1:], other), name
+
+
+NAMESAKES = [name for name in OPS if f"{name}_ref" in registry.families()]
+_LOADED = """
+import sys
+from refkernels import registry
+assert registry.get({name!r}).name == {name!r}
+assert "refkernels.schedule_ref" not in sys.modules
+"""
+
+
+@pytest.mark.parametrize("name", NAMESAKES)
+def test_an_op_of_its_familys_name_is_found_without_all_families(name: str) -> None:
+    """schedule_ref: a family that no oracle imports."""
+    program = _LOADED.format(name=name)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_op_is_found_by_its_name() -> None:
+    assert {"layernorm", "matmul", "softmax"} <= set(NAMESAKES)
+    for name, op in OPS.items():
+        assert registry.get(name) is op
