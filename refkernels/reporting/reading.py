@@ -60,12 +60,16 @@ def read_records(path: Path) -> list[Record]:
 @contextlib.contextmanager
 def _no_collector() -> Iterator[None]:
     """Without the search for cycles: it would go through all records again and again, and a
-    record has none. It takes as long as reading them."""
+    record has none. It takes as long as reading them. Afterwards they are old, so that the next
+    search does not go through them either."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if not gc.get_freeze_count():  # what a caller has frozen stays so
+            gc.freeze()
+            gc.unfreeze()
         if enabled:
             gc.enable()
 
