@@ -20,7 +20,6 @@ from call_values import DTYPES, any_shape, floats, odd, their
 
 import refkernels
 from refkernels import (
-    array_files,
     gallery,
     measurement,
     metrology,
@@ -38,6 +37,7 @@ from refkernels.diagnosis.summation import SummationTree
 from refkernels.frameworks import catalog
 from refkernels.op import DIRECTIONS, Direction, Op
 from refkernels.op import DTYPES as NAMES
+from refkernels.records import array_files
 
 Generator = np.random.Generator
 GIVEN = "holds what a function found, as it is handed: its methods are called on that"
