@@ -43,13 +43,13 @@ class Contraction:
 
 def of_matmul(a: Array, b: Array) -> Contraction:
     """c = a @ b with NumPy's rules: 1-d operands gain an axis and lose it again."""
-    wide_a, wide_b, batch, shape = _promote(a, b)
+    wide_a, wide_b, batch, shape = promoted(a, b)
     return _contract(wide_a, wide_b, batch, (), shape)
 
 
 def of_matmul_backward(dc: Array, a: Array, b: Array) -> tuple[Contraction, Contraction]:
     """da = dc @ bᵀ and db = aᵀ @ dc, summed over the axes that a and b were broadcast along."""
-    wide_a, wide_b, batch, shape = _promote(a, b)
+    wide_a, wide_b, batch, shape = promoted(a, b)
     if dc.shape != shape:
         raise ValueError(
             f"dc has shape {dc.shape}, but a {a.shape} @ b {b.shape} has shape {shape}: "
@@ -97,7 +97,7 @@ def of_linear_backward(
     return dx, dweight, dbias
 
 
-def _promote(a: Array, b: Array) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
+def promoted(a: Array, b: Array) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
     """Both operands with at least two axes, the batch shape and the answer's shape."""
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError(

@@ -1,23 +1,84 @@
-"""Products as formulas: what the certified tiers are held against.
+"""Products as formulas: what the certified tiers are held against, and where their elements lie.
 
     c[b, i, j] = sum over k of a[b, i, k] b[b, k, j]
     y[i, o] = sum over k of x[i, k] weight[o, k] + bias[o]
 
-A batch that only one operand of a product has is no row of these formulas: `matmul_ref` has it.
+Of a product's leading axes those that both operands have are rows; those of a alone are one letter,
+q, those of b alone another, p.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from refkernels.matmul_ref.contraction import promoted
 from refkernels.op import Direction
 from refkernels.ops import Prepared, formulas_of
+from refkernels.ops.letters import Signature
+
+_FORWARD = Signature.parse("a[... q i k], b[... p k j] -> c[... q p i j]")
+_BACKWARD = _FORWARD.backward({"dc": "c"}, {"da": "a", "db": "b"})
 
 
 def _matmul(xp: Any, a: Any, b: Any) -> Any:
-    return xp.matmul(a, b)
+    rows, q, i, k = a.shape
+    p, j = b.shape[1], b.shape[3]
+    return xp.matmul(xp.reshape(a, (rows, q, 1, i, k)), xp.reshape(b, (rows, 1, p, k, j)))
+
+
+def _prepare_matmul(
+    inputs: dict[str, Any], params: dict[str, Any], direction: Direction
+) -> Prepared:
+    """Leading axes by who has them; operands of one axis as matrices."""
+    a, b = inputs["a"], inputs["b"]
+    wide_a, wide_b, batch, shape = promoted(a, b)
+    lengths = [[1] * (len(batch) - one.ndim + 2) + [*one.shape[:-2]] for one in (wide_a, wide_b)]
+    owners = ["both" if m == n else "a" if n == 1 else "b" for m, n in zip(*lengths, strict=True)]
+    both, of_a, of_b = (
+        [axis for axis, owner in enumerate(owners) if owner == wanted]
+        for wanted in ("both", "a", "b")
+    )
+    ordered = {
+        "a": _Axes(both, (of_a,), lengths[0], wide_a.shape[-2:], a.shape),
+        "b": _Axes(both, (of_b,), lengths[1], wide_b.shape[-2:], b.shape),
+        "c": _Axes(both, (of_a, of_b), batch, (wide_a.shape[-2], wide_b.shape[-1]), shape),
+    }
+    moved = {name: ordered[name[-1]].moved(array) for name, array in inputs.items()}
+    signature = _FORWARD if direction == "forward" else _BACKWARD
+    return Prepared(moved, params, lambda name, array: ordered[name[-1]].restored(array), signature)
+
+
+class _Axes:
+    """How the axes of one array are moved: those of both operands, each group made one axis, the
+    matrix."""
+
+    def __init__(
+        self,
+        both: list[int],
+        groups: tuple[list[int], ...],
+        lengths: Sequence[int],
+        matrix: tuple[int, ...],
+        shape: tuple[int, ...],
+    ) -> None:
+        self.order = [*both, *(axis for group in groups for axis in group)]
+        self.order += [axis for axis in range(len(lengths)) if axis not in self.order]  # of one
+        self.apart = (*(lengths[axis] for axis in self.order), *matrix)
+        self.lengths, self.matrix, self.shape = tuple(lengths), matrix, shape
+        joined = (math.prod(lengths[axis] for axis in group) for group in groups)
+        self.together = (*(lengths[axis] for axis in both), *joined, *matrix)
+
+    def moved(self, array: Any) -> Any:
+        matrix = (len(self.lengths), len(self.lengths) + 1)
+        wide = array.reshape(self.lengths + self.matrix)
+        return wide.transpose((*self.order, *matrix)).reshape(self.together)
+
+    def restored(self, array: Any) -> Any:
+        back = [*np.argsort(self.order), len(self.order), len(self.order) + 1]
+        return array.reshape(self.apart).transpose(back).reshape(self.shape)
 
 
 def _linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
@@ -35,7 +96,12 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     return Prepared({**inputs, "bias": np.zeros(weight.shape[0], weight.dtype)}, params)
 
 
-MATMUL = formulas_of("matmul", "a[... i k], b[... k j] -> c[... i j]", forms={"sum": _matmul})
+MATMUL = formulas_of(
+    "matmul",
+    "a[... i k], b[... k j] -> c[... i j]",
+    forms={"sum": _matmul},
+    prepare=_prepare_matmul,
+)
 LINEAR = formulas_of(
     "linear",
     "x[... k], weight[o k], bias[o]? -> y[... o]",
