@@ -15,7 +15,7 @@ QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/
 	tests/matmul_ref/test_matmul_shapes.py tests/layernorm_ref/test_layernorm_op.py \
 	tests/layernorm_ref/test_layernorm_oracle.py tests/elementwise/test_product.py \
 	tests/elementary_ref/test_elementary_fast.py tests/trig_ref/test_trig_enclosures.py \
-	tests/test_architecture.py tests/test_parameters.py \
+	tests/test_architecture.py tests/records/test_parameters.py \
 	--ignore=tests/arithmetic/test_mode.py --ignore=tests/arithmetic/test_waiting.py
 
 .PHONY: report test check lint bench notebooks environments clean
