@@ -114,8 +114,6 @@ def _figure(row: dict[str, Any]) -> str:
     if row["unit"] == "x":
         low, high = row["ratio_iqr"]
         return f"{row['ratio']:.2f} ({low:.2f} to {high:.2f})"
-    if row["unit"] == "M/s":  # results of before rates became ratios
-        return f"{row['elements_per_s'] / 1e6:.0f}"
     return figure(row["median_s"])
 
 
