@@ -3,9 +3,8 @@
 A check is a function of a value that gives None or a complaint ("'ulp.max' must be a number").
 Fields that no table here names may hold anything; a field that may be absent may be null too.
 `FIELDS` are those that a record of any kind but an environment's may have beside its own.
-Most fields hold one of a few types and nothing else is asked of them: objects look at these
-themselves, in one expression that is written for each kind of object, as `dataclasses` writes its
-methods: there are a million fields.
+Most fields hold one of a few types and nothing else is asked of them: objects look at the types of
+all these at once, and remember which were right together. There are a million fields.
 """
 
 from __future__ import annotations
@@ -144,17 +143,18 @@ def _object(needed: Mapping[str, Check], optional: Mapping[str, Check] | None = 
         if isinstance(one, _OneOf) and one.between is None
     }
     others = {name: one for name, one in checks.items() if name not in typed}
-    types = {f"types_{name}": one for name, one in typed.items()}
-    asked = " and ".join(f"type(get({name!r})) in types_{name}" for name in typed) or "True"
-    are_right: Callable[[Callable[[str], Any]], bool] = eval(f"lambda get: {asked}", types)
+    known: set[tuple[type, ...]] = set()  # types of all these fields that were right together
 
     def checked(value: Any) -> str | None:
         if not isinstance(value, dict):
             return "must be an object"
         get = value.get
-        if not are_right(get):
-            name = next(name for name, types in typed.items() if type(get(name)) not in types)
-            return f"{name}.{checks[name](get(name))}"
+        kinds = tuple(map(type, map(get, typed)))
+        if kinds not in known:
+            for kind, (name, types) in zip(kinds, typed.items(), strict=True):
+                if kind not in types:
+                    return f"{name}.{checks[name](get(name))}"
+            known.add(kinds)
         for name, check in others.items():
             if said := check(get(name)):
                 return f"{name}.{said}"
