@@ -88,7 +88,9 @@ def _linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
     return y if bias is None else y + bias
 
 
-def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+def _prepare_linear(
+    inputs: dict[str, Any], params: dict[str, Any], direction: Direction
+) -> Prepared:
     """A bias of zeros where its gradient is wanted: the linear layer gives it always."""
     if direction == "forward":
         return Prepared(inputs, params)
@@ -106,5 +108,5 @@ LINEAR = formulas_of(
     "linear",
     "x[... k], weight[o k], bias[o]? -> y[... o]",
     forms={"sum": _linear},
-    prepare=_prepare,
+    prepare=_prepare_linear,
 )

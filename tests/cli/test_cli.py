@@ -30,11 +30,8 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("fakes")
     made = [planted_faults.framework(f, folder) for f in ("correct", "one_ulp_off", "exception")]
     made.append(replace(made[0], name="fake_missing", module="fake_missing", python=None))
-    for framework in made:
-        catalog.register(framework)
-    yield
-    for framework in made:
-        catalog.unregister(framework.name)
+    with planted_faults.registered(*made):
+        yield
 
 
 def refkernels_says(*arguments: str | Path) -> Any:

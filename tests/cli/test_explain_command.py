@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from refkernels.cli.app import app
 from refkernels.diagnosis import casefile
-from refkernels.frameworks import catalog
 
 X = np.random.default_rng(2).standard_normal((3, 5)).astype(np.float32)
 
@@ -23,11 +22,8 @@ X = np.random.default_rng(2).standard_normal((3, 5)).astype(np.float32)
 def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("fakes")
     made = [planted_faults.framework(fault, folder) for fault in ("correct", "exception")]
-    for framework in made:
-        catalog.register(framework, replace_existing=True)
-    yield
-    for framework in made:
-        catalog.unregister(framework.name)
+    with planted_faults.registered(*made):
+        yield
 
 
 @pytest.fixture

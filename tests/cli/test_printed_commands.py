@@ -26,7 +26,7 @@ from printed_commands import (
 from typer.testing import CliRunner
 
 from refkernels.cli.app import app
-from refkernels.frameworks import catalog, environments
+from refkernels.frameworks import environments
 from refkernels.frameworks.catalog import Framework
 
 ROOT = Path(__file__).parent.parent.parent
@@ -54,11 +54,8 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Framew
     assert 'return "1.0"' in source
     adapter.write_text(source.replace('return "1.0"', f'return "{LOCAL}"'), encoding="utf-8")
     made["missing"] = replace(made["nan"], name="fake_missing", module="fake_missing", python=None)
-    for framework in made.values():
-        catalog.register(framework)
-    yield made
-    for framework in made.values():
-        catalog.unregister(framework.name)
+    with planted_faults.registered(*made.values()):
+        yield made
 
 
 def test_the_commands_of_the_readme_are_accepted_one_after_the_other(staged: Path) -> None:

@@ -11,15 +11,13 @@ from typer.testing import CliRunner
 
 from refkernels.cli.app import app
 from refkernels.diagnosis.summation import SummationTree, known
-from refkernels.frameworks import catalog
 
 
 @pytest.fixture(scope="module", autouse=True)
 def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     made = planted_faults.framework("import_error", tmp_path_factory.mktemp("fakes"))
-    catalog.register(made, replace_existing=True)
-    yield
-    catalog.unregister(made.name)
+    with planted_faults.registered(made):
+        yield
 
 
 def refkernels_says(*arguments: str | Path) -> Any:

@@ -10,18 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from refkernels.cli.app import app
-from refkernels.frameworks import catalog
 
 
 @pytest.fixture(scope="module", autouse=True)
 def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("fakes")
     made = [planted_faults.framework(fault, folder) for fault in ("one_ulp_off", "exception")]
-    for framework in made:
-        catalog.register(framework, replace_existing=True)
-    yield
-    for framework in made:
-        catalog.unregister(framework.name)
+    with planted_faults.registered(*made):
+        yield
 
 
 def refkernels_says(*arguments: str | Path) -> Any:

@@ -13,7 +13,6 @@ import planted_faults
 import pytest
 
 from refkernels import measurement
-from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Session
 from refkernels.measurement import run
@@ -38,11 +37,8 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("fakes")
     fakes = [planted_faults.framework(fault, folder) for fault in planted_faults.FAULTS]
     fakes.append(replace(fakes[0], name="fake_missing", module="fake_missing", python=None))
-    for fake in fakes:
-        catalog.register(fake)
-    yield
-    for fake in fakes:
-        catalog.unregister(fake.name)
+    with planted_faults.registered(*fakes):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -29,11 +29,8 @@ Sweep = Callable[..., list[dict]]
 def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("fakes")
     made = [planted_faults.framework(fault, folder) for fault in FAULTS]
-    for framework in made:
-        catalog.register(framework, replace_existing=True)
-    yield folder
-    for framework in made:
-        catalog.unregister(framework.name)
+    with planted_faults.registered(*made):
+        yield folder
 
 
 @pytest.fixture

@@ -1,16 +1,19 @@
 """Frameworks with planted faults, for every test that must see a fault named.
 
     fake = planted_faults.framework("one_ulp_off", tmp_path)      # a catalog.Framework
-    catalog.register(fake)                                       # now "fake_one_ulp_off" is a name
-    with gateway.Session(fake) as session: ...
+    with planted_faults.registered(fake):                         # now "fake_one_ulp_off" is a name
+        with gateway.Session(fake) as session: ...
 
 They run in the host's interpreter's executable and need NumPy alone.  The faults of processes and
 exceptions strike at sin only; everything else works there.
 """
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import Framework
 
 SOURCE = Path(__file__).parent / "fake_adapter.py"
@@ -50,3 +53,15 @@ def framework(fault: str, folder: Path) -> Framework:
     adapter = folder / f"fake_{fault}_adapter.py"
     adapter.write_text(planted, encoding="utf-8")
     return Framework(f"fake_{fault}", adapter, module="numpy", python=sys.executable)
+
+
+@contextlib.contextmanager
+def registered(*frameworks: Framework) -> Iterator[None]:
+    """The frameworks are in the catalog as long as this lasts."""
+    for one in frameworks:
+        catalog.register(one, replace_existing=True)
+    try:
+        yield
+    finally:
+        for one in frameworks:
+            catalog.unregister(one.name)
