@@ -50,9 +50,11 @@ def probe(
     try:
         with tensors_of([], 120.0) as tensors:
             case = read_case(what, inputs or [], outputs or [], param or [], direction, tensors)
-        answers = case.outputs.get(kernel) if kernel else next(iter(case.outputs.values()), None)
+        if not case.outputs:
+            raise ValueError("There is no kernel's answer to probe: give --output NAME=FILE.npy.")
+        answers = case.outputs.get(kernel) if kernel else next(iter(case.outputs.values()))
         if answers is None or (kernel is None and len(case.outputs) > 1):
-            known = ", ".join(case.outputs) or "none"
+            known = ", ".join(case.outputs)
             raise ValueError(f"A probe is of one kernel: give --kernel, one of {known}.")
         found = probes.probe(case.op, case.inputs, answers, case.params, case.direction, seed)
         written = found.save(out)

@@ -92,6 +92,19 @@ def test_the_command_writes_inputs_that_explain_reads(folder: Path) -> None:
     assert json.loads(told.stdout)["cause"] == "argument_reduction"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sine", "--input", "x=x.npy"], "There is no op 'sine': did you mean 'sin'?"),
+        (["sin", "--input", "x=x.npy"], "no kernel's answer to probe: give --output NAME=FILE.npy"),
+    ],
+)
+def test_a_question_that_lacks_something_is_one_sentence(
+    folder: Path, arguments: list[str], said: str
+) -> None:
+    assert said in refused(says(*arguments))
+
+
 def test_a_case_s_kernel_is_named_and_one_npz_holds_all(folder: Path) -> None:
     outputs = {"mine": {"y": reduced(X)}, "other": {"y": np.sin(X)}}
     casefile.save("case.npz", casefile.CaseFile("sin", "forward", {"x": X}, outputs))

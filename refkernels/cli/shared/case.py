@@ -15,12 +15,13 @@ def read_case(
     tensors: Any,
 ) -> Any:
     """The case file, or the case that the options make."""
+    from refkernels import registry
     from refkernels.cli.shared import arrays
     from refkernels.diagnosis import casefile
 
     if not what.endswith(".npz"):
         return casefile.CaseFile(
-            what,
+            registry.get(what).name,
             direction or "forward",  # type: ignore[arg-type]
             arrays.read_inputs(inputs, tensors),
             arrays.read_outputs(outputs, tensors),
