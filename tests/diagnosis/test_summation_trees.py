@@ -195,6 +195,14 @@ def test_nodes_that_are_no_tree_are_refused(nodes: list[tuple[int, ...]], said: 
         SummationTree.of(3, nodes)
 
 
+@pytest.mark.parametrize(
+    "numbers", [{"mask": np.inf}, {"mask": 3.0}, {"unit": 0.0}, {"unit": -1.0}, {"unit": np.nan}]
+)
+def test_units_that_cannot_vanish_beside_the_mask_are_refused(numbers: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="3 units must be positive and vanish beside a finite"):
+        reveal(lambda values: float(sum(values)), 3, **numbers)
+
+
 def test_a_replay_refuses_what_it_cannot_run() -> None:
     tree = known.sequential(3)
     a = np.ones((2, 3), np.float32)

@@ -50,12 +50,17 @@ def reveal(
     progress  is told how many questions have been asked
     Raises RevealError where the answers are those of no tree (the order depends on the values, the
     sum is exact or compensated, or n units are not exact in the box's format), ValueError for
-    n < 1 and TypeError for what is no function or no number.
+    n < 1 and unless 0 < n unit < mask < inf, and TypeError for what is no function or no number.
     """
     n = as_count(n, "n")
     if n > _MOST:
         raise ValueError(f"n is {n}, and at most {_MOST} values can be asked about.")
     unit, mask = as_real(unit, "unit"), as_real(mask, "mask")
+    if not 0.0 < n * unit < mask < math.inf:
+        raise ValueError(
+            f"unit is {unit!r} and mask {mask!r}: {n} units must be positive and vanish beside a "
+            "finite mask."
+        )
     box = as_function(box, "box")
     progress = None if progress is None else as_function(progress, "progress")
     questions = _Questions(box, n, unit, mask, progress)
