@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from refkernels import arguments, measurement, sweeps
+from refkernels import arguments, measurement, softmax_ref, sweeps
+
+
+class PretendedInteger:
+    """An object whose `__class__` says that it is an integer, as a mock's does."""
+
+    __class__ = int  # type: ignore[assignment]
+
 
 REFUSED: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: arguments.as_names("sin", "ops"), "ops is of type str, but it must be a list"),
@@ -19,6 +26,8 @@ REFUSED: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: arguments.as_path("\ud800", "directory"), "directory is no path"),
     (lambda: arguments.as_seconds(0.0, "timeout"), "timeout must be a number of seconds"),
     (lambda: arguments.as_seconds("1", "timeout"), "timeout is of type str"),
+    (lambda: arguments.as_seconds(PretendedInteger(), "timeout"), "of type PretendedInteger"),
+    (lambda: softmax_ref.softmax([1.0], axis=PretendedInteger()), "must be an integer"),
     (lambda: arguments.as_flag(1, "resume"), "resume is of type int, not True or False"),
     (lambda: arguments.as_function("f", "progress"), "progress is of type str"),
     (lambda: measurement.measure("sin", Path("out")), "plan is of type str: `select` makes one"),

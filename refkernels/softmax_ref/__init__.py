@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
+from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Arrays, Direction, Invariant
 from refkernels.ops import Prepared, formula_op
 from refkernels.softmax_ref import faults, formulas, mixtures
@@ -27,9 +28,7 @@ __all__ = ["OPS", "log_softmax", "log_softmax_backward", "softmax", "softmax_bac
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
     """The axis last; which x are not masked, and which is the largest of each row."""
-    x, axis = inputs["x"], params["axis"]
-    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
-        raise TypeError(f"axis is of type {type(axis).__name__}, but it must be an integer.")
+    x, axis = inputs["x"], as_count(params["axis"], "axis", least=-(2**63))
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"x has shape {x.shape}: it has no axis {axis}.")
     if any(array.shape != x.shape for array in inputs.values()):

@@ -179,7 +179,7 @@ def test_wrong_questions_are_told_in_a_sentence() -> None:
     for axis in (2, -3):
         with pytest.raises(ValueError, match=rf"x has shape \(2, 3\): it has no axis {axis}\."):
             softmax_ref.softmax(x, axis=axis)
-    with pytest.raises(TypeError, match="axis is of type float, but it must be an integer"):
+    with pytest.raises(TypeError, match=r"axis is 0\.5, but it must be an integer"):
         softmax_ref.log_softmax(x, axis=0.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"dy has shape \(3,\) and x \(2, 3\)"):
         softmax_ref.softmax_backward(x[0], x)
