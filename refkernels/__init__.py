@@ -27,7 +27,7 @@ _MODULES = (
 _NAMES = {
     "Enclosure": "refkernels.arithmetic.enclosure",
     "explain": "refkernels.diagnosis.explain",
-    "measure": "refkernels.measurement",
+    "measure": "refkernels.runs.measurement",
     "oracle": "refkernels.ops.reference_kernel",
     "probe": "refkernels.diagnosis.probe",
     "ulp_distance": "refkernels.metrology",
@@ -57,10 +57,10 @@ if TYPE_CHECKING:  # one line for each lazy name, so that a checker knows its ty
     from refkernels.arithmetic.enclosure import Enclosure as Enclosure
     from refkernels.diagnosis.explain import explain as explain
     from refkernels.diagnosis.probe import probe as probe
-    from refkernels.measurement import measure as measure
     from refkernels.metrology import ulp_distance as ulp_distance
     from refkernels.metrology import ulp_error as ulp_error
     from refkernels.ops.reference_kernel import oracle as oracle
+    from refkernels.runs.measurement import measure as measure
 else:
 
     def __getattr__(name):

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from refkernels import arguments, measurement, softmax_ref, sweeps
+from refkernels import arguments, softmax_ref
+from refkernels.runs import measurement, sweeps
 
 
 class PretendedInteger:

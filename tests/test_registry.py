@@ -14,8 +14,8 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import Framework
-from refkernels.measurement.invariance import REGIME
 from refkernels.op import DIRECTIONS, DTYPES, Case, Op
+from refkernels.runs.measurement.invariance import REGIME
 
 OPS = registry.ops()
 each = pytest.mark.parametrize("op", OPS.values(), ids=OPS)

@@ -20,11 +20,11 @@ from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.gateway import Session
-from refkernels.measurement import invariance
-from refkernels.measurement.plan import Unit
-from refkernels.measurement.seats import Seat, open_sessions, take_seats
-from refkernels.measurement.unit import find_truth, measure_unit
 from refkernels.op import Case, Direction
+from refkernels.runs.measurement import invariance
+from refkernels.runs.measurement.plan import Unit
+from refkernels.runs.measurement.seats import Seat, open_sessions, take_seats
+from refkernels.runs.measurement.unit import find_truth, measure_unit
 
 Record = dict[str, Any]
 AUTOGRAD = ("torch", "paddle", "oneflow", "mindspore")

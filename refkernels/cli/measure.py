@@ -64,8 +64,8 @@ def measure(
     is as bad as --fail-on, 2 where the question itself cannot be answered, 130 where it was
     stopped; else with 0, however wrong the numbers are.
     """
-    from refkernels import measurement
     from refkernels.frameworks.catalog import FrameworkError
+    from refkernels.runs import measurement
 
     severity.check(fail_on)
     try:
@@ -108,8 +108,8 @@ def _measure(
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
-    from refkernels import measurement
-    from refkernels.measurement.run import FRAMEWORKS
+    from refkernels.runs import measurement
+    from refkernels.runs.measurement.run import FRAMEWORKS
 
     # This process is ours, and its kernels run from one thread: Numba's own pool sleeps between
     # them, where OpenMP's spins and takes the cores from the frameworks.

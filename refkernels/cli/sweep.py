@@ -76,8 +76,8 @@ def sweep(
     searched, which gives lower bounds. Ends with status 1 where a framework failed, 2 where the
     question itself cannot be answered, 130 where it was stopped: add --resume then.
     """
-    from refkernels import sweeps
     from refkernels.frameworks.catalog import FrameworkError
+    from refkernels.runs import sweeps
 
     chosen = parse_settings(settings or [])
     crew = None
@@ -111,9 +111,9 @@ def sweep(
 def _start(crew: Any, framework: str, settings: dict[str, str], timeout: float) -> None:
     """The first framework of the sweep, in every worker."""
     from refkernels.frameworks import catalog
+    from refkernels.runs.sweeps import seats
+    from refkernels.runs.sweeps.question import ONE_THREAD, Question
     from refkernels.seat_names import merged
-    from refkernels.sweeps import seats
-    from refkernels.sweeps.question import ONE_THREAD, Question
 
     spec, name = catalog.seat(framework)
     asked = merged({**ONE_THREAD, **settings}, name)
@@ -125,7 +125,7 @@ def _run(asked: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]
     from rich.progress import BarColumn, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
-    from refkernels import sweeps
+    from refkernels.runs import sweeps
 
     columns = (TextColumn("sweeping"), BarColumn(), TextColumn("{task.fields[rate]}"), Remaining())
     with progress_bar(*columns, TextColumn("{task.description}"), speed_estimate_period=60) as bar:

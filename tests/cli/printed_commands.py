@@ -22,7 +22,7 @@ from refkernels.diagnosis import casefile
 from refkernels.frameworks import catalog, environments, home
 from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.environments import Interpreter
-from refkernels.sweeps import Crew
+from refkernels.runs.sweeps import Crew
 
 REAL = ("torch", "paddle", "oneflow", "mindspore")
 ENTRY = "acos-at-one"
@@ -152,9 +152,9 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             raise Reached
         started(self, interpreter, environment)
 
-    from refkernels import sweeps
     from refkernels.frameworks import process
     from refkernels.gallery.entry import Entry
+    from refkernels.runs import sweeps
 
     started: Callable[..., None] = process.WorkerProcess.__init__
     told = Entry.explain
@@ -167,7 +167,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Entry, "explain", lambda entry: told(entry) if entry.name == ENTRY else None
     )
     monkeypatch.setattr("refkernels.cli.sweep._start", lambda *asked: None)
-    monkeypatch.setattr("refkernels.sweeps.run._describe", reach)
+    monkeypatch.setattr("refkernels.runs.sweeps.run._describe", reach)
     monkeypatch.setattr(sweeps, "Processes", NoCrew)
     monkeypatch.setattr(sweeps, "Dask", NoCrew)
 

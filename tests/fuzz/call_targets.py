@@ -57,19 +57,19 @@ LEFT_OUT = {
     "layernorm_ref.Moments": GIVEN,
     "matmul_ref.Backward": GIVEN,
     "matmul_ref.LinearBackward": GIVEN,
-    "measurement.Outcome": GIVEN,
-    "measurement.Plan": "select() makes it, which is called",
-    "measurement.Progress": GIVEN,
+    "runs.measurement.Outcome": GIVEN,
+    "runs.measurement.Plan": "select() makes it, which is called",
+    "runs.measurement.Progress": GIVEN,
     "metrology.Summary": GIVEN,
     "metrology.UlpError": GIVEN,
     "schedule_ref.Examination": GIVEN,
-    "sweeps.Crew": "an interface",
-    "sweeps.Dask": "joins a cluster",
-    "sweeps.Lent": "holds an executor, as it is handed",
+    "runs.sweeps.Crew": "an interface",
+    "runs.sweeps.Dask": "joins a cluster",
+    "runs.sweeps.Lent": "holds an executor, as it is handed",
     "diagnosis.summation.SummationTree": "of() makes it, which is called",
-    "sweeps.Plan": "plan() makes it, which is called",
-    "sweeps.Processes": "starts processes",
-    "sweeps.Progress": GIVEN,
+    "runs.sweeps.Plan": "plan() makes it, which is called",
+    "runs.sweeps.Processes": "starts processes",
+    "runs.sweeps.Progress": GIVEN,
 }
 BESIDE: dict[str, Callable[..., Any]] = {  # what a user finds beside the rooms
     "registry.get": registry.get,
@@ -86,7 +86,7 @@ SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
     "linear": {"x": (2, 3), "weight": (4, 3), "bias": (4,), "dy": (2, 4)},
     "layernorm": {"x": (2, 3), "weight": (3,), "bias": (3,), "dy": (2, 3)},
 }
-MORE = {"sweeps.plan": "chunk"}  # what is handed in by a name of the caller's choice
+MORE = {"runs.sweeps.plan": "chunk"}  # what is handed in by a name of the caller's choice
 CALLED = ("progress", "box", "cosine", "sine")  # functions of the caller's own
 OPS = ("sin", "matmul", "layernorm", "gelu", "linear")
 _PYTHONS = ("__init__", "__new__", "__post_init__", "__getattr__")
@@ -489,25 +489,25 @@ SPECIAL: dict[str, Makers] = {
         "a": lambda asked: (np.ones((2, 3)), np.ones((2, 1), "f4")),
         "b": lambda asked: (None, np.ones((3, 2)), np.ones((1, 2), "f4")),
     },
-    "measurement.measure": {
+    "runs.measurement.measure": {
         "plan": lambda asked: (_units(),),
         "frameworks": lambda asked: ((), ["numpy"], ("torch==2.6.0",)),
         "devices": lambda asked: ((), ["cpu"]),
     },
-    "measurement.select": {
+    "runs.measurement.select": {
         "ops": lambda asked: ((), ["sin"], OPS),
         "dtypes": lambda asked: ((), ["float32"], NAMES),
         "cases": lambda asked: ((), ["sin"], ["layernorm/*"]),
         "invariance": lambda asked: (True, False),
     },
-    "sweeps.plan": {
+    "runs.sweeps.plan": {
         "ops": lambda asked: (["sin"], ("exp", "cos")),
         "frameworks": lambda asked: (["numpy"], ["torch==2.6.0", "libm"]),
         "dtypes": lambda asked: (["float16"], NAMES),
         "others": lambda asked: (1 << 20, 1),
         "range": lambda asked: (None, "0x0:0xf", "-1:1"),
     },
-    "sweeps.sweep": {
+    "runs.sweeps.sweep": {
         "plan": _plan,
         "crew": lambda asked: (None, sweeps.Lent(InProcess(), 1)),
     },

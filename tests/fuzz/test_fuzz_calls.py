@@ -26,10 +26,10 @@ import pytest
 from call_targets import TARGETS, arguments
 
 import refkernels
-from refkernels import sweeps
 from refkernels.arithmetic import mode
 from refkernels.frameworks import environments
-from refkernels.sweeps import run
+from refkernels.runs import sweeps
+from refkernels.runs.sweeps import run
 
 PACKAGE = Path(refkernels.__file__).parent
 SECONDS, KILOBYTES = 10.0, 2**20  # a call takes less

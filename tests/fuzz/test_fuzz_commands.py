@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 import typer
 
-from refkernels import __main__, measurement, sweeps
+from refkernels import __main__
 from refkernels.cli.app import app
 from refkernels.diagnosis import casefile
 from refkernels.frameworks import environments
+from refkernels.runs import measurement, sweeps
 
 X = np.linspace(-3, 3, 6).astype(np.float32).reshape(2, 3)
 STATUSES = {0, 1, 2, 130}

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from refkernels.diagnosis.casefile import CaseFile, CaseFileError, load, save
-from refkernels.measurement.store import Store, StoreError
 from refkernels.records.array_files import ArrayFileError, load_npy, load_npz
-from refkernels.sweeps.journal import Journal, JournalError
-from refkernels.sweeps.run import _question, plan
+from refkernels.runs.measurement.store import Store, StoreError
+from refkernels.runs.sweeps.journal import Journal, JournalError
+from refkernels.runs.sweeps.run import _question, plan
 
 X = np.linspace(-3, 3, 6).astype(np.float32).reshape(2, 3)
 TOLD = {

@@ -1,0 +1,11 @@
+"""Measuring: cases -> oracle, cases -> frameworks -> ULP -> records.
+
+`plan` says which units there are, `unit` and `invariance` measure one, `store` keeps what is done
+so that a stopped run goes on, `run` is `measure()` itself.
+"""
+
+from refkernels.runs.measurement.plan import Plan, select
+from refkernels.runs.measurement.run import Outcome, Progress, measure
+from refkernels.runs.measurement.store import StoreError
+
+__all__ = ["Outcome", "Plan", "Progress", "StoreError", "measure", "select"]

@@ -1,0 +1,250 @@
+"""Does an answer depend on what it should not: the run, the position, the batch, the threads?
+
+`run_to_run` and `threads` compare whole answers over all of an op's cases; of an elementwise op
+`run_to_run` also compares the first calls in an interpreter that has not run it yet: a kernel that
+tries several numbers of threads before it settles is told here. `position` moves the
+rows of one case (rotated by one, and reversed), `batch` asks for some of them apart: 64 rows one by
+one, or, of an elementwise op, pieces shorter than a vector; a row is what the op computes by
+itself: a row of `a`, a row of LayerNorm, an element of sin. All comparisons are
+of bits; any NaN equals any NaN.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.frameworks.gateway import Session
+from refkernels.metrology import agreement
+from refkernels.op import Case
+from refkernels.records.words import PROPERTIES, SCHEMA
+from refkernels.runs.measurement.plan import Unit
+from refkernels.runs.measurement.seats import Seat, close_all
+from refkernels.runs.measurement.unit import Record
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+REGIME = "invariance"
+REFUSALS = ("error", "unsupported")  # of one case (an eps, say); what ends the process is a fault
+_ALONE = 64  # rows that are asked for one at a time, spread over the case's rows
+_PIECES = 4 * (1, 3, 7, 15)  # elements: they end up in the loops that vectors of 8 or 16 leave over
+_CALLS = 9  # of a kernel that was not called before; MindSpore's settle after five
+_LARGEST_CASE = 1_000_000  # elements of input; what is larger is left out, to stay quick
+
+Outputs = dict[str, npt.NDArray[Any]]
+Question = tuple[Case, dict[str, npt.NDArray[Any]], dict[str, Any]]
+
+
+class NoAnswer(Exception):
+    """The framework gave no answer; (status, reason, whether it had started)."""
+
+
+@dataclass
+class Comparison:
+    """How many elements were compared, how many differ, and where the first difference is."""
+
+    elements: int = 0
+    different: int = 0
+    case: str | None = None
+
+    def add(self, case: str, one: Outputs, other: Outputs) -> None:
+        for name in one:
+            if one[name].tobytes() == other[name].tobytes():  # nearly always, and quickly told
+                self.elements += one[name].size
+                continue
+            result = agreement(one[name], other[name])
+            unequal = result["elements"] - result["equal_bits"]
+            self.elements += result["elements"]
+            self.different += unequal
+            if unequal and self.case is None:
+                self.case = f"{case}: {name}"
+
+
+class ThreadedSeats:
+    """The same seat with one thread and with two, in interpreters of their own, started when first
+    needed and kept until `close`."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._sessions: dict[tuple[str, int], Session] = {}
+
+    def pair(self, seat: Seat) -> tuple[Seat, Seat]:
+        """The seat with 1 and with 2 threads."""
+        one, two = (self._seat(seat, threads) for threads in (1, 2))
+        return one, two
+
+    def sessions(self) -> list[Session]:
+        """Those that have been started."""
+        return list(self._sessions.values())
+
+    def close(self) -> None:
+        close_all(self._sessions.values())
+        self._sessions.clear()
+
+    def _seat(self, seat: Seat, threads: int) -> Seat:
+        key = (seat.framework, threads)
+        if key not in self._sessions:
+            settings = {**seat.settings, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
+            # By the spec: the settings in the seat's own name must not undo the number of threads.
+            self._sessions[key] = Session(seat.session.spec, settings, self._timeout)
+        return replace(seat, session=self._sessions[key])
+
+
+def measure_invariance(
+    unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor, threaded: ThreadedSeats
+) -> list[Record]:
+    """One record for each seat and property."""
+    questions = list(_questions(unit))
+    jobs = [pool.submit(_seat_records, unit, seat, questions, threaded) for seat in seats]
+    return [record for job in jobs for record in job.result()]
+
+
+def _questions(unit: Unit) -> Iterator[Question]:
+    for case in unit.op.cases():
+        if unit.dtype not in case.dtypes or unit.direction not in case.directions:
+            continue
+        arrays, params = case.build(unit.dtype)
+        inputs = {name: arrays[name] for name in unit.op.takes(unit.direction) if name in arrays}
+        if sum(array.size for array in inputs.values()) <= _LARGEST_CASE:
+            yield case, inputs, params
+
+
+def _seat_records(
+    unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
+) -> list[Record]:
+    checks: dict[str, Callable[[], Comparison]] = {
+        "run_to_run": lambda: _run_to_run(unit, seat, questions, threaded),
+        "position": lambda: _position(unit, seat, questions),
+        "batch": lambda: _batch(unit, seat, questions),
+        "threads": lambda: _compare(unit, *threaded.pair(seat), questions),
+    }
+    head = {
+        "schema": SCHEMA,
+        "kind": "invariance",
+        "op": unit.op.name,
+        "direction": unit.direction,
+        "framework": seat.framework,
+        "version": seat.version,
+        "device": seat.device,
+        "dtype": unit.dtype,
+        "formula": seat.formulas.get(unit.op.name),
+    }
+    return [{**head, "property": name, **_outcome(checks[name])} for name in PROPERTIES]
+
+
+def _outcome(check: Callable[[], Comparison]) -> Record:
+    try:
+        found = check()
+    except NoAnswer as fault:
+        status, reason, started = fault.args
+        late = {} if started else {"started": False}
+        return {"status": status, "reason": reason, "holds": None, **late}
+    return {
+        "status": "ok",
+        "reason": None,
+        "holds": found.different == 0,
+        "elements": found.elements,
+        "different": found.different,
+        "case": found.case,
+    }
+
+
+def _ask(
+    unit: Unit, seat: Seat, inputs: Mapping[str, npt.NDArray[Any]], params: Mapping[str, Any]
+) -> Outputs:
+    reply = seat.run(unit.op.name, unit.direction, inputs, params)
+    if reply.status != "ok" or reply.outputs is None:
+        raise NoAnswer(reply.status, reply.reason, reply.started)
+    return dict(reply.outputs)
+
+
+def _compare(unit: Unit, one: Seat, other: Seat, questions: Sequence[Question]) -> Comparison:
+    """Every case asked of both. A case that the framework refuses is passed over."""
+    found = Comparison()
+    fault: NoAnswer | None = None
+    for case, inputs, params in questions:
+        try:
+            found.add(case.name, _ask(unit, one, inputs, params), _ask(unit, other, inputs, params))
+        except NoAnswer as refusal:
+            if refusal.args[0] not in REFUSALS:
+                raise
+            fault = refusal
+    if fault is not None and not found.elements:
+        raise fault
+    return found
+
+
+def _run_to_run(
+    unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
+) -> Comparison:
+    found = _compare(unit, seat, seat, questions)
+    if unit.op.elementwise:
+        inputs = _delicate(unit)
+        _, fresh = threaded.pair(seat)
+        first, *later = [_ask(unit, fresh, inputs, {}) for _ in range(_CALLS)]
+        for answer in later:
+            found.add("the first calls in an interpreter", first, answer)
+    return found
+
+
+def _delicate(unit: Unit) -> dict[str, npt.NDArray[Any]]:
+    """Small inputs of both signs, subnormals and numbers around 1: what a mode that flushes, or
+    another code path, is first seen in."""
+    format = formats.get(unit.dtype)
+    tiny = np.ldexp(np.linspace(0.01, 1.9, 32), format.emin)
+    values = np.concatenate([tiny, -tiny, np.linspace(-3.0, 3.0, 33)])
+    names = unit.op.takes(unit.direction)
+    return {name: values.astype(format.storage) for name in names}
+
+
+def _position(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparison:
+    case, inputs, params = _rows_question(questions)
+    whole = _rows_of(unit, _ask(unit, seat, inputs, params))
+    found = Comparison()
+    n = len(inputs[unit.op.row_inputs[0]])
+    for order in (np.roll(np.arange(n), 1), np.arange(n)[::-1]):
+        moved = _take(unit, inputs, order)
+        answer = _rows_of(unit, _ask(unit, seat, moved, params))
+        found.add(case.name, {name: whole[name][order] for name in whole}, answer)
+    return found
+
+
+def _batch(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparison:
+    case, inputs, params = _rows_question(questions)
+    whole = _rows_of(unit, _ask(unit, seat, inputs, params))
+    found = Comparison()
+    for rows in _apart(unit, len(inputs[unit.op.row_inputs[0]])):
+        piece = _take(unit, inputs, rows)
+        answer = _rows_of(unit, _ask(unit, seat, piece, params))
+        found.add(case.name, {name: whole[name][rows] for name in whole}, answer)
+    return found
+
+
+def _apart(unit: Unit, n: int) -> list[npt.NDArray[np.intp]]:
+    """Which of n rows are asked for apart from the others, and together with which."""
+    if not unit.op.elementwise:
+        return [np.array([i]) for i in np.unique(np.linspace(0, n - 1, _ALONE).astype(np.intp))]
+    lengths = [min(length, n) for length in _PIECES]
+    starts = [k * (n - length) // (len(lengths) - 1) for k, length in enumerate(lengths)]
+    return [start + np.arange(length) for start, length in zip(starts, lengths, strict=True)]
+
+
+def _rows_question(questions: Sequence[Question]) -> Question:
+    return next(question for question in questions if question[0].regime == REGIME)
+
+
+def _take(
+    unit: Unit, inputs: Mapping[str, npt.NDArray[Any]], order: npt.NDArray[np.intp]
+) -> dict[str, npt.NDArray[Any]]:
+    """The inputs with their rows in that order; what all rows share stays."""
+    moving = {*unit.op.row_inputs, unit.op.cotangent}
+    return {name: a[order] if name in moving else a for name, a in inputs.items()}
+
+
+def _rows_of(unit: Unit, outputs: Outputs) -> Outputs:
+    """The outputs that have one row for each row of the input (dweight sums over rows)."""
+    by_row = unit.op.outputs if unit.direction == "forward" else unit.op.row_gradients
+    return {name: outputs[name] for name in by_row if name in outputs}

@@ -1,0 +1,206 @@
+"""measure(): the whole run, from frameworks and a plan to records.jsonl."""
+
+import os
+import platform
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import refkernels
+from refkernels.arguments import (
+    as_flag,
+    as_function,
+    as_names,
+    as_path,
+    as_seconds,
+    as_settings,
+)
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.frameworks import catalog
+from refkernels.frameworks.gateway import split_settings
+from refkernels.runs.measurement.invariance import ThreadedSeats, measure_invariance
+from refkernels.runs.measurement.plan import Plan, Unit
+from refkernels.runs.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
+from refkernels.runs.measurement.store import ENVIRONMENTS, Store, StoreError
+from refkernels.runs.measurement.unit import Record, measure_unit
+from refkernels.seat_names import merged
+
+FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy")
+FAULTS = ("import_error", "error", "wrong_shape", "killed", "timeout", "oom")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands: the unit that begins, how many are done, and how many there are."""
+
+    unit: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave: its records, where they lie, and how many of them tell of a fault."""
+
+    records: list[Record]
+    path: Path
+    faults: int
+    missing: tuple[str, ...]
+
+
+@in_default_mode
+def measure(
+    plan: Plan,
+    directory: Path,
+    *,
+    frameworks: Sequence[str] = FRAMEWORKS,
+    devices: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+    resume: bool = False,
+    timeout: float = 120.0,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Outcome:
+    """Measure every unit of the plan on every framework; write `directory`/records.jsonl.
+
+    Stopped at any moment and called again with `resume=True`, it does not repeat the units that
+    are done. What a framework did when it was asked, be it a crash, is its answer and final; a unit
+    is measured again where a framework that had not started (not installed, killed, out of time)
+    starts now. `frameworks` are the names of seats (`seat_names`): with settings of their own, and
+    on a device of their own, to which `devices` does not apply. `settings` are the environment
+    variables and framework flags of all, part of every record. `timeout` is how many seconds a
+    framework may take for one answer. Raises StoreError where the directory holds another run, and
+    FrameworkError for what no framework has: a name that the catalog lacks, a flag, a device;
+    TypeError and ValueError for what is no plan, folder, list of names or number of seconds.
+    """
+    if not isinstance(plan, Plan):
+        raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
+    directory, devices = as_path(directory, "directory"), as_names(devices, "devices")
+    chosen, timeout = as_settings(settings), as_seconds(timeout, "timeout")
+    progress = as_function(progress, "progress")
+    frameworks, asked = _asked(as_names(frameworks, "frameworks"), devices, chosen)
+    question = _question(plan, frameworks, devices, chosen)
+    store = Store(directory, question, as_flag(resume, "resume"))
+    keys = (ENVIRONMENTS, *(unit.key for unit in plan.units))
+    if store.complete and not any(map(store.waiting, keys)):
+        return _outcome(store.records(), directory / "records.jsonl")
+    progress(Progress("starting the frameworks", 0, len(plan.units)))
+    sessions = open_sessions(asked, chosen, timeout)
+    try:
+        seats, environments = take_seats(sessions, asked)
+        _keep_environments(store, environments)
+        started = {name for name, session in sessions.items() if session.status == "ok"}
+        _measure_units(plan, seats, store, started, timeout, progress)
+    finally:
+        close_all(sessions.values())
+    path = store.finish(keys)
+    return _outcome(store.records(), path)
+
+
+def _asked(
+    names: Sequence[str], devices: Sequence[str], settings: Mapping[str, str]
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The names as the grammar prints them, each once; and, by the name without its device, the
+    devices that are asked for (none: all). Raises FrameworkError for what no framework has."""
+    found: dict[str, tuple[str, ...]] = {}
+    seats = {}
+    for spec, name in map(catalog.seat, names):
+        split_settings(spec.framework, merged(settings, name))
+        seats[str(name)] = name
+    for name in seats.values():
+        own = (name.device,) if name.device else tuple(devices)
+        known = found.get(str(name.anywhere))
+        everywhere = not own or known == ()
+        found[str(name.anywhere)] = (
+            () if everywhere else tuple(dict.fromkeys((*(known or ()), *own)))
+        )
+    return tuple(seats), found
+
+
+def _measure_units(
+    plan: Plan,
+    seats: Sequence[Seat],
+    store: Store,
+    started: Collection[str],
+    timeout: float,
+    progress: Callable[[Progress], None],
+) -> None:
+    threaded = ThreadedSeats(timeout)
+    try:
+        with ThreadPoolExecutor(max(1, len(seats))) as pool:
+            for done, unit in enumerate(plan.units):
+                progress(Progress(unit.key, done, len(plan.units)))
+                if store.waiting(unit.key, started):
+                    store.add(unit.key, _stoppable(unit, seats, pool, threaded))
+    finally:
+        threaded.close()
+    progress(Progress("", len(plan.units), len(plan.units)))
+
+
+def _stoppable(
+    unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor, threaded: ThreadedSeats
+) -> list[Record]:
+    try:
+        return _measure_one(unit, seats, pool, threaded)
+    except BaseException:
+        abandon([*(seat.session for seat in seats), *threaded.sessions()])
+        raise
+
+
+def _measure_one(
+    unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor, threaded: ThreadedSeats
+) -> list[Record]:
+    if unit.case is None:
+        return measure_invariance(unit, seats, pool, threaded)
+    return measure_unit(unit, seats, pool)
+
+
+def _keep_environments(store: Store, records: list[Record]) -> None:
+    """Raises StoreError where a framework is not the one that the run began with. One that had not
+    started then may have by now."""
+    host = _host()
+    records = [{**record, "host": host} for record in records]
+    before = store.done.get(ENVIRONMENTS)
+    if before is None:
+        store.add(ENVIRONMENTS, records)
+        return
+    old = {record.get("framework"): record.get("version") for record in before}
+    new = {record["framework"]: record["version"] for record in records}
+    for name in old:
+        if old[name] != new.get(name):
+            was, now = (found.get(name) or "absent" for found in (old, new))
+            raise StoreError(
+                f"When the run began, {name} was {was}, and now it is {now}: make that as it was, "
+                "or measure anew into another --out."
+            )
+    if late := [record for record in records if record["framework"] not in old]:
+        store.add(ENVIRONMENTS, [*before, *late])
+
+
+def _question(
+    plan: Plan, frameworks: Sequence[str], devices: Sequence[str], settings: dict[str, str]
+) -> dict[str, Any]:
+    """What must be the same for a run to go on."""
+    return {
+        "refkernels": refkernels.__version__,
+        "frameworks": list(frameworks),
+        "devices": list(devices),
+        "settings": settings,
+        "units": [unit.key for unit in plan.units],
+    }
+
+
+def _host() -> dict[str, Any]:
+    return {
+        "refkernels": refkernels.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+    }
+
+
+def _outcome(records: list[Record], path: Path) -> Outcome:
+    faults = sum(record.get("status") in FAULTS for record in records)
+    missing = {str(r.get("framework")) for r in records if r.get("status") == "not_installed"}
+    return Outcome(records, path, faults, tuple(sorted(missing)))

@@ -1,0 +1,167 @@
+"""One unit measured: every framework answers while the oracle works, then each is judged."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.metrology import agreement, judge
+from refkernels.op import Case
+from refkernels.records.words import SCHEMA
+from refkernels.runs.measurement.plan import Unit
+from refkernels.runs.measurement.seats import Seat
+from refkernels.truth import Truth
+
+Record = dict[str, Any]
+
+
+def measure_unit(unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor) -> list[Record]:
+    """The records of one unit: a measurement for each seat and output, and each pair's agreement.
+
+    A seat is a framework on a device. Whatever it does, the others' records are made.
+    """
+    assert unit.case is not None
+    arrays, params = unit.case.build(unit.dtype)
+    inputs = {name: arrays[name] for name in unit.op.takes(unit.direction) if name in arrays}
+    replies = [
+        pool.submit(seat.run, unit.op.name, unit.direction, inputs, params) for seat in seats
+    ]
+    truth = find_truth(unit, inputs, params)
+    records: list[Record] = []
+    answers: list[tuple[Seat, dict[str, npt.NDArray[Any]]]] = []
+    for seat, future in zip(seats, replies, strict=True):
+        reply = future.result()
+        outputs = reply.outputs or {}
+        status, reason = _accept(unit, reply.status, reply.reason, outputs, truth.reference)
+        head = _head(unit, unit.case, seat, inputs, params)
+        if status != "ok":
+            late = {} if reply.started else {"started": False}
+            records.append({**head, "output": None, "status": status, "reason": reason, **late})
+            continue
+        answers.append((seat, outputs))
+        timing = {"framework": reply.seconds, "oracle": truth.seconds}
+        for output in truth.reference:
+            if output in outputs:
+                body = _judge(unit, output, outputs[output], truth, inputs, params)
+                ok = {"output": output, "status": "ok", "reason": None}
+                told = {"oracle": {"tiers": dict(truth.tiers)}, "seconds": timing}
+                records.append({**head, **ok, **body, **told})
+    return records + _agreements(unit, unit.case, answers)
+
+
+def find_truth(unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str, Any]) -> Truth:
+    """The certified answer, with every rounding to the unit's dtype decided, and all that it is
+    judged by: computed now, while the frameworks work."""
+    return Truth(unit.op, unit.direction, inputs, params, formats.get(unit.dtype)).complete()
+
+
+def _judge(
+    unit: Unit,
+    output: str,
+    got: npt.NDArray[Any],
+    truth: Truth,
+    inputs: dict[str, npt.NDArray[Any]],
+    params: dict[str, Any],
+) -> Record:
+    asked = formats.get(unit.dtype)
+    if formats.of(got).p < asked.p:  # a statistic stored narrower than the inputs: exact to widen
+        got = got.astype(asked.storage)
+    return judge(
+        unit.op,
+        unit.direction,
+        output,
+        got,
+        truth.reference[output],
+        bound=truth.bound()[output],
+        condition=truth.condition.get(output),
+        plain=truth.plain().get(output),
+        inputs=inputs,
+        params=params,
+        forms=truth.forms if output == unit.op.names(unit.direction)[0] else None,
+    )
+
+
+def _accept(
+    unit: Unit,
+    status: str,
+    reason: str | None,
+    outputs: dict[str, npt.NDArray[Any]],
+    reference: Mapping[str, Enclosure],
+) -> tuple[str, str | None]:
+    """The reply's status, after a look at the shapes and dtypes of what came back."""
+    if status != "ok":
+        return status, reason
+    first = unit.op.names(unit.direction)[0]
+    if first not in outputs:
+        return "error", f"The adapter answered without {first!r}."
+    for name, got in outputs.items():
+        if name not in reference:
+            return "error", f"The adapter answered {name!r}, which {unit.op.name} does not have."
+        if got.shape != reference[name].shape:
+            wanted = reference[name].shape
+            return "wrong_shape", f"{name} has shape {got.shape} where {wanted} is right."
+        if name == first and got.dtype != formats.get(unit.dtype).dtype:
+            return "error", f"{name} is {got.dtype} where the inputs are {unit.dtype}."
+    return "ok", None
+
+
+def _head(
+    unit: Unit,
+    case: Case,
+    seat: Seat,
+    inputs: dict[str, npt.NDArray[Any]],
+    params: dict[str, Any],
+) -> Record:
+    return {
+        "schema": SCHEMA,
+        "kind": "measurement",
+        "op": unit.op.name,
+        "direction": unit.direction,
+        "framework": seat.framework,
+        "version": seat.version,
+        "device": seat.device,
+        "dtype": unit.dtype,
+        "case": {
+            "name": case.name,
+            "regime": case.regime,
+            "parameters": dict(case.parameters),
+            "seed": case.seed,
+            "shapes": {name: list(array.shape) for name, array in inputs.items()},
+            "params": params,
+        },
+        "settings": seat.settings,
+        "environment": seat.environment,
+        "formula": seat.formulas.get(unit.op.name),
+    }
+
+
+def _agreements(
+    unit: Unit, case: Case, answers: Sequence[tuple[Seat, dict[str, npt.NDArray[Any]]]]
+) -> list[Record]:
+    records: list[Record] = []
+    for (seat_a, a), (seat_b, b) in itertools.combinations(answers, 2):
+        for output in a:
+            if output not in b or a[output].dtype != b[output].dtype:
+                continue
+            same_device = seat_a.device == seat_b.device
+            records.append(
+                {
+                    "schema": SCHEMA,
+                    "kind": "agreement",
+                    "op": unit.op.name,
+                    "direction": unit.direction,
+                    "output": output,
+                    "dtype": unit.dtype,
+                    "device": seat_a.device if same_device else "mixed",
+                    "case": case.name,
+                    "regime": case.regime,
+                    "a": seat_a.label(unit.op.name),
+                    "b": seat_b.label(unit.op.name),
+                    **agreement(a[output], b[output]),
+                }
+            )
+    return records

@@ -1,0 +1,34 @@
+"""Sweeps: every input of a format through a framework and through the oracle, counted exactly.
+
+`run` holds sweep() itself, `crew` who works on it, `chunk` one piece of the work (`judging` its
+kernels, `tally` what it counts), `search` what is done where a format has too many inputs. Names
+are loaded when first used: who works is asked to begin before all else is read in.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from refkernels.runs.sweeps.crew import Crew, CrewError, Dask, Lent, Processes
+    from refkernels.runs.sweeps.journal import JournalError
+    from refkernels.runs.sweeps.patterns import RangeError
+    from refkernels.runs.sweeps.run import Plan, Progress, plan, sweep
+
+_HOMES = {
+    "crew": ("Crew", "CrewError", "Dask", "Lent", "Processes"),
+    "journal": ("JournalError",),
+    "patterns": ("RangeError",),
+    "run": ("Plan", "Progress", "plan", "sweep"),
+}
+
+__all__ = [
+    "Crew", "CrewError", "Dask", "JournalError", "Lent", "Plan", "Processes", "Progress",
+    "RangeError", "plan", "sweep",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

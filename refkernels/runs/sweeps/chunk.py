@@ -1,0 +1,366 @@
+"""One chunk of a sweep: a pure function from (what to ask whom, which patterns) to a tally.
+
+Runs wherever an executor puts it. The framework's interpreter makes the inputs itself and writes
+its answers into memory that is read here; blocks of them are judged while they are in the cache.
+"""
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import registry
+from refkernels.arithmetic import formats, tiers
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.frameworks.gateway import Session
+from refkernels.op import Fast, Op
+from refkernels.runs.sweeps import judging, patterns, plain, seats
+from refkernels.runs.sweeps.inversions import inverted
+from refkernels.runs.sweeps.patterns import Span
+from refkernels.runs.sweeps.question import Question
+from refkernels.runs.sweeps.tally import BEYOND, Json, Side, Tally
+
+BLOCK = 1 << 16  # answers judged at a time: what Python does for each takes 20 us
+_EVALUATED = 1 << 16  # elements that the oracle is asked for at a time
+_WARM_UP = (8, 64)
+"""Calls, and their inputs, before the first that counts: MindSpore's CPU kernels try numbers of
+threads in their first five calls, which keep subnormals, and flush them from the sixth on."""
+_ONE_ORACLE = threading.Lock()  # a process sweeps on one thread, whatever its executor does
+
+
+Last = tuple[float, float]  # the answer to the last pattern of a call, and the fast tier's hi
+
+
+class ChunkFailed(Exception):
+    """The framework gave no answer; (status, reason)."""
+
+
+@in_default_mode
+def run_chunk(question: Question, start: int, stop: int) -> Json:
+    """Sweep the patterns start ... stop - 1: {"status", "reason", "version", "tally"}, JSON-able.
+
+    A fault of the framework is a status with a reason of one sentence and no tally; nothing is
+    raised for it.
+    """
+    op, format = registry.get(question.op), formats.get(question.dtype)
+    begin = time.perf_counter()
+    with seats.taken(question) as session, seats.quiet():
+        tally = Tally(format)
+        last = None
+        try:
+            if seats.cold((question.op, question.dtype, question.device)):
+                for _ in range(_WARM_UP[0]):
+                    _ask(session, question, Span(start, min(start + _WARM_UP[1], stop)), tally)
+                tally.seconds.clear()
+            for span in patterns.split([Span(start, stop)], question.call):
+                answers = _ask(session, question, span, tally)
+                if last is None:
+                    tally.borders[start] = {"after": side(op, start, answers[:1])}
+                last = judge_call(op, span, answers, tally, last)
+            tally.borders[stop] = {"before": side(op, stop - 1, answers[-1:])}
+        except ChunkFailed as failure:
+            status, reason = failure.args
+            return {"status": status, "reason": reason, "version": None, "tally": None}
+        version = session.info.get("version")
+    if tally.inputs != stop - start:
+        raise RuntimeError(f"{tally.inputs} of {stop - start} inputs were judged: tell refkernels.")
+    tally.seconds["total"] = time.perf_counter() - begin
+    return {"status": "ok", "reason": None, "version": version, "tally": tally.to_json()}
+
+
+def describe(question: Question) -> Json:
+    """What the record says of the framework: {"status", "reason", "version", "environment"}."""
+    registry.get(question.op)
+    with seats.taken(question) as session:
+        if not session.start():
+            status, reason = session.status, session.reason
+            return {"status": status, "reason": reason, "version": None, "environment": {}}
+        environment = dict(session.info["environment"])
+        environment.pop("executable", None)  # a path on one machine tells a reader nothing
+        told = {"version": session.info["version"], "environment": environment}
+        reason = _why_not(session, question)
+        return {"status": "unsupported" if reason else "ok", "reason": reason, **told}
+
+
+def _why_not(session: Session, question: Question) -> str | None:
+    devices = session.info["capabilities"]
+    if question.device not in devices:
+        has = ", ".join(devices)
+        return f"{session.spec} reports no device {question.device}: it has {has}."
+    ops = devices[question.device]
+    if question.op not in ops:
+        return f"The adapter of {session.spec} has no op named {question.op}."
+    reason: str | None = ops[question.op]["forward"].get(question.dtype)
+    return reason
+
+
+def _ask(session: Session, question: Question, span: Span, tally: Tally) -> npt.NDArray[Any]:
+    reply = session.sweep(
+        question.op, question.dtype, span.start, len(span), question.device, question.timeout
+    )
+    if not reply.ok:
+        raise ChunkFailed(reply.status, reply.reason)
+    tally.seconds["framework"] = tally.seconds.get("framework", 0.0) + reply.seconds
+    return reply.outputs[""]
+
+
+@in_default_mode
+def judge_call(
+    op: Op, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None = None
+) -> Last:
+    """Judge answers to consecutive patterns and add them to the tally.
+
+    `last` is what this function gave for the patterns just before: the step between is judged too.
+    """
+    if op.fast is not None and tally.format is formats.BINARY32:
+        return _judge_fast(op, op.fast, span, got, tally, last)
+    return _judge_carefully(op, span, got, tally, last)
+
+
+def side(op: Op, pattern: int, got: npt.NDArray[Any]) -> Side:
+    """What the step between two chunks needs of either: the answer to its end, and the exact value
+    as the fast tier knows it (None: it does not)."""
+    format = formats.of(got)
+    bits = int(got.view(format.bits_dtype)[0])
+    if op.fast is None or format is not formats.BINARY32:
+        return bits, None
+    hi = np.empty(1)
+    op.fast.kernel(patterns.values_of([pattern], format), hi)
+    return bits, float(hi[0]) if np.isfinite(hi[0]) else None
+
+
+def settle_borders(op: Op, tally: Tally) -> None:
+    """Judge the steps between chunks that meet, and forget their ends."""
+    sign = 1 << (patterns.width(tally.format) - 1)  # from the last NaN to -0 is no step
+    known = [(b, s) for b, s in sorted(tally.borders.items()) if len(s) == 2 and b != sign]
+    tally.borders.clear()
+    if not known:
+        return
+    after = np.array([border for border, _ in known], np.int64)
+    before_got, after_got = (
+        patterns.values_of(np.array([sides[which][0] for _, sides in known]), tally.format)
+        for which in ("before", "after")
+    )
+    hi, hi_after = (
+        np.array([sides[which][1] for _, sides in known], np.float64)  # None becomes NaN
+        for which in ("before", "after")
+    )
+    error = plain.widened(op.fast.error) if op.fast is not None else 0.0
+    exact = (Enclosure(ends, 0.0, np.nan_to_num(np.abs(ends) * error)) for ends in (hi, hi_after))
+    wide, wide_after = judging.widest(before_got), judging.widest(after_got)
+    against, unknown = inverted(wide, wide_after, *exact)
+    _count_inversions(after, after_got, against, tally)
+    unknown |= np.isnan(hi + hi_after) & ((wide < wide_after) | (wide > wide_after))
+    after, before_got, after_got = after[unknown], before_got[unknown], after_got[unknown]
+    _settle_steps(op, after, before_got, after_got, tally)
+
+
+def _judge_fast(
+    op: Op, fast: Fast, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None
+) -> Last:
+    """float32 through the float64 tier; only what that cannot settle goes to the later tiers."""
+    bits, size = got.view(np.int32), len(span)
+    room = seats.room(size, BLOCK)
+    widening = plain.widened(fast.error)
+    room.filled[:] = 0
+    room.previous[:] = last if last is not None else np.nan
+    before = room.previous[0]
+    for block in patterns.split([span], BLOCK):
+        offset, length = block.start - span.start, len(block)
+        plain.fill_patterns(room.x[:length], block.start)
+        fast.kernel(room.x[:length].view(np.float32), room.hi[:length])
+        answers = got[offset : offset + length]
+        plain.judge_block(
+            answers, bits[offset : offset + length], room.hi[:length], room.previous, widening,
+            block.start, offset, block.start >> 23, tally.table, room.listed, room.listed_hi,
+            room.steps, room.filled,
+        )  # fmt: skip
+        room.previous[:] = float(answers[-1]), room.hi[length - 1]
+    others, steps = room.filled.tolist()
+    listed = room.listed[:others]
+    _judge_listed(op, fast, span.start + listed.astype(np.int64), got[listed],
+                  room.listed_hi[:others], tally)  # fmt: skip
+    tally.add_tiers({"float64": size})
+    places = room.steps[:steps].astype(np.int64)
+    earlier = np.where(places > 0, judging.widest(got[places - 1]), before)
+    _settle_steps(op, span.start + places, earlier, got[places], tally)
+    return float(room.previous[0]), float(room.previous[1])
+
+
+def _judge_listed(
+    op: Op,
+    fast: Fast,
+    where: npt.NDArray[np.int64],
+    got: npt.NDArray[Any],
+    hi: npt.NDArray[np.float64],
+    tally: Tally,
+) -> None:
+    """Elements that are not plain: by the fast tier's interval where that settles them."""
+    if not where.size:
+        return
+    radius = np.where(np.isfinite(hi), np.abs(hi) * plain.widened(fast.error), 0.0)
+    doubtful = np.empty(where.size, np.int64)
+    number = _judge_elements(where, got, Enclosure(hi, 0.0, radius), tally, doubtful)
+    settled = np.ones(where.size, np.bool_)
+    settled[doubtful[:number]] = False
+    _check_invariants(op, where[settled], got[settled], tally)
+    _check_bound(op, where[settled], got[settled], Enclosure(hi, 0.0, radius)[settled], tally)
+    left = doubtful[:number]
+    tally.add_tiers({"float64": -number})
+    for start in range(0, number, _EVALUATED):
+        some = left[start : start + _EVALUATED]
+        _judge_exactly(op, where[some], got[some], tally)
+
+
+def _judge_exactly(
+    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally
+) -> Enclosure:
+    exact = evaluate(op, where, tally, ("rounding", tally.format))
+    _judge_elements(where, got, exact, tally, None)
+    _check_invariants(op, where, got, tally)
+    _check_bound(op, where, got, exact, tally)
+    return exact
+
+
+def _judge_carefully(
+    op: Op, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None
+) -> Last:
+    """Any format, every element by the oracle's certified rounding."""
+    for start in range(span.start, span.stop, _EVALUATED):
+        where = np.arange(start, min(start + _EVALUATED, span.stop), dtype=np.int64)
+        answers = got[start - span.start :][: where.size]
+        exact = _judge_exactly(op, where, answers, tally)
+        wide = judging.widest(answers)
+        sign = 1 << (patterns.width(tally.format) - 1)
+        steps = where[1:] != sign
+        against, unknown = inverted(wide[:-1], wide[1:], exact[:-1], exact[1:])
+        _count_inversions(where[1:], answers[1:], against & steps, tally)
+        places = np.flatnonzero(unknown & steps)
+        _settle_steps(op, where[1:][places], wide[:-1][places], answers[1:][places], tally)
+        if last is not None and start != sign:
+            _settle_steps(op, where[:1], np.array([last[0]]), answers[:1], tally)
+        last = float(wide[-1]), 0.0
+    assert last is not None
+    return last
+
+
+def judge_any(op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally) -> Any:
+    """Judge answers to any patterns; gives the oracle's enclosure of the exact values."""
+    return _judge_exactly(op, where, got, tally)
+
+
+def evaluate(op: Op, where: npt.NDArray[np.int64], tally: Tally, certify: Any) -> Enclosure:
+    """The oracle's answer for some patterns, its tiers counted in the tally."""
+    with tiers.counted() as counted:
+        exact = _oracle(op, patterns.values_of(where, tally.format), certify)
+    tally.add_tiers(counted)
+    return exact
+
+
+def _oracle(op: Op, x: npt.NDArray[Any], certify: Any) -> Enclosure:
+    with _ONE_ORACLE, np.errstate(invalid="ignore"):
+        exact: Enclosure = op.evaluate("forward", {op.inputs[0]: x}, {}, certify)[op.outputs[0]]
+    return exact
+
+
+def _judge_elements(
+    where: npt.NDArray[np.int64],
+    got: npt.NDArray[Any],
+    exact: Enclosure,
+    tally: Tally,
+    doubtful: npt.NDArray[np.int64] | None,
+) -> int:
+    parts = [np.ascontiguousarray(part) for part in (exact.lo, exact.radius, exact.scale)]
+    room = np.empty(0, np.int64) if doubtful is None else doubtful
+    got_bits = got.view(tally.format.bits_dtype).astype(np.int64)
+    return int(
+        judging.judge_elements(
+            where, judging.widest(got), got_bits, np.ascontiguousarray(exact.hi), *parts,
+            judging.limits_of(tally.format), doubtful is None, tally.table, room,
+        )
+    )  # fmt: skip
+
+
+def _check_bound(
+    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], exact: Enclosure, tally: Tally
+) -> None:
+    """Where the bound is that of an op's forms, and no number of ulp: counted with what is
+    violated. In float32 a faithful answer needs no look."""
+    if op.limit is not None or not where.size:
+        return
+    with _ONE_ORACLE, np.errstate(all="ignore"):
+        inputs = {op.inputs[0]: patterns.values_of(where, tally.format)}
+        bound = op.bound("forward", inputs, {}, tally.format)[op.outputs[0]]
+        error = np.abs(judging.widest(got) - np.asarray(exact))
+        beyond = np.flatnonzero(error - exact.radius * np.exp2(exact.scale) > bound)
+    _add_violations(BEYOND, beyond, where, got, tally)
+
+
+def _add_violations(
+    name: str,
+    violated: npt.NDArray[np.intp],
+    where: npt.NDArray[np.int64],
+    got: npt.NDArray[Any],
+    tally: Tally,
+) -> None:
+    if violated.size:
+        first = violated[np.argmin(where[violated])]
+        answer = int(got.view(tally.format.bits_dtype)[first])
+        tally.add_violations(name, violated.size, int(where[first]), answer)
+
+
+def _check_invariants(
+    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally
+) -> None:
+    """Invariants hold for every faithfully rounded answer, so plain elements need no look.
+
+    An invariant between elements (that answers rise, say) is left to the inversions, for here it
+    would see only some of its elements.
+    """
+    if not where.size:
+        return
+    inputs = {op.inputs[0]: patterns.values_of(where, tally.format)}
+    for invariant in op.invariants:
+        if (invariant.direction, invariant.output) != ("forward", op.outputs[0]):
+            continue
+        if invariant.between:
+            continue
+        with np.errstate(invalid="ignore"):
+            violated = np.flatnonzero(invariant.violated(got, inputs, {}))
+        _add_violations(invariant.name, violated, where, got, tally)
+
+
+def _settle_steps(
+    op: Op,
+    after: npt.NDArray[np.int64],
+    got_before: npt.NDArray[Any],
+    got_after: npt.NDArray[Any],
+    tally: Tally,
+) -> None:
+    """Steps to the patterns `after` whose order the fast tier cannot tell: by double-double, which
+    is what inputs in float64 get. What this leaves open is not counted."""
+    for first in range(0, after.size, _EVALUATED):
+        part = slice(first, first + _EVALUATED)
+        one, other = (
+            _oracle(op, judging.widest(patterns.values_of(where, tally.format)), "enclosure")
+            for where in (after[part] - 1, after[part])
+        )
+        wide = judging.widest(got_before[part]), judging.widest(got_after[part])
+        against, _ = inverted(*wide, one, other)
+        _count_inversions(after[part], got_after[part], against, tally)
+
+
+def _count_inversions(
+    where: npt.NDArray[np.int64], got: npt.NDArray[Any], against: Any, tally: Tally
+) -> None:
+    if not against.any():
+        return
+    column = judging.INVERSIONS
+    shift = tally.format.p - 1
+    np.add.at(tally.counts[:, column], where[against] >> shift, 1)
+    answers = got.view(tally.format.bits_dtype).astype(np.int64)[against]
+    first = int(np.argmin(where[against]))
+    judging.note_first(tally.firsts, column, int(where[against][first]), int(answers[first]))

@@ -1,0 +1,260 @@
+"""Who works on the chunks: any `concurrent.futures.Executor`, by default processes of our own.
+
+A worker may die at any moment. Its chunk is asked for again, by itself, so that a chunk which kills
+its worker is told from the innocent ones beside it; when it dies again it gets a status and the
+others go on. A chunk's result is taken once.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+RETRIED = ("killed", "oom")  # statuses that another try may mend
+TRIES = 3
+CONNECT_SECONDS = 10.0  # for a Dask scheduler to answer
+
+
+class CrewError(Exception):
+    """Nobody can work on the chunks; the message is one sentence with the cure."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call: `function(*arguments)`, with a key that names it."""
+
+    key: str
+    function: Callable[..., Json]
+    arguments: tuple[Any, ...]
+
+
+class Crew:
+    """Workers behind an executor; `width` is how many work at a time."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def executor(self) -> Executor:
+        """The executor, made where there is none yet."""
+        raise NotImplementedError
+
+    def replace(self) -> None:
+        """Called when the executor has broken."""
+        raise NotImplementedError
+
+    def close(self, at_once: bool = False) -> None:
+        """Let the workers go; at_once: even in the middle of a chunk."""
+
+    def results(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Json]]:
+        """Every job with its result, as they come; each once."""
+        waiting, suspects = deque(jobs), deque[Job]()
+        tries: Counter[str] = Counter()
+        running: dict[Future[Json], Job] = {}
+        while waiting or suspects or running:
+            lost = self._fill(waiting, suspects, running)
+            alone = len(running) == 1
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                job = running.pop(future)
+                try:
+                    result = future.result()
+                except BrokenExecutor:
+                    lost.append(job)
+                    continue
+                except BaseException as error:  # a worker far away was lost, or the job cancelled
+                    if isinstance(error, KeyboardInterrupt):
+                        raise
+                    result = failed("error", f"The worker failed: {one_line(error)}.")
+                    result["lost"] = True
+                tries[job.key] += 1
+                again = result.pop("lost", False) or result["status"] in RETRIED
+                if again and tries[job.key] < (TRIES if result["status"] == "error" else 2):
+                    waiting.append(job)
+                else:
+                    yield job, result
+            if lost:
+                lost += running.values()
+                running.clear()
+                self.replace()
+                for job in lost:
+                    tries[job.key] += 1
+                    if alone and tries[job.key] > 1:
+                        yield job, failed("killed", "The worker's process died, twice.")
+                    else:
+                        suspects.append(job)
+
+    def _fill(
+        self, waiting: deque[Job], suspects: deque[Job], running: dict[Future[Json], Job]
+    ) -> list[Job]:
+        """Hand out jobs, suspects one at a time; gives those that a broken executor refused."""
+        while waiting or suspects:
+            if len(running) >= (1 if suspects else 2 * self.width):
+                break
+            job = suspects.popleft() if suspects else waiting.popleft()
+            try:
+                running[self.executor().submit(job.function, *job.arguments)] = job
+            except BrokenExecutor:
+                return [job]
+            if suspects:
+                break
+        return []
+
+
+class Processes(Crew):
+    """Processes of this machine, one session of the framework in each.
+
+    They end with the process that made them, however it ends: all hold one end of a pipe. Where the
+    system can, they are copies of one that has no threads yet and reads in what they need from now
+    on (`template`). By default there is one for each core.
+    """
+
+    def __init__(self, width: int | None = None) -> None:
+        super().__init__(_cores() if width is None else width)
+        self._executor: Any = None
+        self._starting: threading.Thread | None = None
+        if "forkserver" in multiprocessing.get_all_start_methods():
+            from multiprocessing import forkserver, resource_tracker
+
+            resource_tracker.ensure_running()  # which lets interrupts in again
+            forkserver.set_forkserver_preload(["refkernels.runs.sweeps.template"])
+            with _no_interrupt():
+                forkserver.ensure_running()
+            self._context: Any = multiprocessing.get_context("forkserver")
+        else:
+            self._context = multiprocessing.get_context("spawn")
+        self._lifeline, self._end = self._context.Pipe(duplex=False)
+
+    def prepare(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Start the workers, with this call for each; how it ends is not looked at. Returns at
+        once: they start when what they are copied from is ready."""
+        executor = self.executor()
+
+        def start() -> None:
+            with contextlib.suppress(Exception):  # the first job meets it again, and tells
+                for _ in range(self.width):
+                    executor.submit(function, *arguments)
+
+        self._starting = threading.Thread(target=start, daemon=True)
+        self._starting.start()
+
+    def executor(self) -> Executor:
+        from concurrent.futures import ProcessPoolExecutor
+
+        self._settle()
+        if self._executor is None:
+            self._executor = ProcessPoolExecutor(
+                self.width, self._context, initializer=_begin, initargs=(self._lifeline,)
+            )
+        executor: Executor = self._executor
+        return executor
+
+    def replace(self) -> None:
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._executor = None
+
+    def close(self, at_once: bool = False) -> None:
+        self._settle()
+        if at_once:
+            self._end.close()
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+            self._executor = None
+        self._end.close()
+        self._lifeline.close()
+
+    def _settle(self) -> None:
+        if self._starting is not None:
+            self._starting.join()
+            self._starting = None
+
+
+class Lent(Crew):
+    """An executor that belongs to somebody else."""
+
+    def __init__(self, executor: Executor, width: int) -> None:
+        super().__init__(width)
+        self._executor = executor
+
+    def executor(self) -> Executor:
+        return self._executor
+
+    def replace(self) -> None:
+        raise CrewError("The executor has broken: give a new one, and add --resume to go on.")
+
+
+class Dask(Lent):
+    """The workers of a Dask cluster. Raises CrewError where there is none, or no `distributed`."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise CrewError(
+                "--scheduler needs Dask's `distributed`: run `pip install 'refkernels[dask]'`."
+            ) from None
+        try:
+            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise CrewError(
+                f"No Dask scheduler answers at {address!r} ({one_line(error)}): start one with "
+                "`dask scheduler`."
+            ) from None
+        threads = sum(self._client.nthreads().values())
+        if not threads:
+            self._client.close()
+            raise CrewError(f"The scheduler at {address} has no workers: start `dask worker`.")
+        super().__init__(self._client.get_executor(), threads)
+
+    def close(self, at_once: bool = False) -> None:
+        self._client.close()
+
+
+def failed(status: str, reason: str) -> Json:
+    """The result of a chunk that nobody could finish."""
+    return {"status": status, "reason": reason, "version": None, "tally": None}
+
+
+def one_line(error: BaseException) -> str:
+    """Type and first line of an exception."""
+    text = " ".join(str(error).split())[:200].rstrip(".")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """A process started here never sees Ctrl-C, which is its parent's affair; it waits for us.
+    Where the system has no masks (Windows), nothing is copied either, and `_begin` sees to it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(lifeline: Any) -> None:
+    """A new worker: Ctrl-C is the parent's affair, and without a parent there is nothing to do."""
+    if hasattr(signal, "SIGINT"):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        try:
+            lifeline.poll(None)
+        finally:
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,307 @@
+"""The kernel that runs over every float32 input of a sweep, and settles nearly all of them.
+
+`judge_block` compares answers g with hi of the fast tier, |hi - z| <= error |z|. An element is
+*plain* where nothing more need be said of it: both ends of the interval round to one float r and
+  g = r, bit for bit (also infinities and zeros), or g and r are both NaN: correctly rounded; or
+  g is r's neighbour, both finite, neither a power of two, one sign, |g - z| certainly < 1 ulp: g
+  is faithful (away from powers of two all spacings around z are one ulp) and 1 apart.
+Plain elements are counted by a branch-free loop that LLVM vectorises; the others are listed, for
+`judging.judge_elements`.
+
+The errors of the loop: ulp is taken at hi. Where z has another ulp than hi, the interval holds a
+power of two; g = r is then that power, |g - z| <= error |z| < 2^24 error ulp in either unit, and
+r's neighbours are not plain. Everywhere else (g - hi) / ulp is off by |hi - z| / ulp <= 2^24 error,
+and by two roundings of a number below 1. `fast_uncertainty` is the sum, rounded up.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from refkernels.arithmetic.bits import bits_of, float_of
+from refkernels.arithmetic.jit import inner, njit
+from refkernels.arithmetic.vectors import full_width
+from refkernels.runs.sweeps.judging import (
+    COMPARED,
+    CORRECT,
+    EXPECTED,
+    FAITHFUL,
+    INPUTS,
+    INVERSIONS,
+    note_first,
+)
+
+SPAN = 1024
+"""Elements of one branch-free loop; only those with something to list are looked at again."""
+_INFINITY, _MAGNITUDE, _FRACTION = np.int32(0x7F800000), np.int32(0x7FFFFFFF), np.int32(0x7FFFFF)
+_EXPONENT = np.int64(0x7FF << 52)
+_SUBNORMAL = np.int64((1023 - 126) << 52)
+_HALF = np.int64(1 << 28)  # of the distance of two float32, as bits of a float64
+_ORDINARY = np.int64((1023 - 125) << 52)  # twice the smallest normal float32
+_ORDINARIES = np.uint64(0x7FF << 52) - np.uint64(_ORDINARY)  # from there to infinity
+_WIDE_MAGNITUDE, _WIDE_FRACTION = np.int64((1 << 63) - 1), np.int64((1 << 52) - 1)
+_INVERSE, _TO_ULP = np.int64(2046 << 52), np.int64(23 << 52)  # of a power of two; from it to ulp
+
+
+@intrinsic
+def _bits32(typing_context: Any, x: Any) -> Any:
+    """The bits of a float32 as int32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.int32(types.float32), generate
+
+
+def widened(error: float) -> float:
+    """w such that [fl(hi (1 - w)), fl(hi (1 + w))] holds z: from hi / (1 ± error) and the roundings
+    of 1 ± w and of the two products, 2^-53 each."""
+    return error * (1.0 + 2.0**-20) + 2.0**-52
+
+
+@inner
+def fast_uncertainty(widening: float) -> float:
+    """How far a plain element's error may be from what `judge_block` calculates, in ulp."""
+    return math.ldexp(widening, 24) + 2.0**-52
+
+
+@njit(inline="always")
+def _classify(h: Any, g: Any, bits: Any, ends: Any) -> Any:
+    """(correctly rounded, a plain neighbour, both finite, bits of |g - h| / ulp(h))."""
+    below, above, faithful = ends
+    low, high = _bits32(np.float32(h * below)), _bits32(np.float32(h * above))
+    got, rounded = bits & _MAGNITUDE, low & _MAGNITUDE
+    decided = low == high
+    right = (decided & (bits == low)) | ((got > _INFINITY) & (rounded > _INFINITY))
+    finite = (got < _INFINITY) & (rounded < _INFINITY)
+    step = got - rounded
+    inverse = float_of(_INVERSE - (max(bits_of(h) & _EXPONENT, _SUBNORMAL) - _TO_ULP))
+    error = bits_of((np.float64(g) - h) * inverse) & np.int64(0x7FFFFFFFFFFFFFFF)
+    beside = decided & finite & ((bits ^ low) >= 0) & ((step == 1) | (step == -1))
+    neighbour = (
+        beside & (error < faithful) & ((got & _FRACTION) != 0) & ((rounded & _FRACTION) != 0)
+    )
+    return right, neighbour, finite, error
+
+
+@njit(nogil=True)
+def _count_near(got: Any, hi: Any, margin: Any, record: Any) -> Any:
+    """(correctly rounded, whether an error exceeds `record`) of a span of ordinary answers that are
+    all plain, by integers alone; -1 of a span that holds another: zero, NaN, an infinity, subnormal
+    or next to it. The record is in units of 2^-29 ulp.
+
+    In between, consecutive float32 are 2^29 apart as bits of a float64, and the point half way is
+    half way there too, below a power of two as above it: the distance of the bits, in units of
+    2^-29, is |g - hi| / ulp(hi), and where it stays away from 1/2 and 1 by more than the bits that
+    z may lie from hi, it is the distance to z that decides. Bits of numbers of two signs are
+    2^63 - 2^62 apart at least.
+    """
+    full_width()
+    rights, all_plain, exceeds = np.int64(0), True, False
+    inner, outer, one = _HALF - margin, _HALF + margin, 2 * _HALF - margin
+    for i in range(hi.size):
+        g = bits_of(np.float64(got[i]))
+        ordinary = np.uint64((g & _WIDE_MAGNITUDE) - _ORDINARY) < _ORDINARIES
+        away = abs(bits_of(hi[i]) - g)
+        right = away <= inner
+        within = ((g + 2 * _HALF) & _WIDE_FRACTION) > 4 * _HALF  # of a binade, not at its ends
+        beside = (away >= outer) & (away <= one) & within
+        all_plain &= ordinary & (right | beside)
+        exceeds |= away > record
+        rights += right
+    return rights if all_plain else np.int64(-1), exceeds
+
+
+@njit(nogil=True)
+def _furthest(got: Any, hi: Any) -> Any:
+    """The largest error of a span that `_count_near` has counted, in units of 2^-29 ulp."""
+    full_width()
+    furthest = np.int64(0)
+    for i in range(hi.size):
+        furthest = max(furthest, abs(bits_of(hi[i]) - bits_of(np.float64(got[i]))))
+    return furthest
+
+
+@njit(nogil=True)
+def _count(got: Any, bits: Any, hi: Any, ends: Any) -> Any:
+    """(not plain, correct, compared, bits of the largest error) of the plain elements of a span."""
+    full_width()
+    others, correct, compared, largest = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for i in range(hi.size):
+        right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], ends)
+        plain = right | neighbour
+        with_error = plain & finite
+        others += not plain
+        correct += right
+        compared += with_error
+        largest = max(largest, error if with_error else np.int64(0))
+    return others, correct, compared, largest
+
+
+@njit(nogil=True)
+def _count_inversions(got: Any, before: Any, hi: Any, hi_before: Any, widening: float) -> Any:
+    """Neighbouring inputs whose answers step where hi does not certainly step the same way; NaNs
+    have no order."""
+    full_width()
+    found = np.int64(0)
+    for i in range(hi.size):
+        spread = 2.0 * widening * (abs(hi[i]) + abs(hi_before[i]))
+        step = hi[i] - hi_before[i]
+        up = (got[i] > before[i]) & (step <= spread)
+        down = (got[i] < before[i]) & (step >= -spread)
+        found += up | down
+    return found
+
+
+@njit(nogil=True)
+def fill_patterns(x: Any, first: int) -> None:
+    """x = first, first + 1, ..."""
+    full_width()
+    for i in range(x.size):
+        x[i] = np.uint32(first + i)
+
+
+@njit(nogil=True)
+def judge_block(
+    got: Any,
+    bits: Any,
+    hi: Any,
+    previous: Any,
+    widening: float,
+    first: int,
+    offset: int,
+    binade: int,
+    table: Any,
+    listed: Any,
+    listed_hi: Any,
+    steps: Any,
+    filled: Any,
+) -> None:
+    """Judge answers to the float32 patterns first, first + 1, ..., all of one binade.
+
+    got, bits: the answers as float32 and as int32; hi: the fast tier; previous: answer and hi of
+    the input before, NaN where there is none. `table` is a tally's. What is not plain goes to
+    `listed` (its place plus `offset`) and `listed_hi`; a possible inversion whose order the fast
+    tier cannot tell goes to `steps`; `filled` counts both lists.
+    """
+    full_width()
+    counts, distances, worst, worst_bits, firsts = table
+    faithful = bits_of(1.0 - 2.0 * fast_uncertainty(widening))
+    ends = 1.0 - widening, 1.0 + widening, faithful
+    row = counts[binade]
+    margin = np.int64(math.ldexp(widening, 53)) + 2
+    record, place = -1.0, 0  # the largest error beyond the binade's, and its span
+    for start in range(0, hi.size, SPAN):
+        end = min(start + SPAN, hi.size)
+        some, some_bits, some_hi = got[start:end], bits[start:end], hi[start:end]
+        others, compared, largest = np.int64(0), end - start, np.int64(0)
+        known = np.int64(math.ldexp(max(record, worst[binade, 0]), 29))
+        correct, exceeds = _count_near(some, some_hi, margin, known)
+        if correct >= 0 and exceeds:
+            largest = bits_of(math.ldexp(np.float64(_furthest(some, some_hi)), -29))
+        if correct < 0:
+            others, correct, compared, largest = _count(some, some_bits, some_hi, ends)
+        row[INPUTS] += end - start - others
+        row[CORRECT] += correct
+        row[COMPARED] += compared
+        row[FAITHFUL] += end - start - others
+        row[EXPECTED] += end - start - others - compared
+        neighbours = end - start - others - correct
+        distances[0] += compared - neighbours
+        distances[1] += neighbours
+        if compared and float_of(largest) > max(record, worst[binade, 0]):
+            record, place = float_of(largest), start
+        if others:
+            _list(some, some_bits, some_hi, ends, offset + start, listed, listed_hi, filled)
+        # Correctly rounded answers are in the order of the exact values.
+        if correct < end - start and _count_inversions(
+            some[1:], some[:-1], some_hi[1:], some_hi[:-1], widening
+        ):
+            for i in range(1, some.size):
+                _invert(some[i], some[i - 1], some_hi[i], some_hi[i - 1], widening,
+                            first + start + i, offset + start + i, bits[start + i], row, firsts,
+                            steps, filled)  # fmt: skip
+        g, h = (previous[0], previous[1]) if start == 0 else (
+            np.float64(got[start - 1]), hi[start - 1])  # fmt: skip
+        _invert(some[0], g, some_hi[0], h, widening, first + start, offset + start, bits[start],
+                row, firsts, steps, filled)  # fmt: skip
+    if record >= 0.0:
+        end = min(place + SPAN, hi.size)
+        _keep_worst(got[place:end], bits[place:end], hi[place:end], ends, bits_of(record), binade,
+                    first + place, worst, worst_bits)  # fmt: skip
+
+
+@njit(nogil=True)
+def _keep_worst(
+    got: Any,
+    bits: Any,
+    hi: Any,
+    ends: Any,
+    largest: Any,
+    binade: int,
+    first: int,
+    worst: Any,
+    worst_bits: Any,
+) -> None:
+    """The first element whose error is the largest of its span."""
+    for i in range(hi.size):
+        right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], ends)
+        if (right | neighbour) & finite & (error == largest):
+            size = float_of(largest)
+            worst[binade, 0] = size
+            worst[binade, 1] = size if np.float64(got[i]) > hi[i] else -size
+            worst[binade, 2] = fast_uncertainty(ends[1] - 1.0)
+            worst_bits[binade, 0] = first + i
+            worst_bits[binade, 1] = np.int64(bits[i]) & 0xFFFFFFFF
+            return
+
+
+@njit(nogil=True)
+def _list(
+    got: Any,
+    bits: Any,
+    hi: Any,
+    ends: Any,
+    offset: int,
+    listed: Any,
+    listed_hi: Any,
+    filled: Any,
+) -> None:
+    number = filled[0]
+    for i in range(hi.size):
+        right, neighbour, _, _ = _classify(hi[i], got[i], bits[i], ends)
+        listed[number] = offset + i  # overwritten by the next one where it is plain
+        listed_hi[number] = hi[i]
+        number += not (right | neighbour)
+    filled[0] = number
+
+
+@njit(nogil=True)
+def _invert(
+    g: Any,
+    g_before: Any,
+    h: Any,
+    h_before: Any,
+    widening: float,
+    pattern: int,
+    place: int,
+    bits: Any,
+    row: Any,
+    firsts: Any,
+    steps: Any,
+    filled: Any,
+) -> None:
+    """Count the step to this input where it certainly goes the wrong way; list it where it may."""
+    spread, step = 2.0 * widening * (abs(h) + abs(h_before)), h - h_before
+    against = ((g > g_before) & (step < -spread)) | ((g < g_before) & (step > spread))
+    unknown = ((g > g_before) | (g < g_before)) & (abs(step) <= spread)
+    if against:
+        row[INVERSIONS] += 1
+        note_first(firsts, INVERSIONS, pattern, np.int64(bits) & 0xFFFFFFFF)
+    elif unknown:
+        steps[filled[1]] = place
+        filled[1] += 1

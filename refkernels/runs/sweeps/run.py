@@ -1,0 +1,318 @@
+"""sweep(): frameworks x ops x formats, chunk by chunk, to sweeps.jsonl."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import refkernels
+from refkernels import registry
+from refkernels.arguments import (
+    as_flag,
+    as_function,
+    as_names,
+    as_path,
+    as_seconds,
+    as_settings,
+    as_text,
+)
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.scalars import as_count
+from refkernels.frameworks import catalog
+from refkernels.frameworks.catalog import Spec
+from refkernels.frameworks.gateway import split_settings
+from refkernels.op import DTYPES, Op
+from refkernels.runs.sweeps import patterns, records
+from refkernels.runs.sweeps.chunk import describe, run_chunk, settle_borders
+from refkernels.runs.sweeps.crew import Crew, Job, Processes
+from refkernels.runs.sweeps.journal import ENVIRONMENT, Journal, Json
+from refkernels.runs.sweeps.patterns import Span
+from refkernels.runs.sweeps.question import ONE_THREAD, Question
+from refkernels.runs.sweeps.search import run_island
+from refkernels.runs.sweeps.tally import Tally
+from refkernels.seat_names import SeatName, merged
+from refkernels.suggestion import instead, quoted
+
+CHUNK = 1 << 24
+CALL = 1 << 20
+ISLAND = 1 << 17
+TRIES = 1 << 21
+_IN_A_ROW = 8  # failures after which the rest of a sweep is not tried
+_NARROW = 32  # bits: formats up to this width are swept, wider ones searched
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked, independent of who works on it."""
+
+    ops: tuple[str, ...]
+    frameworks: tuple[tuple[Spec, SeatName], ...]
+    dtypes: tuple[str, ...]
+    device: str = "cpu"
+    range: str | None = None
+    settings: Mapping[str, str] | None = None
+    chunk: int = CHUNK
+    call: int = CALL
+    tries: int = TRIES
+    seed: int = 0
+    timeout: float = 120.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a sweep stands: what is swept, inputs done and to do, in all units together."""
+
+    unit: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One framework, op and format: a question and the jobs that answer it."""
+
+    question: Question
+    spans: tuple[Span, ...]
+    method: Mapping[str, Any]
+    jobs: tuple[tuple[Job, int], ...]  # with the number of inputs of each
+
+    @property
+    def label(self) -> str:
+        return _label(self.question)
+
+
+def plan(
+    ops: Sequence[str],
+    frameworks: Sequence[str],
+    dtypes: Sequence[str] = ("float32",),
+    *,
+    range: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    **others: Any,
+) -> Plan:
+    """A Plan whose names are known. `frameworks` are names of seats (`seat_names`): their settings
+    and device go before those of all. Raises ValueError (unknown op, dtype or range, an op that no
+    sweep can cover), FrameworkError (unknown framework or flag), and TypeError for what is no list
+    of names, no settings or no number."""
+    others = _others(others)
+    ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
+    frameworks, settings = as_names(frameworks, "frameworks"), as_settings(settings)
+    for op in ops:
+        _check_op(registry.get(op))
+    for dtype in dtypes:
+        if dtype not in DTYPES:
+            raise ValueError(f"There is no dtype {quoted(dtype)}: {instead(dtype, DTYPES)}.")
+        if range is not None:
+            patterns.parse_range(range, formats.get(dtype))
+    seats = {str(name): (spec, name) for spec, name in map(catalog.seat, frameworks)}
+    for spec, name in seats.values():
+        split_settings(spec.framework, _settings(settings, name))
+    return Plan(
+        tuple(dict.fromkeys(ops)), tuple(seats.values()), tuple(dict.fromkeys(dtypes)),
+        range=range, settings=settings, **others,
+    )  # fmt: skip
+
+
+@in_default_mode
+def sweep(
+    plan: Plan,
+    directory: Path,
+    *,
+    resume: bool = False,
+    crew: Crew | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> list[Json]:
+    """Sweep everything that the plan names; write `directory`/sweeps.jsonl and give its records.
+
+    Stopped at any moment and called again with `resume=True` it goes on, with the same answer; so
+    does one that has ended with something failed, which is then asked for again.
+    `crew`: who works (by default as many processes as there are cores); it is closed at the end.
+    Raises JournalError where the directory holds another sweep, CrewError where nobody can work,
+    TypeError and ValueError for what is no plan, folder or crew.
+    """
+    if not isinstance(plan, Plan):
+        raise TypeError(f"plan is of type {type(plan).__name__}: `plan` makes one.")
+    if crew is not None and not isinstance(crew, Crew):
+        raise TypeError(f"crew is of type {type(crew).__name__}, but it must be a Crew.")
+    progress = as_function(progress, "progress")
+    directory, resume = as_path(directory, "directory"), as_flag(resume, "resume")
+    crew = crew or Processes()
+    at_once = True
+    try:
+        journal = Journal(directory, _question(plan), resume)
+        if journal.complete:
+            at_once = False
+            return journal.records()
+        units = units_of(plan)
+        total = sum(size for unit in units for _, size in unit.jobs)
+        found: list[Json] = []
+        environments: dict[str, Json] = {}
+        done = 0
+        for unit in units:
+            progress(Progress(unit.label, done, total))
+            description = _describe(unit, crew, journal)
+            if description["environment"]:
+                known = records.environment(unit.question, description)
+                environments[unit.question.name] = known
+            if description["status"] != "ok":
+                found.append(records.failure(unit.question, description))
+            else:
+
+                def tell(swept: int, unit: Unit = unit, before: int = done) -> None:
+                    progress(Progress(unit.label, before + swept, total))
+
+                found.append(_sweep_unit(unit, description, crew, journal, tell))
+            done += sum(size for _, size in unit.jobs)
+            progress(Progress(unit.label, done, total))
+        found += environments.values()
+        journal.finish(found)
+        at_once = False
+        return found
+    finally:
+        crew.close(at_once)
+
+
+def units_of(plan: Plan) -> list[Unit]:
+    """One unit for each op, framework and format."""
+    units = []
+    for spec, name in plan.frameworks:
+        settings, device = _settings(plan.settings, name), name.device or plan.device
+        for op in plan.ops:
+            for dtype in plan.dtypes:
+                question = Question(
+                    op, spec, device, dtype, settings, plan.call, plan.timeout, str(name.anywhere)
+                )
+                units.append(_unit(question, plan))
+    return units
+
+
+def _settings(settings: Mapping[str, str] | None, name: SeatName) -> dict[str, str]:
+    return merged({**ONE_THREAD, **(settings or {})}, name)
+
+
+def _unit(question: Question, plan: Plan) -> Unit:
+    format = formats.get(question.dtype)
+    spans = patterns.everything(format)
+    if plan.range is not None:
+        spans = patterns.parse_range(plan.range, format)
+    label = _label(question)
+    jobs = []
+    if patterns.width(format) <= _NARROW:
+        for span in patterns.split(spans, plan.chunk):
+            key = f"{label} {span.start:#x}-{span.stop:#x}"
+            jobs.append((Job(key, run_chunk, (question, span.start, span.stop)), len(span)))
+        return Unit(question, spans, {"method": "exhaustive"}, tuple(jobs))
+    ranges = [[span.start, span.stop] for span in spans]
+    for island, first in enumerate(range(0, plan.tries, ISLAND)):
+        tries = min(ISLAND, plan.tries - first)
+        arguments = (question, ranges, plan.seed, island, tries)
+        jobs.append((Job(f"{label} island {island}", run_island, arguments), tries))
+    method = {"method": "search", "seed": plan.seed, "tries": plan.tries}
+    return Unit(question, spans, method, tuple(jobs))
+
+
+def _describe(unit: Unit, crew: Crew, journal: Journal) -> Json:
+    """Asked of as many workers as there are, which start the framework at the same time."""
+    key = unit.label + ENVIRONMENT
+    if key not in journal.done:
+        jobs = [Job(f"{key} {worker}", describe, (unit.question,)) for worker in range(crew.width)]
+        results = [told for _, told in crew.results(jobs)]
+        result = next((told for told in results if told["status"] == "ok"), results[0])
+        result.setdefault("environment", {})
+        if result["status"] != "ok":  # not kept: whoever mends it goes on with --resume
+            return result
+        journal.add(key, result)
+    return journal.done[key]
+
+
+def _sweep_unit(
+    unit: Unit, description: Json, crew: Crew, journal: Journal, tell: Callable[[int], None]
+) -> Json:
+    sizes = {job.key: size for job, size in unit.jobs}
+    swept = sum(size for key, size in sizes.items() if key in journal.done)
+    failures: dict[str, Json] = {}
+    in_a_row = 0
+    left = [job for job, _ in unit.jobs if job.key not in journal.done]
+    tell(swept)
+    for job, result in crew.results(left):
+        if result["status"] == "ok" and result["version"] != description["version"]:
+            result = _other_version(result, description)
+        if result["status"] == "ok":
+            journal.add(job.key, result)
+            in_a_row = 0
+        else:
+            failures[job.key] = {"status": result["status"], "reason": result["reason"]}
+            in_a_row += 1
+        swept += sizes[job.key]
+        tell(swept)
+        if in_a_row >= _IN_A_ROW:
+            break
+    return _merged(unit, description, journal, failures)
+
+
+def _merged(unit: Unit, description: Json, journal: Journal, failures: Mapping[str, Json]) -> Json:
+    """The record of all chunks, in their order."""
+    tally = Tally(formats.get(unit.question.dtype))
+    told: list[Json] = []
+    untried = {"status": "not_tried", "reason": f"Not tried after {_IN_A_ROW} failures in a row."}
+    for job, _ in unit.jobs:
+        if job.key in journal.done:
+            tally.merge(Tally.from_json(journal.done[job.key]["tally"]))
+        else:
+            told.append({"chunk": job.key, **failures.get(job.key, untried)})
+    settle_borders(registry.get(unit.question.op), tally)
+    return records.record(unit.question, description, tally, unit.spans, told, unit.method)
+
+
+def _other_version(result: Json, description: Json) -> Json:
+    reason = (
+        f"This worker has version {result['version']}, the sweep began with "
+        f"{description['version']}: give all workers one version."
+    )
+    return {"status": "error", "reason": reason}
+
+
+def _question(plan: Plan) -> Json:
+    """What must be the same for a stopped sweep to go on."""
+    return {
+        "refkernels": refkernels.__version__,
+        "ops": list(plan.ops),
+        "frameworks": [str(name) for _, name in plan.frameworks],
+        "dtypes": list(plan.dtypes),
+        "device": plan.device,
+        "range": plan.range,
+        "settings": dict(plan.settings or {}),
+        "chunk": plan.chunk,
+        "call": plan.call,
+        "tries": plan.tries,
+        "seed": plan.seed,
+    }
+
+
+def _label(question: Question) -> str:
+    return f"{question.op} {question.name} {question.device} {question.dtype}"
+
+
+def _others(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The rest of a Plan, each checked by its name."""
+    check: dict[str, Callable[[Any, str], Any]] = {
+        "device": as_text,
+        "chunk": as_count,
+        "call": as_count,
+        "tries": as_count,
+        "seed": lambda value, name: as_count(value, name, least=0),
+        "timeout": as_seconds,
+    }
+    if strange := [name for name in given if name not in check]:
+        raise TypeError(f"A plan has no {quoted(strange[0])}: {instead(strange[0], check)}.")
+    return {name: check[name](value, name) for name, value in given.items()}
+
+
+def _check_op(op: Op) -> None:
+    if not op.elementwise or len(op.inputs) != 1:
+        names = [name for name, one in registry.ops().items() if one.elementwise]
+        raise ValueError(
+            f"{op.name} is no function of one number, so no sweep can try its inputs: choose from "
+            f"{', '.join(names)}."
+        )

@@ -1,0 +1,122 @@
+"""Where a format has too many inputs to try all: random ones, then uphill from the worst found.
+
+A search is a list of islands. Each draws inputs from every binade alike, then climbs: new inputs
+are the worst ones found so far, moved by ± 2^k patterns with k drawn evenly, so that near and far
+neighbours are tried. An island depends on its seed alone. What is found is a lower bound.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.frameworks.gateway import Session
+from refkernels.metrology import ulp_error
+from refkernels.op import Op
+from refkernels.runs.sweeps import patterns, seats
+from refkernels.runs.sweeps.chunk import ChunkFailed, Question, judge_any
+from refkernels.runs.sweeps.patterns import Span
+from refkernels.runs.sweeps.tally import Json, Tally
+
+BATCH = 1 << 14  # inputs of one call
+_CLIMBERS = 64  # the worst inputs that are climbed from
+_STRATIFIED = 0.5  # this part of the tries is drawn from all binades, the rest climbs
+
+
+@in_default_mode
+def run_island(
+    question: Question, ranges: Sequence[Sequence[int]], seed: int, island: int, tries: int
+) -> Json:
+    """Search the patterns of `ranges` ([start, stop] each) with so many tries; as `run_chunk`."""
+    op, format = registry.get(question.op), formats.get(question.dtype)
+    spans = [Span(start, stop) for start, stop in ranges]
+    random = np.random.default_rng([seed, island])
+    begin = time.perf_counter()
+    with seats.taken(question) as session, seats.quiet():
+        tally = Tally(format)
+        try:
+            _search(session, question, op, spans, random, tries, tally)
+        except ChunkFailed as failure:
+            status, reason = failure.args
+            return {"status": status, "reason": reason, "version": None, "tally": None}
+        version = session.info.get("version")
+    tally.seconds["total"] = time.perf_counter() - begin
+    return {"status": "ok", "reason": None, "version": version, "tally": tally.to_json()}
+
+
+def _search(
+    session: Session,
+    question: Question,
+    op: Op,
+    spans: Sequence[Span],
+    random: np.random.Generator,
+    tries: int,
+    tally: Tally,
+) -> None:
+    worst = np.empty(0, np.uint64)
+    errors = np.empty(0)
+    left = tries
+    while left > 0:
+        size = min(BATCH, left)
+        climbing = left <= tries * (1 - _STRATIFIED) and len(worst) > 0
+        some = (
+            _neighbours(worst, size, spans, random)
+            if climbing
+            else stratified(size, spans, tally.format, random)
+        )
+        found = _try(session, question, op, some, tally)
+        worst, errors = np.concatenate([worst, some]), np.concatenate([errors, found])
+        worst, first = np.unique(worst, return_index=True)
+        errors = errors[first]
+        best = np.argsort(-errors, kind="stable")[:_CLIMBERS]
+        worst, errors = worst[best], errors[best]
+        left -= size
+
+
+def _try(
+    session: Session, question: Question, op: Op, some: npt.NDArray[np.uint64], tally: Tally
+) -> npt.NDArray[np.float64]:
+    """|error| of each input in ulp, -1 where none is defined."""
+    x = patterns.values_of(some, tally.format)
+    reply = session.run(op.name, "forward", {op.inputs[0]: x}, {}, question.device)
+    if not reply.ok:
+        raise ChunkFailed(reply.status, reply.reason)
+    got = reply.outputs.get(op.outputs[0])
+    if got is None or got.shape != x.shape or got.dtype != x.dtype:
+        raise ChunkFailed(
+            "wrong_shape", f"{session.spec} does not answer {x.dtype}{list(x.shape)}."
+        )
+    tally.seconds["framework"] = tally.seconds.get("framework", 0.0) + reply.seconds
+    exact = judge_any(op, some.view(np.int64), got, tally)
+    return np.nan_to_num(np.abs(ulp_error(got, exact).value), nan=-1.0)
+
+
+def stratified(
+    size: int, spans: Sequence[Span], format: Format, random: np.random.Generator
+) -> npt.NDArray[np.uint64]:
+    """Patterns drawn from all binades of the spans alike, and evenly in each."""
+    pieces = patterns.split(spans, 1 << (format.p - 1))
+    chosen = random.integers(0, len(pieces), size)
+    starts = np.array([piece.start for piece in pieces], np.uint64)
+    lengths = np.array([len(piece) for piece in pieces], np.uint64)
+    inside: Any = random.integers(0, lengths[chosen], dtype=np.uint64)
+    return np.asarray(starts[chosen] + inside, np.uint64)
+
+
+def _neighbours(
+    worst: npt.NDArray[np.uint64], size: int, spans: Sequence[Span], random: np.random.Generator
+) -> npt.NDArray[np.uint64]:
+    """Patterns at random distances from the worst ones, inside the spans."""
+    chosen = worst[random.integers(0, len(worst), size)]
+    steps = np.exp2(random.uniform(0.0, 50.0, size)).astype(np.uint64)
+    moved = np.where(random.random(size) < 0.5, chosen + steps, chosen - steps)  # modulo 2^64
+    inside = np.zeros(size, np.bool_)
+    for span in spans:
+        inside |= (moved >= np.uint64(span.start)) & (moved <= np.uint64(span.stop - 1))
+    return np.where(inside, moved, chosen)

@@ -1,0 +1,125 @@
+"""What a process keeps between two chunks: the framework's interpreter, and its own buffers.
+
+Each thread has one session at a time, kept for the next chunk and closed when nobody has used it
+for a while, because whoever runs the chunks (Dask, say) may live on after the sweep.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from refkernels.frameworks.gateway import Session
+from refkernels.runs.sweeps.question import Question
+
+IDLE_SECONDS = 30.0
+_kept = threading.local()
+
+
+class _Seat:
+    """A session and the timer that closes it."""
+
+    def __init__(self, key: Any, session: Session) -> None:
+        self.key = key
+        self.session = session
+        self.warm: set[Any] = set()
+        self.lock = threading.Lock()
+        self.timer: threading.Timer | None = None
+
+    def leave(self) -> None:
+        self.timer = threading.Timer(IDLE_SECONDS, self.close)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def close(self) -> None:
+        with self.lock:
+            self.session.close()
+
+
+@contextlib.contextmanager
+def taken(question: Question) -> Iterator[Session]:
+    """The session for a question, started when first run; kept for the next one of this thread."""
+    settings = dict(question.settings)
+    key = (str(question.framework), tuple(sorted(settings.items())))
+    seat: _Seat | None = getattr(_kept, "seat", None)
+    if seat is not None and seat.timer is not None:
+        seat.timer.cancel()
+    if seat is not None and (seat.key != key or seat.session.status != "ok"):
+        seat.close()
+        seat = None
+    if seat is None:
+        seat = _kept.seat = _Seat(key, Session(question.framework, settings, question.timeout))
+    with seat.lock:
+        try:
+            yield seat.session
+        finally:
+            seat.leave()
+
+
+def prepare(question: Question) -> None:
+    """Start the session that the question will be put to; where that fails, the question tells."""
+    with taken(question) as session:
+        session.start()
+
+
+def cold(kernel: Any) -> bool:
+    """Whether this thread's session is asked for a kernel for the first time."""
+    seat: _Seat = _kept.seat
+    before = len(seat.warm)
+    seat.warm.add(kernel)
+    return len(seat.warm) > before
+
+
+def release() -> None:
+    """Close this thread's session now."""
+    seat: _Seat | None = getattr(_kept, "seat", None)
+    if seat is not None:
+        if seat.timer is not None:
+            seat.timer.cancel()
+        seat.close()
+        _kept.seat = None
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """The oracle on one thread: a sweep takes its cores by its workers."""
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class Room:
+    """Buffers for one call: the block's inputs and hi, and lists as long as the call.
+
+    `filled` counts the elements of the two lists; `previous` is the answer and hi of the input
+    before a block.
+    """
+
+    x: Any
+    hi: Any
+    previous: Any
+    listed: Any
+    listed_hi: Any
+    steps: Any
+    filled: Any
+
+
+def room(size: int, block: int) -> Room:
+    """This thread's buffers, with lists for at least `size` elements."""
+    kept: Room | None = getattr(_kept, "room", None)
+    if kept is None or len(kept.steps) < size or len(kept.x) < block:
+        kept = _kept.room = Room(
+            np.empty(block, np.uint32), np.empty(block), np.empty(2),
+            np.empty(size + 1, np.int32), np.empty(size + 1), np.empty(size, np.int32),
+            np.zeros(2, np.int64),
+        )  # fmt: skip
+    return kept

@@ -1,0 +1,152 @@
+"""What a sweep counts: one Tally a chunk, merged in any order into the tally of the whole.
+
+A tally is integers, maxima with a fixed rule for ties, and smallest patterns, so that merging is
+associative and commutative: the same inputs give the same tally, however they were cut and whoever
+worked on them. As JSON its integers are exact.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.formats import Format
+from refkernels.runs.sweeps import judging, patterns
+
+Json = dict[str, Any]
+BEYOND = "beyond_bound"
+"""Kept beside the invariants: answers beyond the bound of an op's forms."""
+Side = tuple[int, float | None]  # of a border: the answer's bits, the exact value where it is known
+
+
+@dataclass
+class Tally:
+    """Counts by binade (columns `judging.COLUMNS`), ULP distances, the worst input of each binade.
+
+    worst         (|error|, error, uncertainty) by binade, in ulp; |error| is -1 where there is none
+    worst_bits    (input's pattern, answer's pattern) of the same
+    firsts        the smallest pattern of each column that counts a fault, and its answer; -1: none
+    invariants    {name: [how many answers violate it, smallest such pattern, its answer]}
+    borders       {pattern: {"before": of pattern - 1, "after": of pattern}}: what a step between
+                  two chunks is judged by
+    tiers         {tier of the oracle: how many inputs it answered}
+    seconds       {"framework": ..., "total": ...}; the only figures that differ from run to run
+    """
+
+    format: Format
+    counts: Any = field(init=False)
+    distances: Any = field(init=False)
+    worst: Any = field(init=False)
+    worst_bits: Any = field(init=False)
+    firsts: Any = field(init=False)
+    invariants: dict[str, list[int]] = field(default_factory=dict)
+    borders: dict[int, dict[str, Side]] = field(default_factory=dict)
+    tiers: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rows, columns = patterns.binades(self.format), len(judging.COLUMNS)
+        self.counts = np.zeros((rows, columns), np.int64)
+        self.distances = np.zeros(judging.DISTANCES, np.int64)
+        self.worst = np.zeros((rows, 3))
+        self.worst[:, 0] = -1.0
+        self.worst_bits = np.full((rows, 2), -1, np.int64)
+        self.firsts = np.full((columns, 2), -1, np.int64)
+
+    @property
+    def table(self) -> tuple[Any, ...]:
+        """The arrays that the kernels write into."""
+        return self.counts, self.distances, self.worst, self.worst_bits, self.firsts
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs were tried."""
+        return int(self.counts[:, judging.INPUTS].sum())
+
+    def total(self, column: str) -> int:
+        """A column's sum over all binades."""
+        return int(self.counts[:, judging.COLUMNS.index(column)].sum())
+
+    def worst_binade(self) -> int | None:
+        """The binade of the largest error; of several, the one with the smallest pattern."""
+        sizes = self.worst[:, 0]
+        return None if sizes.max() < 0.0 else int(np.argmax(sizes))
+
+    def add_tiers(self, counted: Mapping[str, int]) -> None:
+        """Add what `arithmetic.tiers` counted."""
+        for name, number in counted.items():
+            self.tiers[name] = self.tiers.get(name, 0) + number
+
+    def add_violations(self, name: str, number: int, pattern: int, got: int) -> None:
+        """Add answers that violate an invariant, the smallest of their patterns first."""
+        kept = self.invariants.setdefault(name, [0, pattern, got])
+        kept[0] += number
+        if pattern < kept[1]:
+            kept[1:] = [pattern, got]
+
+    def merge(self, other: "Tally") -> None:
+        """Add the other's inputs, which must not be among these."""
+        self.counts += other.counts
+        self.distances += other.distances
+        mine, theirs = self.worst[:, 0], other.worst[:, 0]
+        smaller = (mine == theirs) & (other.worst_bits[:, 0] < self.worst_bits[:, 0])
+        better = (theirs > mine) | smaller
+        self.worst[better] = other.worst[better]
+        self.worst_bits[better] = other.worst_bits[better]
+        for column, (pattern, got) in enumerate(other.firsts.tolist()):
+            if pattern >= 0:
+                judging.note_first(self.firsts, column, pattern, got)
+        for name, (number, pattern, got) in other.invariants.items():
+            self.add_violations(name, number, pattern, got)
+        for border, sides in other.borders.items():
+            self.borders.setdefault(border, {}).update(sides)
+        self.add_tiers(other.tiers)
+        for name, seconds in other.seconds.items():
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+    def to_json(self) -> Json:
+        """Everything that is not zero; integers exactly, floats so that they read back."""
+        binades = {}
+        for row in np.flatnonzero(self.counts.any(axis=1)).tolist():
+            named = zip(judging.COLUMNS, self.counts[row].tolist(), strict=True)
+            binades[str(row)] = {name: number for name, number in named if number}
+            if self.worst[row, 0] >= 0.0:
+                worst = [*self.worst[row, 1:].tolist(), *self.worst_bits[row].tolist()]
+                binades[str(row)]["worst"] = worst
+        distances = np.flatnonzero(self.distances).tolist()
+        firsts = zip(judging.COLUMNS, self.firsts.tolist(), strict=True)
+        return {
+            "format": self.format.name,
+            "binades": binades,
+            "distances": {str(place): int(self.distances[place]) for place in distances},
+            "firsts": {name: pair for name, pair in firsts if pair[0] >= 0},
+            "invariants": self.invariants,
+            "borders": {str(border): sides for border, sides in self.borders.items()},
+            "tiers": self.tiers,
+            "seconds": self.seconds,
+        }
+
+    @staticmethod
+    def from_json(content: Json) -> "Tally":
+        """The tally that `to_json` wrote. Raises KeyError, ValueError or TypeError for others."""
+        from refkernels.arithmetic import formats
+
+        tally = Tally(formats.get(content["format"]))
+        for row, named in content["binades"].items():
+            for name, number in named.items():
+                if name == "worst":
+                    error, uncertainty, pattern, got = number
+                    tally.worst[int(row)] = abs(error), error, uncertainty
+                    tally.worst_bits[int(row)] = pattern, got
+                else:
+                    tally.counts[int(row), judging.COLUMNS.index(name)] = number
+        for place, number in content["distances"].items():
+            tally.distances[int(place)] = number
+        for name, pair in content["firsts"].items():
+            tally.firsts[judging.COLUMNS.index(name)] = pair
+        tally.invariants = {name: list(kept) for name, kept in content["invariants"].items()}
+        tally.borders = {int(border): sides for border, sides in content["borders"].items()}
+        tally.tiers = dict(content["tiers"])
+        tally.seconds = dict(content["seconds"])
+        return tally

@@ -1,0 +1,160 @@
+"""Kernels whose answers depend on what they should not, and one whose do not: each property is
+told from the others."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from refkernels import registry
+from refkernels.frameworks.gateway import Reply, Session
+from refkernels.op import Direction
+from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedSeats, measure_invariance
+from refkernels.runs.measurement.plan import Unit
+from refkernels.runs.measurement.seats import Seat
+
+Array = npt.NDArray[Any]
+
+
+class Kernel:
+    """In the place of a session: float32 by way of float64, with one planted dependence."""
+
+    def __init__(self, fault: str, threads: int = 0, calls: int = 0) -> None:
+        self.fault, self.threads, self.calls = fault, threads, calls
+
+    def run(
+        self, op: str, direction: str, inputs: Mapping[str, Array], params: Any, device: str
+    ) -> Reply:
+        self.calls += 1
+        if self.fault == "refuses":
+            return Reply("error", "planted")
+        if self.fault == "dies" and self.calls > 3:
+            return Reply("killed", "planted")
+        x = inputs["x"].astype(np.float64) if op == "sin" else inputs["a"].astype(np.float64)
+        with np.errstate(all="ignore"):
+            outputs = {"y": np.sin(x)} if op == "sin" else product(direction, inputs)
+            outputs = {name: y.astype(np.float32) for name, y in outputs.items()}
+        for y in outputs.values():
+            self.disturb(y)
+        return Reply("ok", None, outputs)
+
+    def disturb(self, y: Array) -> None:
+        """The next float for some elements; 0 and NaN stay as they are."""
+        rows = y.reshape(len(y), -1)
+        chosen = {
+            "run_to_run": slice(self.calls % 2, None, 2),
+            "position": slice(len(rows) // 8 * 8, None),  # a tail that is computed otherwise
+            "batch": slice(None) if len(rows) == 1 else slice(0, 0),
+            "threads": slice(None) if self.threads == 2 else slice(0, 0),
+            "first calls": slice(None) if self.calls > 5 else slice(0, 0),
+        }.get(self.fault, slice(0, 0))
+        with np.errstate(all="ignore"):
+            rows[chosen] = np.nextafter(rows[chosen], np.float32(np.inf) * np.sign(rows[chosen]))
+
+
+def product(direction: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    a, b = (inputs[name].astype(np.float64) for name in ("a", "b"))
+    if direction == "forward":
+        return {"c": np.einsum("...ij,...jk->...ik", a, b)}
+    dc = inputs["dc"].astype(np.float64)
+    da = np.einsum("...ik,...jk->...ij", dc, b)
+    return {"da": summed(da, a), "db": summed(np.einsum("...ij,...ik->...jk", a, dc), b)}
+
+
+def summed(gradient: Array, target: Array) -> Array:
+    """Over the axes along which the target was broadcast."""
+    gradient = gradient.sum(axis=tuple(range(gradient.ndim - target.ndim)))
+    axes = tuple(i for i, n in enumerate(target.shape) if n == 1 and gradient.shape[i] != 1)
+    return gradient.sum(axis=axes, keepdims=True)
+
+
+class Threaded(ThreadedSeats):
+    def pair(self, seat: Seat) -> tuple[Seat, Seat]:
+        fault = cast(Kernel, seat.session).fault
+        one, two = (seated(Kernel(fault, threads)) for threads in (1, 2))
+        return one, two
+
+
+def seated(kernel: Kernel) -> Seat:
+    return Seat(cast(Session, kernel), kernel.fault, "1.0", "cpu", {}, "none")
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as made:
+        yield made
+
+
+def told(
+    fault: str, pool: ThreadPoolExecutor, op: str = "sin", direction: Direction = "forward"
+) -> dict[str, dict[str, Any]]:
+    unit = Unit(registry.get(op), None, "float32", direction)
+    records = measure_invariance(unit, [seated(Kernel(fault))], pool, Threaded(1.0))
+    assert [record["property"] for record in records] == list(PROPERTIES)
+    assert {(r["op"], r["direction"], r["dtype"]) for r in records} == {(op, direction, "float32")}
+    return {record["property"]: record for record in records}
+
+
+@pytest.mark.parametrize(
+    ("op", "direction"), [("sin", "forward"), ("matmul", "forward"), ("matmul", "backward")]
+)
+def test_a_kernel_that_depends_on_nothing_holds_everything(
+    op: str, direction: Direction, pool: ThreadPoolExecutor
+) -> None:
+    records = told("nothing", pool, op, direction)
+    assert all(record["holds"] is True for record in records.values())
+    assert all(record["different"] == 0 < record["elements"] for record in records.values())
+    assert all(record["case"] is None for record in records.values())
+
+
+@pytest.mark.parametrize(
+    ("fault", "broken"),
+    [
+        ("run_to_run", {"run_to_run", "position", "batch", "threads"}),
+        ("position", {"position", "batch"}),
+        ("batch", {"batch"}),
+        ("threads", {"threads"}),
+    ],
+)
+def test_a_planted_dependence_is_named(
+    fault: str, broken: set[str], pool: ThreadPoolExecutor
+) -> None:
+    """A kernel that differs from run to run may seem to depend on anything."""
+    records = told(fault, pool)
+    found = {name for name, record in records.items() if not record["holds"]}
+    assert fault in found
+    assert found <= broken
+    assert 0 < records[fault]["different"] <= records[fault]["elements"]
+    assert records[fault]["case"].startswith("sin/")
+    assert records[fault]["case"].endswith(": y")
+
+
+def test_a_batch_that_changes_a_matmul_is_named(pool: ThreadPoolExecutor) -> None:
+    records = told("batch", pool, "matmul")
+    assert not records["batch"]["holds"]
+    assert records["batch"]["different"] == records["batch"]["elements"] == 37 * 24  # every row
+    assert records["position"]["holds"]
+
+
+def test_a_kernel_that_settles_after_some_calls_is_named(pool: ThreadPoolExecutor) -> None:
+    """Also where the interpreter that is measured has settled long before."""
+    unit = Unit(registry.get("sin"), None, "float32", "forward")
+    seat = seated(Kernel("first calls", calls=100))
+    first, *_ = measure_invariance(unit, [seat], pool, Threaded(1.0))
+    assert first["property"] == "run_to_run"
+    assert not first["holds"]
+    assert first["case"] == "the first calls in an interpreter: y"
+    assert 0 < first["different"] < first["elements"]
+
+
+@pytest.mark.parametrize(("fault", "status"), [("refuses", "error"), ("dies", "killed")])
+def test_a_framework_without_an_answer_has_a_status_and_no_property(
+    fault: str, status: str, pool: ThreadPoolExecutor
+) -> None:
+    records = told(fault, pool)
+    for name in ("run_to_run", "position", "batch"):
+        assert records[name]["holds"] is None
+        assert (records[name]["status"], records[name]["reason"]) == (status, "planted")

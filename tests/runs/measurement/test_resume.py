@@ -1,0 +1,236 @@
+"""A run that is stopped, however rudely, goes on where it was and ends with the same records."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import planted_faults
+import pytest
+
+from refkernels.frameworks import catalog
+from refkernels.runs import measurement
+from refkernels.runs.measurement import StoreError
+from refkernels.runs.measurement.store import Store, unit_of
+
+CASES = ("sin/specials*", "sin/array_size[n=17,*", "tan/array_size[n=1,*", "matmul/specials*")
+DTYPES = ("float32", "float64")
+# The command line with the fakes in its catalog, slowed down so that it can be stopped in the
+# middle, and without the report, which is not what is tested here.
+COMMAND = """
+import signal, sys, time
+from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+sys.path.insert(0, {fakes!r})
+import planted_faults
+from refkernels.cli.app import app
+from refkernels.cli.shared import pages
+from refkernels.frameworks import catalog
+from refkernels.runs.measurement import run
+for fault in ("correct", "hang"):
+    catalog.register(planted_faults.framework(fault, Path({folder!r})))
+measure_one = run._measure_one
+def slowly(*arguments):
+    time.sleep({pause})
+    return measure_one(*arguments)
+run._measure_one = slowly
+pages.show_measured = lambda directory: None
+app()
+"""
+
+
+def command(
+    folder: Path, out: Path, *more: str, pause: float = 0.0, fake: str = "fake_correct"
+) -> list[str]:
+    code = COMMAND.format(fakes=str(planted_faults.SOURCE.parent), folder=str(folder), pause=pause)
+    options = [f"--case={case}" for case in CASES] + [f"--dtype={dtype}" for dtype in DTYPES]
+    options += ["--framework=numpy", f"--framework={fake}", "--device=cpu", f"--out={out}"]
+    return [sys.executable, "-c", code, "measure", *options, *more]
+
+
+def finished(*arguments: Any, **options: Any) -> None:
+    subprocess.run(command(*arguments, **options), check=True, capture_output=True, timeout=60)
+
+
+def records_of(out: Path) -> list[dict[str, Any]]:
+    """The records without their times."""
+    lines = (out / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    return [{key: value for key, value in r.items() if key != "seconds"} for r in records]
+
+
+def units_done(out: Path) -> int:
+    """How many units the journal holds; its first line tells of the environments."""
+    journal = out / "journal.jsonl"
+    return journal.read_bytes().count(b"\n") - 1 if journal.exists() else -1
+
+
+def wait_for(condition: Any, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def children(pid: int) -> list[int]:
+    found = [p.read_text() for p in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(child) for text in found for child in text.split()]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    finished(folder, folder / "out")
+    return folder / "out", records_of(folder / "out")
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=lambda s: s.name)
+def test_a_stopped_run_resumed_has_the_records_of_an_undisturbed_one(
+    stop: signal.Signals, tmp_path: Path, undisturbed: tuple[Path, list[dict[str, Any]]]
+) -> None:
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        command(tmp_path, out, pause=0.1), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_for(lambda: units_done(out) >= 4 or process.poll() is not None)
+    workers = children(process.pid)
+    process.send_signal(stop)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == (130 if stop == signal.SIGINT else -signal.SIGKILL)
+    assert ("add --resume to go on" in said) == (stop == signal.SIGINT)
+    assert not (out / "records.jsonl").exists()
+    if sys.platform == "linux":
+        assert len(workers) == 2
+        wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 10.0)
+    done = units_done(out)
+    begun = (out / "journal.jsonl").read_bytes()
+    finished(tmp_path, out, "--resume")
+    assert records_of(out) == undisturbed[1]
+    # What was done was not done again: its times are still those of the first run.
+    before = [json.loads(line)["records"] for line in begun.splitlines()[: done + 1]]
+    again = (out / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    kept = [record for records in before for record in records]
+    assert 0 < len(kept) < len(again)
+    assert [json.loads(line) for line in again[: len(kept)]] == kept
+
+
+def test_stopping_does_not_wait_for_an_op_that_hangs(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    plan = measurement.select(dtypes=DTYPES, cases=CASES)
+    matmul_units = sum(unit.op.name == "matmul" for unit in plan.units)
+    process = subprocess.Popen(
+        command(tmp_path, out, "--case=cos/array_size[n=1,*", "--timeout=600", fake="fake_hang"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(lambda: units_done(out) >= matmul_units or process.poll() is not None)
+    time.sleep(0.5)  # matmul comes first, and then sin hangs
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert units_done(out) == matmul_units
+    assert "Traceback" not in said
+
+
+def test_a_finished_run_resumed_does_nothing(
+    undisturbed: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    out, records = undisturbed
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    begin = time.monotonic()
+    finished(tmp_path, out, "--resume", pause=30.0)
+    assert time.monotonic() - begin < 30.0  # not one unit was measured
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert len(records) > 50
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--resume", "--case=cos/specials*"], "holds a run with units ="),
+        (["--resume", "--framework=torch"], "holds a run with frameworks ="),
+        (["--resume", "--set=OMP_NUM_THREADS=1"], "holds a run with settings ="),
+        ([], "already holds a run: add --resume"),
+    ],
+)
+def test_a_used_folder_is_refused_for_anything_but_its_own_question(
+    more: list[str], said: str, undisturbed: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    out, _ = undisturbed
+    asked = subprocess.run(command(tmp_path, out, *more), capture_output=True, text=True)
+    assert asked.returncode == 2
+    assert said in asked.stderr
+    assert asked.stderr.strip().count("\n") == 0
+
+
+def late(folder: Path, fault: str) -> catalog.Framework:
+    """A framework called `late`, which has this fault by now."""
+    source = planted_faults.framework(fault, folder).adapter.read_text(encoding="utf-8")
+    adapter = folder / "late_adapter.py"
+    adapter.write_text(source, encoding="utf-8")
+    return catalog.Framework("late", adapter, module="numpy", python=sys.executable)
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["ended", "stopped"])
+def test_what_a_framework_that_had_not_started_left_open_is_asked_again(
+    tmp_path: Path, stopped: bool
+) -> None:
+    plan = measurement.select(dtypes=["float64"], cases=["sin/array_size[n=1,*", "cos/specials*"])
+    out = tmp_path / "out"
+    asked = {"frameworks": ["numpy", "late"], "devices": ["cpu"]}
+    catalog.register(late(tmp_path, "crash_at_import"))
+    try:
+        first = measurement.measure(plan, out, **asked)
+        unstarted = [one for one in first.records if one.get("started") is False]
+        assert {one["status"] for one in unstarted} == {"killed"}
+        assert len(unstarted) == len(plan.units) == 4
+        again = measurement.measure(plan, out, **asked, resume=True)  # it still does not start
+        assert again.records == first.records
+        if stopped:  # before the records were written
+            records = [json.loads(line) for line in (out / "records.jsonl").open(encoding="utf-8")]
+            store = Store(out, json.loads((out / "run.json").read_text()), True)
+            for key in dict.fromkeys(map(unit_of, records)):
+                store.add(key, [one for one in records if unit_of(one) == key])
+            (out / "records.jsonl").unlink()
+        late(tmp_path, "exception")
+        mended = measurement.measure(plan, out, **asked, resume=True)
+        found = [one for one in mended.records if one.get("framework") == "late"]
+        assert "environment" in {one["kind"] for one in found}
+        # An exception is what the framework answered, and is final.
+        statuses = {one["op"]: one["status"] for one in found if one["kind"] == "measurement"}
+        assert statuses == {"sin": "error", "cos": "ok"}
+        assert not any(one.get("started") is False for one in mended.records)
+        late(tmp_path, "correct")
+        assert measurement.measure(plan, out, **asked, resume=True).records == mended.records
+    finally:
+        catalog.unregister("late")
+
+
+def test_a_run_is_not_continued_with_another_version(tmp_path: Path) -> None:
+    plan = measurement.select(dtypes=["float64"], cases=["tan/array_size[n=1,*"])
+    measurement.measure(plan, tmp_path, frameworks=["numpy"])
+    records = (tmp_path / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "records.jsonl").unlink()
+    environment = json.loads(records[0])
+    begun = {"unit": "environments", "records": [{**environment, "version": "1.0"}]}
+    (tmp_path / "journal.jsonl").write_text(json.dumps(begun) + "\n")
+    with pytest.raises(StoreError, match=r"numpy was 1\.0, and now it is \d"):
+        measurement.measure(plan, tmp_path, frameworks=["numpy"], resume=True)
+
+
+def test_a_full_disk_is_one_sentence_and_the_run_can_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = measurement.select(dtypes=["float64"], cases=["tan/array_size[n=1,*"])
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left")))
+        with pytest.raises(StoreError, match=r"\(No space left\): make room, then add --resume"):
+            measurement.measure(plan, tmp_path, frameworks=["numpy"])
+    outcome = measurement.measure(plan, tmp_path, frameworks=["numpy"], resume=True)
+    assert outcome.faults == 0

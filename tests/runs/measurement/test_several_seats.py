@@ -1,0 +1,89 @@
+"""Several seats of one framework are measured side by side, each under settings of its own."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from refkernels.frameworks.catalog import FrameworkError
+from refkernels.frameworks.gateway import Session
+from refkernels.runs import measurement
+from refkernels.runs.measurement.invariance import ThreadedSeats
+from refkernels.runs.measurement.seats import Seat
+from refkernels.seat_names import parse
+
+NAMES = ("numpy", "numpy@OMP_NUM_THREADS=1", "numpy@NPY_DISABLE_CPU_FEATURES=:cpu", "numpy:cpu")
+CASE = "sin/subnormals[seed=0]"
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> measurement.Outcome:
+    plan = measurement.select(["sin"], ["float32"], [CASE])
+    folder = tmp_path_factory.mktemp("seats") / "out"
+    return measurement.measure(plan, folder, frameworks=NAMES, settings={"FOR_ALL": "1"})
+
+
+def test_each_seat_has_records_of_its_own(outcome: measurement.Outcome) -> None:
+    measured = [one for one in outcome.records if one.get("status") == "ok"]
+    settings = {one["framework"]: one["settings"] for one in measured}
+    assert settings == {
+        "numpy": {"FOR_ALL": "1"},
+        "numpy@OMP_NUM_THREADS=1": {"FOR_ALL": "1", "OMP_NUM_THREADS": "1"},
+        "numpy@NPY_DISABLE_CPU_FEATURES=": {"FOR_ALL": "1", "NPY_DISABLE_CPU_FEATURES": ""},
+    }
+    assert len(measured) == 3  # numpy:cpu is numpy
+    assert outcome.faults == 0
+
+
+def test_each_seat_has_an_environment_and_agrees_with_each_other(
+    outcome: measurement.Outcome,
+) -> None:
+    told = [one["framework"] for one in outcome.records if one["kind"] == "environment"]
+    assert len(told) == len(set(told)) == 3
+    pairs = [(one["a"], one["b"]) for one in outcome.records if one["kind"] == "agreement"]
+    assert len(set(pairs)) == 3
+    assert all(str(parse(name)) == name for pair in pairs for name in pair)
+
+
+def test_a_run_with_the_same_seats_goes_on(outcome: measurement.Outcome) -> None:
+    plan = measurement.select(["sin"], ["float32"], [CASE])
+    again = measurement.measure(
+        plan, outcome.path.parent, frameworks=NAMES, settings={"FOR_ALL": "1"}, resume=True
+    )
+    assert again.records == outcome.records
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("numpy:cuda:7", "no framework reports a device 'cuda:7' here: numpy has cpu"),
+        ("numpy@num_thread=1", "did you mean 'num_threads'"),
+        ("numpy@OMP_NUM_THREADS", "write NAME=VALUE"),
+        ("./mine.py:sin", "give what it answered to `refkernels explain"),
+        ("mine.py", "names no function"),
+        ("nampy@A=1", "did you mean 'numpy'"),
+    ],
+)
+def test_what_cannot_be_measured_is_told_in_one_sentence(
+    name: str, said: str, tmp_path: Path
+) -> None:
+    plan = measurement.select(["sin"], ["float32"], [CASE])
+    with pytest.raises(FrameworkError) as caught:
+        measurement.measure(plan, tmp_path / "out", frameworks=[name])
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_seats_own_number_of_threads_does_not_hide_what_threads_change() -> None:
+    session = Session("numpy@OMP_NUM_THREADS=1")
+    seat = Seat(session, "numpy@OMP_NUM_THREADS=1", None, "cpu", session.settings, "id")
+    pair = ThreadedSeats(1.0).pair(seat)
+    assert [one.session.settings["OMP_NUM_THREADS"] for one in pair] == ["1", "2"]
+
+
+def test_a_session_has_the_settings_and_the_device_of_its_name() -> None:
+    with Session("numpy@OMP_NUM_THREADS=1:gpu:1", {"OMP_NUM_THREADS": "4", "A": "2"}) as session:
+        assert session.settings == {"OMP_NUM_THREADS": "1", "A": "2"}
+        x = {"x": np.ones(3, np.float32)}
+        assert "no device named gpu:1" in str(session.run("sin", "forward", x).reason)
+        assert session.run("sin", "forward", x, device="cpu").ok

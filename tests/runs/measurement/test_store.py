@@ -1,0 +1,76 @@
+"""A run's directory: nothing done is lost, nothing is kept half, nothing is mixed."""
+
+from pathlib import Path
+
+import pytest
+
+from refkernels.runs.measurement.store import Store, StoreError
+
+QUESTION = {"frameworks": ["numpy"], "settings": {}, "units": ["a", "b"]}
+
+
+def test_finished_units_are_read_back_in_the_plan_s_order(tmp_path: Path) -> None:
+    store = Store(tmp_path / "run", QUESTION, resume=False)
+    store.add("b", [{"n": 2}])
+    store.add("a", [{"n": 1}, {"n": 1.5}])
+    store.finish(["a", "b"])
+    assert [record["n"] for record in store.records()] == [1, 1.5, 2]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "records.jsonl",
+        "run.json",
+    ]
+
+
+@pytest.mark.parametrize("cut", range(1, 30))
+def test_a_journal_cut_anywhere_loses_only_its_last_unit(tmp_path: Path, cut: int) -> None:
+    store = Store(tmp_path, QUESTION, resume=False)
+    store.add("a", [{"n": 1}])
+    store.add("b", [{"n": 2}])
+    journal = tmp_path / "journal.jsonl"
+    content = journal.read_bytes()
+    assert cut < len(content.splitlines()[1])
+    journal.write_bytes(content[:-cut])
+    again = Store(tmp_path, QUESTION, resume=True)
+    assert again.done == {"a": [{"n": 1}]}
+    again.add("b", [{"n": 2}])
+    again.finish(["a", "b"])
+    assert [record["n"] for record in again.records()] == [1, 2]
+
+
+def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
+    store = Store(tmp_path, QUESTION, resume=False)
+    store.add("a", [{"n": 1}])
+    journal = tmp_path / "journal.jsonl"
+    journal.write_bytes(b'{"unit": 3\n' + journal.read_bytes())
+    with pytest.raises(StoreError, match="line 1, is damaged"):
+        Store(tmp_path, QUESTION, resume=True)
+
+
+def test_a_used_directory_is_never_overwritten(tmp_path: Path) -> None:
+    Store(tmp_path, QUESTION, resume=False).add("a", [])
+    with pytest.raises(StoreError, match="add --resume"):
+        Store(tmp_path, QUESTION, resume=False)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("frameworks", ["torch"]), ("settings", {"A": "1"}), ("units", ["a"])]
+)
+def test_a_run_is_not_continued_with_another_question(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    Store(tmp_path, QUESTION, resume=False).add("a", [])
+    with pytest.raises(StoreError, match=f"with {key} ="):
+        Store(tmp_path, {**QUESTION, key: value}, resume=True)
+
+
+def test_a_missing_manifest_is_an_error_with_a_cure(tmp_path: Path) -> None:
+    Store(tmp_path, QUESTION, resume=False).add("a", [])
+    (tmp_path / "run.json").unlink()
+    with pytest.raises(StoreError, match=r"missing or damaged.*choose another --out"):
+        Store(tmp_path, QUESTION, resume=True)
+
+
+def test_a_file_in_the_folder_s_place_is_an_error_with_a_cure(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="choose another --out"):
+        Store(tmp_path / "file", QUESTION, resume=False)

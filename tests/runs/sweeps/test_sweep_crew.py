@@ -1,0 +1,71 @@
+"""Crews: workers die, chunks are asked for again, each result is taken once."""
+
+import time
+from pathlib import Path
+
+import pytest
+import sweep_helpers as helpers
+
+from refkernels.runs.sweeps import crew as crews
+from refkernels.runs.sweeps.crew import Crew, CrewError, Dask, Job, Processes
+
+
+def collect(crew: Crew, jobs: list[Job]) -> dict[str, dict]:
+    found: dict[str, dict] = {}
+    for job, result in crew.results(jobs):
+        assert job.key not in found
+        found[job.key] = result
+    return found
+
+
+def test_a_worker_that_dies_takes_nothing_with_it(tmp_path: Path) -> None:
+    """One chunk kills its worker once, one always: the others and the first have their results."""
+    jobs = [Job(str(n), helpers.square, (n,)) for n in range(9)]
+    jobs.insert(2, Job("once", helpers.die_once, (str(tmp_path), 5)))
+    jobs.insert(5, Job("always", helpers.die, (1,)))
+    crew = Processes(2)
+    try:
+        found = collect(crew, jobs)
+    finally:
+        crew.close()
+    assert len(found) == len(jobs)
+    assert {str(n): found[str(n)]["number"] for n in range(9)} == {str(n): n * n for n in range(9)}
+    assert found["once"]["number"] == 25
+    assert found["always"]["status"] == "killed"
+    assert found["always"]["reason"] == "The worker's process died, twice."
+
+
+def test_a_killed_framework_is_asked_again_once_and_other_faults_are_not() -> None:
+    with helpers.in_this_process() as crew:
+        asked: list[str] = []
+
+        def answer(status: str) -> dict:
+            asked.append(status)
+            return helpers.fail(status)
+
+        found = collect(crew, [Job(status, answer, (status,)) for status in ("killed", "timeout")])
+    assert sorted(asked) == ["killed", "killed", "timeout"]
+    assert found["killed"]["reason"] == "planted"
+
+
+def test_an_exception_far_away_is_a_status_after_three_tries() -> None:
+    with helpers.in_this_process() as crew:
+        (result,) = collect(crew, [Job("a", int, ("x",))]).values()
+    assert result["status"] == "error"
+    assert result["reason"].startswith("The worker failed: ValueError: invalid literal")
+
+
+def test_workers_end_at_once_when_they_are_let_go() -> None:
+    crew = Processes(1)
+    results = crew.results([Job("a", helpers.square, (2,)), Job("b", helpers.sleep, (60.0,))])
+    next(results)
+    begin = time.monotonic()
+    crew.close(at_once=True)
+    assert time.monotonic() - begin < 10
+
+
+def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(crews, "CONNECT_SECONDS", 1.0)
+    with pytest.raises(CrewError, match=r"No Dask scheduler answers at 'tcp://127.0.0.1:9'"):
+        Dask("tcp://127.0.0.1:9")
