@@ -65,6 +65,7 @@ def measure(
     stopped; else with 0, however wrong the numbers are.
     """
     from refkernels.frameworks.catalog import FrameworkError
+    from refkernels.records.journal import JournalError
     from refkernels.runs import measurement
 
     severity.check(fail_on)
@@ -79,7 +80,7 @@ def measure(
         outcome = _measure(
             plan, out, framework, device, parse_settings(settings or []), resume, timeout
         )
-    except (FrameworkError, measurement.StoreError) as error:
+    except (FrameworkError, JournalError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
         stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")

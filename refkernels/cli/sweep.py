@@ -77,6 +77,7 @@ def sweep(
     question itself cannot be answered, 130 where it was stopped: add --resume then.
     """
     from refkernels.frameworks.catalog import FrameworkError
+    from refkernels.records.journal import JournalError
     from refkernels.runs import sweeps
 
     chosen = parse_settings(settings or [])
@@ -95,7 +96,7 @@ def sweep(
         # What draws the page is read in while the workers start.
         threading.Thread(target=import_module, args=("refkernels.reporting",), daemon=True).start()
         records = _run(asked, out, resume, crew or sweeps.Dask(str(scheduler)))
-    except (FrameworkError, sweeps.JournalError, sweeps.CrewError) as error:
+    except (FrameworkError, JournalError, sweeps.CrewError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
         stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")
@@ -111,14 +112,14 @@ def sweep(
 def _start(crew: Any, framework: str, settings: dict[str, str], timeout: float) -> None:
     """The first framework of the sweep, in every worker."""
     from refkernels.frameworks import catalog
-    from refkernels.runs.sweeps import seats
+    from refkernels.runs.sweeps import kept
     from refkernels.runs.sweeps.question import ONE_THREAD, Question
     from refkernels.seat_names import merged
 
     spec, name = catalog.seat(framework)
     asked = merged({**ONE_THREAD, **settings}, name)
     question = Question("", spec, "", "", asked, timeout=timeout)
-    crew.prepare(seats.prepare, question)
+    crew.prepare(kept.prepare, question)
 
 
 def _run(asked: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]:

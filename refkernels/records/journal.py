@@ -33,17 +33,19 @@ class Words:
     result: str
 
 
+class JournalError(Exception):
+    """The folder cannot be used as asked; the message says why and what to do."""
+
+
 class Journal:
     """The folder of one piece of work; `done` holds what each finished piece gave, by its key.
 
-    A kind of work is a subclass: its `words`, the `error` that it raises (the message says why and
-    what to do), and what a piece's result must look like. `error` is raised
-    when the folder holds other work, or one that has not been asked to go on, when a line in it is
-    damaged (it is named), and when it cannot be written.
+    A kind of work is a subclass: its `words`, and what a piece's result must look like. Raises
+    JournalError when the folder holds other work, or work that has not been asked to go on, when a
+    line in it is damaged (it is named), and when it cannot be written.
     """
 
     words: Words
-    error: type[Exception]
     sound: Callable[[str, Any], bool]
     """Whether a piece, by its key, may have this result; an edited line is so found when read."""
 
@@ -100,7 +102,7 @@ class Journal:
         try:
             yield
         except OSError as error:
-            raise self.error(
+            raise JournalError(
                 f"{self.directory} cannot be written ({error.strerror}): {cure}."
             ) from None
 
@@ -108,7 +110,7 @@ class Journal:
         files = (self.words.records, self.words.journal)
         used = any((self.directory / name).exists() for name in files)
         if used and not resume:
-            raise self.error(
+            raise JournalError(
                 f"{self.directory} already holds a {self.words.work}: add --resume to go on with "
                 "it, or choose another --out."
             )
@@ -124,14 +126,14 @@ class Journal:
             if not isinstance(before, dict):
                 raise ValueError("it is no object")
         except (OSError, ValueError):
-            raise self.error(
+            raise JournalError(
                 f"{manifest} is missing or damaged, so nobody can tell what was "
                 f"{self.words.done} there: choose another --out."
             ) from None
         asked = codec.loads(codec.dumps(question))
         for key in asked:
             if before.get(key) != asked[key]:
-                raise self.error(
+                raise JournalError(
                     f"{self.directory} holds a {self.words.work} with {key} = "
                     f"{before.get(key)!r}, not {asked[key]!r}: resume with the same question, or "
                     "choose another --out."
@@ -161,12 +163,12 @@ class Journal:
         try:
             return path.read_bytes()
         except OSError as error:
-            raise self.error(
+            raise JournalError(
                 f"{path} cannot be read ({error.strerror}): choose another --out."
             ) from None
 
     def _damaged(self, path: Path, number: int) -> Exception:
-        return self.error(
+        return JournalError(
             f"{path}, line {number}, is damaged: delete that line to {self.words.redo} again, or "
             "choose another --out."
         )

@@ -20,6 +20,7 @@ from refkernels import __main__
 from refkernels.cli.app import app
 from refkernels.diagnosis import casefile
 from refkernels.frameworks import environments
+from refkernels.records.journal import JournalError
 from refkernels.runs import measurement, sweeps
 
 X = np.linspace(-3, 3, 6).astype(np.float32).reshape(2, 3)
@@ -67,7 +68,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         raise sweeps.CrewError("There are no workers in this test.")
 
     def unmeasured(*_: Any, **__: Any) -> Any:
-        raise measurement.StoreError("Nothing is measured in this test.")
+        raise JournalError("Nothing is measured in this test.")
 
     monkeypatch.setattr(environments, "find", nothing)
     monkeypatch.setattr(measurement, "measure", unmeasured)

@@ -14,8 +14,9 @@ import pytest
 
 from refkernels.diagnosis.casefile import CaseFile, CaseFileError, load, save
 from refkernels.records.array_files import ArrayFileError, load_npy, load_npz
-from refkernels.runs.measurement.store import Store, StoreError
-from refkernels.runs.sweeps.journal import Journal, JournalError
+from refkernels.records.journal import JournalError
+from refkernels.runs.measurement.journal import MeasurementJournal
+from refkernels.runs.sweeps.journal import SweepJournal
 from refkernels.runs.sweeps.run import _question, plan
 
 X = np.linspace(-3, 3, 6).astype(np.float32).reshape(2, 3)
@@ -148,12 +149,12 @@ def journals(folder: Path, kind: str) -> tuple[Path, list[Any], Any]:
     """(the journal's file, its lines, what opens it again) of a run or of a sweep."""
     if kind == "run":
         lines = [{"unit": key, "records": [RECORD]} for key in ("environments", "a", "b")]
-        return folder / "journal.jsonl", lines, lambda: Store(folder, QUESTION, True)
+        return folder / "journal.jsonl", lines, lambda: MeasurementJournal(folder, QUESTION, True)
     asked = _question(plan(["sin"], ["numpy"], ["float16"]))
     lines = [{"chunk": "sin numpy cpu float16 0x0-0xff", "result": CHUNK}]
     told = {"status": "ok", "reason": None, "version": "2.4", "environment": TOLD}
     lines.append({"chunk": "sin numpy cpu float16 environment", "result": told})
-    return folder / "sweep-journal.jsonl", lines, lambda: Journal(folder, asked, True)
+    return folder / "sweep-journal.jsonl", lines, lambda: SweepJournal(folder, asked, True)
 
 
 @pytest.mark.parametrize("kind", ["run", "sweep"])
@@ -162,9 +163,9 @@ def test_edited_journals_are_resumed_or_their_line_is_named(
 ) -> None:
     hunt.seconds *= 0.05
     path, lines, again = journals(tmp_path, kind)
-    first = Store(tmp_path, QUESTION, False) if kind == "run" else None
+    first = MeasurementJournal(tmp_path, QUESTION, False) if kind == "run" else None
     if first is None:
-        Journal(tmp_path, _question(plan(["sin"], ["numpy"], ["float16"])), False)
+        SweepJournal(tmp_path, _question(plan(["sin"], ["numpy"], ["float16"])), False)
     manifest = next(tmp_path.glob("*.json"))
     asked = manifest.read_bytes()
     path.write_text("".join(mutations.line(line) + "\n" for line in lines))
@@ -178,7 +179,7 @@ def test_edited_journals_are_resumed_or_their_line_is_named(
         try:
             done = again().done
             assert all(isinstance(key, str) for key in done)
-        except (StoreError, JournalError) as error:
+        except JournalError as error:
             said = sentence(error)
         except Exception as error:
             raise AssertionError(hunt.replay(number)) from error

@@ -5,7 +5,7 @@ so that a stopped run goes on, `run` is `measure()` itself.
 """
 
 from refkernels.runs.measurement.plan import Plan, select
-from refkernels.runs.measurement.run import Outcome, Progress, measure
-from refkernels.runs.measurement.store import StoreError
+from refkernels.runs.measurement.run import Outcome, measure
+from refkernels.runs.progress import Progress
 
-__all__ = ["Outcome", "Plan", "Progress", "StoreError", "measure", "select"]
+__all__ = ["Outcome", "Plan", "Progress", "measure", "select"]

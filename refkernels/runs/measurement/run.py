@@ -20,24 +20,17 @@ from refkernels.arguments import (
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import split_settings
+from refkernels.records.journal import JournalError
 from refkernels.runs.measurement.invariance import ThreadedSeats, measure_invariance
+from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal
 from refkernels.runs.measurement.plan import Plan, Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
-from refkernels.runs.measurement.store import ENVIRONMENTS, Store, StoreError
 from refkernels.runs.measurement.unit import Record, measure_unit
+from refkernels.runs.progress import Progress
 from refkernels.seat_names import merged
 
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy")
 FAULTS = ("import_error", "error", "wrong_shape", "killed", "timeout", "oom")
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands: the unit that begins, how many are done, and how many there are."""
-
-    unit: str
-    done: int
-    total: int
 
 
 @dataclass(frozen=True)
@@ -70,8 +63,8 @@ def measure(
     starts now. `frameworks` are the names of seats (`seat_names`): with settings of their own, and
     on a device of their own, to which `devices` does not apply. `settings` are the environment
     variables and framework flags of all, part of every record. `timeout` is how many seconds a
-    framework may take for one answer. Raises StoreError where the directory holds another run, and
-    FrameworkError for what no framework has: a name that the catalog lacks, a flag, a device;
+    framework may take for one answer. Raises JournalError where the directory holds another run,
+    FrameworkError for what no framework has (a name that the catalog lacks, a flag, a device), and
     TypeError and ValueError for what is no plan, folder, list of names or number of seconds.
     """
     if not isinstance(plan, Plan):
@@ -81,21 +74,21 @@ def measure(
     progress = as_function(progress, "progress")
     frameworks, asked = _asked(as_names(frameworks, "frameworks"), devices, chosen)
     question = _question(plan, frameworks, devices, chosen)
-    store = Store(directory, question, as_flag(resume, "resume"))
+    journal = MeasurementJournal(directory, question, as_flag(resume, "resume"))
     keys = (ENVIRONMENTS, *(unit.key for unit in plan.units))
-    if store.complete and not any(map(store.waiting, keys)):
-        return _outcome(store.records(), directory / "records.jsonl")
+    if journal.complete and not any(map(journal.waiting, keys)):
+        return _outcome(journal.records(), directory / "records.jsonl")
     progress(Progress("starting the frameworks", 0, len(plan.units)))
     sessions = open_sessions(asked, chosen, timeout)
     try:
         seats, environments = take_seats(sessions, asked)
-        _keep_environments(store, environments)
+        _keep_environments(journal, environments)
         started = {name for name, session in sessions.items() if session.status == "ok"}
-        _measure_units(plan, seats, store, started, timeout, progress)
+        _measure_units(plan, seats, journal, started, timeout, progress)
     finally:
         close_all(sessions.values())
-    path = store.finish(keys)
-    return _outcome(store.records(), path)
+    path = journal.finish(keys)
+    return _outcome(journal.records(), path)
 
 
 def _asked(
@@ -121,7 +114,7 @@ def _asked(
 def _measure_units(
     plan: Plan,
     seats: Sequence[Seat],
-    store: Store,
+    journal: MeasurementJournal,
     started: Collection[str],
     timeout: float,
     progress: Callable[[Progress], None],
@@ -131,8 +124,8 @@ def _measure_units(
         with ThreadPoolExecutor(max(1, len(seats))) as pool:
             for done, unit in enumerate(plan.units):
                 progress(Progress(unit.key, done, len(plan.units)))
-                if store.waiting(unit.key, started):
-                    store.add(unit.key, _stoppable(unit, seats, pool, threaded))
+                if journal.waiting(unit.key, started):
+                    journal.add(unit.key, _stoppable(unit, seats, pool, threaded))
     finally:
         threaded.close()
     progress(Progress("", len(plan.units), len(plan.units)))
@@ -156,26 +149,26 @@ def _measure_one(
     return measure_unit(unit, seats, pool)
 
 
-def _keep_environments(store: Store, records: list[Record]) -> None:
-    """Raises StoreError where a framework is not the one that the run began with. One that had not
-    started then may have by now."""
+def _keep_environments(journal: MeasurementJournal, records: list[Record]) -> None:
+    """Raises JournalError where a framework is not the one that the run began with. One that had
+    not started then may have by now."""
     host = _host()
     records = [{**record, "host": host} for record in records]
-    before = store.done.get(ENVIRONMENTS)
+    before = journal.done.get(ENVIRONMENTS)
     if before is None:
-        store.add(ENVIRONMENTS, records)
+        journal.add(ENVIRONMENTS, records)
         return
     old = {record.get("framework"): record.get("version") for record in before}
     new = {record["framework"]: record["version"] for record in records}
     for name in old:
         if old[name] != new.get(name):
             was, now = (found.get(name) or "absent" for found in (old, new))
-            raise StoreError(
+            raise JournalError(
                 f"When the run began, {name} was {was}, and now it is {now}: make that as it was, "
                 "or measure anew into another --out."
             )
     if late := [record for record in records if record["framework"] not in old]:
-        store.add(ENVIRONMENTS, [*before, *late])
+        journal.add(ENVIRONMENTS, [*before, *late])
 
 
 def _question(

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from refkernels.runs.sweeps.crew import Crew, CrewError, Dask, Lent, Processes
-    from refkernels.runs.sweeps.journal import JournalError
     from refkernels.runs.sweeps.patterns import RangeError
     from refkernels.runs.sweeps.run import Plan, Progress, plan, sweep
 
 _HOMES = {
     "crew": ("Crew", "CrewError", "Dask", "Lent", "Processes"),
-    "journal": ("JournalError",),
     "patterns": ("RangeError",),
     "run": ("Plan", "Progress", "plan", "sweep"),
 }
 
 __all__ = [
-    "Crew", "CrewError", "Dask", "JournalError", "Lent", "Plan", "Processes", "Progress",
+    "Crew", "CrewError", "Dask", "Lent", "Plan", "Processes", "Progress",
     "RangeError", "plan", "sweep",
 ]  # fmt: skip
 

@@ -17,7 +17,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Fast, Op
-from refkernels.runs.sweeps import judging, patterns, plain, seats
+from refkernels.runs.sweeps import judging, kept, patterns, plain
 from refkernels.runs.sweeps.inversions import inverted
 from refkernels.runs.sweeps.patterns import Span
 from refkernels.runs.sweeps.question import Question
@@ -47,11 +47,11 @@ def run_chunk(question: Question, start: int, stop: int) -> Json:
     """
     op, format = registry.get(question.op), formats.get(question.dtype)
     begin = time.perf_counter()
-    with seats.taken(question) as session, seats.quiet():
+    with kept.taken(question) as session, kept.quiet():
         tally = Tally(format)
         last = None
         try:
-            if seats.cold((question.op, question.dtype, question.device)):
+            if kept.cold((question.op, question.dtype, question.device)):
                 for _ in range(_WARM_UP[0]):
                     _ask(session, question, Span(start, min(start + _WARM_UP[1], stop)), tally)
                 tally.seconds.clear()
@@ -74,7 +74,7 @@ def run_chunk(question: Question, start: int, stop: int) -> Json:
 def describe(question: Question) -> Json:
     """What the record says of the framework: {"status", "reason", "version", "environment"}."""
     registry.get(question.op)
-    with seats.taken(question) as session:
+    with kept.taken(question) as session:
         if not session.start():
             status, reason = session.status, session.reason
             return {"status": status, "reason": reason, "version": None, "environment": {}}
@@ -163,7 +163,7 @@ def _judge_fast(
 ) -> Last:
     """float32 through the float64 tier; only what that cannot settle goes to the later tiers."""
     bits, size = got.view(np.int32), len(span)
-    room = seats.room(size, BLOCK)
+    room = kept.room(size, BLOCK)
     widening = plain.widened(fast.error)
     room.filled[:] = 0
     room.previous[:] = last if last is not None else np.nan

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from refkernels.records import journal
-from refkernels.records.journal import Json
+from refkernels.records.journal import Journal, Json, Words
 from refkernels.runs.sweeps.tally import Tally
 
 ENVIRONMENT = " environment"  # what the key of a framework's account of itself ends with
@@ -13,18 +12,14 @@ FINAL = (None, "ok", "unsupported")  # an environment has no status
 RECORDS = "sweeps.jsonl"
 
 
-class JournalError(Exception):
-    """The sweep's directory cannot be used as asked; the message says why and what to do."""
-
-
-class Journal(journal.Journal):
+class SweepJournal(Journal):
     """The directory of one sweep; `done` holds the results of finished chunks by their keys.
 
     Raises JournalError when it holds another sweep, or one that has not been asked to go on, or
     when it cannot be written.
     """
 
-    words = journal.Words(
+    words = Words(
         records=RECORDS,
         journal="sweep-journal.jsonl",
         manifest="sweep.json",
@@ -34,7 +29,6 @@ class Journal(journal.Journal):
         piece="chunk",
         result="result",
     )
-    error = JournalError
 
     @staticmethod
     def sound(key: str, result: Any) -> bool:

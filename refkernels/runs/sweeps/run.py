@@ -23,10 +23,11 @@ from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.gateway import split_settings
 from refkernels.op import DTYPES, Op
+from refkernels.runs.progress import Progress
 from refkernels.runs.sweeps import patterns, records
 from refkernels.runs.sweeps.chunk import describe, run_chunk, settle_borders
 from refkernels.runs.sweeps.crew import Crew, Job, Processes
-from refkernels.runs.sweeps.journal import ENVIRONMENT, Journal, Json
+from refkernels.runs.sweeps.journal import ENVIRONMENT, Json, SweepJournal
 from refkernels.runs.sweeps.patterns import Span
 from refkernels.runs.sweeps.question import ONE_THREAD, Question
 from refkernels.runs.sweeps.search import run_island
@@ -57,15 +58,6 @@ class Plan:
     tries: int = TRIES
     seed: int = 0
     timeout: float = 120.0
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a sweep stands: what is swept, inputs done and to do, in all units together."""
-
-    unit: str
-    done: int
-    total: int
 
 
 @dataclass(frozen=True)
@@ -140,7 +132,7 @@ def sweep(
     crew = crew or Processes()
     at_once = True
     try:
-        journal = Journal(directory, _question(plan), resume)
+        journal = SweepJournal(directory, _question(plan), resume)
         if journal.complete:
             at_once = False
             return journal.records()
@@ -212,7 +204,7 @@ def _unit(question: Question, plan: Plan) -> Unit:
     return Unit(question, spans, method, tuple(jobs))
 
 
-def _describe(unit: Unit, crew: Crew, journal: Journal) -> Json:
+def _describe(unit: Unit, crew: Crew, journal: SweepJournal) -> Json:
     """Asked of as many workers as there are, which start the framework at the same time."""
     key = unit.label + ENVIRONMENT
     if key not in journal.done:
@@ -227,7 +219,7 @@ def _describe(unit: Unit, crew: Crew, journal: Journal) -> Json:
 
 
 def _sweep_unit(
-    unit: Unit, description: Json, crew: Crew, journal: Journal, tell: Callable[[int], None]
+    unit: Unit, description: Json, crew: Crew, journal: SweepJournal, tell: Callable[[int], None]
 ) -> Json:
     sizes = {job.key: size for job, size in unit.jobs}
     swept = sum(size for key, size in sizes.items() if key in journal.done)
@@ -251,7 +243,9 @@ def _sweep_unit(
     return _merged(unit, description, journal, failures)
 
 
-def _merged(unit: Unit, description: Json, journal: Journal, failures: Mapping[str, Json]) -> Json:
+def _merged(
+    unit: Unit, description: Json, journal: SweepJournal, failures: Mapping[str, Json]
+) -> Json:
     """The record of all chunks, in their order."""
     tally = Tally(formats.get(unit.question.dtype))
     told: list[Json] = []

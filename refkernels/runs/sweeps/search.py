@@ -19,7 +19,7 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks.gateway import Session
 from refkernels.metrology import ulp_error
 from refkernels.op import Op
-from refkernels.runs.sweeps import patterns, seats
+from refkernels.runs.sweeps import kept, patterns
 from refkernels.runs.sweeps.chunk import ChunkFailed, Question, judge_any
 from refkernels.runs.sweeps.patterns import Span
 from refkernels.runs.sweeps.tally import Json, Tally
@@ -38,7 +38,7 @@ def run_island(
     spans = [Span(start, stop) for start, stop in ranges]
     random = np.random.default_rng([seed, island])
     begin = time.perf_counter()
-    with seats.taken(question) as session, seats.quiet():
+    with kept.taken(question) as session, kept.quiet():
         tally = Tally(format)
         try:
             _search(session, question, op, spans, random, tries, tally)

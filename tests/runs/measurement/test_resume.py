@@ -11,11 +11,11 @@ from typing import Any
 
 import planted_faults
 import pytest
+from refkernels.runs.measurement.store import MeasurementJournal, unit_of
 
 from refkernels.frameworks import catalog
+from refkernels.records.journal import JournalError
 from refkernels.runs import measurement
-from refkernels.runs.measurement import StoreError
-from refkernels.runs.measurement.store import Store, unit_of
 
 CASES = ("sin/specials*", "sin/array_size[n=17,*", "tan/array_size[n=1,*", "matmul/specials*")
 DTYPES = ("float32", "float64")
@@ -194,7 +194,7 @@ def test_what_a_framework_that_had_not_started_left_open_is_asked_again(
         assert again.records == first.records
         if stopped:  # before the records were written
             records = [json.loads(line) for line in (out / "records.jsonl").open(encoding="utf-8")]
-            store = Store(out, json.loads((out / "run.json").read_text()), True)
+            store = MeasurementJournal(out, json.loads((out / "run.json").read_text()), True)
             for key in dict.fromkeys(map(unit_of, records)):
                 store.add(key, [one for one in records if unit_of(one) == key])
             (out / "records.jsonl").unlink()
@@ -220,7 +220,7 @@ def test_a_run_is_not_continued_with_another_version(tmp_path: Path) -> None:
     environment = json.loads(records[0])
     begun = {"unit": "environments", "records": [{**environment, "version": "1.0"}]}
     (tmp_path / "journal.jsonl").write_text(json.dumps(begun) + "\n")
-    with pytest.raises(StoreError, match=r"numpy was 1\.0, and now it is \d"):
+    with pytest.raises(JournalError, match=r"numpy was 1\.0, and now it is \d"):
         measurement.measure(plan, tmp_path, frameworks=["numpy"], resume=True)
 
 
@@ -230,7 +230,7 @@ def test_a_full_disk_is_one_sentence_and_the_run_can_go_on(
     plan = measurement.select(dtypes=["float64"], cases=["tan/array_size[n=1,*"])
     with monkeypatch.context() as full:
         full.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left")))
-        with pytest.raises(StoreError, match=r"\(No space left\): make room, then add --resume"):
+        with pytest.raises(JournalError, match=r"\(No space left\): make room, then add --resume"):
             measurement.measure(plan, tmp_path, frameworks=["numpy"])
     outcome = measurement.measure(plan, tmp_path, frameworks=["numpy"], resume=True)
     assert outcome.faults == 0

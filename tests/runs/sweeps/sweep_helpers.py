@@ -78,7 +78,7 @@ def in_this_process() -> Iterator[sweeps.Crew]:
 
     with ThreadPoolExecutor(1) as executor:
         yield sweeps.Lent(executor, 1)
-        executor.submit(chunk.seats.release).result()
+        executor.submit(chunk.kept.release).result()
 
 
 def square(number: int) -> Json:

@@ -19,7 +19,7 @@ from sweep_helpers import comparable, in_this_process
 from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.runs import sweeps
-from refkernels.runs.sweeps import chunk, seats
+from refkernels.runs.sweeps import chunk, kept
 
 FAULTS = ("correct", "one_ulp_off", "flush_to_zero", "nan", "crash", "exception", "wrong_shape")
 Sweep = Callable[..., list[dict]]
@@ -131,7 +131,7 @@ def test_what_failed_in_a_sweep_that_has_ended_is_asked_again(tmp_path: Path, fa
             if text is not None:  # mended
                 right = planted_faults.framework(text, tmp_path).adapter
                 framework.adapter.write_text(right.read_text(encoding="utf-8"), encoding="utf-8")
-                seats.release()
+                kept.release()
             with in_this_process() as crew:
                 found.append(sweeps.sweep(asked, tmp_path / "out", crew=crew, resume=bool(text)))
     finally:
@@ -231,4 +231,4 @@ def test_a_chunk_whose_inputs_are_not_all_judged_has_no_result(
     question = chunk.Question("sin", "numpy", "cpu", "float32")
     with pytest.raises(RuntimeError, match="0 of 64 inputs were judged"):
         chunk.run_chunk(question, 0x3F800000, 0x3F800040)
-    seats.release()
+    kept.release()

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from refkernels.runs.measurement.store import Store, StoreError
+from refkernels.records.journal import JournalError
+from refkernels.runs.measurement.journal import MeasurementJournal
 
 QUESTION = {"frameworks": ["numpy"], "settings": {}, "units": ["a", "b"]}
 
 
 def test_finished_units_are_read_back_in_the_plan_s_order(tmp_path: Path) -> None:
-    store = Store(tmp_path / "run", QUESTION, resume=False)
+    store = MeasurementJournal(tmp_path / "run", QUESTION, resume=False)
     store.add("b", [{"n": 2}])
     store.add("a", [{"n": 1}, {"n": 1.5}])
     store.finish(["a", "b"])
@@ -23,14 +24,14 @@ def test_finished_units_are_read_back_in_the_plan_s_order(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("cut", range(1, 30))
 def test_a_journal_cut_anywhere_loses_only_its_last_unit(tmp_path: Path, cut: int) -> None:
-    store = Store(tmp_path, QUESTION, resume=False)
+    store = MeasurementJournal(tmp_path, QUESTION, resume=False)
     store.add("a", [{"n": 1}])
     store.add("b", [{"n": 2}])
     journal = tmp_path / "journal.jsonl"
     content = journal.read_bytes()
     assert cut < len(content.splitlines()[1])
     journal.write_bytes(content[:-cut])
-    again = Store(tmp_path, QUESTION, resume=True)
+    again = MeasurementJournal(tmp_path, QUESTION, resume=True)
     assert again.done == {"a": [{"n": 1}]}
     again.add("b", [{"n": 2}])
     again.finish(["a", "b"])
@@ -38,18 +39,18 @@ def test_a_journal_cut_anywhere_loses_only_its_last_unit(tmp_path: Path, cut: in
 
 
 def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
-    store = Store(tmp_path, QUESTION, resume=False)
+    store = MeasurementJournal(tmp_path, QUESTION, resume=False)
     store.add("a", [{"n": 1}])
     journal = tmp_path / "journal.jsonl"
     journal.write_bytes(b'{"unit": 3\n' + journal.read_bytes())
-    with pytest.raises(StoreError, match="line 1, is damaged"):
-        Store(tmp_path, QUESTION, resume=True)
+    with pytest.raises(JournalError, match="line 1, is damaged"):
+        MeasurementJournal(tmp_path, QUESTION, resume=True)
 
 
 def test_a_used_directory_is_never_overwritten(tmp_path: Path) -> None:
-    Store(tmp_path, QUESTION, resume=False).add("a", [])
-    with pytest.raises(StoreError, match="add --resume"):
-        Store(tmp_path, QUESTION, resume=False)
+    MeasurementJournal(tmp_path, QUESTION, resume=False).add("a", [])
+    with pytest.raises(JournalError, match="add --resume"):
+        MeasurementJournal(tmp_path, QUESTION, resume=False)
 
 
 @pytest.mark.parametrize(
@@ -58,19 +59,19 @@ def test_a_used_directory_is_never_overwritten(tmp_path: Path) -> None:
 def test_a_run_is_not_continued_with_another_question(
     tmp_path: Path, key: str, value: object
 ) -> None:
-    Store(tmp_path, QUESTION, resume=False).add("a", [])
-    with pytest.raises(StoreError, match=f"with {key} ="):
-        Store(tmp_path, {**QUESTION, key: value}, resume=True)
+    MeasurementJournal(tmp_path, QUESTION, resume=False).add("a", [])
+    with pytest.raises(JournalError, match=f"with {key} ="):
+        MeasurementJournal(tmp_path, {**QUESTION, key: value}, resume=True)
 
 
 def test_a_missing_manifest_is_an_error_with_a_cure(tmp_path: Path) -> None:
-    Store(tmp_path, QUESTION, resume=False).add("a", [])
+    MeasurementJournal(tmp_path, QUESTION, resume=False).add("a", [])
     (tmp_path / "run.json").unlink()
-    with pytest.raises(StoreError, match=r"missing or damaged.*choose another --out"):
-        Store(tmp_path, QUESTION, resume=True)
+    with pytest.raises(JournalError, match=r"missing or damaged.*choose another --out"):
+        MeasurementJournal(tmp_path, QUESTION, resume=True)
 
 
 def test_a_file_in_the_folder_s_place_is_an_error_with_a_cure(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="choose another --out"):
-        Store(tmp_path / "file", QUESTION, resume=False)
+    with pytest.raises(JournalError, match="choose another --out"):
+        MeasurementJournal(tmp_path / "file", QUESTION, resume=False)

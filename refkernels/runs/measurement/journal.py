@@ -4,16 +4,12 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from refkernels.records.journal import Journal, Words
+from refkernels.records.journal import Journal, JournalError, Words
 
 RECORDS = "records.jsonl"
 ENVIRONMENTS = "environments"  # the key of the frameworks' accounts of themselves
 
 Record = dict[str, Any]
-
-
-class StoreError(Exception):
-    """The run's directory cannot be used as asked; the message says why and what to do."""
 
 
 def unit_of(record: Record) -> str | None:
@@ -29,9 +25,10 @@ def unit_of(record: Record) -> str | None:
     return f"{case} {record.get('dtype')} {record.get('direction')}" if known else None
 
 
-class Store(Journal):
-    """The directory of one run; `done` holds the records of finished units. Raises StoreError when
-    it holds another run, or one that has not been asked to go on, or when it cannot be written."""
+class MeasurementJournal(Journal):
+    """The directory of one run; `done` holds the records of finished units. Raises
+    JournalError when it holds another run, or one that has not been asked to go on, or when it
+    cannot be written."""
 
     words = Words(
         records=RECORDS,
@@ -43,7 +40,6 @@ class Store(Journal):
         piece="unit",
         result="records",
     )
-    error = StoreError
 
     @staticmethod
     def sound(key: str, result: Any) -> bool:
@@ -54,7 +50,7 @@ class Store(Journal):
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(
+            raise JournalError(
                 f"{directory} cannot be made a folder ({error.strerror}): choose another --out."
             ) from None
         super().__init__(directory, question, resume)
