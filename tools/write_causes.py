@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from refkernels.records.files import write_whole
-from refkernels.reporting.causes import CAUSES
+from refkernels.reporting.words.causes import CAUSES
 
 FOLDER = Path(__file__).parent.parent / "docs"
 NAMES = {"en": "causes.md", "zh": "causes.zh.md"}

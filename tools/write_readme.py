@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.records.files import write_whole
-from refkernels.reporting import scores, sweeps
-from refkernels.reporting.numerals import figure, ratio
+from refkernels.reporting.measure import scores
+from refkernels.reporting.measure.study import Study
 from refkernels.reporting.reading import read_records
-from refkernels.reporting.study import Study
-from refkernels.reporting.vocabulary import verdict
+from refkernels.reporting.sweep import rows as sweeps
+from refkernels.reporting.words.numerals import figure, ratio
+from refkernels.reporting.words.vocabulary import verdict
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "cpu-x86_64-linux"

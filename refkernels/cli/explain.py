@@ -78,7 +78,7 @@ def explain(
     """
     from refkernels.diagnosis import casefile
     from refkernels.frameworks.catalog import FrameworkError
-    from refkernels.reporting import answers
+    from refkernels.reporting.answer import page as answers
 
     faults: list[str] = []
     severity.check(fail_on)
@@ -159,7 +159,7 @@ def _kernel(session: Any, op: str) -> str:
 
 
 def _print(answer: dict[str, Any], lang: str, as_json: bool, written: Sequence[Path]) -> None:
-    from refkernels.reporting import answers
+    from refkernels.reporting.answer import page as answers
 
     if as_json:
         typer.echo(json.dumps(answer, ensure_ascii=False))

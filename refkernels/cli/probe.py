@@ -45,7 +45,7 @@ def probe(
     """
     from refkernels.diagnosis import probe as probes
     from refkernels.frameworks.catalog import FrameworkError
-    from refkernels.reporting import probes as pages
+    from refkernels.reporting.answer import probe as pages
 
     try:
         with tensors_of([], 120.0) as tensors:

@@ -79,7 +79,7 @@ class Explanation:
     @in_default_mode
     def summary(self) -> str:
         """The answer in one sentence."""
-        from refkernels.reporting import answers
+        from refkernels.reporting.answer import page as answers
 
         return answers.summary(self.to_dict())
 
@@ -87,7 +87,7 @@ class Explanation:
     def to_markdown(self, lang: str = "en") -> str:
         """The answer to paste into a thread ("en" or "zh"), with a script for each framework."""
         from refkernels.frameworks import catalog
-        from refkernels.reporting import answers
+        from refkernels.reporting.answer import page as answers
 
         sources = {one.name: one.adapter.read_text("utf-8") for one in catalog.frameworks()}
         return answers.markdown(self.to_dict(), lang, sources)
@@ -101,7 +101,7 @@ class Explanation:
     @in_default_mode
     def _repr_markdown_(self) -> str:
         """What a notebook shows: the answer without its folded parts."""
-        from refkernels.reporting import answers
+        from refkernels.reporting.answer import page as answers
 
         return answers.brief(self.to_dict())
 

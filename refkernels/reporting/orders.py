@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from refkernels.reporting.drawing import Drawn
-from refkernels.reporting.numerals import count, figure
-from refkernels.reporting.trees import draw_tree, tree_lines
+from refkernels.reporting.figures.drawing import Drawn
+from refkernels.reporting.figures.trees import draw_tree, tree_lines
+from refkernels.reporting.words.numerals import count, figure
 from refkernels.seat_names import framework_of
 
 Record = Mapping[str, Any]

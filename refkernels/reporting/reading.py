@@ -15,7 +15,7 @@ from typing import Any
 
 from refkernels.records import codec, schema
 from refkernels.records.words import SCHEMA
-from refkernels.reporting.escaping import showable
+from refkernels.reporting.words.escaping import showable
 
 Record = dict[str, Any]
 

@@ -121,7 +121,7 @@ class Question:
 def _explained(question: Question, of: str) -> str:
     # Imported where it is needed: a test that passes has no use for it.
     from refkernels.diagnosis.explain import explain
-    from refkernels.reporting.answer_facts import Kernel, advice, says
+    from refkernels.reporting.answer.facts import Kernel, advice, says
 
     found = explain(
         question.op, question.inputs, question.outputs, question.params, question.direction

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.metrology.judgement import describe_element
-from refkernels.reporting.numerals import lost, ulps
+from refkernels.reporting.words.numerals import lost, ulps
 from refkernels.testing.answer import Answer
 
 _SHOWN = 5  # worst elements

@@ -158,9 +158,9 @@ def test_the_cures_of_the_terminal_are_accepted(
 
 def test_the_command_of_every_finding_that_is_kept_is_accepted(staged: Path) -> None:
     """Each is parsed and checked up to the start of its framework."""
-    from refkernels.reporting.findings import findings
+    from refkernels.reporting.measure.findings import findings
+    from refkernels.reporting.measure.study import Study
     from refkernels.reporting.reading import read_records
-    from refkernels.reporting.study import Study
 
     kept = ROOT / "benchmarks" / "results" / "cpu-x86_64-linux" / "records.jsonl"
     signs = ('"unusual"', '"exceeds_bound"', '"invariant_violated"', '"special_value_mismatch"')

@@ -16,7 +16,7 @@ from refkernels import registry
 from refkernels.frameworks import environments
 from refkernels.frameworks.gateway import Session
 from refkernels.records.codec import number
-from refkernels.reporting.causes import CAUSES
+from refkernels.reporting.words.causes import CAUSES
 
 Array = npt.NDArray[Any]
 F32 = np.float32

@@ -17,7 +17,7 @@ from refkernels.diagnosis.problem import Problem
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Direction
-from refkernels.reporting.scripts import script
+from refkernels.reporting.answer.script import script
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(17)

@@ -11,7 +11,9 @@ import pytest
 from rich.console import Console
 
 from refkernels import reporting
-from refkernels.reporting import drawing, plots, sweep_plots
+from refkernels.reporting.figures import drawing
+from refkernels.reporting.measure import plots
+from refkernels.reporting.sweep import plots as sweep_plots
 
 TESTS = Path(__file__).parent.parent
 sys.path.append(str(TESTS / "reporting"))

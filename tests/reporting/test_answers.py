@@ -12,10 +12,10 @@ import pytest
 import refkernels
 from refkernels.diagnosis.casefile import CaseFile
 from refkernels.diagnosis.explanation import Explanation
-from refkernels.reporting.answer_words import WORDS
-from refkernels.reporting.answers import brief, markdown, summary
-from refkernels.reporting.causes import CAUSES, LANGUAGES
-from refkernels.reporting.numerals import figure, ratio
+from refkernels.reporting.answer.page import brief, markdown, summary
+from refkernels.reporting.answer.words import WORDS
+from refkernels.reporting.words.causes import CAUSES, LANGUAGES
+from refkernels.reporting.words.numerals import figure, ratio
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(11)

@@ -10,7 +10,7 @@ import pytest
 import refkernels.diagnosis
 from refkernels import registry
 from refkernels.diagnosis.models import MODELS
-from refkernels.reporting.causes import CAUSES, LANGUAGES
+from refkernels.reporting.words.causes import CAUSES, LANGUAGES
 
 ROOT = Path(__file__).parent.parent.parent
 TOOL: dict[str, Any] = runpy.run_path(str(ROOT / "tools" / "write_causes.py"))

@@ -2,9 +2,9 @@
 
 from synthetic import records
 
-from refkernels.reporting.certainty import certainties
-from refkernels.reporting.pages import Report
-from refkernels.reporting.study import Study
+from refkernels.reporting.measure.certainty import certainties
+from refkernels.reporting.measure.pages import Report
+from refkernels.reporting.measure.study import Study
 
 
 def test_an_element_counts_once_however_many_frameworks_were_measured() -> None:

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from refkernels.reporting.escaping import clipped, code, escaped, showable
+from refkernels.reporting.words.escaping import clipped, code, escaped, showable
 
 ANY = st.text(st.characters(exclude_categories=())) | st.text("\\`*_[]|#~<>&;:/.whtpsa(!) \n\0\x1b")
 PLAIN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])

@@ -6,7 +6,7 @@ import pytest
 
 from refkernels.diagnosis import orders
 from refkernels.diagnosis.models import MODELS, Model
-from refkernels.reporting.model_names import model_name, statement
+from refkernels.reporting.words.model_names import model_name, statement
 
 KEPT = {"FMA", "Welford", "rsqrt"}  # said so in Chinese too
 NAMES = sorted(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from refkernels.reporting.numerals import figure, joined, lost, ratio, share, ulp_figure, ulps
+from refkernels.reporting.words.numerals import figure, joined, lost, ratio, share, ulp_figure, ulps
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ import synthetic
 from rich.console import Console
 
 from refkernels.reporting import terminal_table, write_report
-from refkernels.reporting.drawing import STYLE
-from refkernels.reporting.findings import findings
-from refkernels.reporting.numerals import all_digits
-from refkernels.reporting.pages import Report
-from refkernels.reporting.plots import _coincide
-from refkernels.reporting.scores import blocks
-from refkernels.reporting.series import growth_plots, spreads
-from refkernels.reporting.study import Study
-from refkernels.reporting.vocabulary import VERDICTS, WIDE
+from refkernels.reporting.figures.drawing import STYLE
+from refkernels.reporting.measure.findings import findings
+from refkernels.reporting.measure.pages import Report
+from refkernels.reporting.measure.plots import _coincide
+from refkernels.reporting.measure.scores import blocks
+from refkernels.reporting.measure.series import growth_plots, spreads
+from refkernels.reporting.measure.study import Study
+from refkernels.reporting.words.numerals import all_digits
+from refkernels.reporting.words.vocabulary import VERDICTS, WIDE
 from refkernels.seat_names import parse
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}

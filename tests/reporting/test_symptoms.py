@@ -3,9 +3,9 @@
 import pytest
 import synthetic
 
-from refkernels.reporting.seeds import seeds, sentences
-from refkernels.reporting.study import Study
-from refkernels.reporting.symptoms import symptoms
+from refkernels.reporting.measure.seeds import seeds, sentences
+from refkernels.reporting.measure.study import Study
+from refkernels.reporting.measure.symptoms import symptoms
 
 PARAMETERS = {"n": 8, "ratio": 1.0, "high": 9.0}
 

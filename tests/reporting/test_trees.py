@@ -5,7 +5,7 @@ import re
 import pytest
 
 from refkernels.diagnosis.summation import SummationTree, known
-from refkernels.reporting.trees import draw_tree, tree_lines
+from refkernels.reporting.figures.trees import draw_tree, tree_lines
 
 
 def told(tree: SummationTree, **options: object) -> list[str]:

@@ -1,7 +1,7 @@
 """Every word that a record may hold has its meaning for a reader, and one order."""
 
 from refkernels.records import words
-from refkernels.reporting import vocabulary
+from refkernels.reporting.words import vocabulary
 
 
 def test_every_word_of_a_record_has_a_meaning() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refkernels.reporting.causes import CAUSES
+from refkernels.reporting.words.causes import CAUSES
 from refkernels.testing import assert_kernel, cause
 
 EPS = {"eps": 1e-5}

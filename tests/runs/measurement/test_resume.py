@@ -11,11 +11,11 @@ from typing import Any
 
 import planted_faults
 import pytest
-from refkernels.runs.measurement.store import MeasurementJournal, unit_of
 
 from refkernels.frameworks import catalog
 from refkernels.records.journal import JournalError
 from refkernels.runs import measurement
+from refkernels.runs.measurement.journal import MeasurementJournal, unit_of
 
 CASES = ("sin/specials*", "sin/array_size[n=17,*", "tan/array_size[n=1,*", "matmul/specials*")
 DTYPES = ("float32", "float64")

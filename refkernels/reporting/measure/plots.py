@@ -11,11 +11,11 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from refkernels.reporting import drawing
-from refkernels.reporting.drawing import Drawn, colour_of, finish, marker_of
-from refkernels.reporting.numerals import count, joined
-from refkernels.reporting.scores import Block, Score, falling
-from refkernels.reporting.series import GrowthPlot, Line, Spread, safe_name
+from refkernels.reporting.figures import drawing
+from refkernels.reporting.figures.drawing import Drawn, colour_of, finish, marker_of
+from refkernels.reporting.measure.scores import Block, Score, falling
+from refkernels.reporting.measure.series import GrowthPlot, Line, Spread, safe_name
+from refkernels.reporting.words.numerals import count, joined
 
 MOST_ROWS = 60  # of the plot of error / bound: more are no picture any more
 Numbers = dict[str, int]  # subject -> its number, which gives colour and marker

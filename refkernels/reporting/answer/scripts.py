@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from refkernels.reporting.answer_facts import Kernel, Record, place_of
-from refkernels.reporting.answer_markdown import folded
-from refkernels.reporting.escaping import escaped
-from refkernels.reporting.scripts import blank_script, script
+from refkernels.reporting.answer.facts import Kernel, Record, place_of
+from refkernels.reporting.answer.markdown import folded
+from refkernels.reporting.answer.script import blank_script, script
+from refkernels.reporting.words.escaping import escaped
 from refkernels.seat_names import framework_of
 
 

@@ -9,13 +9,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from refkernels.reporting.escaping import clipped
-from refkernels.reporting.headline import Headline, headline
-from refkernels.reporting.numerals import ratio, share, ulp_figure
+from refkernels.reporting.measure.headline import Headline, headline
+from refkernels.reporting.measure.scores import Block, Row, blocks
+from refkernels.reporting.measure.study import Study
 from refkernels.reporting.reading import Record
-from refkernels.reporting.scores import Block, Row, blocks
-from refkernels.reporting.study import Study
-from refkernels.reporting.vocabulary import UNUSUAL, VERDICTS
+from refkernels.reporting.words.escaping import clipped
+from refkernels.reporting.words.numerals import ratio, share, ulp_figure
+from refkernels.reporting.words.vocabulary import UNUSUAL, VERDICTS
 
 WIDTH = 100
 COLUMNS = 5  # subjects side by side; more go into further tables

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from refkernels.reporting.measure.scores import falling, largest
+from refkernels.reporting.measure.study import Study, as_number
 from refkernels.reporting.reading import Record
-from refkernels.reporting.scores import falling, largest
-from refkernels.reporting.study import Study, as_number
-from refkernels.reporting.vocabulary import PROPERTIES, rank_of_dtype
+from refkernels.reporting.words.vocabulary import PROPERTIES, rank_of_dtype
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from refkernels.reporting.answer_facts import (
+from refkernels.reporting.answer.facts import (
     Kernel,
     Record,
     kernels_of,
@@ -14,8 +14,8 @@ from refkernels.reporting.answer_facts import (
     show,
     show_ratio,
 )
-from refkernels.reporting.answer_words import WORDS
-from refkernels.reporting.causes import LANGUAGES
+from refkernels.reporting.answer.words import WORDS
+from refkernels.reporting.words.causes import LANGUAGES
 from refkernels.suggestion import instead
 
 _ASTONISHING = 4.0  # ulp, the declared limit of elementwise ops: fewer need no condition number

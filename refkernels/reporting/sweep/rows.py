@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from refkernels.reporting import vocabulary
-from refkernels.reporting.numerals import share, ulp_figure
 from refkernels.reporting.reading import Record
-from refkernels.reporting.vocabulary import Verdict, rank_of_dtype
+from refkernels.reporting.words import vocabulary
+from refkernels.reporting.words.numerals import share, ulp_figure
+from refkernels.reporting.words.vocabulary import Verdict, rank_of_dtype
 from refkernels.seat_names import framework_of
 
 # What a fault is called, and what it means, in the order of how bad it is.

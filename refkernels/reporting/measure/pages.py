@@ -12,20 +12,20 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from refkernels.reporting import escaping, numerals, vocabulary
-from refkernels.reporting.certainty import TIERS, certainties
-from refkernels.reporting.comparisons import agreements, invariances
-from refkernels.reporting.drawing import Drawn
-from refkernels.reporting.findings import findings, unrun
-from refkernels.reporting.headline import headline, point_text
-from refkernels.reporting.plots import draw_bounds, draw_growth, draw_spread
+from refkernels.reporting.figures.drawing import Drawn
+from refkernels.reporting.measure.certainty import TIERS, certainties
+from refkernels.reporting.measure.comparisons import agreements, invariances
+from refkernels.reporting.measure.findings import findings, unrun
+from refkernels.reporting.measure.headline import headline, point_text
+from refkernels.reporting.measure.plots import draw_bounds, draw_growth, draw_spread
+from refkernels.reporting.measure.scores import blocks
+from refkernels.reporting.measure.seeds import seeds, sentences
+from refkernels.reporting.measure.series import growth_plots, spreads
+from refkernels.reporting.measure.study import Measurement, Study, as_number
 from refkernels.reporting.reading import Record
-from refkernels.reporting.scores import blocks
-from refkernels.reporting.seeds import seeds, sentences
-from refkernels.reporting.series import growth_plots, spreads
-from refkernels.reporting.study import Measurement, Study, as_number
+from refkernels.reporting.words import escaping, numerals, vocabulary
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent.parent / "templates"
 MOST_FINDINGS = 150
 MOST_AGREEMENTS = 60
 

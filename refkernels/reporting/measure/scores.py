@@ -12,8 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from refkernels.reporting.study import Measurement, Study
-from refkernels.reporting.vocabulary import (
+from refkernels.reporting.measure.study import Measurement, Study
+from refkernels.reporting.words.vocabulary import (
     UNUSUAL,
     WIDE,
     Verdict,

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refkernels.reporting.escaping import clipped
+from refkernels.reporting.words.escaping import clipped
 
 _WIDTH = 96
 _STORAGE = {"float16": "<f2", "bfloat16": "<u2", "float32": "<f4", "float64": "<f8"}

@@ -8,12 +8,12 @@ from typing import Any
 from markupsafe import Markup
 
 from refkernels.records.files import write_whole
-from refkernels.reporting import vocabulary
-from refkernels.reporting.drawing import Drawn
-from refkernels.reporting.pages import TEMPLATES, environment_lines, template
+from refkernels.reporting.figures.drawing import Drawn
+from refkernels.reporting.measure.pages import TEMPLATES, environment_lines, template
 from refkernels.reporting.reading import Record, read_records
-from refkernels.reporting.sweep_plots import draw_sweeps
-from refkernels.reporting.sweeps import FAULTS, Row, headline, precise, rows
+from refkernels.reporting.sweep.plots import draw_sweeps
+from refkernels.reporting.sweep.rows import FAULTS, Row, headline, precise, rows
+from refkernels.reporting.words import vocabulary
 
 
 def write_sweep_report(directory: Path) -> list[Path]:

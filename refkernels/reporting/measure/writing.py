@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from refkernels.records.files import write_whole
-from refkernels.reporting.pages import Report
+from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.reading import read_records
 
 

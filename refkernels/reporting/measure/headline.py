@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from refkernels.reporting.comparisons import invariances
-from refkernels.reporting.escaping import clipped
-from refkernels.reporting.findings import Finding, findings
-from refkernels.reporting.numerals import count, figure, joined, large, lost, ratio, share, ulps
-from refkernels.reporting.study import Measurement, Study
-from refkernels.reporting.symptoms import Symptom, symptoms
-from refkernels.reporting.vocabulary import (
+from refkernels.reporting.measure.comparisons import invariances
+from refkernels.reporting.measure.findings import Finding, findings
+from refkernels.reporting.measure.study import Measurement, Study
+from refkernels.reporting.measure.symptoms import Symptom, symptoms
+from refkernels.reporting.words.escaping import clipped
+from refkernels.reporting.words.numerals import (
+    count,
+    figure,
+    joined,
+    large,
+    lost,
+    ratio,
+    share,
+    ulps,
+)
+from refkernels.reporting.words.vocabulary import (
     UNUSUAL,
     Verdict,
     meaning_of_status,

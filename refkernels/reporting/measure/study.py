@@ -12,9 +12,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from refkernels.reporting.numerals import lost
 from refkernels.reporting.reading import Record
-from refkernels.reporting.vocabulary import Verdict, verdict
+from refkernels.reporting.words.numerals import lost
+from refkernels.reporting.words.vocabulary import Verdict, verdict
 from refkernels.seat_names import SeatName, SeatNameError, merged, parse
 
 

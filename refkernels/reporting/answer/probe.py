@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from refkernels.reporting.answer_markdown import grid
-from refkernels.reporting.escaping import escaped
+from refkernels.reporting.answer.markdown import grid
+from refkernels.reporting.words.escaping import escaped
 
 
 def page(told: Mapping[str, Any]) -> str:

@@ -14,8 +14,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from refkernels.reporting import drawing
-from refkernels.reporting.drawing import Drawn, finish
+from refkernels.reporting.figures import drawing
+from refkernels.reporting.figures.drawing import Drawn, finish
 
 MOST_LINES = 60
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 
-from refkernels.reporting.numerals import count, joined, ratio, ulps
-from refkernels.reporting.scores import falling, largest, typical
-from refkernels.reporting.study import Measurement, Study
-from refkernels.reporting.vocabulary import WIDE, Verdict, rank_of_direction, rank_of_dtype
-from refkernels.reporting.vocabulary import verdict as verdict_of
+from refkernels.reporting.measure.scores import falling, largest, typical
+from refkernels.reporting.measure.study import Measurement, Study
+from refkernels.reporting.words.numerals import count, joined, ratio, ulps
+from refkernels.reporting.words.vocabulary import WIDE, Verdict, rank_of_direction, rank_of_dtype
+from refkernels.reporting.words.vocabulary import verdict as verdict_of
 
 _ROUNDING = verdict_of("rounding").rank
 FLUSHED = "flushed_subnormals"

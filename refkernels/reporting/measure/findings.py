@@ -11,11 +11,11 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
-from refkernels.reporting.escaping import clipped
-from refkernels.reporting.scores import falling, largest, worst_of
-from refkernels.reporting.study import Measurement, Study, absolute_error, as_number
-from refkernels.reporting.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_status
-from refkernels.reporting.vocabulary import verdict as verdict_of
+from refkernels.reporting.measure.scores import falling, largest, worst_of
+from refkernels.reporting.measure.study import Measurement, Study, absolute_error, as_number
+from refkernels.reporting.words.escaping import clipped
+from refkernels.reporting.words.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_status
+from refkernels.reporting.words.vocabulary import verdict as verdict_of
 from refkernels.seat_names import SeatNameError, parse
 
 _ROUNDING = verdict_of("rounding").rank

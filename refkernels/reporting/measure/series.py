@@ -10,10 +10,10 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 
-from refkernels.reporting.numerals import all_digits, drawn_ulp
-from refkernels.reporting.scores import largest
-from refkernels.reporting.study import Measurement, Study, as_number
-from refkernels.reporting.vocabulary import rank_of_direction, rank_of_dtype
+from refkernels.reporting.measure.scores import largest
+from refkernels.reporting.measure.study import Measurement, Study, as_number
+from refkernels.reporting.words.numerals import all_digits, drawn_ulp
+from refkernels.reporting.words.vocabulary import rank_of_direction, rank_of_dtype
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from refkernels.reporting.escaping import clipped
 from refkernels.reporting.reading import Record
-from refkernels.reporting.sweeps import Row, headline, rows
+from refkernels.reporting.sweep.rows import Row, headline, rows
+from refkernels.reporting.words.escaping import clipped
 
 _SUBJECT = 16
 

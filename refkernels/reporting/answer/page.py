@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from refkernels.reporting.answer_facts import (
+from refkernels.reporting.answer.facts import (
     Kernel,
     Record,
     advice,
@@ -20,14 +20,14 @@ from refkernels.reporting.answer_facts import (
     show,
     show_ratio,
 )
-from refkernels.reporting.answer_markdown import folded, grid
-from refkernels.reporting.answer_scripts import script_parts
-from refkernels.reporting.answer_sentences import summary, words_of
-from refkernels.reporting.causes import NO_BUG
-from refkernels.reporting.escaping import clipped, code, escaped
-from refkernels.reporting.model_names import model_name, statement
-from refkernels.reporting.numerals import lost, ulp_figure
-from refkernels.reporting.pages import environment_lines
+from refkernels.reporting.answer.markdown import folded, grid
+from refkernels.reporting.answer.scripts import script_parts
+from refkernels.reporting.answer.sentences import summary, words_of
+from refkernels.reporting.measure.pages import environment_lines
+from refkernels.reporting.words.causes import NO_BUG
+from refkernels.reporting.words.escaping import clipped, code, escaped
+from refkernels.reporting.words.model_names import model_name, statement
+from refkernels.reporting.words.numerals import lost, ulp_figure
 
 _RULED_OUT = 12  # rows for each kernel
 _ORDERS = ("summation_order", "bias_first")

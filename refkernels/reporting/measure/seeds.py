@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from refkernels.reporting.comparisons import Pair, SeedCase, pairs_of, seed_cases
-from refkernels.reporting.numerals import joined
-from refkernels.reporting.scores import largest
-from refkernels.reporting.study import Measurement, Study, as_number
+from refkernels.reporting.measure.comparisons import Pair, SeedCase, pairs_of, seed_cases
+from refkernels.reporting.measure.scores import largest
+from refkernels.reporting.measure.study import Measurement, Study, as_number
+from refkernels.reporting.words.numerals import joined
 
 DTYPE = "float32"  # the threads' format
 CHIEF = ("torch", "paddle")  # the pair that the linear thread compares

@@ -11,10 +11,10 @@ from typing import Any
 
 from refkernels.records.codec import number
 from refkernels.records.words import VERDICTS
-from refkernels.reporting.answer_words import WORDS
-from refkernels.reporting.causes import CAUSES
-from refkernels.reporting.model_names import model_name
-from refkernels.reporting.numerals import figure, ratio, ulps
+from refkernels.reporting.answer.words import WORDS
+from refkernels.reporting.words.causes import CAUSES
+from refkernels.reporting.words.model_names import model_name
+from refkernels.reporting.words.numerals import figure, ratio, ulps
 from refkernels.seat_names import framework_of
 
 Record = Mapping[str, Any]

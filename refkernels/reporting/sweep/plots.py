@@ -12,12 +12,12 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from refkernels.reporting import drawing
-from refkernels.reporting.drawing import Drawn, colour_of, finish
-from refkernels.reporting.numerals import all_digits, lost
+from refkernels.reporting.figures import drawing
+from refkernels.reporting.figures.drawing import Drawn, colour_of, finish
+from refkernels.reporting.measure.series import safe_name
 from refkernels.reporting.reading import Record
-from refkernels.reporting.series import safe_name
-from refkernels.reporting.sweeps import Row
+from refkernels.reporting.sweep.rows import Row
+from refkernels.reporting.words.numerals import all_digits, lost
 
 _LOGARITHMIC = 8.0  # errors beyond so many ulp need a logarithmic axis
 

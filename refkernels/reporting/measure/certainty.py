@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from refkernels.reporting.scores import largest
-from refkernels.reporting.study import Study, as_number
-from refkernels.reporting.vocabulary import rank_of_direction, rank_of_dtype
+from refkernels.reporting.measure.scores import largest
+from refkernels.reporting.measure.study import Study, as_number
+from refkernels.reporting.words.vocabulary import rank_of_direction, rank_of_dtype
 
 TIERS = {
     "float64": "one float64 pass with a proven bound",

@@ -1,0 +1,1 @@
+"""How plots look and how they become files; trees drawn."""

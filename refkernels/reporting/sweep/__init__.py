@@ -1,0 +1,1 @@
+"""The report of sweeps: a table, two pages, and plots along the number line."""
