@@ -21,7 +21,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=RESULTS / name)
     arguments, others = parser.parse_known_args()
-    command = ["measure", "--out", str(arguments.out), "--resume", *others]
+    command = ["measure", "--full", "--out", str(arguments.out), "--resume", *others]
     return subprocess.call([sys.executable, "-m", "refkernels", *command])
 
 

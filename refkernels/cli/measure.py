@@ -49,6 +49,10 @@ def measure(
     out: Annotated[Path, typer.Option(help="The folder for records, report and plots.")] = Path(
         "report"
     ),
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="All cases and invariances; else the core of each op's."),
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
     settings: Settings = None,
     timeout: Annotated[
@@ -70,7 +74,7 @@ def measure(
 
     severity.check(fail_on)
     try:
-        plan = measurement.select(op or (), dtype or (), case or ())
+        plan = measurement.select(op or (), dtype or (), case or (), full=full or show_list)
     except ValueError as error:
         refuse(str(error))
     if show_list:
@@ -132,7 +136,16 @@ def _measure(
             resume=resume,
             timeout=timeout,
             progress=show,
+            glance=lambda records: _show_first(bar.console, records),
         )
+
+
+def _show_first(console: Any, records: list[dict[str, Any]]) -> None:
+    """A table long before the last unit is measured."""
+    from refkernels import reporting
+
+    console.print(reporting.terminal_table(records))
+    console.print("This is one case of each op; the others follow.")
 
 
 def _list(plan: Any) -> None:

@@ -103,7 +103,7 @@ def measure_invariance(
 
 
 def _questions(unit: Unit) -> Iterator[Question]:
-    for case in unit.op.cases():
+    for case in unit.cases or unit.op.cases():
         if unit.dtype not in case.dtypes or unit.direction not in case.directions:
             continue
         arrays, params = case.build(unit.dtype)

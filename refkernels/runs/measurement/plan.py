@@ -1,4 +1,9 @@
-"""What a run consists of: units, each one case in one dtype and direction for all frameworks."""
+"""What a run consists of: units, each one case in one dtype and direction for all frameworks.
+
+The core of an op's cases shows most of what all of them show, in a third of the time: of each
+regime the first, the middle and the last in float32 and the first in other formats, but all of a
+published thread (`seed_`), and of invariance the forward pass in float32 over these.
+"""
 
 import fnmatch
 from collections.abc import Sequence
@@ -15,12 +20,13 @@ MANY_CASES = 10  # an op with fewer is looked at more briefly: its invariance fo
 
 @dataclass(frozen=True)
 class Unit:
-    """One case in one dtype and direction; `case` is None for the op's invariance."""
+    """One case in one dtype and direction; `case` is None for the op's invariance over `cases`."""
 
     op: Op
     case: Case | None
     dtype: str
     direction: Direction
+    cases: tuple[Case, ...] = ()
 
     @property
     def key(self) -> str:
@@ -31,11 +37,29 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """The units of a run, in the order in which they are measured and reported."""
+    """The units of a run, in the order in which they are reported. `full`: with all cases."""
 
     ops: tuple[str, ...]
     dtypes: tuple[str, ...]
     units: tuple[Unit, ...]
+    full: bool = True
+
+    @property
+    def first(self) -> tuple[Unit, ...]:
+        """One unit of each op: what a first table is made of."""
+        return tuple({unit.op.name: unit for unit in reversed(self._glances)}.values())[::-1]
+
+    @property
+    def order(self) -> tuple[Unit, ...]:
+        """The units in the order in which they are measured: `first`, then the others."""
+        keys = {unit.key for unit in self.first}
+        return (*self.first, *(unit for unit in self.units if unit.key not in keys))
+
+    @property
+    def _glances(self) -> list[Unit]:
+        """Cases, the forward passes in float32 first."""
+        cases = [unit for unit in self.units if unit.case is not None]
+        return sorted(cases, key=lambda u: (u.dtype != "float32", u.direction != "forward"))
 
 
 def select(
@@ -43,16 +67,18 @@ def select(
     dtypes: Sequence[str] = (),
     cases: Sequence[str] = (),
     invariance: bool = True,
+    full: bool = True,
 ) -> Plan:
     """The plan for some ops, dtypes and case-name patterns (`*` matches anything; "matmul" alone
-    stands for all its cases); empty means all. Patterns on cases leave the invariance out.
+    stands for all its cases); empty means all. Patterns on cases leave the invariance out. Without
+    patterns, `full=False` takes the core of the cases only.
 
     Raises ValueError for an unknown op or dtype, for a pattern that matches no case, and where
     nothing is left to measure; TypeError for what is no list of names.
     """
     ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
     cases = as_names(cases, "cases")
-    invariance = as_flag(invariance, "invariance")
+    invariance, full = as_flag(invariance, "invariance"), as_flag(full, "full") or bool(cases)
     chosen = [registry.get(name) for name in dict.fromkeys(ops)] or list(registry.ops().values())
     for dtype in dtypes:
         if dtype not in DTYPES:
@@ -61,7 +87,9 @@ def select(
     units: list[Unit] = []
     used: set[str] = set()
     for op in chosen:
-        for case in op.cases():
+        everything = op.cases()
+        taken = {dtype: everything if full else core(everything, dtype) for dtype in wanted}
+        for case in everything:
             hits = [pattern for pattern in cases if _matches(case, pattern)]
             used.update(hits)
             if cases and not hits:
@@ -69,17 +97,17 @@ def select(
             units += [
                 Unit(op, case, dtype, direction)
                 for dtype in wanted
-                if dtype in case.dtypes
+                if dtype in case.dtypes and case in taken[dtype]
                 for direction in DIRECTIONS
                 if direction in case.directions
             ]
         if invariance and not cases:
-            directions = DIRECTIONS if len(op.cases()) >= MANY_CASES else DIRECTIONS[:1]
+            both = full and len(everything) >= MANY_CASES
             units += [
-                Unit(op, None, dtype, direction)
+                Unit(op, None, dtype, direction, tuple(taken[dtype]))
                 for dtype in wanted
-                if dtype in INVARIANCE_DTYPES
-                for direction in directions
+                if dtype in INVARIANCE_DTYPES[: None if full else 1]
+                for direction in (DIRECTIONS if both else DIRECTIONS[:1])
             ]
     if lost := [pattern for pattern in cases if pattern not in used]:
         of_these = f" of {', '.join(op.name for op in chosen)}" if ops else ""
@@ -94,7 +122,19 @@ def select(
             f"None of these cases has inputs in {', '.join(wanted)}: `refkernels measure --list` "
             "shows the dtypes of each."
         )
-    return Plan(tuple(op.name for op in chosen), wanted, tuple(units))
+    return Plan(tuple(op.name for op in chosen), wanted, tuple(units), full)
+
+
+def core(cases: Sequence[Case], dtype: str) -> list[Case]:
+    """Of each regime the cases that a format is measured on by default, in their order."""
+    regimes: dict[str, list[Case]] = {}
+    for case in cases:
+        regimes.setdefault(case.regime, []).append(case)
+    chosen: list[Case] = []
+    for regime, same in regimes.items():
+        few = (0, (len(same) - 1) // 2, -1) if dtype == "float32" else (0,)
+        chosen += same if regime.startswith("seed_") else (same[i] for i in few)
+    return [case for case in cases if case in chosen]
 
 
 def _matches(case: Case, pattern: str) -> bool:

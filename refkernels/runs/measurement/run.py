@@ -54,6 +54,7 @@ def measure(
     resume: bool = False,
     timeout: float = 120.0,
     progress: Callable[[Progress], None] = lambda _: None,
+    glance: Callable[[list[Record]], None] = lambda _: None,
 ) -> Outcome:
     """Measure every unit of the plan on every framework; write `directory`/records.jsonl.
 
@@ -63,7 +64,8 @@ def measure(
     starts now. `frameworks` are the names of seats (`seat_names`): with settings of their own, and
     on a device of their own, to which `devices` does not apply. `settings` are the environment
     variables and framework flags of all, part of every record. `timeout` is how many seconds a
-    framework may take for one answer. Raises JournalError where the directory holds another run,
+    framework may take for one answer. `glance` gets the records of one case of each op, as soon as
+    they are there and more is to come. Raises JournalError where the directory holds another run,
     FrameworkError for what no framework has (a name that the catalog lacks, a flag, a device), and
     TypeError and ValueError for what is no plan, folder, list of names or number of seconds.
     """
@@ -71,7 +73,7 @@ def measure(
         raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
     directory, devices = as_path(directory, "directory"), as_names(devices, "devices")
     chosen, timeout = as_settings(settings), as_seconds(timeout, "timeout")
-    progress = as_function(progress, "progress")
+    progress, glance = as_function(progress, "progress"), as_function(glance, "glance")
     frameworks, asked = _asked(as_names(frameworks, "frameworks"), devices, chosen)
     question = _question(plan, frameworks, devices, chosen)
     journal = MeasurementJournal(directory, question, as_flag(resume, "resume"))
@@ -84,7 +86,7 @@ def measure(
         seats, environments = take_seats(sessions, asked)
         _keep_environments(journal, environments)
         started = {name for name, session in sessions.items() if session.status == "ok"}
-        _measure_units(plan, seats, journal, started, timeout, progress)
+        _measure_units(plan, seats, journal, started, timeout, progress, glance)
     finally:
         close_all(sessions.values())
     path = journal.finish(keys)
@@ -118,12 +120,16 @@ def _measure_units(
     started: Collection[str],
     timeout: float,
     progress: Callable[[Progress], None],
+    glance: Callable[[list[Record]], None],
 ) -> None:
     threaded = ThreadedSeats(timeout)
     try:
         with ThreadPoolExecutor(max(1, len(seats))) as pool:
-            for done, unit in enumerate(plan.units):
+            for done, unit in enumerate(plan.order):
                 progress(Progress(unit.key, done, len(plan.units)))
+                if done == len(plan.first):
+                    keys = (ENVIRONMENTS, *(one.key for one in plan.first))
+                    glance([record for key in keys for record in journal.done[key]])
                 if journal.waiting(unit.key, started):
                     journal.add(unit.key, _stoppable(unit, seats, pool, threaded))
     finally:
@@ -180,6 +186,7 @@ def _question(
         "frameworks": list(frameworks),
         "devices": list(devices),
         "settings": settings,
+        "full": plan.full,
         "units": [unit.key for unit in plan.units],
     }
 

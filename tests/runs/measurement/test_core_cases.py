@@ -1,0 +1,48 @@
+"""What is measured by default stands for all there is, and a first table comes early."""
+
+from pathlib import Path
+
+from refkernels.runs import measurement
+
+
+def test_the_core_has_every_regime_of_every_op_in_every_format() -> None:
+    everything, core = measurement.select(), measurement.select(full=False)
+    keys = {unit.key for unit in core.units}
+    assert keys < {unit.key for unit in everything.units}
+    assert 3 * len(keys) < 2 * len(everything.units)
+
+    def regimes(plan: measurement.Plan) -> set[tuple[str, str, str, str]]:
+        cases = [unit for unit in plan.units if unit.case is not None]
+        return {(u.op.name, u.case.regime, u.dtype, u.direction) for u in cases if u.case}
+
+    # A regime may have cases of some formats only, and the first of it need not have them.
+    lost = regimes(everything) - regimes(core)
+    assert not [one for one in lost if one[2] == "float32"]
+    assert len(lost) < 0.05 * len(regimes(everything))
+
+
+def test_a_pattern_takes_all_that_it_matches() -> None:
+    pattern = ["matmul/k_sweep*"]
+    units = measurement.select(cases=pattern, full=False).units
+    assert len(units) > 8
+    assert [u.key for u in units] == [u.key for u in measurement.select(cases=pattern).units]
+
+
+def test_one_case_of_each_op_is_measured_and_shown_first(tmp_path: Path) -> None:
+    plan = measurement.select(["sin", "hardswish"], ["float32"], ["sin/specials*", "hardswish/*"])
+    assert [unit.op.name for unit in plan.first] == ["sin", "hardswish"]
+    assert sorted(u.key for u in plan.order) == sorted(u.key for u in plan.units)
+    shown: list[list[dict[str, object]]] = []
+    outcome = measurement.measure(plan, tmp_path, frameworks=["numpy"], glance=shown.append)
+    (first,) = shown
+    measured = [record["op"] for record in first if record["kind"] == "measurement"]
+    assert measured == ["sin", "hardswish"]
+    assert len(outcome.records) > len(first)
+
+
+def test_a_run_of_one_case_has_no_first_table(tmp_path: Path) -> None:
+    plan = measurement.select(["sin"], ["float32"], ["sin/specials*"])
+    plan = measurement.Plan(plan.ops, plan.dtypes, plan.units[:1])
+    shown: list[list[dict[str, object]]] = []
+    measurement.measure(plan, tmp_path, frameworks=["numpy"], glance=shown.append)
+    assert shown == []
