@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify
@@ -56,21 +57,6 @@ class Case:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "build", in_default_mode(self.build))
-
-
-@dataclass(frozen=True)
-class Fast:
-    """The float64 tier of an elementwise op, for inputs of 32 bits and fewer; what a sweep runs.
-
-    `kernel(x, hi)` fills hi (float64) for x (float32), flat, contiguous and of one length; it runs
-    on the calling thread and releases the GIL. For every float32 x, with z = f(x):
-    |hi - z| <= error |z|; or hi and z have one sign and are both >= 2^200 or both <= 2^-200 in
-    magnitude (beyond any rounding to 32 bits). hi is NaN, infinite or zero only where z is not
-    defined, has that infinity as its limit, or is that (signed) zero, exactly.
-    """
-
-    kernel: Callable[[npt.NDArray[Any], npt.NDArray[Any]], None]
-    error: float
 
 
 class Solution(Protocol):

@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "refkernels"
 OP = {"op", "truth"}
-ORACLE_NEEDS = {"arithmetic", "records", "metrology", "elementwise", "ops", *OP}
+ORACLE_NEEDS = {"arithmetic", "kernels", "records", "metrology", "elementwise", "ops", *OP}
 DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "question", "registry", "layernorm_ref", *OP}
 DIAGNOSIS_NEEDS |= {
     "records",
@@ -31,7 +31,8 @@ ALLOWED = {
     "metrology": {"arithmetic", "records", *OP},
     "diagnosis": DIAGNOSIS_NEEDS,
     "elementwise": {"arithmetic", "metrology", *OP},
-    "contexts": {"arithmetic", "elementwise", "elementary_ref", "trig_ref"},
+    "kernels": {"arithmetic", "elementwise"},
+    "contexts": {"arithmetic", "elementwise", "elementary_ref", "kernels", "trig_ref"},
     "ops": {"arithmetic", "contexts", "elementwise", *OP},
     "frameworks": {"records"},
     "runs": {"records", "arithmetic", "metrology", "frameworks", "registry", *OP},

@@ -1,4 +1,4 @@
-"""Writes refkernels/elementary_ref/tables.json: the constants of exp and log, from mpmath.
+"""Writes refkernels/kernels/elementary/tables.json: the constants of exp and log, from mpmath.
 
 python tools/generate_elementary_tables.py
 """
@@ -6,7 +6,7 @@ python tools/generate_elementary_tables.py
 import mpmath
 from table_file import PACKAGE, Table, write
 
-TARGET = PACKAGE / "elementary_ref" / "tables.json"
+TARGET = PACKAGE / "kernels" / "elementary" / "tables.json"
 ABOUT = "Written by tools/generate_elementary_tables.py (mpmath, 2000 bits); high part before low."
 STEPS = 64  # of the exponential per octave
 CELLS = 256  # of the logarithm per unit

@@ -1,4 +1,4 @@
-"""Writes refkernels/elementary_ref/erf_tables.json: polynomials for erf and erfcx, from Arb.
+"""Writes refkernels/kernels/elementary/erf_tables.json: polynomials for erf and erfcx, from Arb.
 
     python tools/generate_erf_tables.py
 
@@ -29,7 +29,7 @@ import numpy as np
 from flint import arb, arb_series
 from table_file import PACKAGE, Table, write
 
-TARGET = PACKAGE / "elementary_ref" / "erf_tables.json"
+TARGET = PACKAGE / "kernels" / "elementary" / "erf_tables.json"
 PRECISION = 600
 TERMS = 48
 U = Fraction(1, 2**53)

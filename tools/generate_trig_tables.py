@@ -1,4 +1,4 @@
-"""Writes refkernels/trig_ref/tables.json: the constants of the trigonometric oracle, from mpmath.
+"""Writes kernels/trigonometric/tables.json: the constants of the trigonometric oracle, from mpmath.
 
     python tools/generate_trig_tables.py
 
@@ -9,7 +9,7 @@ import mpmath
 import polynomials
 from table_file import PACKAGE, Table, write
 
-TARGET = PACKAGE / "trig_ref" / "tables.json"
+TARGET = PACKAGE / "kernels" / "trigonometric" / "tables.json"
 ABOUT = "Written by tools/generate_trig_tables.py (mpmath, 2000 bits); high part before low."
 WORDS = 22  # one of zeros, then 21 * 64 = 1344 bits of 2/pi; the last exponent needs 1289
 STEPS = 128  # the table's arguments are k / 128

@@ -81,8 +81,15 @@ def is_kept(kernel: Any) -> bool:
 
 def cache_folder(module: str) -> Path | None:
     """Where the kernels of a module are kept; None, and no cache, where nothing can be written."""
-    parts = module.split(".")
-    return _folder_of(parts[1] if parts[0] == "refkernels" and len(parts) > 1 else "")
+    return _folder_of(room_of(module))
+
+
+def room_of(module: str) -> str:
+    """The room of a module of ours, "kernels.rows" or "contexts"; "" of any other."""
+    package, *parts = module.split(".")
+    if package != "refkernels" or not parts:
+        return ""
+    return ".".join(parts[: 2 if parts[0] == "kernels" else 1])
 
 
 @functools.cache
@@ -125,7 +132,8 @@ def _root() -> Path:
 
 def _digest(room: str) -> str:
     """Of the sources' names, sizes and times: what Numba itself goes by, for more than one file."""
-    folders = {_PACKAGE / name for name in ("arithmetic", room or "arithmetic", *called_by(room))}
+    rooms = ("arithmetic", room or "arithmetic", *called_by(room))
+    folders = {_PACKAGE.joinpath(*name.split(".")) for name in rooms}
     told = hashlib.sha256(str(_PACKAGE).encode())
     sources = (path for folder in folders for path in folder.rglob("*"))
     for path in sorted(path for path in sources if path.suffix in (".py", ".json")):

@@ -18,7 +18,7 @@ all the names, or says in one sentence why a name has no meaning in it. `executi
 the way of working out balls that the arrays' size asks for.
 """
 
-__kernels_of__ = ("elementary_ref", "elementwise", "trig_ref")
+__kernels_of__ = ("kernels.elementary", "kernels.trigonometric", "elementwise")
 
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.arb import Arb

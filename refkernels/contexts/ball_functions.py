@@ -36,9 +36,9 @@ from typing import Any
 from refkernels.arithmetic.eft import fma, two_prod
 from refkernels.arithmetic.vectors import select
 from refkernels.contexts.ball_rules import ETA, outward, rule
-from refkernels.elementary_ref.erf_kernels import erf_lower, erf_upper
-from refkernels.elementary_ref.erf_tail import fast_tail
-from refkernels.elementary_ref.exponential import (
+from refkernels.kernels.elementary.erf import erf_lower, erf_upper
+from refkernels.kernels.elementary.erf_tail import fast_tail
+from refkernels.kernels.elementary.exponential import (
     EXP_FAST_ERROR,
     EXPM1_FAST_ERROR,
     expm1_fast,
@@ -46,15 +46,15 @@ from refkernels.elementary_ref.exponential import (
     power_of_two,
     reduce_fast,
 )
-from refkernels.elementary_ref.logarithm import (
+from refkernels.kernels.elementary.logarithm import (
     LOG_FAST_ERROR,
     log1p_fast,
     log1p_reduced,
     split_fast,
 )
-from refkernels.elementary_ref.tables import LN2_HIGH
-from refkernels.trig_ref.kernels import COS, SIN
-from refkernels.trig_ref.kernels import value as sine_or_cosine
+from refkernels.kernels.elementary.tables import LN2_HIGH
+from refkernels.kernels.trigonometric.values import COS, SIN
+from refkernels.kernels.trigonometric.values import value as sine_or_cosine
 
 _MAGIC = 1.5 * 2.0**52
 _UP = 1.0 + 2.0**-40  # more than the few roundings of a spread lose

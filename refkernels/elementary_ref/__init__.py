@@ -16,7 +16,7 @@ that -0 gives them. Tails below 2^-10^8 are told as between that and zero; expon
 2^29 as finite numbers beyond every format (`Enclosure`): every rounding is certified.
 """
 
-__kernels_of__ = ("elementwise",)
+__kernels_of__ = ("kernels.elementary", "elementwise")
 
 from refkernels.elementary_ref import erf_functions, functions
 from refkernels.elementary_ref.erf_functions import erf, erfc, gelu, gelu_tanh

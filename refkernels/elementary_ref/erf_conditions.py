@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from refkernels.elementary_ref import erf_plain, erf_tables
+from refkernels.elementary_ref import erf_plain
 from refkernels.elementwise.function import Doubles
+from refkernels.kernels.elementary import erf_tables
 
 Condition = Callable[[Doubles], Doubles]
 _SLOPE = erf_tables.TWO_OVER_SQRT_PI_HIGH

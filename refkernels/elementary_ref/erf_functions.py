@@ -10,20 +10,15 @@ from functools import partial
 from typing import Any
 
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.question import Certify
-from refkernels.elementary_ref import (
-    erf_conditions,
-    erf_exact,
-    erf_kernels,
-    erf_plain,
-    forms,
-    gelu_kernels,
-    gelu_tanh_kernels,
-)
+from refkernels.elementary_ref import erf_conditions, erf_exact, erf_plain, forms
 from refkernels.elementary_ref.erf_cases import INVARIANTS, cases_of
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Function
-from refkernels.op import Fast
+from refkernels.kernels.elementary import erf as erf_kernels
+from refkernels.kernels.elementary import gelu as gelu_kernels
+from refkernels.kernels.elementary import gelu_tanh as gelu_tanh_kernels
 
 _KERNELS: dict[str, tuple[Any, float]] = {  # the module, and the bound of its fast kernel
     "erf": (erf_kernels, erf_kernels.FAST_ERF_BOUND),

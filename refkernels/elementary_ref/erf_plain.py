@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.elementary_ref import erf_tables as tables
-from refkernels.elementary_ref.erf_tail import LIMIT
 from refkernels.elementwise.function import Array
+from refkernels.kernels.elementary import erf_tables as tables
+from refkernels.kernels.elementary.erf_tail import LIMIT
 
 _SERIES = {np.float32: tables.PLAIN_ERF_32, np.float64: tables.PLAIN_ERF_64}
 _LN2 = {  # in two parts, the first short; terms of expm1

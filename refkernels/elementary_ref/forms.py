@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.elementary_ref import erf_plain, erf_tables, plain, tables
+from refkernels.elementary_ref import erf_plain, plain
 from refkernels.elementwise.function import Doubles, Form
 from refkernels.elementwise.running import Primitive
+from refkernels.kernels.elementary import erf_tables, tables
 
 HALF = Fraction(1, 2)
 LN2 = Fraction(tables.LN2_HIGH) + Fraction(tables.LN2_LOW)

@@ -13,22 +13,13 @@ from typing import Any
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
-from refkernels.elementary_ref import (
-    conditions,
-    exact,
-    exponentials,
-    forms,
-    hyperbolic,
-    logarithms,
-    logistic,
-    plain,
-    powers,
-)
+from refkernels.elementary_ref import conditions, exact, forms, plain
 from refkernels.elementary_ref.cases import cases_of
-from refkernels.elementary_ref.fast import FAST
 from refkernels.elementary_ref.invariants import INVARIANTS
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Array, Function
+from refkernels.kernels.elementary import exponentials, hyperbolic, logarithms, logistic, powers
+from refkernels.kernels.elementary.fast import FAST
 
 # name: the module of its kernels, the codes of f and f' there, and f' in working precision.
 _KERNELS: dict[str, tuple[Any, int, int, Callable[[Array], Array]]] = {

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.op import Case, Fast, Invariant
+from refkernels.arithmetic.fast import Fast
+from refkernels.op import Case, Invariant
 
 if TYPE_CHECKING:
     from refkernels.elementwise.running import Primitive
@@ -37,7 +38,7 @@ class Form:
 class Function:
     """f and f', in three tiers and in working precision.
 
-    `fast`: the float64 tier, for inputs of 32 bits and fewer (`refkernels.op.Fast`); None where a
+    `fast`: the float64 tier, for inputs of 32 bits and fewer (`Fast`); None where a
     function has none.
     `values(x, hi, lo, radius, scale)`, `slopes(...)`: the double-double tier. They fill flat arrays
     of one length for any float64 x, specials included, so that f(x) lies in (hi + lo ± radius)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.enclosure import Enclosure, Relative, trusted
+from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
@@ -19,7 +20,6 @@ from refkernels.elementwise import exact
 from refkernels.elementwise.blocks import spread
 from refkernels.elementwise.function import Array, Filler, Function
 from refkernels.elementwise.product import multiply_all
-from refkernels.op import Fast
 
 _CHUNK = 1 << 22  # elements whose decisions are held in memory at a time
 _HUGE, _TINY = 2.0**200, 2.0**-200  # beyond them a Fast promises the sign only

@@ -35,7 +35,8 @@ from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.layernorm_ref import float64
+from refkernels.kernels.rows import float64
+from refkernels.kernels.rows.screening import screen_of
 from refkernels.layernorm_ref.arguments import (
     NormalizedShape,
     Problem,
@@ -52,7 +53,6 @@ from refkernels.layernorm_ref.refinement import (
     joined,
     tame,
 )
-from refkernels.layernorm_ref.screening import screen_of
 
 Values = npt.NDArray[np.float64]
 Records = npt.NDArray[Any]

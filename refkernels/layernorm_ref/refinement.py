@@ -16,7 +16,7 @@ from refkernels.arithmetic.blocks import BLOCK, each_block, read_only
 from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.arithmetic.interpreted import as_records, interpreted
 from refkernels.arithmetic.question import Question
-from refkernels.layernorm_ref import double_double, exact
+from refkernels.kernels.rows import double_double, exact
 from refkernels.layernorm_ref.arguments import Problem, Rows, widened
 
 Statistics = npt.NDArray[Any]

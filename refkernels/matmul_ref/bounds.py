@@ -42,7 +42,8 @@ from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BINARY64, Format
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.matmul_ref import algorithms, gemm, oracle
+from refkernels.kernels.products import gemm
+from refkernels.matmul_ref import algorithms, oracle
 from refkernels.matmul_ref.contraction import Contraction
 
 Floats = npt.NDArray[np.float64]

@@ -36,10 +36,11 @@ from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.matmul_ref import dot2, exact, gemm, parallel, slices, special
+from refkernels.kernels.products import dot2, exact, gemm, parallel, slices
+from refkernels.kernels.products.lines import Lines
+from refkernels.kernels.products.screening import Screen, magnitude_bits, open_elements
+from refkernels.matmul_ref import special
 from refkernels.matmul_ref.contraction import Array, Contraction
-from refkernels.matmul_ref.lines import Lines
-from refkernels.matmul_ref.screening import Screen, magnitude_bits, open_elements
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

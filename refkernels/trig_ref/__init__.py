@@ -11,7 +11,7 @@ x is reduced modulo pi/2 with 256 bits of 2/pi (`reduction`), a table and Taylor
 cos (`kernels`) and atan (`inverse`); multiple precision decides the rest (`exact`).
 """
 
-__kernels_of__ = ("elementwise",)
+__kernels_of__ = ("kernels.trigonometric", "elementwise")
 
 from refkernels.elementwise.ops import Family
 from refkernels.trig_ref.functions import FUNCTIONS, cos, sin, tan

@@ -23,9 +23,9 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.exact import to_fraction
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.elementwise.function import Array
-from refkernels.trig_ref.kernels import COS, SIN, TAN
-from refkernels.trig_ref.reduction import reduce_pio2
-from refkernels.trig_ref.tables import PIO2_HIGH, PIO2_LOW
+from refkernels.kernels.trigonometric.reduction import reduce_pio2
+from refkernels.kernels.trigonometric.tables import PIO2_HIGH, PIO2_LOW
+from refkernels.kernels.trigonometric.values import COS, SIN, TAN
 
 _SINE = {
     np.float32: (-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4),

@@ -10,10 +10,10 @@ from typing import Any
 
 from refkernels.elementwise.function import Form
 from refkernels.elementwise.running import Primitive
+from refkernels.kernels.trigonometric.tables import PIO2_HIGH, PIO2_LOW
+from refkernels.kernels.trigonometric.values import COS, SIN, TAN
 from refkernels.trig_ref.algorithms import plain
 from refkernels.trig_ref.inverse_plain import plain_turns
-from refkernels.trig_ref.kernels import COS, SIN, TAN
-from refkernels.trig_ref.tables import PIO2_HIGH, PIO2_LOW
 
 PI = 2 * (Fraction(PIO2_HIGH) + Fraction(PIO2_LOW))
 

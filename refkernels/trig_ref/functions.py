@@ -9,12 +9,12 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Doubles, Function
+from refkernels.kernels.trigonometric.float64 import FAST
+from refkernels.kernels.trigonometric.values import COS, SIN, TAN, fill_slopes, fill_values
 from refkernels.trig_ref import exact, forms
 from refkernels.trig_ref.algorithms import plain, plain_slope
 from refkernels.trig_ref.cases import cases_of
-from refkernels.trig_ref.float64 import FAST
 from refkernels.trig_ref.invariants import INVARIANTS
-from refkernels.trig_ref.kernels import COS, SIN, TAN, fill_slopes, fill_values
 
 
 def _tangent(x: Doubles) -> Doubles:

@@ -10,11 +10,12 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Doubles, Function
-from refkernels.trig_ref import exact, forms, inverse, inverse_float64, turns
+from refkernels.kernels.trigonometric import inverse, inverse_float64, turns
+from refkernels.kernels.trigonometric.values import COS, SIN
+from refkernels.trig_ref import exact, forms
 from refkernels.trig_ref.invariants import INVARIANTS
 from refkernels.trig_ref.inverse_cases import cases_of
 from refkernels.trig_ref.inverse_plain import plain, plain_slope, plain_turns, plain_turns_slope
-from refkernels.trig_ref.kernels import COS, SIN
 
 
 def _squared_cosine(x: Doubles) -> Doubles:

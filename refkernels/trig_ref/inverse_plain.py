@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from refkernels.elementwise.function import Array
-from refkernels.trig_ref import tables
-from refkernels.trig_ref.inverse import ACOS, ASIN, ATAN
-from refkernels.trig_ref.kernels import COS, SIN
+from refkernels.kernels.trigonometric import tables
+from refkernels.kernels.trigonometric.inverse import ACOS, ASIN, ATAN
+from refkernels.kernels.trigonometric.values import COS, SIN
 
 _POLYNOMIALS = {
     np.float32: {

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.formats import Format
-from refkernels.trig_ref.tables import TWO_OVER_PI
+from refkernels.kernels.trigonometric.tables import TWO_OVER_PI
 
 _BITS = 64 * (TWO_OVER_PI.size - 1)
 _NUMERATOR = functools.reduce(lambda total, word: total << 64 | int(word), TWO_OVER_PI, 0)

@@ -14,7 +14,7 @@ ELSEWHERE = "refkernels.frameworks.remote"  # runs in a framework's interpreter
 
 
 def room_of(kernel: Any) -> str:
-    return str(kernel.py_func.__module__).split(".")[1]
+    return jit.room_of(str(kernel.py_func.__module__))
 
 
 def kernels() -> Iterator[Any]:

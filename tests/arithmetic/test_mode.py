@@ -21,7 +21,7 @@ from refkernels import registry
 from refkernels.arithmetic import blocks, mode
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.elementwise.blocks import spread
-from refkernels.matmul_ref import parallel
+from refkernels.kernels.products import parallel
 
 HERE = Path(__file__).parent
 settable = pytest.mark.skipif(not KNOWN, reason="how to set this machine's mode is not known")

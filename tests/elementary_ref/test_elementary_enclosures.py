@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from refkernels import elementary_ref
 from refkernels.arithmetic import tiers
-from refkernels.elementary_ref.exponential import FARTHEST
 from refkernels.elementary_ref.functions import FUNCTIONS
 from refkernels.elementwise import oracle
+from refkernels.kernels.elementary.exponential import FARTHEST
 
 BY_NAME = {function.name: function for function in FUNCTIONS}
 each = pytest.mark.parametrize("name", BY_NAME)

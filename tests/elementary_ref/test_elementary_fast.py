@@ -1,4 +1,4 @@
-"""The float64 tier keeps the contract of `refkernels.op.Fast` in every float32."""
+"""The float64 tier keeps the contract of `refkernels.arithmetic.fast.Fast` in every float32."""
 
 import platform
 import re

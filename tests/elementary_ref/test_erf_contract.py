@@ -13,14 +13,10 @@ import pytest
 from refkernels import elementary_ref
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.double_double import U
-from refkernels.elementary_ref import (
-    erf_functions,
-    erf_kernels,
-    erf_tables,
-    erf_tail,
-    exponential,
-    gelu_kernels,
-)
+from refkernels.elementary_ref import erf_functions
+from refkernels.kernels.elementary import erf as erf_kernels
+from refkernels.kernels.elementary import erf_tables, erf_tail, exponential
+from refkernels.kernels.elementary import gelu as gelu_kernels
 
 OPS = {op.name: op for op in elementary_ref.OPS if op.name in erf_truth.NAMES}
 each = pytest.mark.parametrize("name", erf_truth.NAMES)

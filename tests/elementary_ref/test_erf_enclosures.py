@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from refkernels import elementary_ref
 from refkernels.arithmetic import formats, tiers
-from refkernels.elementary_ref import erf_functions, erf_tail
-from refkernels.elementary_ref.results import VANISHING
+from refkernels.elementary_ref import erf_functions
 from refkernels.elementwise import oracle
+from refkernels.kernels.elementary import erf_tail
+from refkernels.kernels.elementary.results import VANISHING
 
 FUNCTIONS = {function.name: function for function in erf_functions.FUNCTIONS}
 names = st.sampled_from(erf_truth.NAMES)

@@ -11,10 +11,10 @@ import pytest
 from refkernels import trig_ref
 from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.enclosure import Enclosure, Relative
+from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import njit
 from refkernels.elementwise import blocks, bounds, oracle
 from refkernels.elementwise.ops import Family
-from refkernels.op import Fast
 from refkernels.trig_ref.functions import FUNCTIONS as CIRCULAR
 from refkernels.trig_ref.inverse_functions import FUNCTIONS as OTHERS
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from refkernels.arithmetic.eft import two_sum
-from refkernels.layernorm_ref import lanes
-from refkernels.layernorm_ref.passes import LANES, STRIP
+from refkernels.kernels.rows import lanes
+from refkernels.kernels.rows.passes import LANES, STRIP
 
 SIZES = [1, 2, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 1000]
 

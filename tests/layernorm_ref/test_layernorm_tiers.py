@@ -17,7 +17,8 @@ from refkernels import layernorm_ref
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Question
-from refkernels.layernorm_ref import exact, lanes, oracle, screening
+from refkernels.kernels.rows import exact, lanes, screening
+from refkernels.layernorm_ref import oracle
 from refkernels.layernorm_ref.arguments import prepare
 from refkernels.layernorm_ref.draft import Draft
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from refkernels import matmul_ref
 from refkernels.arithmetic import formats
-from refkernels.matmul_ref import dot2
+from refkernels.kernels.products import dot2
 from refkernels.matmul_ref.ill_conditioned import ill_conditioned_dot
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")

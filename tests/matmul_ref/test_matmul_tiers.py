@@ -15,9 +15,9 @@ from refkernels import matmul_ref
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Question
-from refkernels.matmul_ref import dot2, exact, gemm, slices
-from refkernels.matmul_ref.lines import Lines
-from refkernels.matmul_ref.screening import Screen, open_elements
+from refkernels.kernels.products import dot2, exact, gemm, slices
+from refkernels.kernels.products.lines import Lines
+from refkernels.kernels.products.screening import Screen, open_elements
 
 AT = np.zeros(1, np.int64), np.zeros(1, np.int64)
 NO_QUESTION = Screen.of(Question("enclosure"))

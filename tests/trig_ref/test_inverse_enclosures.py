@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from refkernels import trig_ref
 from refkernels.arithmetic.double_double import U
-from refkernels.trig_ref import inverse, kernels, turns
+from refkernels.kernels.trigonometric import inverse, turns
+from refkernels.kernels.trigonometric import values as kernels
 
 NAMES = ("asin", "acos", "atan", "sinpi", "cospi")
 names = st.sampled_from(NAMES)

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from refkernels.arithmetic import formats
-from refkernels.trig_ref import OPS, float64, points, tables
-from refkernels.trig_ref.gather import WIDTH
+from refkernels.kernels.trigonometric import float64, tables
+from refkernels.kernels.trigonometric.gather import WIDTH
+from refkernels.trig_ref import OPS, points
 
 POLYNOMIALS = ("SINE", "COSINE", "ASIN", "ATAN")
 TOOLS = Path(__file__).parents[2] / "tools"

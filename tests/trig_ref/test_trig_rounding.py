@@ -11,7 +11,7 @@ import pytest
 
 from refkernels import trig_ref
 from refkernels.arithmetic import formats
-from refkernels.trig_ref import tables
+from refkernels.kernels.trigonometric import tables
 from refkernels.trig_ref.hard import HARD_FLOAT32
 
 NAMES = ("sin", "cos", "tan")

@@ -14,9 +14,10 @@ import numpy.typing as npt
 from refkernels import registry
 from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks.gateway import Session
-from refkernels.op import Fast, Op
+from refkernels.op import Op
 from refkernels.runs.sweeps import judging, kept, patterns, plain
 from refkernels.runs.sweeps.inversions import inverted
 from refkernels.runs.sweeps.patterns import Span

@@ -12,8 +12,9 @@ from sweep_helpers import careful, figures, judged, rounded
 
 from refkernels import registry
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.fast import Fast
 from refkernels.metrology import ulp_distance, ulp_error
-from refkernels.op import Fast, Op
+from refkernels.op import Op
 from refkernels.runs.sweeps import chunk, judging, patterns, plain
 from refkernels.runs.sweeps.patterns import Span
 from refkernels.runs.sweeps.tally import BEYOND, Tally

@@ -12,7 +12,7 @@ import numpy as np
 
 from refkernels.arithmetic.double_double import U, dd_mul, dd_mul_double
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.elementary_ref.exponential import (
+from refkernels.kernels.elementary.exponential import (
     EXP_ERROR,
     FAR,
     FAR_ERROR,
@@ -20,7 +20,7 @@ from refkernels.elementary_ref.exponential import (
     exp_dd,
     expm1_dd,
 )
-from refkernels.elementary_ref.results import (
+from refkernels.kernels.elementary.results import (
     LINEAR,
     beyond,
     exactly,
@@ -29,7 +29,7 @@ from refkernels.elementary_ref.results import (
     tiny_sum,
     vanishing,
 )
-from refkernels.elementary_ref.tables import LN2_HIGH, LN2_LOW
+from refkernels.kernels.elementary.tables import LN2_HIGH, LN2_LOW
 
 EXP, EXP2, EXP2_SLOPE, EXPM1 = 0, 1, 2, 3
 EXP2_ERROR = 8 * U**2

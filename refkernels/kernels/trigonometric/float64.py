@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.vectors import full_width
-from refkernels.op import Fast
-from refkernels.trig_ref.gather import WIDTH, exponent, look_up
-from refkernels.trig_ref.kernels import COS, SIN, TAN
-from refkernels.trig_ref.tables import COSINE, QUADRANTS, SINE
+from refkernels.kernels.trigonometric.gather import WIDTH, exponent, look_up
+from refkernels.kernels.trigonometric.tables import COSINE, QUADRANTS, SINE
+from refkernels.kernels.trigonometric.values import COS, SIN, TAN
 
 ERROR = 2.0**-50
 TAN_ERROR = 2.0**-49

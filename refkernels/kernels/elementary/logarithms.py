@@ -13,16 +13,16 @@ from typing import Any
 from refkernels.arithmetic.double_double import DIV_ERROR, U, dd_div, dd_mul
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.elementary_ref.logarithm import LOG_ERROR, log1p_dd, log_dd
-from refkernels.elementary_ref.powers import inverse_parts
-from refkernels.elementary_ref.results import (
+from refkernels.kernels.elementary.logarithm import LOG_ERROR, log1p_dd, log_dd
+from refkernels.kernels.elementary.powers import inverse_parts
+from refkernels.kernels.elementary.results import (
     LINEAR,
     exactly,
     place,
     tiny_product,
     tiny_sum,
 )
-from refkernels.elementary_ref.tables import (
+from refkernels.kernels.elementary.tables import (
     INV_LN2_HIGH,
     INV_LN2_LOW,
     INV_LN10_HIGH,

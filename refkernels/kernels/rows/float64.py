@@ -45,10 +45,10 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.layernorm_ref import lanes
-from refkernels.layernorm_ref.lanes import U
-from refkernels.layernorm_ref.passes import STRIP
-from refkernels.layernorm_ref.screening import Screen, doubtful
+from refkernels.kernels.rows import lanes
+from refkernels.kernels.rows.lanes import U
+from refkernels.kernels.rows.passes import STRIP
+from refkernels.kernels.rows.screening import Screen, doubtful
 
 SLACK = 1.01
 SMALLEST = 2.0**-200

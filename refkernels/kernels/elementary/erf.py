@@ -23,7 +23,7 @@ from refkernels.arithmetic.double_double import U, dd_add, dd_add_double, dd_mul
 from refkernels.arithmetic.eft import fma, two_prod
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
-from refkernels.elementary_ref.erf_tables import (
+from refkernels.kernels.elementary.erf_tables import (
     ERF_SERIES,
     ERF_SERIES_PAIRS,
     FAST_ERF,
@@ -32,14 +32,14 @@ from refkernels.elementary_ref.erf_tables import (
     TWO_OVER_SQRT_PI_HIGH,
     TWO_OVER_SQRT_PI_LOW,
 )
-from refkernels.elementary_ref.erf_tail import (
+from refkernels.kernels.elementary.erf_tail import (
     FARTHEST,
     erfc_tail,
     fast_tail,
     one_minus,
 )
-from refkernels.elementary_ref.exponential import FAR, FAR_ERROR, exp_dd, exp_fast
-from refkernels.elementary_ref.results import exactly, place, tiny_sum, vanishing
+from refkernels.kernels.elementary.exponential import FAR, FAR_ERROR, exp_dd, exp_fast
+from refkernels.kernels.elementary.results import exactly, place, tiny_sum, vanishing
 
 FAST_ERF_BOUND = 2.0**-49
 FAST_ERFC_BOUND = 2.0**-46
@@ -169,7 +169,7 @@ def erfc_slopes(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
 
 @njit(nogil=True)
 def erf_fast(x: Any, hi: Any) -> None:
-    """`refkernels.op.Fast` of erf: relative error <= FAST_ERF_BOUND for every float32 x.
+    """`Fast` of erf: relative error <= FAST_ERF_BOUND for every float32 x.
 
     Only what a block needs is worked out: neighbouring inputs, as a sweep has them, need one part.
     """
@@ -242,7 +242,7 @@ def _p03(u: Any, q: Any) -> Any:
 
 @njit(nogil=True)
 def erfc_fast(x: Any, hi: Any) -> None:
-    """`refkernels.op.Fast` of erfc: relative error <= FAST_ERFC_BOUND for every float32 x."""
+    """`Fast` of erfc: relative error <= FAST_ERFC_BOUND for every float32 x."""
     full_width()
     for i in range(x.size):
         v: Any = np.float64(x[i])

@@ -34,8 +34,8 @@ from refkernels.arithmetic.double_double import (
 )
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.trig_ref.reduction import reduce_pio2
-from refkernels.trig_ref.tables import (
+from refkernels.kernels.trigonometric.reduction import reduce_pio2
+from refkernels.kernels.trigonometric.tables import (
     ONE_24TH_HIGH,
     ONE_24TH_LOW,
     ONE_120TH_HIGH,

@@ -30,7 +30,7 @@ from refkernels.arithmetic.double_double import (
 from refkernels.arithmetic.eft import fma, two_prod
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
-from refkernels.elementary_ref.erf_tables import (
+from refkernels.kernels.elementary.erf_tables import (
     DENSITY_HIGH,
     TANH_CUBIC_HIGH,
     TANH_CUBIC_LOW,
@@ -39,8 +39,8 @@ from refkernels.elementary_ref.erf_tables import (
     TANH_LINEAR_HIGH,
     TANH_LINEAR_LOW,
 )
-from refkernels.elementary_ref.exponential import FAR, FAR_ERROR, exp_dd, exp_fast
-from refkernels.elementary_ref.results import (
+from refkernels.kernels.elementary.exponential import FAR, FAR_ERROR, exp_dd, exp_fast
+from refkernels.kernels.elementary.results import (
     LINEAR,
     exactly,
     place,
@@ -150,7 +150,7 @@ def gelu_tanh_slopes(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
 
 @njit(nogil=True)
 def gelu_tanh_fast(x: Any, hi: Any) -> None:
-    """`refkernels.op.Fast` of gelu_tanh: relative error <= FAST_GELU_TANH_BOUND for float32 x."""
+    """`Fast` of gelu_tanh: relative error <= FAST_GELU_TANH_BOUND for float32 x."""
     full_width()
     for i in range(x.size):
         w: Any = np.float64(x[i])

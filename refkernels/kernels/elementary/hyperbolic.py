@@ -14,9 +14,9 @@ from typing import Any
 
 from refkernels.arithmetic.double_double import U, dd_add, dd_add_double, dd_div, dd_mul
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.elementary_ref.exponential import FARTHEST, exp_dd, expm1_dd
-from refkernels.elementary_ref.exponentials import exp_error
-from refkernels.elementary_ref.results import (
+from refkernels.kernels.elementary.exponential import FARTHEST, exp_dd, expm1_dd
+from refkernels.kernels.elementary.exponentials import exp_error
+from refkernels.kernels.elementary.results import (
     SQUARE,
     beyond,
     exactly,

@@ -26,8 +26,8 @@ import numpy.typing as npt
 from refkernels.arithmetic import blas
 from refkernels.arithmetic.blas import COLUMNS, DEPTH, ROWS
 from refkernels.arithmetic.jit import njit
-from refkernels.matmul_ref import parallel
-from refkernels.matmul_ref.screening import Screen, append_open
+from refkernels.kernels.products import parallel
+from refkernels.kernels.products.screening import Screen, append_open
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

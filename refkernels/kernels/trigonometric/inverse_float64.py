@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.vectors import full_width
-from refkernels.op import Fast
-from refkernels.trig_ref import tables
+from refkernels.kernels.trigonometric import tables
 
 ERROR = 2.0**-50
 _PI, _PIO2 = tables.PI_HIGH, tables.PIO2_HIGH

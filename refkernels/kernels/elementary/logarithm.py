@@ -37,7 +37,7 @@ from refkernels.arithmetic.double_double import (
 )
 from refkernels.arithmetic.eft import fma, two_prod, two_sum
 from refkernels.arithmetic.jit import inner
-from refkernels.elementary_ref.tables import (
+from refkernels.kernels.elementary.tables import (
     FIFTH_HIGH,
     FIFTH_LOW,
     LN2_HIGH,

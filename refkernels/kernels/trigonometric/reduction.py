@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from refkernels.arithmetic.double_double import MUL_ERROR, U, dd_mul
 from refkernels.arithmetic.eft import fast_two_sum
 from refkernels.arithmetic.jit import inner
-from refkernels.trig_ref.tables import PIO2_HIGH, PIO2_LOW, TWO_OVER_PI
+from refkernels.kernels.trigonometric.tables import PIO2_HIGH, PIO2_LOW, TWO_OVER_PI
 
 # Relative error of the reduced argument: 106 bits of f kept (2u^2, U^2 = 2^-106); pi/2 as a
 # double-double (2^-109, so u^2/8); one double-double product; the window (2^-139, rounded up).

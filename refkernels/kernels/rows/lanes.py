@@ -24,7 +24,7 @@ import numpy as np
 from refkernels.arithmetic import vectors
 from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.layernorm_ref.passes import LANES, STRIP, Tally, column_pass, row_pass
+from refkernels.kernels.rows.passes import LANES, STRIP, Tally, column_pass, row_pass
 
 U = 2.0**-53
 COLUMN_TALLIES = 6

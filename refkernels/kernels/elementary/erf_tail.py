@@ -29,7 +29,7 @@ from refkernels.arithmetic.double_double import (
 )
 from refkernels.arithmetic.eft import fma, two_prod, two_sum
 from refkernels.arithmetic.jit import inner
-from refkernels.elementary_ref.erf_tables import (
+from refkernels.kernels.elementary.erf_tables import (
     ERFCX,
     ERFCX_PAIRS,
     FAST_TAIL,
@@ -37,7 +37,7 @@ from refkernels.elementary_ref.erf_tables import (
     ONE_OVER_SQRT_PI_HIGH,
     ONE_OVER_SQRT_PI_LOW,
 )
-from refkernels.elementary_ref.exponential import FAR, FAR_ERROR, exp_dd, exp_fast
+from refkernels.kernels.elementary.exponential import FAR, FAR_ERROR, exp_dd, exp_fast
 
 NEAR = 18 * U**2
 MIDDLE = 34 * U**2

@@ -38,10 +38,10 @@ import numpy as np
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import WIDTH
-from refkernels.matmul_ref import lanes, parallel
-from refkernels.matmul_ref.lanes import DOT2_ROWS as WIDE_ROWS
-from refkernels.matmul_ref.lanes import DOT2_VECTORS
-from refkernels.matmul_ref.lines import Lines, pack, pack_chosen
+from refkernels.kernels.products import lanes, parallel
+from refkernels.kernels.products.lanes import DOT2_ROWS as WIDE_ROWS
+from refkernels.kernels.products.lanes import DOT2_VECTORS
+from refkernels.kernels.products.lines import Lines, pack, pack_chosen
 
 BLOCK = 128
 ROWS, COLUMNS = 64, 256  # of a tile

@@ -26,13 +26,13 @@ from refkernels.arithmetic.double_double import (
 from refkernels.arithmetic.eft import two_prod
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
-from refkernels.elementary_ref.erf_tables import (
+from refkernels.kernels.elementary.erf_tables import (
     DENSITY_HIGH,
     DENSITY_LOW,
     SQRT_HALF_HIGH,
     SQRT_HALF_LOW,
 )
-from refkernels.elementary_ref.erf_tail import (
+from refkernels.kernels.elementary.erf_tail import (
     FARTHEST,
     LIMIT,
     erfcx_dd,
@@ -40,8 +40,8 @@ from refkernels.elementary_ref.erf_tail import (
     one_minus,
     tail_dd,
 )
-from refkernels.elementary_ref.exponential import FAR, FAR_ERROR, exp_dd
-from refkernels.elementary_ref.results import (
+from refkernels.kernels.elementary.exponential import FAR, FAR_ERROR, exp_dd
+from refkernels.kernels.elementary.results import (
     LINEAR,
     exactly,
     place,
@@ -134,7 +134,7 @@ def gelu_slopes(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
 
 @njit(nogil=True)
 def gelu_fast(x: Any, hi: Any) -> None:
-    """`refkernels.op.Fast` of gelu: relative error <= FAST_GELU_BOUND for every float32 x."""
+    """`Fast` of gelu: relative error <= FAST_GELU_BOUND for every float32 x."""
     full_width()
     for i in range(x.size):
         v: Any = np.float64(x[i])

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.double_double import U, dd_mul, dd_mul_double
+from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
-from refkernels.op import Fast
-from refkernels.trig_ref.float64 import ERROR as FAST_ERROR
-from refkernels.trig_ref.float64 import ROUNDER, sine_cosine, turned
-from refkernels.trig_ref.kernels import COS, ERROR, SCALED, SIN, sincos_reduced
-from refkernels.trig_ref.tables import PI_HIGH, PI_LOW, PIO2_HIGH, PIO2_LOW
+from refkernels.kernels.trigonometric.float64 import ERROR as FAST_ERROR
+from refkernels.kernels.trigonometric.float64 import ROUNDER, sine_cosine, turned
+from refkernels.kernels.trigonometric.tables import PI_HIGH, PI_LOW, PIO2_HIGH, PIO2_LOW
+from refkernels.kernels.trigonometric.values import COS, ERROR, SCALED, SIN, sincos_reduced
 
 SLOPE_ERROR = 40 * U**2  # 32 + 5.2
 _EVEN_SINGLE = 2.0**24  # every float32 from here on is an even integer

@@ -32,9 +32,9 @@ import numpy as np
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import WIDTH
-from refkernels.matmul_ref import lanes, parallel
-from refkernels.matmul_ref.lanes import SLICES_ROWS, SLICES_VECTORS
-from refkernels.matmul_ref.lines import Lines, pack
+from refkernels.kernels.products import lanes, parallel
+from refkernels.kernels.products.lanes import SLICES_ROWS, SLICES_VECTORS
+from refkernels.kernels.products.lines import Lines, pack
 
 BLOCK = 32  # a longer one is faster and wider: its error grows as the square
 ROWS, COLUMNS, DEPTH = 128, 128, 128  # of a tile

@@ -24,7 +24,7 @@ from refkernels.arithmetic.double_double import (
 )
 from refkernels.arithmetic.eft import fast_two_sum, fma, two_prod
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.elementary_ref.results import exactly, place
+from refkernels.kernels.elementary.results import exactly, place
 
 SQRT, RSQRT, RECIPROCAL, SQRT_SLOPE, RSQRT_SLOPE, RECIPROCAL_SLOPE = range(6)
 REMAINDER_ERROR = 2.0 * U  # of lo

@@ -26,11 +26,12 @@ from refkernels.arithmetic.double_double import (
 )
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.elementary_ref.exponential import FARTHEST, exp_dd
-from refkernels.elementary_ref.exponentials import exp_error
-from refkernels.elementary_ref.hyperbolic import logistic_slope
-from refkernels.elementary_ref.logarithm import LOG_ERROR, log1p_dd
-from refkernels.elementary_ref.results import (
+from refkernels.elementwise.product import multiply
+from refkernels.kernels.elementary.exponential import FARTHEST, exp_dd
+from refkernels.kernels.elementary.exponentials import exp_error
+from refkernels.kernels.elementary.hyperbolic import logistic_slope
+from refkernels.kernels.elementary.logarithm import LOG_ERROR, log1p_dd
+from refkernels.kernels.elementary.results import (
     LINEAR,
     SQUARE,
     exactly,
@@ -39,8 +40,7 @@ from refkernels.elementary_ref.results import (
     tiny_sum,
     vanishing,
 )
-from refkernels.elementary_ref.tables import LN2_HIGH, LN2_LOW
-from refkernels.elementwise.product import multiply
+from refkernels.kernels.elementary.tables import LN2_HIGH, LN2_LOW
 
 SIGMOID, SILU, SOFTPLUS, SIGMOID_SLOPE, SILU_SLOPE = range(5)
 SIGMOID_ERROR = 18 * U**2

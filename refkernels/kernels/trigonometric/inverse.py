@@ -32,8 +32,7 @@ from refkernels.arithmetic.double_double import (
 )
 from refkernels.arithmetic.eft import two_prod, two_sum
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.trig_ref.kernels import SCALED, TINY
-from refkernels.trig_ref.tables import (
+from refkernels.kernels.trigonometric.tables import (
     ARC_TANGENT,
     FIFTH_HIGH,
     FIFTH_LOW,
@@ -44,6 +43,7 @@ from refkernels.trig_ref.tables import (
     THIRD_HIGH,
     THIRD_LOW,
 )
+from refkernels.kernels.trigonometric.values import SCALED, TINY
 
 ASIN, ACOS, ATAN = 0, 1, 2
 CODES = {"asin": ASIN, "acos": ACOS, "atan": ATAN}

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.eft import fma
+from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
-from refkernels.elementary_ref.exponential import (
+from refkernels.kernels.elementary.exponential import (
     EXP_FAST_ERROR,
     EXPM1_FAST_ERROR,
     exp_fast,
@@ -32,15 +33,14 @@ from refkernels.elementary_ref.exponential import (
     expm1_reduced,
     power_of_two,
 )
-from refkernels.elementary_ref.logarithm import (
+from refkernels.kernels.elementary.logarithm import (
     LOG_FAST_ERROR,
     log1p_fast,
     log1p_reduced,
     log_fast,
     split_fast,
 )
-from refkernels.elementary_ref.tables import INV_LN2_HIGH, INV_LN10_HIGH, LN2_HIGH, LOG10_2_HIGH
-from refkernels.op import Fast
+from refkernels.kernels.elementary.tables import INV_LN2_HIGH, INV_LN10_HIGH, LN2_HIGH, LOG10_2_HIGH
 
 _CUT = 150.0  # e^150 = 2^216, and 150 e^-150 = 2^-209
 _CUT2 = 210.0

@@ -1,0 +1,1 @@
+"""Dot products by the thousand: float64 with a bound, slices, double-doubles, integers."""

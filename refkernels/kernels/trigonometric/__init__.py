@@ -1,0 +1,3 @@
+"""sin, cos, tan and their inverses: the float64 tier, and double-doubles with a radius."""
+
+__kernels_of__ = ("elementwise",)
