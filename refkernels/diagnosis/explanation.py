@@ -1,7 +1,11 @@
-"""What explain() says: of each kernel against the truth, and of each pair against each other."""
+"""What explain() finds: a record of each kernel against the truth, and of each pair of kernels.
+
+An explanation is data. Its words are made above diagnosis, by the module that RENDERER names.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +15,12 @@ from refkernels.diagnosis.hypothesis import Candidate, Confidence, Evidence
 from refkernels.records.codec import storable
 from refkernels.records.words import SCHEMA
 
+RENDERER = "refkernels.rendering"  # turns the record into words; loaded when words are asked for
 _ELSEWHERE = ("candidates", "kernels", "differences")  # to_dict has them in places of their own
+
+
+def _renderer() -> Any:
+    return importlib.import_module(RENDERER)
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,7 @@ class Explanation:
 
     verdict     worst over the outputs (metrology.VERDICTS); independent of the cause
     flags       unusual, nonzero_at_zero, ...
-    cause       a stable identifier (docs/causes.md tells of each), None where there is none to name
+    cause       a stable identifier (see docs/causes.md), None where there is none to name
     confidence  "proven": the bits are reproduced; "matched": another question explains them as
                 rounding; "consistent": pattern and size fit; None
     evidence    every number that a report prints
@@ -79,18 +88,12 @@ class Explanation:
     @in_default_mode
     def summary(self) -> str:
         """The answer in one sentence."""
-        from refkernels.reporting.answer import page as answers
-
-        return answers.summary(self.to_dict())
+        return str(_renderer().summary(self.to_dict()))
 
     @in_default_mode
     def to_markdown(self, lang: str = "en") -> str:
         """The answer to paste into a thread ("en" or "zh"), with a script for each framework."""
-        from refkernels.frameworks import catalog
-        from refkernels.reporting.answer import page as answers
-
-        sources = {one.name: one.adapter.read_text("utf-8") for one in catalog.frameworks()}
-        return answers.markdown(self.to_dict(), lang, sources)
+        return str(_renderer().markdown(self.to_dict(), lang))
 
     def __repr__(self) -> str:
         cause = f"{self.cause}, {self.confidence}" if self.cause else None
@@ -101,9 +104,7 @@ class Explanation:
     @in_default_mode
     def _repr_markdown_(self) -> str:
         """What a notebook shows: the answer without its folded parts."""
-        from refkernels.reporting.answer import page as answers
-
-        return answers.brief(self.to_dict())
+        return str(_renderer().brief(self.to_dict()))
 
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON, of which every view is made."""

@@ -1,0 +1,31 @@
+"""Explanations in words: what `Explanation.summary` and `to_markdown` delegate to.
+
+Diagnosis makes records and knows nothing of what they are turned into. This module stands above it:
+it takes a record, the words of `reporting`, and the adapters' sources for the scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from refkernels.frameworks import catalog
+from refkernels.reporting.answer import page
+
+Record = Mapping[str, Any]
+
+
+def summary(explanation: Record) -> str:
+    """The answer in one sentence."""
+    return page.summary(explanation)
+
+
+def markdown(explanation: Record, lang: str = "en") -> str:
+    """The answer to paste into a thread, with a script for each framework."""
+    sources = {one.name: one.adapter.read_text("utf-8") for one in catalog.frameworks()}
+    return page.markdown(explanation, lang, sources)
+
+
+def brief(explanation: Record) -> str:
+    """The answer without its folded parts."""
+    return page.brief(explanation)
