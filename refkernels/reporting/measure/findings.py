@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from refkernels.reporting.measure.scores import falling, largest, worst_of
 from refkernels.reporting.measure.study import Measurement, Study, absolute_error, as_number
 from refkernels.reporting.words.escaping import clipped
+from refkernels.reporting.words.numerals import count, figure, joined, lost, ratio, ulps
 from refkernels.reporting.words.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_status
 from refkernels.reporting.words.vocabulary import verdict as verdict_of
 from refkernels.seat_names import SeatNameError, parse
@@ -175,6 +177,62 @@ def unrun(study: Study) -> list[Unrun]:
         found,
         key=lambda one: (rank_of_status(one.status), -one.records, one.subject, one.reason),
     )
+
+
+def sentence(
+    *,
+    special: int,
+    invariants: Iterable[str] = (),
+    bound: float | None,
+    more: Iterable[str],
+    cases: int,
+    cases_measured: int,
+    where: str = "",
+) -> str:
+    """What findings say in figures: `error up to 5.0e6 times the bound, ..., in 3 of 8 cases`.
+
+    special      elements with the wrong special value
+    bound        the largest error / bound, None where it is left out
+    more         parts of the sentence that stand between those and the cases
+    where        what follows the number of cases
+    """
+    parts = []
+    if special:
+        parts.append(f"{count(special, 'element')} with the wrong special value")
+    if names := [clipped(name, 80) for name in invariants]:
+        parts.append(f"violates {joined(names)}")
+    if bound is not None:
+        words = "times" if bound > 1 else "of"
+        parts.append(f"error up to {ratio(bound)} {words} the bound")
+    return ", ".join([*parts, *more, f"in {cases:,} of {count(cases_measured, 'case')}{where}"])
+
+
+def point_text(one: Finding) -> str:
+    """A finding in figures, in one sentence without its full stop."""
+    bound = None if one.verdict == UNUSUAL else one.bound
+    nothing_else = not one.special and not one.invariants and bound is None
+    more = []
+    if one.plain is not None and (one.verdict == UNUSUAL or nothing_else):
+        more.append(f"error {figure(one.plain)} times that of the plain algorithm")
+    if one.ulp is not None:
+        more.append(_size(one))
+    return sentence(
+        special=one.special,
+        invariants=one.invariants,
+        bound=bound,
+        more=more,
+        cases=one.cases,
+        cases_measured=one.cases_measured,
+    )
+
+
+def _size(one: Finding) -> str:
+    in_ulps = ulps(one.ulp, one.dtype)
+    if not lost(one.ulp, one.dtype):
+        return f"up to {in_ulps}"
+    if one.absolute is None:
+        return in_ulps
+    return f"{in_ulps} where it is off by {figure(one.absolute)}"
 
 
 def _finding(key: tuple[str, ...], some: list[Measurement], measured: int) -> Finding:

@@ -6,22 +6,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from refkernels.reporting.measure.comparisons import invariances
-from refkernels.reporting.measure.findings import Finding, findings
+from refkernels.reporting.measure.findings import Finding, findings, point_text
 from refkernels.reporting.measure.study import Measurement, Study
 from refkernels.reporting.measure.symptoms import Symptom, symptoms
 from refkernels.reporting.words.escaping import clipped
-from refkernels.reporting.words.numerals import (
-    count,
-    figure,
-    joined,
-    large,
-    lost,
-    ratio,
-    share,
-    ulps,
-)
+from refkernels.reporting.words.numerals import count, joined, large, share
 from refkernels.reporting.words.vocabulary import (
-    UNUSUAL,
     Verdict,
     meaning_of_status,
     rank_of_dtype,
@@ -87,34 +77,8 @@ def headline(study: Study) -> Headline:
     )
 
 
-def point_text(one: Finding) -> str:
-    """What a finding says in figures: `error up to 3.1e8 ulp, 5.0e6 times the bound, ...`."""
-    parts = []
-    if one.special:
-        parts.append(f"{count(one.special, 'element')} with the wrong special value")
-    if one.invariants:
-        parts.append(f"violates {joined([clipped(name, 80) for name in one.invariants])}")
-    if one.verdict != UNUSUAL and one.bound is not None:
-        words = "times" if one.bound > 1 else "of"
-        parts.append(f"error up to {ratio(one.bound)} {words} the bound")
-    if one.plain is not None and (one.verdict == UNUSUAL or not parts):
-        parts.append(f"error {figure(one.plain)} times that of the plain algorithm")
-    if one.ulp is not None:
-        parts.append(_size(one))
-    return ", ".join([*parts, f"in {one.cases:,} of {count(one.cases_measured, 'case')}"])
-
-
 def _place(one: Finding) -> str:
     return f"{one.op} {one.direction} {one.dtype}, {one.output}"
-
-
-def _size(one: Finding) -> str:
-    told = ulps(one.ulp, one.dtype)
-    if not lost(one.ulp, one.dtype):
-        return f"up to {told}"
-    if one.absolute is None:
-        return told
-    return f"{told} where it is off by {figure(one.absolute)}"
 
 
 def _what(study: Study) -> str:

@@ -15,8 +15,8 @@ from markupsafe import Markup
 from refkernels.reporting.figures.drawing import Drawn
 from refkernels.reporting.measure.certainty import TIERS, certainties
 from refkernels.reporting.measure.comparisons import agreements, invariances
-from refkernels.reporting.measure.findings import findings, unrun
-from refkernels.reporting.measure.headline import headline, point_text
+from refkernels.reporting.measure.findings import findings, point_text, unrun
+from refkernels.reporting.measure.headline import headline
 from refkernels.reporting.measure.plots import draw_bounds, draw_growth, draw_spread
 from refkernels.reporting.measure.scores import blocks
 from refkernels.reporting.measure.seeds import seeds, sentences

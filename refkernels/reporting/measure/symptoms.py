@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 
+from refkernels.reporting.measure.findings import sentence
 from refkernels.reporting.measure.scores import falling, largest, typical
 from refkernels.reporting.measure.study import Measurement, Study
-from refkernels.reporting.words.numerals import count, joined, ratio, ulps
+from refkernels.reporting.words.numerals import joined, ulps
 from refkernels.reporting.words.vocabulary import WIDE, Verdict, rank_of_direction, rank_of_dtype
 from refkernels.reporting.words.vocabulary import verdict as verdict_of
 
@@ -74,24 +75,23 @@ class Symptom:
     @property
     def text(self) -> str:
         """What it says in figures, in one sentence without its full stop."""
-        parts = []
         wrong = sum(one.tally("special_value_mismatches") for one in self.some)
-        if wrong:
-            parts.append(f"{count(wrong, 'element')} with the wrong special value")
         bound = self.bound
-        if bound is not None and bound > 1:
-            parts.append(f"error up to {ratio(bound)} times the bound")
+        more = []
         mean = typical(one.number("ulp", "mean") for one in self.some)
         if mean is not None and not wrong:
             top = largest(one.ulp_max for one in self.some)
             dtype = max((one.dtype for one in self.some), key=rank_of_dtype)
-            parts.append(f"typically {ulps(mean, dtype)}, at most {ulps(top, dtype)}")
-        parts += [*self._chief_output(), *self._hints()]
-        cases = len({one.case for one in self.some})
-        where = f"in {cases:,} of {count(self.cases_measured, 'case')}"
-        if len(self.regimes) <= 2 < len(self.all_regimes):
-            where += f" ({joined(sorted(self.regimes))})"
-        return ", ".join([*parts, where])
+            more.append(f"typically {ulps(mean, dtype)}, at most {ulps(top, dtype)}")
+        few = len(self.regimes) <= 2 < len(self.all_regimes)
+        return sentence(
+            special=wrong,
+            bound=bound if bound is not None and bound > 1 else None,
+            more=[*more, *self._chief_output(), *self._hints()],
+            cases=len({one.case for one in self.some}),
+            cases_measured=self.cases_measured,
+            where=f" ({joined(sorted(self.regimes))})" if few else "",
+        )
 
     def _chief_output(self) -> list[str]:
         """The output that shows it alone, or nine times of ten, where the op has several."""
