@@ -59,6 +59,22 @@ class Case:
         object.__setattr__(self, "build", in_default_mode(self.build))
 
 
+@dataclass(frozen=True)
+class Sum:
+    """An output that is a sum of products: the index letters of its last axes, and by input those
+    of each factor and of what is added, in the order in which they are shown.
+
+        Sum("io", {"x": "ik", "weight": "ok", "bias": "o"})        y = x weight^T + bias
+
+    Factors that the op takes row by row (`Op.row_inputs`, the cotangent) may have leading axes.
+    `rows`: the letter that stands for all leading axes, of which there may be none.
+    """
+
+    letters: str
+    terms: Mapping[str, str]
+    rows: str = ""
+
+
 class Solution(Protocol):
     """A certified answer, and what follows from it without asking the oracle again."""
 
@@ -99,6 +115,9 @@ class Op:
 
     `row_inputs` are the inputs whose first axis counts rows that the op treats one by one (the
     cotangent's does too), `row_gradients` the gradients that have such rows.
+
+    `sums` are, by name, the outputs that are sums of products, both directions together; `means`
+    the outputs that are means of the first input over its last axis, where nothing else is asked.
     """
 
     name: str
@@ -122,6 +141,8 @@ class Op:
     elementwise: bool = False
     row_inputs: tuple[str, ...] = ()
     row_gradients: tuple[str, ...] = ()
+    sums: Mapping[str, Sum] = field(default_factory=dict)
+    means: tuple[str, ...] = ()
     limit: float | None = None
     limit_source: str = ""
     fast: Fast | None = None

@@ -59,11 +59,12 @@ def reveal(
     import json
 
     from refkernels.diagnosis.summation import RevealError
+    from refkernels.diagnosis.summation.boxes import product_of
     from refkernels.frameworks import catalog
     from refkernels.frameworks.gateway import Session, split_settings
     from refkernels.seat_names import merged
 
-    if op in ("sum", "layernorm"):
+    if product_of(op) is None:  # one value for each row
         n, column = 1, 0
     try:
         _check_size(m, n, k)
@@ -123,7 +124,7 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
         with _progress(f"revealing {op} of {session.name}") as progress:
             order = reveal_order(box, progress)
     except RevealError as error:
-        if op != "layernorm":
+        if box.mean is None:
             raise
         raise RevealError(
             f"{error} A mean that is not a sum divided at the end, such as a running mean, has no "
@@ -131,7 +132,7 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
         ) from None
     tree = order.tree
     # What is no product is not rounded before it is added.
-    roundings = tree.roundings() if op in ("matmul", "linear") else tree.depth
+    roundings = tree.roundings() if box.product is not None else tree.depth
     replayed = formats.get(order.accumulator) if order.outputs else None
     return {
         "schema": SCHEMA,
@@ -142,6 +143,9 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
         "device": device,
         "dtype": dtype,
         **asked,
+        "output": box.mean,
+        "inputs": box.shapes,
+        "products": box.product is not None,
         "leaves": tree.leaves,
         "nodes": [list(children) for children in tree.nodes],
         "fused": [leaf for leaf in tree.fused if leaf >= 0],

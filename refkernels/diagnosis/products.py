@@ -1,7 +1,8 @@
-"""An op's output as sums of products, whatever the op: out = A B (+ bias).
+"""An op's output as a sum of products, whatever the op: out = A B (+ bias).
 
-c = a b · y = x weight^T + bias · da = dc b^T · db = a^T dc · dx = dy weight · dweight = dy^T x ·
-dbias = 1^T dy. Leading axes are rows like any other where only one factor has them.
+The op says which letters its factors have (`op.Sum`): c = a b · y = x weight^T + bias ·
+da = dc b^T · db = a^T dc · dx = dy weight · dweight = dy^T x · dbias = 1^T dy. Leading axes are
+rows like any other where only one factor has them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refkernels.diagnosis.problem import Array, Arrays, Problem
-
-OPS = ("matmul", "linear")
+from refkernels.diagnosis.problem import Array, Problem
+from refkernels.op import Sum
 
 
 @dataclass(frozen=True)
@@ -34,38 +34,41 @@ class Product:
 def of(problem: Problem, output: str) -> Product | None:
     """The product that an output is; None for other ops, for batches of both factors, and for
     sums of nothing."""
-    if problem.op.name not in OPS:
+    product = problem.op.sums.get(output)
+    if product is None or not _are_matrices(problem, product):
         return None
+    row, column = product.letters[:-1], product.letters[-1]
+    a, b, bias = None, None, None
+    for name, letters in product.terms.items():
+        array = problem.inputs.get(name)
+        if letters == column:
+            bias = array
+        elif array is None:
+            return None
+        elif row and row in letters:
+            a = _matrix(array, transposed=letters[0] != row)
+        else:
+            b = _matrix(array, transposed=letters[0] == column)
+    assert b is not None
+    if a is None:  # a sum over rows
+        a = np.ones((1, len(b)), b.dtype)
     shape = problem.truth.reference[output].shape
-    pair = (_linear if problem.op.name == "linear" else _matmul)(problem.inputs, output)
-    if pair is None:
-        return None
-    a, b = pair
-    bias = problem.inputs.get("bias") if output == "y" else None
     if 0 in a.shape or 0 in b.shape or len(a) * b.shape[1] != math.prod(shape):
         return None
     return Product(np.ascontiguousarray(a), np.ascontiguousarray(b), bias, shape)
 
 
-def _linear(inputs: Arrays, output: str) -> tuple[Array, Array] | None:
-    x = _rows(inputs["x"])
-    if output == "y":
-        return x, inputs["weight"].T
-    dy = _rows(inputs["dy"])
-    if output == "dbias":
-        return np.ones((1, len(dy)), dy.dtype), dy
-    return (dy, inputs["weight"]) if output == "dx" else (dy.T, x)
+def _are_matrices(problem: Problem, product: Sum) -> bool:
+    """Whether every input of the op is a matrix but for leading axes of rows."""
+    flat = (*problem.op.row_inputs, problem.op.cotangent)
+    for one in (product, problem.op.sums[problem.op.outputs[0]]):
+        for name, letters in one.terms.items():
+            axes = problem.inputs[name].ndim if name in problem.inputs else len(letters)
+            if (axes < len(letters) and not one.rows) or (axes > len(letters) and name not in flat):
+                return False
+    return True
 
 
-def _matmul(inputs: Arrays, output: str) -> tuple[Array, Array] | None:
-    a, b = inputs["a"], inputs["b"]
-    if b.ndim != 2 or a.ndim < 2:
-        return None
-    if output == "c":
-        return _rows(a), b
-    dc = _rows(inputs["dc"])
-    return (dc, b.T) if output == "da" else (_rows(a).T, dc)
-
-
-def _rows(array: Array) -> Array:
-    return array.reshape(-1, array.shape[-1]) if array.ndim > 1 else array.reshape(1, -1)
+def _matrix(array: Array, transposed: bool) -> Array:
+    rows = array.reshape(-1, array.shape[-1]) if array.ndim > 1 else array.reshape(1, -1)
+    return rows.T if transposed else rows

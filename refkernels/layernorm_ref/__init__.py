@@ -90,6 +90,7 @@ OPS = (
         cases=cases,
         row_inputs=("x",),
         row_gradients=("dx",),
+        means=("mean",),
         define=_definition,
     ),
 )

@@ -37,7 +37,7 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify
 from refkernels.matmul_ref import algorithms, bounds, cases, contraction, oracle
 from refkernels.matmul_ref.solution import Solution, alone
-from refkernels.op import Op
+from refkernels.op import Op, Sum
 
 if TYPE_CHECKING:
     from refkernels.ops.formulas import Formulas
@@ -285,6 +285,11 @@ OPS = (
         cases=cases.matmul,
         row_inputs=("a",),
         row_gradients=("da",),
+        sums={
+            "c": Sum("ij", {"a": "ik", "b": "kj"}),
+            "da": Sum("ik", {"dc": "ij", "b": "kj"}),
+            "db": Sum("kj", {"a": "ik", "dc": "ij"}),
+        },
         define=lambda: _definition("MATMUL"),
     ),
     Op(
@@ -306,6 +311,12 @@ OPS = (
         cases=cases.linear,
         row_inputs=("x",),
         row_gradients=("dx",),
+        sums={
+            "y": Sum("io", {"x": "ik", "weight": "ok", "bias": "o"}, rows="i"),
+            "dx": Sum("ik", {"dy": "io", "weight": "ok"}, rows="i"),
+            "dweight": Sum("ok", {"dy": "io", "x": "ik"}, rows="i"),
+            "dbias": Sum("o", {"dy": "io"}, rows="i"),
+        },
         define=lambda: _definition("LINEAR"),
     ),
 )

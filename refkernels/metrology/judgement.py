@@ -25,7 +25,7 @@ from refkernels.metrology.ulp_errors import (
     ulp_error,
 )
 from refkernels.metrology.worst import exact_text, relevant_inputs, text
-from refkernels.op import DIRECTIONS, Arrays, Direction, Invariant, Op
+from refkernels.op import DIRECTIONS, Arrays, Direction, Invariant, Op, Sum
 from refkernels.records.codec import figure
 from refkernels.truth import holds
 
@@ -226,7 +226,14 @@ def worst_element(
     if place is None:
         return None
     return describe_element(
-        place, got, reference, bound, condition, format, op=op.name, output=output, inputs=inputs
+        place,
+        got,
+        reference,
+        bound,
+        condition,
+        format,
+        product=op.sums.get(output),
+        inputs=inputs,
     )
 
 
@@ -238,11 +245,11 @@ def describe_element(
     condition: npt.NDArray[np.float64] | None,
     format: Format,
     *,
-    op: str = "",
-    output: str = "",
+    product: Sum | None = None,
     inputs: Arrays | None = None,
 ) -> dict[str, Any]:
-    """All that a record says of the element at the flat (C order) index `place`. A NaN or infinity
+    """All that a record says of the element at the flat (C order) index `place`. `product`: the
+    letters of an output that is a sum of products. A NaN or infinity
     on one side only has no error: error / bound is "nan" there."""
     index = tuple(int(i) for i in np.unravel_index(place, got.shape))
     single = np.array([got[index]], dtype=got.dtype)
@@ -253,7 +260,7 @@ def describe_element(
     mismatch = alone.counts["special_value_mismatches"] > 0
     return {
         "index": list(index),
-        "inputs": relevant_inputs(op, output, index, got.shape, inputs or {}),
+        "inputs": relevant_inputs(product, index, got.shape, inputs or {}),
         "got": text(got[index]),
         "exact": exact_text(reference, index),
         "ulp_error": figure(error.value[0]),

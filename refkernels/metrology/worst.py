@@ -9,27 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.op import Sum
 
 _SHOWN = 4  # elements of a row or column that are written out
-
-_AXES: Mapping[tuple[str, str], Mapping[str, str]] = {
-    ("matmul", "ij"): {"a": "ik", "b": "kj"},
-    ("matmul", "ik"): {"dc": "ij", "b": "kj"},
-    ("matmul", "kj"): {"a": "ik", "dc": "ij"},
-    ("linear", "io"): {"x": "ik", "weight": "ok", "bias": "o"},
-    ("linear", "ik"): {"dy": "io", "weight": "ok"},
-    ("linear", "ok"): {"dy": "io", "x": "ik"},
-    ("linear", "o"): {"dy": "io"},
-}
-_OUTPUTS = {
-    ("matmul", "c"): "ij",
-    ("matmul", "da"): "ik",
-    ("matmul", "db"): "kj",
-    ("linear", "y"): "io",
-    ("linear", "dx"): "ik",
-    ("linear", "dweight"): "ok",
-    ("linear", "dbias"): "o",
-}
 
 
 def text(value: Any) -> dict[str, str]:
@@ -57,33 +39,31 @@ def exact_text(reference: Enclosure, index: tuple[int, ...]) -> dict[str, str]:
 
 
 def relevant_inputs(
-    op: str,
-    output: str,
+    product: Sum | None,
     index: tuple[int, ...],
     shape: tuple[int, ...],
     inputs: Mapping[str, npt.NDArray[Any]],
 ) -> dict[str, dict[str, Any]]:
-    """The inputs that the element output[index] depends on, or those at the same place.
+    """The inputs that one element of an output of that shape depends on, or those at its place.
 
-    A product's row and column are written with their first 4 elements and a note of how many there
-    are; of any other op, each input gives its element at the same place, as far as the shapes say
-    which that is.
+    Of a sum of products (`product`: its letters) the row and the column are written with their
+    first 4 elements and a note of how many there are. Of any other op, each input gives its element
+    at the same place, as far as the shapes say which that is.
     """
-    axes = _OUTPUTS.get((op, output), "")
-    if axes and len(axes) <= len(index):
-        wanted = _AXES[op, axes]
-        if all(inputs[name].ndim >= len(wanted[name]) for name in wanted if name in inputs):
+    if product is not None and len(product.letters) <= len(index):
+        terms = {name: axes for name, axes in product.terms.items() if name in inputs}
+        if all(inputs[name].ndim >= len(axes) for name, axes in terms.items()):
             return {
-                name: _show(inputs[name], _product_slice(inputs[name], axes, wanted[name], index))
-                for name in wanted
-                if name in inputs
+                name: _show(inputs[name], _product_slice(inputs[name], product, axes, index))
+                for name, axes in terms.items()
             }
     return {name: _show(array, _same_place(array, index, shape)) for name, array in inputs.items()}
 
 
 def _product_slice(
-    array: npt.NDArray[Any], axes: str, labels: str, index: tuple[int, ...]
+    array: npt.NDArray[Any], product: Sum, labels: str, index: tuple[int, ...]
 ) -> tuple[Any, ...]:
+    axes = product.letters
     fixed = dict(zip(axes, index[len(index) - len(axes) :], strict=True))
     last = tuple(fixed.get(label, slice(None)) for label in labels)
     batch = array.shape[: array.ndim - len(labels)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refkernels.reporting.figures.drawing import Drawn
@@ -23,24 +23,30 @@ def order_lines(order: Record) -> list[str]:
 def title(order: Record) -> str:
     """torch 2.13.0 on cpu: matmul of (32, 64) by (64, 32), float32, element (0, 0)."""
     who = " ".join(filter(None, (framework_of(order["framework"]), order["version"])))
-    m, k, n = order["m"], order["k"], order["n"]
-    what = {
-        "sum": f"sum over the last axis of ({m}, {k})",
-        "layernorm": f"layernorm's mean over the last axis of ({m}, {k})",
-        "matmul": f"matmul of ({m}, {k}) by ({k}, {n})",
-        "linear": f"linear of ({m}, {k}) with a weight of ({n}, {k})",
-    }[order["op"]]
+    (_, rows), *columns = order["inputs"].items()
+    if columns:
+        what = f"{order['op']} of {_shape(rows)}" + "".join(_with(*one) for one in columns)
+    else:
+        of_op = f"{order['op']}'s {order['output']}" if order["output"] else order["op"]
+        what = f"{of_op} over the last axis of {_shape(rows)}"
     what += " and a bias" if order["bias"] else ""
-    place = f"element ({order['row']}, {order['column']})"
-    if order["op"] in ("sum", "layernorm"):
-        place = f"element {order['row']}"
-    return f"{who} on {order['device']}: {what}, {order['dtype']}, {place}"
+    place = f"({order['row']}, {order['column']})" if order["products"] else order["row"]
+    return f"{who} on {order['device']}: {what}, {order['dtype']}, element {place}"
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return f"({', '.join(map(str, shape))})"
+
+
+def _with(name: str, shape: Sequence[int]) -> str:
+    """The second operand; one that has more than a letter for a name is called by it."""
+    return f" by {_shape(shape)}" if len(name) == 1 else f" with a {name} of {_shape(shape)}"
 
 
 def facts(order: Record) -> list[str]:
     """The name, the depth, the bound that it gives, and how far the tree was proven."""
     lines = [f"order      {order['name'] or 'has no name here'}"]
-    products = order["op"] in ("matmul", "linear")
+    products = order["products"]
     if products and order["dtype"] in ("float32", "float64"):
         fused = len(order["fused"])
         lines.append(f"FMA        {_fused(fused, order)}")

@@ -13,6 +13,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.metrology.summary import Summary, summarise
 from refkernels.metrology.ulp_errors import ulp
+from refkernels.op import Sum
 
 Array = npt.NDArray[Any]
 Places = list[int]
@@ -30,8 +31,9 @@ def _no_conditions() -> Mapping[str, Array]:
 class Answer:
     """`bound`: the error that is allowed, by an op's bound or by `max_ulp`; `declared`: the library
     limit in ulp that an op's bound is, where it is no theorem. `broken`: what mathematics forbids
-    and the output does. For a message only: `cause` says why it failed, given the worst places;
-    `conditions` finds the condition numbers of all outputs."""
+    and the output does. For a message only: `product`, the letters of a sum of products; `cause`
+    says why it failed, given the worst places; `conditions` finds the condition numbers of all
+    outputs."""
 
     name: str
     got: Array
@@ -39,6 +41,7 @@ class Answer:
     bound: npt.NDArray[np.float64]
     format: Format
     op: str = ""
+    product: Sum | None = None
     elementwise: bool = False
     declared: float | None = None
     plain: Array | None = None

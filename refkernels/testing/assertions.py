@@ -177,6 +177,7 @@ def _answer(kernel: Question, asked: answered.Asked, max_ulp: float | None) -> A
         np.broadcast_to(bound, got.shape),
         format,
         op=op.name,
+        product=op.sums.get(name),
         elementwise=op.elementwise,
         declared=op.limit if direction == "forward" else None,
         plain=np.broadcast_to(asked.plain[name], got.shape),

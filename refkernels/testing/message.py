@@ -47,8 +47,7 @@ def _element_lines(answer: Answer, place: int, limit: str) -> list[str]:
         answer.bound,
         answer.condition,
         answer.format,
-        op=answer.op,
-        output=answer.name,
+        product=answer.product,
         inputs=answer.inputs,
     )
     index = f"[{', '.join(map(str, one['index']))}]" if one["index"] else ""

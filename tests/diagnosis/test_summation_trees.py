@@ -257,7 +257,7 @@ def test_a_float16_sum_in_float32_accumulators_is_revealed() -> None:
     [
         ({"op": "cos"}, "reveal knows sum, matmul"),
         ({"op": "matmul", "row": 3}, "no element"),
-        ({"op": "matmul", "bias": True}, "Only linear has a bias"),
+        ({"op": "matmul", "bias": True}, "matmul has no bias"),
     ],
 )
 def test_a_box_for_what_is_not_a_sum_is_refused(options: dict[str, Any], said: str) -> None:

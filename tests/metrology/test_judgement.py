@@ -14,7 +14,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_fractions
 from refkernels.metrology.verdict import error_over_plain
 from refkernels.metrology.worst import exact_text, relevant_inputs
-from refkernels.op import Invariant, Op
+from refkernels.op import Invariant, Op, Sum
 
 COUNTS = {
     "elements",
@@ -382,24 +382,28 @@ def test_agreement_counts_bits_and_ignores_nan_payloads() -> None:
     assert metrology.agreement(strided, strided.copy())["equal_bits"] == 12
 
 
+def product(op: str, output: str) -> Sum | None:
+    return registry.get(op).sums.get(output)
+
+
 def test_the_row_and_the_column_of_a_product_are_shown() -> None:
     inputs = {"a": np.arange(30.0).reshape(2, 3, 5), "b": np.arange(35.0).reshape(5, 7)}
-    shown = relevant_inputs("matmul", "c", (1, 2, 6), (2, 3, 7), inputs)
+    shown = relevant_inputs(product("matmul", "c"), (1, 2, 6), (2, 3, 7), inputs)
     assert shown["a"]["index"] == [1, 2, ":"]
     assert shown["a"]["decimal"] == "25.0, 26.0, 27.0, 28.0, ..."
     assert shown["a"]["note"] == "first 4 of 5 elements"
     assert shown["b"]["index"] == [":", 6]
     assert shown["b"]["decimal"].startswith("6.0, 13.0")
     linear = {"dy": np.ones((2, 3, 4)), "x": np.ones((2, 3, 5)), "weight": np.ones((4, 5))}
-    shown = relevant_inputs("linear", "dweight", (3, 1), (4, 5), linear)
+    shown = relevant_inputs(product("linear", "dweight"), (3, 1), (4, 5), linear)
     assert shown["dy"]["index"] == [":", ":", 3]
     assert shown["x"]["index"] == [":", ":", 1]
     assert set(shown) == {"dy", "x"}
     rows = {"x": np.ones((4, 5)), "weight": np.ones(5)}
-    shown = relevant_inputs("layernorm", "y", (2, 3), (4, 5), rows)
+    shown = relevant_inputs(product("layernorm", "y"), (2, 3), (4, 5), rows)
     assert shown["x"]["index"] == [2, 3]
     assert shown["weight"]["index"] == [3]
-    assert relevant_inputs("layernorm", "rstd", (2,), (4,), rows)["x"]["index"] == [2, ":"]
+    assert relevant_inputs(product("layernorm", "rstd"), (2,), (4,), rows)["x"]["index"] == [2, ":"]
 
 
 def test_a_nan_for_an_infinity_is_allowed_only_where_the_bound_is_infinite() -> None:

@@ -6,6 +6,7 @@ user's data of that shape gets.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels import registry
 from refkernels.arithmetic import formats
+from refkernels.op import Op, Sum
 
 Run = Callable[[dict[str, npt.NDArray[Any]]], dict[str, npt.NDArray[Any]]]
-OPS = ("sum", "matmul", "linear", "layernorm")
+SUM = "sum"  # over the last axis of x: frameworks have it
 _WIDE = (1.0, 2.0**50)  # factors of a unit and of the mask: products 1 and 2^100
 _HALF = (2.0**-7, 2.0**15)  # float16's range: products 2^-14 and 2^30
 _HALF_UNIT = 2.0**-24  # and the smallest value, where there are no products
@@ -25,7 +28,7 @@ _HALF_UNIT = 2.0**-24  # and the smallest value, where there are no products
 @dataclass(frozen=True)
 class OpBox:
     """`run` asks the framework (inputs by name -> outputs by name); the element (row, column) of
-    its (M, N) output is watched. `bias` makes linear's bias the last value."""
+    its (M, N) output is watched. `bias` makes the op's bias the last value."""
 
     run: Run
     op: str
@@ -38,15 +41,33 @@ class OpBox:
     bias: bool = False
 
     def __post_init__(self) -> None:
-        if self.op not in OPS:
-            raise ValueError(f"reveal knows {', '.join(OPS)}, not {self.op!r}.")
+        if self.op != SUM and self.product is None and self.mean is None:
+            raise ValueError(f"reveal knows {', '.join(known())}, not {self.op!r}.")
         if not (0 <= self.row < self.m and 0 <= self.column < self.n and self.k >= 1):
             raise ValueError(
                 f"There is no element ({self.row}, {self.column}) in a ({self.m}, {self.n}) output "
                 f"of K = {self.k}."
             )
-        if self.bias and self.op != "linear":
-            raise ValueError(f"Only linear has a bias, {self.op} has none.")
+        if self.bias and (self.product is None or len(self.product.terms) < 3):
+            raise ValueError(f"{self.op} has no bias.")
+
+    @property
+    def product(self) -> Sum | None:
+        """The letters of a sum of products; None of a sum of values."""
+        return product_of(self.op)
+
+    @property
+    def mean(self) -> str | None:
+        """The output that is a mean over the last axis, where that is what is watched."""
+        op = _op(self.op)
+        return op.means[0] if op is not None and op.means else None
+
+    @property
+    def shapes(self) -> dict[str, list[int]]:
+        """The shapes of the rows and of the columns, by input."""
+        m, k, n = self.m, self.k, self.n
+        arrays = self.named(np.empty((m, k)), np.empty((k, n)), np.empty(n))
+        return {name: list(array.shape) for name, array in arrays.items() if array.ndim > 1}
 
     @property
     def leaves(self) -> int:
@@ -69,12 +90,12 @@ class OpBox:
 
     @property
     def _narrow_sum(self) -> bool:
-        return self.dtype == "float16" and self.op in ("sum", "layernorm")
+        return self.dtype == "float16" and self.product is None
 
     def total(self, values: npt.NDArray[np.float64]) -> float:
         """The box for `reveal`: values are units and masks of either sign."""
         factor = np.where(np.abs(values) == self.mask, self._factors[1], self._factors[0])
-        if self.op in ("sum", "layernorm"):  # no products there: the values themselves
+        if self.product is None:  # the values themselves
             return self._asked(values, np.ones_like(values))
         return self._asked(np.copysign(factor, values), factor)
 
@@ -86,33 +107,66 @@ class OpBox:
         storage = formats.get(self.dtype).storage
         inputs = {name: array.astype(storage) for name, array in self._inputs(a, b).items()}
         outputs = self.run(inputs)
-        if self.op == "layernorm":
-            return self._from_mean(outputs)
+        if self.mean is not None:
+            return self._from_mean(self.mean, outputs)
         answer = next(iter(outputs.values()))
         return float(answer.reshape(self.m, self.n)[self.row, self.column])
 
     def _inputs(
         self, a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]
     ) -> dict[str, npt.NDArray[np.float64]]:
-        rows = np.ones((self.m, self.k))
+        rows, columns, bias = np.ones((self.m, self.k)), np.ones((self.k, self.n)), np.ones(self.n)
         rows[self.row] = a[: self.k]
-        if self.op in ("sum", "layernorm"):
-            return {"x": rows}
-        columns = np.ones((self.k, self.n))
         columns[:, self.column] = b[: self.k]
-        if self.op == "matmul":
-            return {"a": rows, "b": columns}
-        inputs = {"x": rows, "weight": np.ascontiguousarray(columns.T)}
         if self.bias:
-            inputs["bias"] = np.ones(self.n)
-            inputs["bias"][self.column] = a[self.k] * b[self.k]
+            bias[self.column] = a[self.k] * b[self.k]
+        return self.named(rows, columns, bias)
+
+    def named(
+        self, rows: npt.NDArray[Any], columns: npt.NDArray[Any], bias: npt.NDArray[Any]
+    ) -> dict[str, npt.NDArray[Any]]:
+        """The op's inputs by name: rows (M, K); of a product columns (K, N) and a bias (N,) too."""
+        if self.product is None:
+            return {"x": rows}
+        row, column = tuple(self.product.letters)
+        inputs = {}
+        for name, letters in self.product.terms.items():
+            if letters[0] == row:
+                inputs[name] = rows
+            elif len(letters) > 1:
+                inputs[name] = np.ascontiguousarray(columns.T) if letters[0] == column else columns
+            elif self.bias:
+                inputs[name] = bias
         return inputs
 
-    def _from_mean(self, outputs: dict[str, npt.NDArray[Any]]) -> float:
+    def _from_mean(self, mean: str, outputs: dict[str, npt.NDArray[Any]]) -> float:
         """K times the mean, a whole number of units where the mean is a sum divided by K."""
-        if "mean" not in outputs:
-            raise ValueError("This framework does not give LayerNorm's mean.")
-        total = float(outputs["mean"].reshape(-1)[self.row]) * self.k
+        if mean not in outputs:
+            raise ValueError(f"This framework does not give {self.op}'s {mean}.")
+        total = float(outputs[mean].reshape(-1)[self.row]) * self.k
         nearest = round(total) if np.isfinite(total) else 0
         # Dividing by K and rounding moves the count by less than K u, far less than this.
         return float(nearest) if abs(total - nearest) < 2.0**-6 else total
+
+
+def product_of(op: str) -> Sum | None:
+    """The letters of the op's first output, where that is a sum of products."""
+    asked = _op(op)
+    return None if asked is None else asked.sums.get(asked.outputs[0])
+
+
+def known() -> list[str]:
+    """The ops that have a sum to reveal."""
+    ops = registry.ops().values()
+    products = [op.name for op in ops if op.outputs[0] in op.sums]
+    return [SUM, *products, *(op.name for op in ops if op.means)]
+
+
+@functools.cache
+def _op(name: str) -> Op | None:
+    if name == SUM:
+        return None
+    try:
+        return registry.get(name)
+    except ValueError:
+        return None

@@ -54,13 +54,13 @@ def reveal_order(box: OpBox, progress: Callable[[int], None] | None = None) -> O
             progress(questions)
 
     tree = reveal(box.total, box.leaves, unit=box.unit, mask=box.mask, progress=count)
-    if box.op in ("matmul", "linear") and box.dtype in ("float32", "float64"):
+    if box.product is not None and box.dtype in ("float32", "float64"):
         tree = reveal_fused(tree, box.products, formats.get(box.dtype).p)
     return Order(tree, name_of(tree, box.bias), asked, *reproduced(box, tree))
 
 
 def name_of(tree: SummationTree, bias: bool = False) -> str | None:
-    """`known.name_of`; of a linear with a bias (the last leaf), the name of the products' order and
+    """`known.name_of`; of products with a bias (the last leaf), the name of the products' order and
     where the bias enters: with the first block ("first") or after everything ("last")."""
     if not bias:
         return known.name_of(tree)
@@ -89,9 +89,9 @@ def reproduced(box: OpBox, tree: SummationTree) -> tuple[int, int, str]:
     a = rng.standard_normal((box.m, box.k)).astype(kind)
     b = rng.standard_normal((box.k, box.n)).astype(kind)
     bias = rng.standard_normal(box.n).astype(kind)
-    outputs = box.run(_named(box, a, b, bias))
-    if box.op in ("sum", "layernorm"):
-        got = outputs["mean"] if box.op == "layernorm" else next(iter(outputs.values()))
+    outputs = box.run(box.named(a, b, bias))
+    if box.product is None:
+        got = outputs[box.mean] if box.mean else next(iter(outputs.values()))
         return _sums(box, tree, a, got.reshape(-1).astype(kind))
     got = next(iter(outputs.values())).reshape(box.m, box.n)
     if box.bias:
@@ -106,20 +106,11 @@ def _sums(box: OpBox, tree: SummationTree, a: Bits, got: Bits) -> tuple[int, int
         wide = np.dtype(accumulator)
         total = replay(tree, a.astype(wide))
         k = wide.type(box.k)
-        answers = [total / k, total * (wide.type(1) / k)] if box.op == "layernorm" else [total]
+        answers = [total / k, total * (wide.type(1) / k)] if box.mean else [total]
         equal = max(_equal(got, answer.astype(got.dtype)) for answer in answers)
         if equal > best[0]:
             best = (equal, got.size, accumulator)
     return best
-
-
-def _named(box: OpBox, a: Bits, b: Bits, bias: Bits) -> dict[str, Bits]:
-    if box.op in ("sum", "layernorm"):
-        return {"x": a}
-    if box.op == "matmul":
-        return {"a": a, "b": b}
-    inputs = {"x": a, "weight": np.ascontiguousarray(b.T)}
-    return {**inputs, "bias": bias} if box.bias else inputs
 
 
 def _equal(got: Bits, model: Bits) -> int:

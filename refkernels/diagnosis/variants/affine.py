@@ -44,10 +44,17 @@ def wrong_bias(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def transposed(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """A square weight (matmul: b) taken the other way round."""
-    name = {"linear": "weight", "matmul": "b"}.get(problem.op.name)
-    weight = problem.inputs.get(name or "")
-    if name is None or weight is None or weight.ndim < 2 or weight.shape[-1] != weight.shape[-2]:
+    """A product's second factor, a square matrix, taken the other way round."""
+    product = problem.op.sums.get(problem.op.outputs[0])
+    if product is None:
+        return
+    name = next(
+        name
+        for name, letters in product.terms.items()
+        if len(letters) > 1 and name not in problem.op.row_inputs
+    )
+    weight = problem.inputs[name]
+    if weight.ndim < 2 or weight.shape[-1] != weight.shape[-2]:
         return
     turned = np.ascontiguousarray(np.swapaxes(weight, -1, -2))
     if not np.array_equal(turned, weight):

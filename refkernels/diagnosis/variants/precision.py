@@ -21,14 +21,13 @@ from refkernels.metrology.ulp_errors import ulp
 
 CAUSES = {"tf32_inputs": "tf32", "bf16_inputs": "bfloat16", "fp16_inputs": "float16"}
 _NEAREST = {**{format: cause for cause, format in CAUSES.items()}, "float32": "float32_cast"}
-_SUMS = ("matmul", "linear")
 
 
 def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Inputs rounded to a narrower format, or cut off at it: the factors of a product, the argument
     of a function, x of LayerNorm (with the cotangent); and then all of them."""
     for format in (formats.TF32, formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
-        if format is formats.TF32 and problem.op.name not in _SUMS:
+        if format is formats.TF32 and not problem.op.sums:
             continue
         for names in _choices(problem):
             arrays = {name: problem.inputs[name] for name in names}
@@ -44,12 +43,12 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def _choices(problem: Problem) -> list[list[str]]:
     """Which inputs a kernel may have narrowed together."""
     takes = [name for name in problem.op.takes(problem.direction) if name in problem.inputs]
-    if problem.op.name in _SUMS:
+    if problem.op.sums:
         first = [name for name in takes if name != "bias"]
     else:
         first = [name for name in takes if name == "x"]
     data = [name for name in takes if name in ("x", problem.op.cotangent)]
-    choices = [first, takes] if problem.op.name in _SUMS else [first, data, takes]
+    choices = [first, takes] if problem.op.sums else [first, data, takes]
     return [list(names) for names in dict.fromkeys(map(tuple, choices))]
 
 
