@@ -34,7 +34,7 @@ from planted import Array, Arrays
 import refkernels
 from refkernels.diagnosis import evidence, orders, products, sums
 from refkernels.diagnosis.explain import one_kernel
-from refkernels.diagnosis.models import MODELS
+from refkernels.diagnosis.models.layernorm import MODELS
 from refkernels.diagnosis.summation import SummationTree, replay
 
 ORDERS = ("summation_order", "bias_first")

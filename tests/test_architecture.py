@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from refkernels import registry
 from refkernels.diagnosis import explanation
 
 PACKAGE = Path(__file__).parent.parent / "refkernels"
@@ -150,6 +151,43 @@ def test_imports_by_a_string_are_declared() -> None:
         "refkernels.sweeps.template",
     }
     assert explanation.RENDERER == "refkernels.rendering"
+
+
+ASKS_THE_OP = ("metrology", "diagnosis", "reporting", "cli", "measurement", "sweeps", "testing")
+OTHER_WORDS = {  # strings that are an op's name and mean something else
+    ("reporting", "linear"),  # an axis' scale, and the op of the seeds' page
+    ("reporting", "log"),  # an axis' scale
+    ("reporting", "cos"),  # the op of the seeds' page
+    ("reporting", "sin"),
+    ("reporting", "rsqrt"),  # a word in models' names
+}
+
+
+def strings_of(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return {value for value in constants if isinstance(value, str)}
+
+
+def test_no_room_but_the_oracles_and_their_models_knows_an_op_by_its_name() -> None:
+    """A name that ops give to an output or a form too (mean, sum) tells nothing."""
+    ops = registry.ops()
+    definitions = [op.definition for op in ops.values() if op.definition is not None]
+    words = {name for op in ops.values() for name in (*op.outputs, *op.gradients)}
+    words |= {form for one in definitions for form in one.forward.forms}
+    names = set(ops) - words
+    assert len(names) > 30
+    rooms = [path for path in sources() if room_of(path) in ASKS_THE_OP]
+    assert len(rooms) > 100
+    models = PACKAGE / "diagnosis" / "models"
+    found = {
+        (str(path.relative_to(PACKAGE)), name)
+        for path in rooms
+        if models not in path.parents
+        for name in strings_of(path) & names
+        if (room_of(path), name) not in OTHER_WORDS
+    }
+    assert not found
 
 
 def test_nothing_but_the_console_script_imports_the_command_line() -> None:

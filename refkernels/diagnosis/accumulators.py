@@ -9,7 +9,7 @@ as this accumulator makes them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,10 +18,9 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import evidence, products
-from refkernels.diagnosis.algorithms import LIKE
-from refkernels.diagnosis.fit import Fit, fit
-from refkernels.diagnosis.hypothesis import Candidate
-from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
+from refkernels.diagnosis.fit import LIKE, Fit, sized
+from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
+from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.products import Product
 from refkernels.diagnosis.variants import precision
 
@@ -65,26 +64,21 @@ class _Accumulator:
         return to_float64(formats.cast(values, self.format))
 
 
-def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candidate]:
+def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For each output that is not ordinary, the accumulator that has its bits, or its errors."""
-    found = []
     for name, got in outputs.items():
         product = products.of(problem, name)
-        told = formats.of(got)
-        fine = fits[name].ordinary or told.name == "float64"
+        own = formats.of(got)
+        fine = fits[name].ordinary or own.name == "float64"
         if product is None or fine or not np.isfinite(got).any():
             continue
-        narrow = told.name if told.name in _CAUSES else None
+        narrow = own.name if own.name in _CAUSES else None
         for format in (narrow,) if narrow else _CAUSES:
-            if not _held(got, product, told, formats.get(format)):
-                continue
-            candidate = _of(problem, product, got, fits[name], format)
-            if candidate is not None:
-                found.append(candidate)
-    return found
+            if _held(got, product, own, formats.get(format)):
+                yield _of(problem, product, got, fits[name], format)
 
 
-def _held(got: Array, product: Product, told: Format, format: Format) -> bool:
+def _held(got: Array, product: Product, own: Format, format: Format) -> bool:
     """Whether the outputs can come from an accumulator of the format: they are its numbers, or such
     numbers plus the bias, rounded once, so that without the bias they lie within u |y| of one."""
     if precision.all_in(got, format):
@@ -96,39 +90,39 @@ def _held(got: Array, product: Product, told: Format, format: Format) -> bool:
         off = np.abs(total - to_float64(formats.cast(total, format)))
         # y = (total + bias)(1 + e), |e| <= u, so |total' - total| <= u / (1 - u) |y|; the
         # difference of two float32 in float64 errs by far less than the other u.
-        return bool(np.all((off <= 2.0 * told.u * np.abs(got)) | ~np.isfinite(total)))
+        return bool(np.all((off <= 2.0 * own.u * np.abs(got)) | ~np.isfinite(total)))
 
 
-def _of(
-    problem: Problem, product: Product, got: Array, truth: Fit, format: str
-) -> Candidate | None:
-    told = formats.of(got).name
+def _of(problem: Problem, product: Product, got: Array, truth: Fit, format: str) -> Claim:
+    own = formats.of(got).name
     matrix = got.reshape(len(product.a), product.b.shape[1])
-    part, said = _sample(product, matrix)
+    part, sampled = _sample(product, matrix)
+    family = list(known(format, own))
     nearest: tuple[float, _Accumulator] | None = None
-    tried = len(list(known(format, told)))
-    for accumulator in known(format, told):
-        model = accumulator.run(part, told)
-        if evidence.same(model, said).all():
-            whole = accumulator.run(product, told).reshape(got.shape)
-            candidate = evidence.reproduced(_CAUSES[format], truth, got, whole, accumulator.name)
-            if not candidate.ruled_out:
-                return replace(candidate, trials=tried)
-        off = _unlike(problem, product, said, model, truth.output)
+
+    def claim(accumulator: _Accumulator, prediction: Prediction) -> Claim:
+        cause, trials = _CAUSES[format], len(family)
+        return Claim(cause, truth.output, prediction, {}, accumulator.name, trials)
+
+    for accumulator in family:
+        model = accumulator.run(part, own)
+        if evidence.same(model, sampled).all():
+            whole = accumulator.run(product, own).reshape(got.shape)
+            if evidence.reproduces(truth, got, whole):
+                return claim(accumulator, Prediction(bits=whole))
+        off = _unlike(problem, product, sampled, model, truth.output)
         if nearest is None or off < nearest[0]:
             nearest = (off, accumulator)
     assert nearest is not None
     off, accumulator = nearest
-    if off > math.log(LIKE):
-        return Candidate(
-            _CAUSES[format], truth.output, None, 0, got.size, model=accumulator.name, trials=tried
-        )
-    nearby = _consistent(problem, got, truth, accumulator.run(product, told), accumulator)
-    return replace(nearby, trials=tried)
+    outcome = Outcome(False, 0, got.size)
+    if off <= math.log(LIKE):
+        outcome = _by_size(problem, got, truth.output, accumulator.run(product, own))
+    return claim(accumulator, Prediction(outcome=outcome))
 
 
-def known(format: str, told: str) -> Iterator[_Accumulator]:
-    for narrow in (False, True) if told != format else (False,):
+def known(format: str, own: str) -> Iterator[_Accumulator]:
+    for narrow in (False, True) if own != format else (False,):
         for block in _BLOCKS:
             yield _Accumulator(format, block, narrow)
             if block == 1:
@@ -162,30 +156,8 @@ def _unlike(problem: Problem, product: Product, said: Array, model: Array, outpu
     return abs(math.log(errors[0] / errors[1]))
 
 
-def _consistent(
-    problem: Problem, got: Array, truth: Fit, model: Array, accumulator: _Accumulator
-) -> Candidate:
-    answer, name = problem.truth, truth.output
-    result = fit(
-        problem,
-        name,
-        got,
-        Answer(
-            {name: answer.reference[name]},
-            {name: answer.bound[name]},
-            {name: model.reshape(got.shape)},
-        ),
-    )
-    assert result is not None
-    equal = int(np.count_nonzero(evidence.same(got, model.reshape(got.shape))))
-    return Candidate(
-        _CAUSES[accumulator.format],
-        name,
-        "consistent",
-        equal,
-        got.size,
-        result.over_bound,
-        result.over_plain,
-        {},
-        accumulator.name,
-    )
+def _by_size(problem: Problem, got: Array, output: str, model: Array) -> Outcome:
+    model = model.reshape(got.shape)
+    result = sized(problem, output, got, model)
+    equal = int(np.count_nonzero(evidence.same(got, model)))
+    return Outcome(True, equal, got.size, result.over_bound, result.over_plain)

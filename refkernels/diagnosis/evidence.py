@@ -15,8 +15,8 @@ the nearest harmless one, or than the right answer, rounded once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import (
     HARMLESS,
     Candidate,
-    Details,
+    Claim,
     Evidence,
     Hypothesis,
     Prediction,
@@ -63,30 +63,56 @@ def agreement(shares: Sequence[float]) -> float:
     return float(np.mean(shares)) if shares else 0.0
 
 
-def reproduced(
-    cause: str,
-    truth: Fit,
-    got: Array,
-    model: Array,
-    name: str,
-    details: Details | None = None,
-    against: Array | None = None,
-) -> Candidate:
-    """The candidate of a model: it fits where all its bits are the kernel's, and these are not
-    simply the correctly rounded ones. `against`: the nearest harmless model's answer, where this
-    one has something to blame."""
+def reproduces(truth: Fit, got: Array, model: Array) -> bool:
+    """Whether a model has all bits of an output, and these are not simply the correctly rounded
+    ones."""
+    return got.size > 0 and not truth.exact and bool(same(got, model).all())
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A claim of a family of algorithms, the share of the output's bits that it has, and whether it
+    fits."""
+
+    claim: Claim
+    share: float
+    fits: bool
+
+    def beside(self, alike: float) -> Tried:
+        """The same, other right models having its bits of a unit so often."""
+        return replace(self, claim=self.claim.beside(alike))
+
+    def against(self, model: Array | None) -> Tried:
+        """The same, that being the nearest harmless model's bits."""
+        prediction = replace(self.claim.prediction, against=model)
+        return replace(self, claim=replace(self.claim, prediction=prediction))
+
+
+def tried(claim: Claim, truth: Fit, got: Array) -> Tried:
+    """A claim held against the output."""
+    model = claim.prediction.bits
+    assert model is not None
     equal = int(np.count_nonzero(same(got, model)))
-    fits = equal == got.size and got.size > 0 and not truth.exact
-    return Candidate(
-        cause,
-        truth.output,
-        "proven" if fits else None,
-        equal,
-        got.size,
-        details=details or {},
-        model=name,
-        prediction=Prediction(model, against=against) if fits else None,
-    )
+    whole = equal == got.size and got.size > 0
+    return Tried(claim, equal / got.size if got.size else 0.0, whole and not truth.exact)
+
+
+def nearest(family: Iterable[Tried], beside_fits: bool) -> list[Claim]:
+    """The claims that fit, and of the others, for each output and cause, the nearest, with the
+    trials of all. `beside_fits`: also where a claim of that output and cause fits."""
+    family = list(family)
+    fitting = [one for one in family if one.fits]
+    named = {(one.claim.output, one.claim.cause) for one in fitting}
+    kept: dict[tuple[str, str], Tried] = {}
+    for one in family:
+        key = (one.claim.output, one.claim.cause)
+        if one.fits or (key in named and not beside_fits):
+            continue
+        known = kept.get(key)
+        best = one if known is None or one.share > known.share else known
+        trials = one.claim.trials + (0 if known is None else known.claim.trials)
+        kept[key] = replace(best, claim=replace(best.claim, trials=trials))
+    return [one.claim for one in (*fitting, *kept.values())]
 
 
 @dataclass(frozen=True)

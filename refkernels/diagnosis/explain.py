@@ -12,20 +12,10 @@ import numpy as np
 from refkernels import question
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.diagnosis import (
-    accumulators,
-    algorithms,
-    comparison,
-    excerpt,
-    formulas,
-    functions,
-    patterns,
-    sums,
-    variants,
-)
+from refkernels.diagnosis import comparison, excerpt, patterns, scoring, sources
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
-from refkernels.diagnosis.fit import Fit, fit, fit_to_truth
-from refkernels.diagnosis.hypothesis import ORDER, Candidate, Confidence, Hypothesis, Prediction
+from refkernels.diagnosis.fit import Fit, fit_to_truth
+from refkernels.diagnosis.hypothesis import ORDER, Candidate
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
 from refkernels.metrology import outputs as answered
@@ -113,17 +103,11 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
 def _candidates(
     problem: Problem, outputs: Arrays, fits: dict[str, Fit]
 ) -> tuple[list[Candidate], int]:
-    """What was found, and how many (model, parameter) pairs were tried for it."""
-    found = []
-    for name, got in outputs.items():
-        found += patterns.find(problem, name, got)
-    for variant in variants.of(problem, outputs):
-        found += _tried(problem, outputs, fits, variant)
-    for variant in functions.reductions(problem, outputs):
-        found += _tried(problem, outputs, fits, variant)
-    models: list[Candidate] = []
-    for room in (sums, accumulators, algorithms, formulas, functions):
-        models += room.find(problem, outputs, fits)
+    """What became of every hypothesis, and how many (model, parameter) pairs were tried."""
+    questions = sources.questions(problem, outputs)
+    algorithms = sources.algorithms(problem, outputs, fits)
+    found = list(scoring.candidates(problem, outputs, fits, questions))
+    models = list(scoring.candidates(problem, outputs, fits, algorithms))
     kept = patterns.reasoned(_merged(found, models))
     return kept, sum(one.trials for one in (*found, *models))
 
@@ -142,54 +126,6 @@ def _merged(found: list[Candidate], models: list[Candidate]) -> list[Candidate]:
         for one in models
         if not (one.ruled_out and (one.cause, one.output) in said)
     ]
-
-
-def _tried(
-    problem: Problem, outputs: Arrays, fits: dict[str, Fit], variant: Hypothesis
-) -> list[Candidate]:
-    """The candidate that another question makes of each output that it speaks of."""
-    found = []
-    for name, got in outputs.items():
-        said = variant.predicts(name)
-        if said is None or said.answer is None:
-            continue
-        result = fit(problem, name, got, said.answer)
-        if result is None:
-            continue
-        confidence = _confidence(fits[name], result)
-        fits_better = confidence is not None
-        found.append(
-            Candidate(
-                variant.cause,
-                name,
-                confidence,
-                result.equal,
-                result.elements,
-                result.over_bound,
-                result.over_plain,
-                dict(variant.details),
-                trials=variant.trials,
-                parameters=variant.parameters,
-                price=variant.price,
-                prediction=_rounded(problem, said, name) if fits_better else None,
-            )
-        )
-    return found
-
-
-def _rounded(problem: Problem, said: Prediction, output: str) -> Prediction:
-    """With the bits of the answer's correct rounding."""
-    assert said.answer is not None
-    told = problem.format_of(output)
-    rounded = said.answer.reference[output].round(said.answer.format or told)[0]
-    return replace(said, bits=rounded.astype(told.storage))
-
-
-def _confidence(truth: Fit, variant: Fit) -> Confidence | None:
-    """A variant is named only where it explains what the truth does not."""
-    if not variant.ordinary or (truth.ordinary and not (variant.exact and not truth.exact)):
-        return None
-    return "proven" if variant.exact else "matched"
 
 
 def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:

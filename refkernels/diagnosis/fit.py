@@ -17,6 +17,7 @@ from refkernels.metrology.judgement import weigh
 from refkernels.records.codec import number
 
 Array = npt.NDArray[Any]
+LIKE = 4.0  # errors are alike where neither is more than this times the other: judge's criterion
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,18 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
         # A hypothesis in float64 has bits by its own roundings.
         _equal(got, reference, certain_only=answer is not problem.truth),
     )
+
+
+def sized(problem: Problem, output: str, got: Array, model: Array) -> Fit:
+    """One output against the truth, `over_plain` in units of a model's errors: alike from 1 / LIKE
+    to LIKE."""
+    truth = problem.truth
+    answer = Answer(
+        {output: truth.reference[output]}, {output: truth.bound[output]}, {output: model}
+    )
+    result = fit(problem, output, got, answer)
+    assert result is not None
+    return result
 
 
 def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:

@@ -9,16 +9,15 @@ model is, or is no number in just the elements where the model's is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import evidence
-from refkernels.diagnosis.fit import Fit, fit
-from refkernels.diagnosis.hypothesis import ORDER, Candidate, Prediction
+from refkernels.diagnosis.fit import LIKE, Fit, fit
+from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 
 _HOW: tuple[dict[str, Any], ...] = tuple(
@@ -26,33 +25,33 @@ _HOW: tuple[dict[str, Any], ...] = tuple(
     for order in ("sequential", "pairwise", "reversed")
     for fma in (False, True)
 )
-_LIKE = 4.0  # errors are alike where neither is more than this times the other: judge's criterion
 
 
-def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candidate]:
+def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:
     """What the models say of each output; of those that do not fit, the nearest of its cause."""
     read = problem.op.formulas
     if read is None:
         return []
-    found: list[Candidate] = []
+    family: list[evidence.Tried] = []
     harmless: list[dict[str, Array]] = []
     for name, formula in read.way(problem.direction).forms.items():
-        for how, said in _computed(problem, formula):
-            harmless.append(said)
-            found += _reproduced(problem, outputs, fits, said, ORDER, _told(name, how), [])
+        for how, answer in _computed(problem, formula):
+            harmless.append(answer)
+            family += _tried(outputs, fits, answer, ORDER, _name(name, how), [])
     for fault in read.faults:
         formula = getattr(fault, problem.direction)
         if formula is None:
             continue
-        for how, said in _computed(problem, formula):
-            told = _told(fault.cause.replace("_", " "), how)
-            found += _reproduced(problem, outputs, fits, said, fault.cause, told, harmless)
+        for how, answer in _computed(problem, formula):
+            name = _name(fault.cause.replace("_", " "), how)
+            family += _tried(outputs, fits, answer, fault.cause, name, harmless)
         if fault.unstable:
-            found += _unstable(problem, outputs, fits, fault.cause, formula)
-    return _nearest(found)
+            claims = _unstable(problem, outputs, fits, fault.cause, formula)
+            family += [evidence.Tried(claim, 0.0, True) for claim in claims]
+    return evidence.nearest(family, beside_fits=False)
 
 
-def _told(name: str, how: dict[str, Any]) -> str:
+def _name(name: str, how: dict[str, Any]) -> str:
     return f"{name}, {how['order']} sums" + (", FMA" if how["fma"] else "")
 
 
@@ -70,30 +69,30 @@ def _computed(problem: Problem, formula: Any) -> Iterator[tuple[dict[str, Any], 
             yield how, said
 
 
-def _reproduced(
-    problem: Problem,
+def _tried(
     outputs: Arrays,
-    fits: dict[str, Fit],
-    said: dict[str, Array],
+    fits: Mapping[str, Fit],
+    answer: dict[str, Array],
     cause: str,
-    told: str,
+    model: str,
     harmless: list[dict[str, Array]],
-) -> Iterator[Candidate]:
+) -> Iterator[evidence.Tried]:
     for name, got in outputs.items():
-        model = said.get(name)
-        if model is None or model.shape != got.shape or model.dtype != got.dtype:
+        bits = answer.get(name)
+        if bits is None or bits.shape != got.shape or bits.dtype != got.dtype:
             continue
         against = min(
             (one[name] for one in harmless),
-            key=lambda one: evidence.apart(model, one),
+            key=lambda one: evidence.apart(bits, one),
             default=None,
         )
-        yield evidence.reproduced(cause, fits[name], got, model, told, {}, against)
+        claim = Claim(cause, name, Prediction(bits=bits, against=against), {}, model)
+        yield evidence.tried(claim, fits[name], got)
 
 
 def _unstable(
-    problem: Problem, outputs: Arrays, fits: dict[str, Fit], cause: str, formula: Any
-) -> Iterator[Candidate]:
+    problem: Problem, outputs: Arrays, fits: Mapping[str, Fit], cause: str, formula: Any
+) -> Iterator[Claim]:
     """Consistent, where it fits by the size or the place of its errors."""
     read = problem.op.formulas
     assert read is not None
@@ -119,23 +118,9 @@ def _unstable(
             Answer({name: reference}, {name: limit}, {name: model}),
         )  # fmt: skip
         ratio = 1.0 if not (wrong & numbers).any() or sized is None else sized.over_plain
-        if not 1.0 / _LIKE <= ratio <= _LIKE or (not np.any(lost[wrong] > 0.0) and numbers.all()):
+        if not 1.0 / LIKE <= ratio <= LIKE or (not np.any(lost[wrong] > 0.0) and numbers.all()):
             continue
         equal = int(np.count_nonzero(evidence.same(got, model)))
-        yield Candidate(
-            cause, name, "consistent", equal, got.size, over_plain=ratio,
-            prediction=Prediction(wrong=wrong), details={"wrong": int(np.count_nonzero(wrong))},
-        )  # fmt: skip
-
-
-def _nearest(found: list[Candidate]) -> list[Candidate]:
-    """All that fit, and of those ruled out, for each output and cause, the nearest one."""
-    kept: dict[tuple[str, str], Candidate] = {}
-    named = {(one.output, one.cause) for one in found if not one.ruled_out}
-    for one in found:
-        key = (one.output, one.cause)
-        if one.ruled_out and key not in named:
-            known = kept.get(key, replace(one, trials=0))
-            best = one if one.share > known.share else known
-            kept[key] = replace(best, trials=known.trials + one.trials)
-    return [one for one in found if not one.ruled_out] + list(kept.values())
+        outcome = Outcome(True, equal, got.size, None, ratio)
+        prediction = Prediction(wrong=wrong, outcome=outcome)
+        yield Claim(cause, name, prediction, {"wrong": int(np.count_nonzero(wrong))})

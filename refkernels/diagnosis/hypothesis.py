@@ -1,9 +1,11 @@
 """What may be behind an answer: a variant of the question, a model of the algorithm, a pattern.
 
-Each hypothesis is tried whatever the verdict. It fits where a model, or the correct rounding of a
-variant, has the kernel's bits in every element of the output, or where the answer to a variant
-explains the output as nothing but rounding (inside its bound, not unusual), which the answer to the
-question itself does not. How sure that makes it is counted in bits of evidence (`evidence`):
+Sources make hypotheses: `Questions` from the problem and the outputs, `Algorithms` from how the
+outputs fit the truth besides. `scoring` tries each of them whatever the verdict. One fits where a
+model, or the correct rounding of a variant, has the kernel's bits in every element of the output,
+or where the answer to a variant explains the output as nothing but rounding (inside its bound, not
+unusual), which the answer to the question itself does not. How sure that makes it is counted in
+bits of evidence (`evidence`):
 - *proven*: every bit is reproduced, with 40 bits of evidence, and what fits as well has the same
   cause; or a variant with 40 bits, and no other cause fits.
 - *matched*: 20 bits.
@@ -15,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 from refkernels.records.words import Confidence
 
@@ -29,30 +32,46 @@ HARMLESS = (ORDER, "bias_first")
 Details = Mapping[str, Any]
 
 
+class Outcome(NamedTuple):
+    """How a hypothesis fared where its source had to count itself: on a sample, or by the size of
+    the errors. `over_bound` and `over_plain`: what it leaves of the error."""
+
+    fits: bool
+    equal: int
+    elements: int
+    over_bound: float | None = None
+    over_plain: float | None = None
+
+
 @dataclass(frozen=True)
 class Prediction:
-    """What a kernel says of one output if a hypothesis is right.
+    """What a kernel says of one output if a hypothesis is right, in one of four ways.
 
     `bits`: the output itself, in its format, every bit of it. `answer`: the right value of another
     question, as an Enclosure, with the bound that a right kernel keeps about it; `bits` are then
     its correct rounding. `wrong`: a mask of the elements that a pattern speaks of, which says where
-    something is wrong and not what stands there. `against`: what the nearest harmless model says.
-    `alike`: how often other right models have the kernel's bits of a unit.
+    something is wrong and not what stands there; `counted`: whether its bits are evidence.
+    `outcome`: what was counted already, for what no bits can decide.
+    `against`: what the nearest harmless model says. `alike`: how often other right models have the
+    kernel's bits of a unit.
     """
 
     bits: Array | None = None
     answer: Answer | None = None
     wrong: Array | None = None
+    outcome: Outcome | None = None
     against: Array | None = None
     alike: float = 0.0
+    counted: bool = True
 
 
 class Hypothesis(Protocol):
-    """What may be behind an answer: a fault, an order of summation, a pattern, a model, another
-    question. Made for one question, and frozen.
+    """What may be behind an answer: a fault, an order of summation, a pattern, a narrower format, a
+    model of a framework's algorithm. Made for one question, and frozen.
 
     `cause`: the stable identifier of what it would mean, `summation_order` where there is nothing
-    to blame. `details`: its numbers (the value of eps, the factor, the name of the order).
+    to blame; hypotheses of one cause share what is known. `details`: its numbers (the value of eps,
+    the factor, the name of the order). `model`: the name of the algorithm, None of what is none.
     Its description costs log2 of the `trials` (the (model, parameter) pairs that were tried to find
     it, this one included), what the best unit earns for each of the `parameters` that were solved
     for from the output, and `price` bits besides.
@@ -62,6 +81,8 @@ class Hypothesis(Protocol):
     def cause(self) -> str: ...
     @property
     def details(self) -> Details: ...
+    @property
+    def model(self) -> str | None: ...
     @property
     def trials(self) -> int: ...
     @property
@@ -112,10 +133,35 @@ class Variant:
     trials: int = 1
     parameters: int = 0
     price: float = 0.0
+    model: ClassVar[None] = None
 
     def predicts(self, output: str) -> Prediction | None:
         """The answer to the other question."""
         return Prediction(answer=self.answer) if output in self.answer.reference else None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A `Hypothesis` about one output: an algorithm that gives its bits, a pattern of its wrong
+    elements, or errors of a size."""
+
+    cause: str
+    output: str
+    prediction: Prediction
+    details: Details = field(default_factory=dict)
+    model: str | None = None
+    trials: int = 1
+    parameters: int = 0
+    price: float = 0.0
+
+    def predicts(self, output: str) -> Prediction | None:
+        """What it says of its own output."""
+        return self.prediction if output == self.output else None
+
+    def beside(self, alike: float) -> Claim:
+        """The same, other right models having the kernel's bits of a unit so often or oftener."""
+        mine = self.prediction
+        return replace(self, prediction=replace(mine, alike=max(mine.alike, alike)))
 
 
 @dataclass(frozen=True)
@@ -146,13 +192,6 @@ class Candidate:
         """What it says of its own output."""
         return self.prediction if output == self.output else None
 
-    def beside(self, alike: float) -> Candidate:
-        """The same, other right models having the kernel's bits of a unit so often or oftener."""
-        said = self.prediction
-        if said is None:
-            return self
-        return replace(self, prediction=replace(said, alike=max(said.alike, alike)))
-
     def against(self, model: Array | None) -> Candidate:
         """The same, that being the nearest harmless model's bits; a pattern has none to compare."""
         said = self.prediction
@@ -180,8 +219,8 @@ class Candidate:
         return "consistent" if self.evidence is None else self.evidence.confidence
 
 
-Variants = Callable[[Problem, Arrays], Iterable[Variant]]
-Pattern = Callable[[Problem, str, Array], Candidate | None]
+Questions = Callable[[Problem, Arrays], Iterable[Hypothesis]]
+Algorithms = Callable[[Problem, Arrays, Mapping[str, Fit]], Iterable[Hypothesis]]
 
 
 def moved(

@@ -1,25 +1,23 @@
 """What the wrong elements of an output have in common, whatever the op: zeros where something
-should be, one element among many, values that are somebody else's.
-
-Needs no other question, only the truth: an element is wrong where it is beyond its bound, or a NaN
-or infinity where there should be none.
+should be, one element among many, values that are somebody else's. Needs no other question.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import overflow
-from refkernels.diagnosis.hypothesis import Candidate, Prediction
-from refkernels.diagnosis.problem import Array, Problem
+from refkernels.diagnosis import models, overflow
+from refkernels.diagnosis.hypothesis import Candidate, Claim
+from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.wrong import FEW, pattern, wrong_elements
 from refkernels.metrology import UNUSUAL, error_over_plain
 
-FEW = 0.01  # of all elements: more wrong ones are no accident of single elements
 _SHOWN = 8
 _PLACES = ("unwritten_elements", "corrupted_elements")
 _REASONS = (
@@ -28,16 +26,27 @@ _REASONS = (
 )  # fmt: skip
 
 
-def find(problem: Problem, output: str, got: Array) -> list[Candidate]:
+def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
     """Every pattern that the wrong elements show."""
-    wrong = wrong_elements(problem, output, got)
-    number = int(np.count_nonzero(wrong))
-    if not number:
-        return []
-    found = [overflow.find(problem, output, got, wrong), flushed(problem, output, got, wrong)]
-    if number < got.size:
-        found += [unwritten(output, got, wrong), corrupted(problem, output, got, wrong)]
-    return [candidate for candidate in found if candidate is not None]
+    for output, got in outputs.items():
+        wrong = wrong_elements(problem, output, got)
+        number = int(np.count_nonzero(wrong))
+        if not number:
+            continue
+        found = [_overflow(problem, output, got, wrong), flushed(problem, output, got, wrong)]
+        if number < got.size:
+            found += [unwritten(output, got, wrong), corrupted(problem, output, got, wrong)]
+        yield from (claim for claim in found if claim is not None)
+
+
+def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
+    """The intermediate that accounts for every wrong element, None where none does."""
+    known, wide = models.of(problem.op), to_float64(got)
+    if problem.op.elementwise:
+        return overflow.of_function(problem, known.intermediates, output, wide, wrong)
+    if known.specials is not None:
+        return known.specials(problem, output, wide, wrong)
+    return overflow.of_product(problem, output, wide, wrong)
 
 
 def reasoned(candidates: list[Candidate]) -> list[Candidate]:
@@ -50,22 +59,7 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
     return [one for one in candidates if one.cause not in _PLACES or one.output not in said]
 
 
-def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
-    """Mask of the elements beyond the sharpest form's bound, and of NaN and infinities out of
-    place."""
-    reference, bound = problem.truth.reference[output], problem.sharp(output)
-    exact, wide = np.asarray(reference), to_float64(got)
-    low = np.where(reference.scale == 0, reference.lo, 0.0)
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs((wide - exact) - low)
-        beyond = error - np.ldexp(reference.radius, reference.scale) > bound
-    special = np.isfinite(exact) & ~np.isfinite(wide) & np.isfinite(bound)
-    lost = ~np.isfinite(exact) & ~((wide == exact) | (np.isnan(wide) & np.isnan(exact)))
-    result: Array = (beyond & np.isfinite(exact) & np.isfinite(wide)) | special | lost
-    return result
-
-
-def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Candidate | None:
+def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
     """Every wrong element is a zero whose right value, or one of whose inputs, is subnormal. Where
     the output has subnormals, only inputs are flushed."""
     size = np.abs(to_float64(got))
@@ -81,10 +75,10 @@ def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Candidat
             small = small | ((wide > 0) & (wide < tiny))
     if not small[wrong].all():
         return None
-    return _candidate("flush_to_zero", output, got, wrong)
+    return _pattern("flush_to_zero", output, wrong)
 
 
-def unwritten(output: str, got: Array, wrong: Array) -> Candidate | None:
+def unwritten(output: str, got: Array, wrong: Array) -> Claim | None:
     """From the first wrong element to the last all are one value: memory that was never written, or
     zeros. (An element in between whose right value is next to it is not wrong by itself.)"""
     places = np.flatnonzero(wrong)
@@ -92,18 +86,18 @@ def unwritten(output: str, got: Array, wrong: Array) -> Candidate | None:
     alike = bool(np.all(values == values[0]) or np.all(np.isnan(values)))
     if not alike or places.size < 2:
         return None
-    found = _candidate("unwritten_elements", output, got, wrong, value=str(values[0]))
+    found = _pattern("unwritten_elements", output, wrong, value=str(values[0]))
     return replace(found, parameters=1, price=2.0 * math.log2(got.size))
 
 
-def corrupted(problem: Problem, output: str, got: Array, wrong: Array) -> Candidate | None:
+def corrupted(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
     """A few single elements are wrong, and all others as near to the truth as is usual."""
     number = int(np.count_nonzero(wrong))
     if number > max(1, int(FEW * got.size)):
         return None
     if not _ordinary_but_for(problem, output, got, wrong):
         return None
-    found = _candidate("corrupted_elements", output, got, wrong)
+    found = _pattern("corrupted_elements", output, wrong)
     return replace(found, price=math.log2(math.comb(got.size, number)))
 
 
@@ -118,15 +112,6 @@ def _ordinary_but_for(problem: Problem, output: str, got: Array, wrong: Array) -
     return ratio is None or ratio <= UNUSUAL
 
 
-def _candidate(cause: str, output: str, got: Array, wrong: Array, **more: object) -> Candidate:
+def _pattern(cause: str, output: str, wrong: Array, **more: object) -> Claim:
     places = [list(map(int, place)) for place in np.argwhere(wrong)[:_SHOWN]]
-    number = int(np.count_nonzero(wrong))
-    return Candidate(
-        cause,
-        output,
-        "matched",
-        got.size - number,
-        got.size,
-        details={"wrong": number, "first": places, **more},
-        prediction=Prediction(wrong=wrong),
-    )
+    return pattern(cause, output, wrong, {"first": places, **more}, counted=True)

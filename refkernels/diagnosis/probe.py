@@ -20,10 +20,9 @@ import numpy as np
 from refkernels.arguments import as_path
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.scalars import as_count
-from refkernels.diagnosis import accumulators, evidence, functions, orders, products, sums, variants
+from refkernels.diagnosis import accumulators, evidence, models, orders, products, sources, sums
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
-from refkernels.diagnosis.hypothesis import Candidate, Variant, scaled
-from refkernels.diagnosis.models import MODELS
+from refkernels.diagnosis.hypothesis import Candidate, Hypothesis, scaled
 from refkernels.diagnosis.problem import Array, Problem
 from refkernels.diagnosis.variants.precision import CAUSES, rounded
 from refkernels.metrology import ulp_distance
@@ -34,7 +33,6 @@ from refkernels.records.words import SCHEMA
 _DRAWS = 12
 _POOL = 4096  # arguments of a function to choose from
 _KEPT = 64  # of them
-_ROWS = 32  # of LayerNorm: cores earn 8 bits each
 _SHOWN = 3
 RIGHT = "right"  # the survivor that a right answer always has: it merely rounds
 
@@ -180,12 +178,13 @@ def _draws(problem: Problem, rng: np.random.Generator) -> Iterator[dict[str, Arr
 
 
 def _shape(problem: Problem, name: str, array: Array) -> tuple[int, ...]:
-    """Functions get a pool of arguments, LayerNorm of one leading axis more rows; products keep
-    their shapes, by which libraries choose their order."""
+    """Functions get a pool of arguments, some ops more rows; products keep their shapes, by which
+    libraries choose their order."""
     if problem.op.elementwise:
         return (_POOL,)
-    if problem.op.name == "layernorm" and array.ndim == 2 and name in ("x", "dy"):
-        return (max(_ROWS, array.shape[0]), array.shape[1])
+    rows, by_row = models.of(problem.op).rows, (*problem.op.row_inputs, problem.op.cotangent)
+    if array.ndim == 2 and name in by_row:
+        return (max(rows, array.shape[0]), array.shape[1])
     return array.shape
 
 
@@ -217,9 +216,7 @@ def _predictions(
     }
     right = rounded_[output]
     found = {RIGHT: right}
-    again = _Again(
-        itertools.chain(variants.of(problem, rounded_), functions.reductions(problem, rounded_))
-    )
+    again = _Again(sources.variants(problem, rounded_))
     for name, one in survivors.items():
         said = predict(problem, one, right, again)
         if said is not None and said.shape == right.shape:
@@ -230,10 +227,10 @@ def _predictions(
 class _Again:
     """The variants of a question, each made once, however many survivors look for theirs."""
 
-    def __init__(self, variants_: Iterator[Variant]) -> None:
-        self._left, self._made = variants_, list[Variant]()
+    def __init__(self, variants_: Iterator[Hypothesis]) -> None:
+        self._left, self._made = variants_, list[Hypothesis]()
 
-    def __iter__(self) -> Iterator[Variant]:
+    def __iter__(self) -> Iterator[Hypothesis]:
         yield from self._made
         for one in self._left:
             self._made.append(one)
@@ -241,7 +238,7 @@ class _Again:
 
 
 def predict(
-    problem: Problem, one: Candidate, right: Array, again: Iterable[Variant]
+    problem: Problem, one: Candidate, right: Array, again: Iterable[Hypothesis]
 ) -> Array | None:
     """What a kernel says of another question if a candidate is its cause; None where that is not
     known, as of a pattern in one answer."""
@@ -253,8 +250,9 @@ def predict(
         return _rounded(scaled(problem, one.output, _factor(one)), problem, one)
     for variant in again:
         same = variant.cause == one.cause and dict(variant.details) == dict(one.details)
-        if same and one.output in variant.answer.reference:
-            return _rounded(variant.answer, problem, one)
+        prediction = variant.predicts(one.output)
+        if same and prediction is not None and prediction.answer is not None:
+            return _rounded(prediction.answer, problem, one)
     return None
 
 
@@ -271,16 +269,12 @@ def _factor(one: Candidate) -> float:
 
 
 def _by_model(problem: Problem, one: Candidate, like: Array) -> Array | None:
-    if problem.op.name == "layernorm":
-        found = next((model for model in MODELS if model.name == one.model), None)
-        if found is None:
-            return None
-        params = {**problem.params, "threads": one.details.get("threads", 1)}
-        said = found.run(problem.inputs, params, problem.direction, problem.format)
-        return said.get(one.output)
+    known = models.of(problem.op)
+    if known.run is not None:
+        return known.run(problem, one, like)
     product = products.of(problem, one.output)
     if product is None:
-        return dict(functions.models(problem)).get(str(one.model)) if one.output == "y" else None
+        return None
     run = _runner(problem, one, product)
     return None if run is None else run().reshape(like.shape)
 

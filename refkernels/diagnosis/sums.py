@@ -8,7 +8,7 @@ where its bits tell it from them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.diagnosis import evidence, orders, products
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import ORDER, Candidate
+from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
 from refkernels.diagnosis.orders import Order
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.products import Product
@@ -60,21 +60,18 @@ class _Sum:
         return np.asarray(self.got[np.ix_(self.rows, self.columns)])
 
 
-def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candidate]:
+def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """The orders of summation that have a kernel's bits; the best of those that do not."""
-    found: list[Candidate] = []
     for name, got in outputs.items():
         product = products.of(problem, name)
-        if product is None or not np.isfinite(got).any():
-            continue
-        found += _of(problem, product, got, fits[name])
-    return found
+        if product is not None and np.isfinite(got).any():
+            yield from _of(problem, product, got, fits[name])
 
 
-def _of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[Candidate]:
+def _of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[Claim]:
     ordered = _ordered(_Asked(ORDER, product), got, truth)
     yield from ordered
-    if problem.format.name != "float32" or any(one.exact for one in ordered):
+    if problem.format.name != "float32" or any(_exact(claim, got) for claim in ordered):
         return
     for cause, format in CAUSES.items():
         narrow = replace(product, a=rounded(product.a, format), b=rounded(product.b, format))
@@ -83,6 +80,11 @@ def _of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[
         short = _SHORT if truth.ordinary else None
         asked = _Asked(cause, narrow, product, {"format": format})
         yield from _ordered(asked, got, truth, short)
+
+
+def _exact(claim: Claim, got: Array) -> bool:
+    bits = claim.prediction.bits
+    return bits is not None and bool(evidence.same(got, bits).all())
 
 
 def _sum(product: Product, got: Array) -> _Sum:
@@ -95,43 +97,37 @@ def _sum(product: Product, got: Array) -> _Sum:
     return _Sum(product, got.reshape(m, n), *sides)
 
 
-def _ordered(asked: _Asked, got: Array, truth: Fit, most: int | None = None) -> list[Candidate]:
+def _ordered(asked: _Asked, got: Array, truth: Fit, most: int | None = None) -> list[Claim]:
     """Orders that have all bits; the one with most bits of the sample, ruled out, if none has."""
     product = asked.product
     bias = product.bias is not None and bool(np.any(product.bias))
-    one = _sum(product, got)
+    whole = _sum(product, got)
     near: dict[bytes, tuple[float, Order]] = {}
-    found: list[Candidate] = []
+    found: list[Claim] = []
     tried = 0
     for order in itertools.islice(orders.candidates(product.terms, bias), most):
         tried += 1
-        model = run(order, one.sample, got)
-        share = float(evidence.same(one.sampled, model).mean())
+        model = run(order, whole.sample, got)
+        share = float(evidence.same(whole.sampled, model).mean())
         if share < 1.0:
             near.setdefault(model.tobytes(), (share, order))
         elif len(found) < _NAMED:
-            found += _whole(asked, order, got, truth)
-    found = [each for each in found if each.exact] or found[:1]
+            found += _whole(asked, order, got, truth.output)
+    found = [claim for claim in found if _exact(claim, got)] or found[:1]
     alike = evidence.agreement([share for share, _ in near.values()])
     if not found and near:
-        found = [_nearest(asked, max(near.values(), key=lambda each: each[0]), one, truth)]
-    return [replace(each.beside(alike), trials=0 if k else tried) for k, each in enumerate(found)]
+        share, order = max(near.values(), key=lambda pair: pair[0])
+        found = [_nearest(asked, share, order, whole.sampled.size, truth.output)]
+    return [replace(claim.beside(alike), trials=0 if k else tried) for k, claim in enumerate(found)]
 
 
-def _nearest(asked: _Asked, best: tuple[float, Order], one: _Sum, truth: Fit) -> Candidate:
-    share, order = best
-    return Candidate(
-        asked.cause,
-        truth.output,
-        None,
-        round(share * one.sampled.size),
-        one.sampled.size,
-        details={**asked.details, "sampled": True},
-        model=order.name,
-    )
+def _nearest(asked: _Asked, share: float, order: Order, sampled: int, output: str) -> Claim:
+    outcome = Outcome(False, round(share * sampled), sampled)
+    details = {**asked.details, "sampled": True}
+    return Claim(asked.cause, output, Prediction(outcome=outcome), details, order.name)
 
 
-def _whole(asked: _Asked, order: Order, got: Array, truth: Fit) -> list[Candidate]:
+def _whole(asked: _Asked, order: Order, got: Array, output: str) -> list[Claim]:
     """One order on all elements; where it does not add the bias last, and that shows, as such and
     as an order like any other."""
     model = run(order, asked.product, got).reshape(got.shape)
@@ -139,12 +135,13 @@ def _whole(asked: _Asked, order: Order, got: Array, truth: Fit) -> list[Candidat
     against = None
     if asked.right is not None:
         against = run(order, asked.right, got).reshape(got.shape)
-    found = [evidence.reproduced(asked.cause, truth, got, model, order.name, details, against)]
-    if asked.right is None and order.bias in ("first", "start") and found[0].exact:
+    prediction = Prediction(bits=model, against=against)
+    found = [Claim(asked.cause, output, prediction, details, order.name)]
+    if asked.right is None and order.bias in ("first", "start") and _exact(found[0], got):
         last = run(order.bias_last, asked.product, got).reshape(got.shape)
         if evidence.apart(model, last):
-            early = evidence.reproduced("bias_first", truth, got, model, order.name, details, last)
-            found.append(early)
+            early = Prediction(bits=model, against=last)
+            found.append(Claim("bias_first", output, early, details, order.name))
     return found
 
 

@@ -16,8 +16,8 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis import code_lengths, units
 from refkernels.diagnosis.explain import one_kernel
-from refkernels.diagnosis.hypothesis import Candidate, Evidence, Prediction, Variant
-from refkernels.diagnosis.models import MODELS
+from refkernels.diagnosis.hypothesis import Candidate, Claim, Evidence, Prediction, Variant
+from refkernels.diagnosis.models.layernorm import MODELS
 from refkernels.diagnosis.problem import Answer
 
 Array = npt.NDArray[Any]
@@ -296,6 +296,8 @@ def test_a_hypothesis_speaks_of_its_own_outputs_only() -> None:
     candidate = Candidate("eps_differs", "y", "matched", 3, 3, prediction=Prediction(np.ones(3)))
     assert candidate.predicts("y") is candidate.prediction
     assert candidate.predicts("mean") is None
-    beside = candidate.beside(0.25).predicts("y")
+    claim = Claim("eps_differs", "y", Prediction(np.ones(3)))
+    assert claim.predicts("mean") is None
+    beside = claim.beside(0.25).predicts("y")
     assert beside is not None
     assert beside.alike == 0.25

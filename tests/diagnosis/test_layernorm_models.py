@@ -9,9 +9,9 @@ import pytest
 
 from refkernels import layernorm_ref
 from refkernels.arithmetic import formats
-from refkernels.diagnosis.models import MODELS, Model
-from refkernels.diagnosis.models.catalogue import HONEST, NUMERICAL, SEMANTIC
-from refkernels.diagnosis.models.torch_moments import moments
+from refkernels.diagnosis.models.layernorm import MODELS, Model
+from refkernels.diagnosis.models.layernorm.catalogue import HONEST, NUMERICAL, SEMANTIC
+from refkernels.diagnosis.models.layernorm.torch_moments import moments
 
 Arrays = dict[str, npt.NDArray[Any]]
 FORMATS = ("float16", "bfloat16", "float32", "float64")

@@ -12,7 +12,13 @@ import numpy.typing as npt
 import pytest
 
 from refkernels.arithmetic import formats
-from refkernels.diagnosis.models import Model, mindspore_cpu, oneflow_cpu, paddle_cpu, torch_cpu
+from refkernels.diagnosis.models.layernorm import (
+    Model,
+    mindspore_cpu,
+    oneflow_cpu,
+    paddle_cpu,
+    torch_cpu,
+)
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.gateway import Session
 

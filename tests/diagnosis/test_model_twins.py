@@ -5,7 +5,7 @@ import pytest
 from twin_runs import both, same_bits
 
 from refkernels.arithmetic import formats
-from refkernels.diagnosis.models import torch_cpu
+from refkernels.diagnosis.models.layernorm import torch_cpu
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

@@ -10,7 +10,7 @@ from underflow_attack import EXAMPLES, Record, error_over_bound, numbers
 from refkernels import layernorm_ref
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis.models import catalogue, torch_cpu
+from refkernels.diagnosis.models.layernorm import catalogue, torch_cpu
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 SEEDS = st.integers(0, 2**32 - 1)

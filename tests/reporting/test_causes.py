@@ -9,7 +9,7 @@ import pytest
 
 import refkernels.diagnosis
 from refkernels import registry
-from refkernels.diagnosis.models import MODELS
+from refkernels.diagnosis.models.layernorm import MODELS
 from refkernels.reporting.words.causes import CAUSES, LANGUAGES
 
 ROOT = Path(__file__).parent.parent.parent

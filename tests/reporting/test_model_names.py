@@ -5,7 +5,7 @@ import re
 import pytest
 
 from refkernels.diagnosis import orders
-from refkernels.diagnosis.models import MODELS, Model
+from refkernels.diagnosis.models.layernorm import MODELS, Model
 from refkernels.reporting.words.model_names import model_name, statement
 
 KEPT = {"FMA", "Welford", "rsqrt"}  # said so in Chinese too

@@ -1,13 +1,37 @@
-"""Models: algorithms in the working precision whose bits are compared with a kernel's.
+"""What is known of single ops: the one place of diagnosis where an op is known by its name.
 
-for model in MODELS:
-    answers = model.run({"x": x}, {"eps": 1e-5}, "forward", "float32")
-
-A model that gives a framework's bits says how the framework computes; where its `cause` is not
-None, it says what to blame.
+Here are the models of frameworks' own algorithms and the slips of one op that are no formula. A
+fault that is a formula stands in the op's oracle (`ops.Fault`); what holds for every op of a kind
+(sums of products, functions of one variable, formulas) asks the `Op`.
 """
 
-from refkernels.diagnosis.models.catalogue import MODELS
-from refkernels.diagnosis.models.model import Model
+from __future__ import annotations
 
-__all__ = ["MODELS", "Model"]
+import functools
+
+from refkernels.diagnosis.models import intermediates
+from refkernels.diagnosis.models.known import Known
+from refkernels.op import Op
+
+
+def of(op: Op) -> Known:
+    """What is known of an op; nothing of most."""
+    return _of(op.name)
+
+
+@functools.cache
+def _of(name: str) -> Known:
+    if name == "layernorm":
+        from refkernels.diagnosis.models.layernorm.known import KNOWN
+
+        return KNOWN
+    overflowing = intermediates.OF.get(name, {})
+    if name in ("sin", "cos", "tan"):
+        from refkernels.diagnosis.models import circular
+
+        return Known((circular.reductions,), (), circular.errors, overflowing)
+    if name in ("gelu", "gelu_tanh"):
+        from refkernels.diagnosis.models import gelu
+
+        return Known((gelu.other,), (), gelu.errors, overflowing, run=gelu.run)
+    return Known(intermediates=overflowing)

@@ -19,7 +19,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis.models.model import Array, Direction, Task, read
+from refkernels.diagnosis.models.layernorm.model import Array, Direction, Task, read
 from refkernels.layernorm_ref.algorithms import moments
 
 Rounding = Callable[[Array], Array]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic import fused as fma
-from refkernels.diagnosis.models.model import Array
+from refkernels.diagnosis.models.layernorm.model import Array
 
 CHUNK = 16
 

@@ -10,8 +10,8 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.models.layernorm import rowwise
 from refkernels.diagnosis.problem import Arrays, Doubles, Problem
-from refkernels.diagnosis.variants import rowwise
 
 _CAUSES = {"float32": "float32_statistics"}
 _OWN = 8.0  # units of the working precision by which a kernel's own statistics may be off
@@ -21,7 +21,7 @@ def stored_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """y = (x - fl(mean)) fl(rstd) weight + bias and the gradients, fl to a format narrower than
     what the kernel computes in. Where the kernel's mean may be rounded to the other neighbour, the
     answer is known no better than that."""
-    if problem.op.name != "layernorm" or not {"y", "dx", "dweight"} & set(outputs):
+    if not {"y", "dx", "dweight"} & set(outputs):
         return
     rows = rowwise.of(problem, outputs)
     work = formats.BINARY64 if problem.format.p > formats.BINARY32.p else formats.BINARY32

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from refkernels.diagnosis import evidence
-from refkernels.diagnosis.fit import Fit, fit
-from refkernels.diagnosis.hypothesis import HARMLESS, Candidate
-from refkernels.diagnosis.models import MODELS, Model
-from refkernels.diagnosis.models.catalogue import NUMERICAL
-from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
-from refkernels.diagnosis.variants.rowwise import normalized_shape
+from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
+from refkernels.diagnosis.hypothesis import (
+    HARMLESS,
+    ORDER,
+    Candidate,
+    Claim,
+    Outcome,
+    Prediction,
+)
+from refkernels.diagnosis.models.layernorm.catalogue import MODELS, NUMERICAL
+from refkernels.diagnosis.models.layernorm.model import Model
+from refkernels.diagnosis.models.layernorm.rowwise import normalized_shape
+from refkernels.diagnosis.problem import Array, Arrays, Problem
 
 _THREADS = (1, 2, 4)  # some gradients' sums are cut by thread
 _ROWS = ("y", "dx")
@@ -25,47 +32,57 @@ _AFTER_SUMS = {
 }  # fmt: skip
 ONE_ALGORITHM = 0.9  # two with so many equal bits: no few bits tell them apart
 _ORDERS = 8  # of summation, at random
-LIKE = 4.0  # errors are alike where neither is more than this times the other: judge's criterion
 
 
-def find(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> list[Candidate]:
+def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:
     """For each output every model that has its bits or its errors; of the others the nearest.
 
     A model with nothing to blame is an order of summation, and all of them that fit are found, as
     few rows tell few models apart. One with a cause is named only where no such model has all bits,
     and where enough rows tell it from them or something is wrong.
     """
-    if problem.op.name != "layernorm":
-        return []
-    wanted = list(outputs)
-    found: list[Candidate] = []
-    honest: dict[str, list[Array]] = {name: [] for name in wanted}
-    open_ = set(wanted)
-    for model, threads, answer in _answers(problem, wanted):
+    family: list[evidence.Tried] = []
+    honest: dict[str, list[Array]] = {name: [] for name in outputs}
+    open_ = set(outputs)
+    for model, threads, answer in _answers(problem, list(outputs)):
         for name in [name for name in answer if name in (honest if model.cause is None else open_)]:
-            got, said = outputs[name], answer[name]
-            if said.shape != got.shape or said.dtype != got.dtype:
+            got, bits = outputs[name], answer[name]
+            if bits.shape != got.shape or bits.dtype != got.dtype:
                 continue
             if name in _SUMS_ALONE and model.cause in _AFTER_SUMS:
                 continue
-            blames = model.cause is not None and bool(evidence.same(got, said).all())
-            against = _nearest(said, honest[name], name) if blames else None
-            details = {"statement": model.statement}
-            if name in ("dweight", "dbias") and threads > 1:
-                details["threads"] = threads  # type: ignore[assignment]
-            cause = model.cause or "summation_order"
-            one = evidence.reproduced(cause, fits[name], got, said, model.name, details, against)
-            if model.cause is None and not one.ruled_out:
-                one = one.beside(_shuffled(problem, model, threads, name, said))
+            tried = evidence.tried(_claim(model, threads, name, bits), fits[name], got)
             if model.cause is None:
-                honest[name].append(said)
-            if one.ruled_out and model in NUMERICAL and not fits[name].ordinary:
-                one = _alike(problem, fits[name], got, said, one)
-            found.append(one)
-            if one.equal == one.elements and model.cause is None:
-                open_.discard(name)
-    alike = {name: _alike_to(outputs[name], honest[name], name) for name in wanted}
-    return _told([one.beside(alike[one.output][one.cause in HARMLESS]) for one in found])
+                if tried.fits:
+                    tried = tried.beside(_shuffled(problem, model, threads, name, bits))
+                honest[name].append(bits)
+                if tried.share == 1.0:
+                    open_.discard(name)
+            elif tried.share == 1.0:
+                tried = tried.against(_nearest(bits, honest[name], name))
+            elif model in NUMERICAL and not fits[name].ordinary:
+                tried = _alike(problem, got, tried)
+            family.append(tried)
+    alike = {name: _alike_to(outputs[name], honest[name], name) for name in outputs}
+    claims = evidence.nearest(family, beside_fits=True)
+    return [claim.beside(alike[claim.output][claim.cause in HARMLESS]) for claim in claims]
+
+
+def _claim(model: Model, threads: int, name: str, bits: Array) -> Claim:
+    details: dict[str, object] = {"statement": model.statement}
+    if name in ("dweight", "dbias") and threads > 1:
+        details["threads"] = threads
+    return Claim(model.cause or ORDER, name, Prediction(bits=bits), details, model.name)
+
+
+def run(problem: Problem, candidate: Candidate, like: Array) -> Array | None:
+    """The bits that a candidate's model gives."""
+    model = next((model for model in MODELS if model.name == candidate.model), None)
+    if model is None:
+        return None
+    params = {**problem.params, "threads": candidate.details.get("threads", 1)}
+    answer = model.run(problem.inputs, params, problem.direction, problem.format)
+    return answer.get(candidate.output)
 
 
 def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, dict[str, Array]]]:
@@ -134,44 +151,19 @@ def _units(array: Array, name: str) -> int:
     return max(array.size // array.shape[-1] if rows else array.size, 1)
 
 
-def _alike(problem: Problem, truth: Fit, got: Array, said: Array, one: Candidate) -> Candidate:
+def _alike(problem: Problem, got: Array, tried: evidence.Tried) -> evidence.Tried:
     """Consistent: the errors are as large as the model's, within judge's factor either way, and the
     model's are more than rounding."""
-    answer = problem.truth
-    name = truth.output
-    model = fit(problem, name, said, answer)
+    name, model = tried.claim.output, tried.claim.prediction.bits
     assert model is not None
-    if model.ordinary:
-        return one
-    result = fit(
-        problem,
-        name,
-        got,
-        Answer({name: answer.reference[name]}, {name: answer.bound[name]}, {name: said}),
-    )
-    assert result is not None
-    ratio = result.over_plain
-    if not 1.0 / LIKE <= ratio <= LIKE:
-        return one
-    return Candidate(
-        one.cause,
-        name,
-        "consistent",
-        one.equal,
-        one.elements,
-        result.over_bound,
-        ratio,
-        one.details,
-        one.model,
-    )
-
-
-def _told(found: list[Candidate]) -> list[Candidate]:
-    """All that are named, and of those ruled out, for each output and cause, the nearest one."""
-    kept: dict[tuple[str, str], Candidate] = {}
-    for one in found:
-        if one.ruled_out:
-            known = kept.get((one.output, one.cause), replace(one, trials=0))
-            best = one if one.share > known.share else known
-            kept[one.output, one.cause] = replace(best, trials=known.trials + one.trials)
-    return [one for one in found if not one.ruled_out] + list(kept.values())
+    rounding = fit(problem, name, model, problem.truth)
+    assert rounding is not None
+    if rounding.ordinary:
+        return tried
+    result = sized(problem, name, got, model)
+    if not 1.0 / LIKE <= result.over_plain <= LIKE:
+        return tried
+    equal = round(tried.share * got.size)
+    outcome = Outcome(True, equal, got.size, result.over_bound, result.over_plain)
+    claim = replace(tried.claim, prediction=Prediction(outcome=outcome))
+    return replace(tried, claim=claim, fits=True)

@@ -28,9 +28,9 @@ import numpy as np
 from refkernels.arithmetic import small
 from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.diagnosis.models import array_moments
-from refkernels.diagnosis.models.array_moments import CHUNK
-from refkernels.diagnosis.models.model import Array
+from refkernels.diagnosis.models.layernorm import array_moments
+from refkernels.diagnosis.models.layernorm.array_moments import CHUNK
+from refkernels.diagnosis.models.layernorm.model import Array
 
 _LEVELS = 64  # of the cascade: enough for 16 * 2^63 vectors
 _FRESH = _LEVELS  # where a chunk's own statistics are, until they are merged

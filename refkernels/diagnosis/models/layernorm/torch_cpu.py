@@ -33,9 +33,9 @@ import numpy as np
 from refkernels.arithmetic import small
 from refkernels.arithmetic.formats import BINARY16, Format
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.diagnosis.models import array_moments
-from refkernels.diagnosis.models.model import Array, Direction, Model, Task, read
-from refkernels.diagnosis.models.torch_moments import moments, multiply_add
+from refkernels.diagnosis.models.layernorm import array_moments
+from refkernels.diagnosis.models.layernorm.model import Array, Direction, Model, Task, read
+from refkernels.diagnosis.models.layernorm.torch_moments import moments, multiply_add
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from refkernels.arithmetic import formats
-from refkernels.diagnosis.models import mindspore_cpu, oneflow_cpu, paddle_cpu, torch_cpu
-from refkernels.diagnosis.models.model import Model
-from refkernels.diagnosis.models.textbook import DOUBLE, NARROW, runner
+from refkernels.diagnosis.models.layernorm import mindspore_cpu, oneflow_cpu, paddle_cpu, torch_cpu
+from refkernels.diagnosis.models.layernorm.model import Model
+from refkernels.diagnosis.models.layernorm.textbook import DOUBLE, NARROW, runner
 
 
 def _model(name: str, cause: str | None, statement: str, **changes: Any) -> Model:

@@ -13,20 +13,18 @@ import numpy as np
 
 from refkernels.diagnosis.fit import fit
 from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.models.layernorm import rowwise
+from refkernels.diagnosis.models.layernorm.rowwise import Rows
 from refkernels.diagnosis.problem import Arrays, Doubles, Problem
-from refkernels.diagnosis.variants import rowwise
-from refkernels.diagnosis.variants.rowwise import Rows
+from refkernels.diagnosis.variants.formulas import USUAL_EPS
 from refkernels.metrology import UNUSUAL
 
-USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
 _DIGITS = (1, 2, 3, 5, 8)
 _CHANCE = 2.0**-4  # that an eps of no meaning has so few digits, at most
 
 
 def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """eps rounded to float32 (in float64), and every usual eps that would have been noticed."""
-    if problem.op.name != "layernorm":
-        return
     rows = rowwise.of(problem, outputs)
     narrow = float(np.float32(rows.eps))
     if problem.format.name == "float64" and narrow != rows.eps:
@@ -49,7 +47,7 @@ def fitted_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     from y - bias = rstd (x - m) weight, then eps = rstd^-2 - v, the rows of little variance, which
     tell most, weighing most. Given in the fewest digits that make y ordinary; `fitted` where they
     are no fewer than another cause would need, and only where rows of unequal variance agree."""
-    if problem.op.name != "layernorm" or problem.direction == "backward" or "y" not in outputs:
+    if problem.direction == "backward" or "y" not in outputs:
         return
     got, rows = outputs["y"], rowwise.of(problem, outputs)
     if got.shape != problem.truth.reference["y"].shape:
@@ -97,8 +95,6 @@ def _noticed(problem: Problem, rows: Rows, eps: float) -> bool:
 
 def unbiased_variance(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The sum of squares divided by n - 1."""
-    if problem.op.name != "layernorm":
-        return
     rows = rowwise.of(problem, outputs)
     if rows.n < 2:
         return
@@ -109,8 +105,6 @@ def unbiased_variance(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def eps_outside_sqrt(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """eps added to the standard deviation: 1 / (sqrt(v) + eps)."""
-    if problem.op.name != "layernorm":
-        return
     rows = rowwise.of(problem, outputs)
     with np.errstate(divide="ignore"):
         rstd = 1.0 / (np.sqrt(rows.variance) + rows.eps)
@@ -119,7 +113,7 @@ def eps_outside_sqrt(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def constant_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Mean and variance treated as constants in the backward pass: dx = dy weight rstd."""
-    if problem.op.name != "layernorm" or problem.direction == "forward":
+    if problem.direction == "forward":
         return
     rows = rowwise.of(problem, outputs)
     assert rows.dy is not None
@@ -130,7 +124,7 @@ def constant_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def wrong_axes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Normalised over the rows' axis, over the last two axes, or over everything."""
-    if problem.op.name != "layernorm" or problem.direction == "backward":
+    if problem.direction == "backward":
         return
     x = problem.inputs["x"].astype(np.float64)
     rows = rowwise.of(problem, outputs)

@@ -28,7 +28,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
-from refkernels.diagnosis.models.model import Array, Direction, Model, Task, read
+from refkernels.diagnosis.models.layernorm.model import Array, Direction, Model, Task, read
 from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
 

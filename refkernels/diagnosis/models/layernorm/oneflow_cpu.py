@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis.models.model import Array, Direction, Model, Task, read
+from refkernels.diagnosis.models.layernorm.model import Array, Direction, Model, Task, read
 from refkernels.layernorm_ref.algorithms import moments
 
 

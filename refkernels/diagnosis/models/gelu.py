@@ -1,0 +1,144 @@
+"""GELU, by erf and by its approximation with tanh: the one for the other, and what cancels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis import evidence
+from refkernels.diagnosis.fit import Fit, fit
+from refkernels.diagnosis.hypothesis import Candidate, Claim, Outcome, Prediction, Variant
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
+from refkernels.diagnosis.wrong import wrong_elements
+
+# In units of the working precision, how far an erf or tanh may be off: Abramowitz and Stegun's
+# 7.1.26, which errs by 1.5e-7 (PyTorch's), in a dozen operations on numbers below 1.
+_SLACK = 16.0
+_LEAST = 1 / 16  # of a unit: less than this was never lost beside 1 where it is more than rounding
+_LIBRARY = 4.0  # ulp that a library's function may be off
+
+
+class _Way(NamedTuple):
+    """One of the two: what cancels in it, the other op, the cause that this would be, and whether
+    its forms in the working precision are models."""
+
+    cancels: str
+    other: str
+    approximated: str
+    forms: bool
+
+
+_WAYS = {
+    "gelu": _Way("erf_cancellation", "gelu_tanh", "tanh_gelu", True),
+    "gelu_tanh": _Way("tanh_cancellation", "gelu", "erf_gelu", False),
+}
+
+
+def other(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """x Phi(x) for its approximation by tanh, and the other way round."""
+    mine = _WAYS[problem.op.name]
+    yield Variant(mine.approximated, {}, problem.ask(op=mine.other))
+
+
+def errors(problem: Problem, name: str, got: Array, truth: Fit) -> list[Claim]:
+    """0.5 x (1 + erf(x / sqrt 2)), or with tanh, every operation rounded: bits; or errors no larger
+    than what the cancellation leaves, of the truth or of the other GELU."""
+    mine = _WAYS[problem.op.name]
+    forms = list(models(problem)) if mine.forms and name == "y" else []
+    for model, values in forms:
+        if evidence.reproduces(truth, got, values):
+            prediction = Prediction(bits=values)
+            return [Claim(mine.cancels, name, prediction, {}, model, trials=len(forms))]
+    found = []
+    if _worst_is_negative(problem, name, got):
+        outcome = _within(problem, name, got, problem.truth)
+        fits = outcome.fits and _lost_so_much(problem, name, got)
+        found.append(Claim(mine.cancels, name, Prediction(outcome=outcome._replace(fits=fits))))
+    outcome = _within(problem, name, got, problem.ask(op=mine.other))
+    return [*found, Claim(mine.approximated, name, Prediction(outcome=outcome))]
+
+
+def run(problem: Problem, candidate: Candidate, like: Array) -> Array | None:
+    """The bits of a form, by its name."""
+    return dict(models(problem)).get(str(candidate.model)) if candidate.output == "y" else None
+
+
+def _worst_is_negative(problem: Problem, name: str, got: Array) -> bool:
+    """Whether the element that exceeds its bound most has x < 0: nothing cancels elsewhere."""
+    exact, bound = np.asarray(problem.truth.reference[name]), problem.sharp(name)
+    with np.errstate(all="ignore"):
+        ratio = np.abs(to_float64(got) - exact) / bound
+    place = int(np.argmax(np.nan_to_num(ratio, nan=0.0, posinf=0.0)))
+    return bool(to_float64(problem.inputs["x"]).reshape(-1)[place] < 0.0)
+
+
+def _lost_so_much(problem: Problem, name: str, got: Array) -> bool:
+    """Whether some y that exceeds its bound is 0, or is off by what one rounding of 1 + erf leaves:
+    0.5 x erfc(-x / sqrt 2), whose argument is rounded, is off by far less."""
+    if name != "y":
+        return True
+    exact, wide = np.asarray(problem.truth.reference[name]), to_float64(got)
+    unit = min(problem.format.u, formats.BINARY32.u)
+    wrong = wrong_elements(problem, name, got)
+    off = np.abs(wide - exact)[wrong]
+    return bool(np.any((wide[wrong] == 0.0) | (off > _LEAST * unit * _lost(problem, name)[wrong])))
+
+
+def _within(problem: Problem, name: str, got: Array, answer: Answer) -> Outcome:
+    """It fits within the answer's bound and the cancellation's."""
+    levels = [(min(problem.format.u, formats.BINARY32.u), _SLACK)]
+    if problem.format.p < formats.BINARY32.p:
+        levels.append((problem.format.u, 2.0 + _LIBRARY))
+    for u, units in levels:
+        lost = np.nan_to_num(_lost(problem, name) * units * u, nan=0.0, posinf=0.0)
+        result = fit(
+            problem, name, got, Answer(answer.reference, {name: answer.bound[name] + lost}, {})
+        )
+        assert result is not None
+        fine = result.verdict in ("rounding", "correctly_rounded")
+        outcome = Outcome(fine, result.equal, got.size, result.over_bound)
+        if fine:
+            break
+    return outcome
+
+
+def _lost(problem: Problem, name: str) -> Array:
+    """What a unit of error of erf, or tanh = t, comes to: |x| / 2 in y; |dy| / 2 in dx, and for
+    (1 - t)(1 + t) = 1 - t^2 another |dy x z'|, where z is tanh's argument."""
+    x = to_float64(problem.inputs["x"])
+    if name == "y":
+        return 0.5 * np.abs(x)
+    dy = np.abs(to_float64(problem.inputs[problem.op.cotangent]))
+    with np.errstate(all="ignore"):
+        slope = math.sqrt(2.0 / math.pi) * (1.0 + 3.0 * 0.044715 * x * x)
+        return np.asarray(0.5 * dy * (1.0 + 2.0 * np.abs(x) * np.minimum(slope, 8.0)))
+
+
+def models(problem: Problem) -> Iterator[tuple[str, Array]]:
+    """The erf form in the working precision, and in the format where that is narrower."""
+    x, told = problem.inputs["x"], problem.format.storage
+    narrow = problem.format.p < formats.BINARY32.p
+    for kind in {told, np.dtype(np.float32)} if narrow else {told}:
+        for how, divide, half in (
+            ("0.5 x (1 + erf(x / sqrt 2))", True, True),
+            ("0.5 x (1 + erf(x sqrt(1/2)))", False, True),
+            ("x (0.5 (1 + erf(x / sqrt 2)))", True, False),
+            ("x (0.5 (1 + erf(x sqrt(1/2))))", False, False),
+        ):
+            values = formats.cast(_erf_form(formats.cast(x, kind), divide, half), told)
+            yield f"{how} in {kind}", values
+
+
+def _erf_form(x: Array, divide: bool, half: bool) -> Array:
+    """The form with erf rounded once."""
+    kind = x.dtype.type
+    with np.errstate(all="ignore"):
+        scaled = x / kind(math.sqrt(2.0)) if divide else x * kind(math.sqrt(0.5))
+        erf = np.array([math.erf(float(v)) for v in scaled.ravel()]).reshape(x.shape)
+        inner = kind(1) + formats.cast(erf, x.dtype)
+        return np.asarray(kind(0.5) * x * inner if half else x * (kind(0.5) * inner))

@@ -1,0 +1,22 @@
+"""LayerNorm, as `models.of` gives it."""
+
+from refkernels.diagnosis.models.known import Known
+from refkernels.diagnosis.models.layernorm import algorithms, padding, questions, ranges, statistics
+
+KNOWN = Known(
+    questions=(
+        questions.other_eps,
+        questions.fitted_eps,
+        questions.unbiased_variance,
+        questions.eps_outside_sqrt,
+        questions.constant_statistics,
+        questions.wrong_axes,
+        statistics.stored_statistics,
+        padding.of_rows,
+        padding.of_parameters,
+    ),
+    algorithms=(algorithms.find,),
+    specials=ranges.find,
+    run=algorithms.run,
+    rows=32,  # cores earn 8 bits each
+)

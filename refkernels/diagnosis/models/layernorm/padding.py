@@ -1,0 +1,147 @@
+"""LayerNorm's slips with blocks that do not fit: padding that is counted, or a tail left out.
+
+Of rows padded to P lanes:
+    padded_variance   mean = S / n, and the variance has (P - n) mean^2 more: x - mean is not masked
+    padded_divisor    sums over n lanes divided by P, in the mean, in the variance or in both
+    padded_row        mean and variance of the row with its zeros
+    dropped_tail      sums over the first k lanes only, k the multiple of a block; divided by n or k
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.models.layernorm import rowwise
+from refkernels.diagnosis.models.layernorm.rowwise import Rows
+from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.variants.lanes import SAMPLE, distance, kept, padded
+
+
+@dataclass(frozen=True)
+class _Slip:
+    """mean = sum of `lanes` terms / `divisor`, variance = sum (x - mean)^2 over `squared` lanes,
+    zeros from n on, / `by`; `sums`: the lanes and the divisor of backward's sums over a row."""
+
+    cause: str
+    details: Mapping[str, object]
+    lanes: int
+    divisor: int
+    squared: int
+    by: int
+    sums: Mapping[str, int] = field(default_factory=dict)
+
+    def statistics(self, rows: Rows, add: Callable[[Array], Array]) -> tuple[Array, Array]:
+        """Mean and rstd in the precision of the rows."""
+        mean = add(rows.x[:, : self.lanes]) / self.divisor
+        counted = rows.x[:, : min(self.lanes, self.squared)]
+        if self.squared > rows.n:  # np.pad takes longer than all the rest
+            counted = np.zeros((len(rows.x), self.squared), rows.x.dtype)
+            counted[:, : self.lanes] = rows.x[:, : self.lanes]
+        variance = add(np.square(counted - mean)) / self.by
+        return mean, 1 / np.sqrt(variance + rows.x.dtype.type(rows.eps))
+
+    def answers(
+        self, rows: Rows, add: Callable[[Array], Array]
+    ) -> dict[str, tuple[Doubles, Doubles]]:
+        """Every output, with the sizes of its terms."""
+        mean, rstd = self.statistics(rows, add)
+        if rows.dy is None:
+            return rowwise.forward(rows, mean, rstd)
+        return rowwise.backward(rows, mean, rstd, **self.sums)
+
+
+def of_rows(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """LayerNorm's slips: of all of them the one that comes nearest to the output."""
+    name = "y" if problem.direction == "forward" else "dx"
+    if name not in outputs:
+        return
+    rows = rowwise.of(problem, outputs)
+    got = outputs[name].astype(np.float64)
+    if got.shape != problem.truth.reference[name].shape or rows.n < 2 or not got.size:
+        return
+    finite = np.isfinite(got.reshape(rows.x.shape)).all(axis=1)
+    chosen = np.flatnonzero(finite & np.isfinite(rows.x).all(axis=1))
+    if not chosen.size:
+        return
+    chosen = chosen[np.linspace(0, chosen.size - 1, min(chosen.size, SAMPLE)).astype(int)]
+    sample, said = rows.take(chosen), got.reshape(rows.x.shape)[chosen]
+    slips = [_right(rows.n), *_slips(rows.n, rows.dy is not None)]
+    with np.errstate(all="ignore"):
+        off = [distance(slip.answers(sample, _exactly)[name][0], said) for slip in slips]
+        slip = slips[int(np.argmin(off))]
+        if not min(off) < off[0]:
+            return
+        answers = slip.answers(rows, _exactly)
+        plain = slip.answers(rows.cast(_working(problem)), _in_sequence)
+    for output, (values, sizes) in answers.items():
+        if output in rows.asked:
+            one = rowwise.variant(slip.cause, slip.details, problem, output, values, sizes)
+            shape = problem.truth.reference[output].shape
+            storage = problem.truth.plain[output].dtype
+            sized = formats.cast(plain[output][0], storage).reshape(shape)
+            answer = replace(one.answer, plain={output: sized})
+            yield replace(one, answer=answer, trials=len(slips))
+
+
+def _right(n: int) -> _Slip:
+    return _Slip("", {}, n, n, n, n)
+
+
+def _slips(n: int, backward: bool) -> Iterator[_Slip]:
+    """Every slip that a row of n may meet."""
+    for length in padded(n):
+        told = {"n": n, "padded": length}
+        yield _Slip("padded_variance", told, n, n, length, n)
+        yield _Slip("padded_divisor", told, n, n, n, length)
+        yield _Slip("padded_divisor", told, n, length, n, length)
+        yield _Slip("padded_divisor", told, n, length, n, n)
+        yield _Slip("padded_row", told, n, length, length, length)
+        if backward:
+            yield _Slip("padded_divisor", told, n, n, n, n, {"divisor": length})
+    for length in kept(n):
+        told = {"n": n, "dropped": n - length}
+        yield _Slip("dropped_tail", told, length, n, length, n)
+        yield _Slip("dropped_tail", told, length, length, length, length)
+        if backward:
+            yield _Slip("dropped_tail", told, n, n, n, n, {"kept": length})
+            yield _Slip("dropped_tail", told, length, n, length, n, {"kept": length})
+
+
+def _exactly(values: Array) -> Array:
+    return np.asarray(values.sum(axis=1, keepdims=True))
+
+
+def _in_sequence(values: Array) -> Array:
+    return np.add.accumulate(values, axis=1)[:, -1:]
+
+
+def _working(problem: Problem) -> type:
+    return np.float64 if problem.format.p > formats.BINARY32.p else np.float32
+
+
+def of_parameters(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """LayerNorm's dweight = sum dy xhat and dbias = sum dy without the last rows."""
+    if problem.direction == "forward":
+        return
+    rows = rowwise.of(problem, outputs)
+    assert rows.dy is not None
+    with np.errstate(all="ignore"):
+        terms = {"dweight": rows.dy * (rows.x - rows.mean) * rows.rstd, "dbias": rows.dy}
+    for name in [name for name in terms if name in outputs]:
+        said = outputs[name].astype(np.float64).reshape(-1)
+        if said.size != rows.n:
+            continue
+        part, lengths = terms[name], (*kept(len(rows.x)), len(rows.x))
+        usable = np.isfinite(said) & np.isfinite(part).all(axis=0)
+        off = [distance(part[:k, usable].sum(axis=0), said[usable]) for k in lengths]
+        best = lengths[int(np.argmin(off))]
+        if off[-1] > min(off):
+            values, sizes = part[:best].sum(axis=0), np.abs(part[:best]).sum(axis=0)
+            details = {"n": len(part), "dropped": len(part) - best}
+            one = rowwise.variant("dropped_tail", details, problem, name, values, sizes)
+            yield replace(one, trials=len(lengths))

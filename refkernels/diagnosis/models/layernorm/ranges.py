@@ -1,0 +1,79 @@
+"""Specials of whole rows of LayerNorm: an intermediate overflows, or is a negative variance.
+
+sum (x - mean)^2 is infinite           rstd = 0 and y = bias
+E[x^2] - E[x]^2 + eps < 0              where |mean| is large: its root is NaN
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis.hypothesis import Claim, Prediction
+from refkernels.diagnosis.models.layernorm import rowwise
+from refkernels.diagnosis.overflow import first
+from refkernels.diagnosis.problem import Array, Doubles, Problem
+
+_ROUNDINGS = 8.0  # n u E[x^2] that many times is what E[x^2] - E[x]^2 may lose
+
+
+def find(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:
+    """What accounts for every wrong element of an output, None where nothing does."""
+    rows = _rows(problem, output, wide)
+    if rows is None:
+        return None
+    return _overflowing(problem, output, rows, wrong) or _negative(problem, output, rows, wrong)
+
+
+def _rows(problem: Problem, output: str, wide: Doubles) -> Doubles | None:
+    """The output as a matrix with a row for each of LayerNorm's; None for dweight and dbias."""
+    n = len(to_float64(problem.inputs["x"]).reshape(-1, rowwise.of(problem).n))
+    return wide.reshape(n, -1) if output in ("y", "mean", "rstd", "dx") else None
+
+
+def _overflowing(problem: Problem, output: str, got: Doubles, wrong: Array) -> Claim | None:
+    """A sum over a row that overflows: rstd is 0 then, or NaN, and y no more than its bias."""
+    question = rowwise.of(problem)
+    with np.errstate(all="ignore"):
+        bias = to_float64(formats.cast(question.bias, problem.format))
+        resting = got == (bias if output == "y" else 0.0)
+        lost = np.logical_not(np.isfinite(got))
+        shows = (lost | resting).all(axis=1)
+        bad = wrong.reshape(got.shape).any(axis=1)
+        centred, squared = np.square(question.x - question.mean), np.square(question.x)
+        values = {
+            "sum (x - mean)²": centred.sum(axis=1),
+            "(x - mean)²": centred.max(axis=1),
+            "sum x²": squared.sum(axis=1),
+            "x²": squared.max(axis=1),
+            "sum x": np.abs(question.x.sum(axis=1)),
+        }
+        sizes = {name: np.log2(value) for name, value in values.items()}
+        asked = np.isfinite(question.x).all(axis=1)
+    shown, explained = np.asarray(shows | ~asked), np.asarray(bad & shows)
+    return first(problem, output, wrong, np.asarray(bad), explained, sizes, shown)
+
+
+def _negative(problem: Problem, output: str, got: Doubles, wrong: Array) -> Claim | None:
+    """Whole rows that are NaN, all of them where E[x^2] - E[x]^2 may lose more than var + eps; and
+    whatever else is wrong lies in such rows too."""
+    question = rowwise.of(problem)
+    lost = ~np.isfinite(got).any(axis=1)
+    bad = wrong.reshape(got.shape).any(axis=1)
+    if not (lost & bad).any():
+        return None
+    for format in (formats.BINARY32, problem.format):
+        u = max(format.u, problem.format.u) if format is problem.format else format.u
+        if problem.format.p > format.p:
+            continue
+        with np.errstate(all="ignore"):
+            square = np.square(question.mean) + question.variance
+            most = _ROUNDINGS * question.n * u * square
+            risky = (most >= question.variance + question.eps)[:, 0]
+        if risky[bad].all():
+            negative = int(np.count_nonzero(lost & bad))
+            details = {"negative": negative, "wrong": int(np.count_nonzero(wrong))}
+            prediction = Prediction(wrong=wrong, counted=False)
+            return Claim("naive_variance", output, prediction, details)
+    return None

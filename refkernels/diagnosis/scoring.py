@@ -1,0 +1,102 @@
+"""Hypotheses held against what a kernel answered, one by one: the loop that every one goes through.
+
+A prediction is compared in the way that it is made (`hypothesis.Prediction`): another answer by the
+fit that it leaves, bits by equality, wrong elements and sizes of errors as their source found them.
+What comes out are candidates; `ranking` weighs those that fit against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from refkernels.diagnosis import evidence
+from refkernels.diagnosis.fit import Fit, fit
+from refkernels.diagnosis.hypothesis import Candidate, Confidence, Hypothesis, Outcome, Prediction
+from refkernels.diagnosis.problem import Array, Arrays, Problem
+
+
+def candidates(
+    problem: Problem,
+    outputs: Arrays,
+    fits: Mapping[str, Fit],
+    hypotheses: Iterable[Hypothesis],
+) -> Iterator[Candidate]:
+    """What becomes of each hypothesis, for each output that it speaks of."""
+    for hypothesis in hypotheses:
+        for name, got in outputs.items():
+            prediction = hypothesis.predicts(name)
+            if prediction is None:
+                continue
+            outcome, prediction = _compared(problem, fits[name], got, prediction)
+            if outcome is not None:
+                yield _candidate(hypothesis, name, outcome, prediction)
+
+
+def _compared(
+    problem: Problem, truth: Fit, got: Array, prediction: Prediction
+) -> tuple[Outcome | None, Prediction]:
+    """How a prediction fares, and with what it is weighed; None where it is of another shape."""
+    if prediction.answer is not None:
+        return _by_fit(problem, truth, got, prediction)
+    if prediction.outcome is not None:
+        return prediction.outcome, prediction
+    if prediction.wrong is not None:
+        right = got.size - int(np.count_nonzero(prediction.wrong))
+        return Outcome(True, right, got.size), prediction
+    assert prediction.bits is not None
+    equal = int(np.count_nonzero(evidence.same(got, prediction.bits)))
+    fits = got.size > 0 and equal == got.size and not truth.exact
+    return Outcome(fits, equal, got.size), prediction
+
+
+def _by_fit(
+    problem: Problem, truth: Fit, got: Array, prediction: Prediction
+) -> tuple[Outcome | None, Prediction]:
+    """Another answer fits where it explains what the truth does not."""
+    assert prediction.answer is not None
+    result = fit(problem, truth.output, got, prediction.answer)
+    if result is None:
+        return None, prediction
+    better = not truth.ordinary or (result.exact and not truth.exact)
+    outcome = Outcome(
+        result.ordinary and better,
+        result.equal,
+        result.elements,
+        result.over_bound,
+        result.over_plain,
+    )
+    return outcome, _rounded(problem, prediction, truth.output) if outcome.fits else prediction
+
+
+def _rounded(problem: Problem, prediction: Prediction, output: str) -> Prediction:
+    """With the bits of the answer's correct rounding."""
+    answer, format = prediction.answer, problem.format_of(output)
+    assert answer is not None
+    rounded = answer.reference[output].round(answer.format or format)[0]
+    return replace(prediction, bits=rounded.astype(format.storage))
+
+
+def _candidate(
+    hypothesis: Hypothesis, output: str, outcome: Outcome, prediction: Prediction
+) -> Candidate:
+    """What fits is consistent until its bits are weighed, where it has any."""
+    weighable = prediction.bits is not None or prediction.wrong is not None
+    confidence: Confidence | None = "consistent" if outcome.fits else None
+    return Candidate(
+        hypothesis.cause,
+        output,
+        confidence,
+        outcome.equal,
+        outcome.elements,
+        outcome.over_bound,
+        outcome.over_plain,
+        dict(hypothesis.details),
+        hypothesis.model,
+        trials=hypothesis.trials,
+        parameters=hypothesis.parameters,
+        price=hypothesis.price,
+        prediction=prediction if outcome.fits and weighable and prediction.counted else None,
+    )

@@ -1,0 +1,56 @@
+"""Where hypotheses come from: every source of them, in the order in which they are tried.
+
+Questions need the outputs only; algorithms also how these fit the truth. Two hypotheses of equal
+rank are named in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from refkernels.diagnosis import accumulators, formulas, functions, models, patterns, sums
+from refkernels.diagnosis.fit import Fit
+from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions
+from refkernels.diagnosis.problem import Arrays, Problem
+from refkernels.diagnosis.variants import (
+    affine,
+    factor,
+    lanes,
+    precision,
+    truncation,
+    whole,
+)
+from refkernels.diagnosis.variants import formulas as other
+
+VARIANTS: tuple[Questions, ...] = (
+    factor.scale_factor,
+    whole.permuted,
+    affine.swapped_gradients,
+    affine.wrong_bias,
+    affine.transposed,
+    precision.narrowed_inputs,
+    precision.wrong_dtype,
+    truncation.truncated_output,
+    other.other_formulas,
+    other.other_eps,
+    lanes.of_products,
+)
+
+
+def variants(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
+    """Other questions that the kernel may have answered: those of every op, then the op's own."""
+    for source in (*VARIANTS, *models.of(problem.op).questions):
+        yield from source(problem, outputs)
+
+
+def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
+    """Patterns of wrong elements, then other questions."""
+    yield from patterns.find(problem, outputs)
+    yield from variants(problem, outputs)
+
+
+def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:
+    """How the kernel may have computed: orders of summation, accumulators, models, formulas."""
+    own: tuple[Algorithms, ...] = models.of(problem.op).algorithms
+    for source in (sums.find, accumulators.find, *own, formulas.find, functions.find):
+        yield from source(problem, outputs, fits)

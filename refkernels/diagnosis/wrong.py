@@ -1,0 +1,38 @@
+"""The elements of an output that are wrong, and what a pattern among them claims.
+
+An element is wrong where it is beyond its bound, or a NaN or infinity where there should be none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis.hypothesis import Claim, Prediction
+from refkernels.diagnosis.problem import Array, Problem
+
+FEW = 0.01  # of all elements: more wrong ones are no accident of single elements
+
+
+def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
+    """Mask of the elements beyond the sharpest form's bound, and of NaN and infinities out of
+    place."""
+    reference, bound = problem.truth.reference[output], problem.sharp(output)
+    exact, wide = np.asarray(reference), to_float64(got)
+    low = np.where(reference.scale == 0, reference.lo, 0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.abs((wide - exact) - low)
+        beyond = error - np.ldexp(reference.radius, reference.scale) > bound
+    special = np.isfinite(exact) & ~np.isfinite(wide) & np.isfinite(bound)
+    lost = ~np.isfinite(exact) & ~((wide == exact) | (np.isnan(wide) & np.isnan(exact)))
+    result: Array = (beyond & np.isfinite(exact) & np.isfinite(wide)) | special | lost
+    return result
+
+
+def pattern(
+    cause: str, output: str, wrong: Array, details: dict[str, object], counted: bool = False
+) -> Claim:
+    """The claim that a cause made just these elements wrong. `counted`: as of `Prediction`."""
+    number = int(np.count_nonzero(wrong))
+    prediction = Prediction(wrong=wrong, counted=counted)
+    return Claim(cause, output, prediction, {"wrong": number, **details})
