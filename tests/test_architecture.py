@@ -146,6 +146,7 @@ def test_imports_by_a_string_are_declared() -> None:
         "refkernels.arithmetic.jit",
         "refkernels.diagnosis.explanation",
         "refkernels.metrology",
+        "refkernels.reporting",
         "refkernels.registry",
         "refkernels.sweeps",
         "refkernels.sweeps.template",
@@ -233,6 +234,15 @@ def test_import_refkernels_is_light() -> None:
     line = next(line for line in answer.splitlines() if line.endswith("| refkernels"))
     microseconds = int(line.split("|")[1])
     assert microseconds < 100_000
+
+
+def test_assertions_and_explanations_import_no_plots_and_no_templates() -> None:
+    code = (
+        "import sys, refkernels.testing, refkernels.diagnosis.explain, refkernels.reporting;"
+        "print(*{'matplotlib', 'jinja2', 'rich'} & set(sys.modules), 'refkernels' in sys.modules)"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert answer.stdout.split() == ["True"], answer.stderr
 
 
 def test_every_public_name_can_be_loaded() -> None:

@@ -16,19 +16,19 @@ kernels of `ball_functions` first, which have spreads of their own.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.blocks import read_only
+from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts import loading
 from refkernels.contexts.ball_rules import FACTOR, LOST
-from refkernels.elementary_ref import erf_functions, functions
-from refkernels.elementwise import oracle
-from refkernels.elementwise.function import Function
-from refkernels.trig_ref import functions as trigonometric
+
+if TYPE_CHECKING:
+    from refkernels.elementwise.function import Function
 
 Doubles = npt.NDArray[np.float64]
 _MORE = 1.0 + 2.0**-38  # takes in the rounding of an argument of e^-y, y <= 2^10, and of p's terms
@@ -39,32 +39,44 @@ _TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up
 
 @functools.cache
 def _record(name: str) -> Function:
+    """The function of that name. Its room is imported when a value is asked for: most questions
+    about a formula, such as on what an element depends, need none."""
+    from refkernels.elementary_ref import erf_functions, functions
+    from refkernels.trig_ref import functions as trigonometric
+
     rooms = (functions, erf_functions, trigonometric)
     return next(record for room in rooms for record in room.FUNCTIONS if record.name == name)
 
 
+def _values(name: str, a: Doubles) -> Enclosure:
+    """f(a) for exact a."""
+    from refkernels.elementwise import oracle
+
+    return oracle.values(_record(name), a)
+
+
 def rounded(name: str, a: Doubles, format: Format) -> npt.NDArray[Any]:
     """f(a) for exact a, rounded once to the format."""
-    return oracle.values(_record(name), a).round(format)[0]
+    return _values(name, a).round(format)[0]
 
 
 def pair(name: str, a: Doubles) -> tuple[Doubles, Doubles, Any]:
     """f(a) for exact a as (hi + lo) 2^scale, without the radius."""
-    enclosure = oracle.values(_record(name), np.asarray(a, np.float64))
+    enclosure = _values(name, np.asarray(a, np.float64))
     return enclosure.hi, np.asarray(enclosure.lo), np.clip(enclosure.scale, -4000, 4000)
 
 
 def double_double(name: str, a: Doubles) -> tuple[Doubles, tuple[Doubles, Doubles], Any]:
     """f(a) for exact a: head, (mid, radius) of the tail, and where these are meant: not where the
     oracle gives f(a) a scale of its own, beyond float64's range."""
-    enclosure = oracle.values(_record(name), np.asarray(a, np.float64))
+    enclosure = _values(name, np.asarray(a, np.float64))
     plain = enclosure.scale == 0
     return enclosure.hi, (np.asarray(enclosure.lo), enclosure.radius), plain
 
 
 def value(name: str, a: Doubles) -> tuple[Doubles, Doubles]:
     """f(a) for exact a: mid, and how far it may be off."""
-    enclosure = oracle.values(_record(name), np.asarray(a, np.float64))
+    enclosure = _values(name, np.asarray(a, np.float64))
     scale = np.clip(enclosure.scale, -4000, 4000).astype(np.int32)
     with np.errstate(all="ignore"):
         mid = np.ldexp(enclosure.hi, scale)

@@ -86,14 +86,15 @@ def error_over_plain(
         sides, wide = ([side[usable] for side in both] for both in (sides, wide))
     if elementwise:
         return _ratio_in_ulp(sides[0], sides[1], chosen, format)
-    unit = ulp(chosen.hi, format)
-    size = np.max(np.abs(chosen.hi), initial=0.0)
-    errors = [(side - chosen.hi) - chosen.lo for side in wide]
-    size = max(size, *(float(np.max(np.abs(error))) for error in errors))
+    errors = [np.asarray(side - chosen.hi) for side in wide]
+    for error in errors:
+        error -= chosen.lo
+    half = np.asarray(ulp(chosen.hi, format) / 2)
+    size = max(_largest(part) for part in (chosen.hi, *errors))
     if size == 0.0:
         return 0.0
     # Scaled by the largest figure, so that no square overflows.
-    mine, theirs, rounding = (_rms(part / size) for part in (*errors, unit / 2))
+    mine, theirs, rounding = (_rms_of_parts(part, size) for part in (*errors, half))
     floor = max(theirs, rounding)
     return mine / floor if floor else 0.0
 
@@ -108,6 +109,18 @@ def _ratio_in_ulp(
         return None
     size = max(1.0, float(np.max(np.abs(mine[both]))))
     return _rms(mine[both] / size) / max(_rms(theirs[both] / size), 0.5 / size)
+
+
+def _largest(values: npt.NDArray[np.float64]) -> float:
+    """The largest magnitude."""
+    return max(float(np.max(values)), -float(np.min(values)))
+
+
+def _rms_of_parts(values: npt.NDArray[np.float64], size: float) -> float:
+    """The RMS of values / size; the array is used up."""
+    values /= size
+    np.square(values, out=values)
+    return math.sqrt(float(np.mean(values)))
 
 
 def _rms(values: npt.NDArray[np.float64]) -> float:

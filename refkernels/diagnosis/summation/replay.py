@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ def replay(
     return out[:, 0] if b is None else out
 
 
+@functools.lru_cache(maxsize=128)
 def compiled(tree: SummationTree) -> tuple[npt.NDArray[np.int64], int]:
     """(steps, how many registers they need). A step is (what, target, source): the target becomes
     the product of a leaf, gains another register, or gains a leaf's product by an FMA."""
@@ -72,7 +74,9 @@ def compiled(tree: SummationTree) -> tuple[npt.NDArray[np.int64], int]:
         place[tree.leaves + k] = target
     if not tree.nodes:
         steps, used = [(_LEAF, 0, 0)], 1
-    return np.array(steps, np.int64), used
+    program = np.array(steps, np.int64)
+    program.flags.writeable = False  # it is kept
+    return program, used
 
 
 @njit

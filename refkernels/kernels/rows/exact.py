@@ -41,20 +41,42 @@ _PRIMES = (2**57 - 13, 2**58 - 27, 2**59 - 55, 2**60 - 93, 2**61 - 1, 2**62 - 57
 
 
 class Row:
-    """The exact statistics of one finite row."""
+    """The exact statistics of one finite row, each computed when it is first asked for: a mean
+    needs none of the others."""
 
     def __init__(self, x: Values, eps: float) -> None:
-        m, e = to_integers(x)
-        (k,), f = to_integers(np.array([eps]))
-        self.n = n = len(m)
-        self.e = e
-        self.total = sum(m)
-        self.deviations = [n * value - self.total for value in m]
-        q = n * sum(value * value for value in m) - self.total**2
-        self.g = g = 2 * e if k == 0 else min(2 * e, f - (f & 1))
-        self.radicand = (q << (2 * e - g)) + ((k * n * n << (f - g)) if k else 0)
-        self.half = g // 2
+        self.values, self.e = to_integers(x)
+        self.n, self.eps = len(self.values), eps
+        self.total = sum(self.values)
         self._inverses: dict[tuple[int, int], tuple[int, int]] = {}
+
+    @functools.cached_property
+    def deviations(self) -> list[int]:
+        """D, in units of 2^e."""
+        return [self.n * value - self.total for value in self.values]
+
+    @functools.cached_property
+    def _radicand(self) -> tuple[int, int]:
+        """N and g."""
+        n, e = self.n, self.e
+        (k,), f = to_integers(np.array([self.eps]))
+        q = n * sum(value * value for value in self.values) - self.total**2
+        g = 2 * e if k == 0 else min(2 * e, f - (f & 1))
+        return (q << (2 * e - g)) + ((k * n * n << (f - g)) if k else 0), g
+
+    @property
+    def radicand(self) -> int:
+        """N."""
+        return self._radicand[0]
+
+    @property
+    def g(self) -> int:
+        """N's exponent."""
+        return self._radicand[1]
+
+    @property
+    def half(self) -> int:
+        return self.g // 2
 
     @functools.cached_property
     def root(self) -> int | None:
