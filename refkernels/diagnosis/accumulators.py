@@ -141,11 +141,11 @@ def _sample(product: Product, got: Array) -> tuple[Product, Array]:
     return part, np.ascontiguousarray(got[np.ix_(rows, columns)])
 
 
-def _unlike(problem: Problem, product: Product, said: Array, model: Array, output: str) -> float:
+def _unlike(problem: Problem, product: Product, sampled: Array, model: Array, output: str) -> float:
     """|log| of the ratio of the RMS errors, of the sample."""
     exact = np.asarray(problem.truth.reference[output]).reshape(len(product.a), product.b.shape[1])
     right = _sample(product, exact)[1]
-    wide = [v.astype(np.float64) for v in (said, model)]
+    wide = [v.astype(np.float64) for v in (sampled, model)]
     usable = np.isfinite(right) & np.isfinite(wide[0]) & np.isfinite(wide[1])
     if not usable.any():
         return math.inf

@@ -1,4 +1,4 @@
-"""How surprising an answer is to who knows the exact one: code lengths under a null model.
+"""How surprising an answer is beside the exact one: code lengths under a null model.
 
 The null model is a kernel that merely rounds: got = fl(z + e ulp(z)), with e of a Cauchy
 distribution whose scale is one of s, s / 2, ..., s / 2^7, as the elements before have shown it, in

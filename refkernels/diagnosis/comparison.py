@@ -64,9 +64,9 @@ def difference(
         if mine is not None and theirs is not None
     }
     shares = {name: share(problem, name, first[name], second[name]) for name in apart}
-    told = [_cause(sides, name, shares[name], models[name]) for name in apart]
-    faults = [one for one in told if one[0] not in (None, *HARMLESS)]
-    cause, confidence, more = next(iter([*faults, *(t for t in told if t[0])]), _NOTHING)
+    causes = [_cause(sides, name, shares[name], models[name]) for name in apart]
+    faults = [one for one in causes if one[0] not in (None, *HARMLESS)]
+    cause, confidence, more = next(iter([*faults, *(c for c in causes if c[0])]), _NOTHING)
     details: dict[str, Any] = {"models": known} if known else {}
     if apart:
         details["shares"] = {name: {a: part, b: 1.0 - part} for name, part in shares.items()}

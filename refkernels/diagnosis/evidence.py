@@ -128,16 +128,16 @@ class Observed:
 
     def bits_of(self, one: Candidate) -> Doubles:
         """What each unit earns by a candidate that fits."""
-        said = one.predicts(self.truth.output)
-        if said is not None and said.wrong is not None:
-            return self._of_pattern(said.wrong)
-        if said is None or said.bits is None:
+        prediction = one.predicts(self.truth.output)
+        if prediction is not None and prediction.wrong is not None:
+            return self._of_pattern(prediction.wrong)
+        if prediction is None or prediction.bits is None:
             return np.zeros(self.lengths.size)
         if one.exact:
-            return self._of_model(one, said)
-        assert said.answer is not None
-        length = code(self.problem, self.got, self.truth.output, said.answer, self.units)
-        differ = self.units.chosen(np.logical_not(same(said.bits, self.right)))
+            return self._of_model(one, prediction)
+        assert prediction.answer is not None
+        length = code(self.problem, self.got, self.truth.output, prediction.answer, self.units)
+        differ = self.units.chosen(np.logical_not(same(prediction.bits, self.right)))
         return self.units.gained(np.where(differ, self.lengths - length, 0.0))
 
     @property
@@ -146,11 +146,11 @@ class Observed:
         reference = self.problem.truth.reference[self.truth.output]
         return reference.round(formats.of(self.got))[0]
 
-    def _of_model(self, one: Candidate, said: Prediction) -> Doubles:
+    def _of_model(self, one: Candidate, prediction: Prediction) -> Doubles:
         earned = self.units.earned(self.lengths)
-        if said.alike > 0.0:
-            earned = np.minimum(earned, -math.log2(said.alike))
-        against = said.against
+        if prediction.alike > 0.0:
+            earned = np.minimum(earned, -math.log2(prediction.alike))
+        against = prediction.against
         if against is None and one.cause not in HARMLESS:
             against = self.right
         if against is not None:
@@ -164,10 +164,10 @@ class Observed:
 
     def left(self, one: Candidate) -> Doubles:
         """The code that a candidate leaves each unit."""
-        said = one.predicts(self.truth.output)
-        if one.exact or said is None or said.bits is None or said.answer is None:
+        prediction = one.predicts(self.truth.output)
+        if one.exact or prediction is None or prediction.bits is None or prediction.answer is None:
             return np.zeros(int(self.units.owner[-1]) + 1)
-        length = code(self.problem, self.got, self.truth.output, said.answer, self.units)
+        length = code(self.problem, self.got, self.truth.output, prediction.answer, self.units)
         return self.units.gained(np.maximum(length, 0.0))
 
 

@@ -30,7 +30,7 @@ Index = tuple[Any, ...]
 
 def question(problem: Problem, answers: Mapping[str, Arrays], places: Iterable[Place]) -> Any:
     """The question as strict JSON: params, shapes, inputs as hex, the elements with their exact
-    values and what each kernel said.
+    values and each kernel's answer.
 
     Of each input: dtype, shape and `parts`, each an index (":" for a whole axis) and the bytes of
     its elements, little endian, as hex. `inputs` is None where even the excerpt is too large.
@@ -60,9 +60,9 @@ def worst_places(
     output)."""
     found: list[tuple[float, Place]] = []
     for records in worst.values():
-        told = [(name, one["worst"]) for name, one in records.items() if one["worst"]]
-        if told:
-            name, element = max(told, key=lambda pair: _size(pair[1]["error_over_bound"]))
+        worst_of = [(name, one["worst"]) for name, one in records.items() if one["worst"]]
+        if worst_of:
+            name, element = max(worst_of, key=lambda pair: _size(pair[1]["error_over_bound"]))
             found.append((_size(element["error_over_bound"]), (name, tuple(element["index"]))))
     for a, b in itertools.combinations(answers.values(), 2):
         output = next((name for name in a if name in b and a[name].size), None)

@@ -114,17 +114,17 @@ def _candidates(
 
 def _merged(found: list[Candidate], models: list[Candidate]) -> list[Candidate]:
     """Variants and models together: a model has the numbers on which all variants of its cause
-    agree, and one that is ruled out is not said twice."""
+    agree. One that is ruled out is listed once."""
     numbers: dict[str, dict[str, Any]] = {}
     for one in found:
         shared = numbers.setdefault(one.cause, dict(one.details))
         for key in [key for key, value in shared.items() if one.details.get(key) != value]:
             del shared[key]
-    said = {(one.cause, one.output) for one in found}
+    listed = {(one.cause, one.output) for one in found}
     return found + [
         replace(one, details={**numbers.get(one.cause, {}), **one.details})
         for one in models
-        if not (one.ruled_out and (one.cause, one.output) in said)
+        if not (one.ruled_out and (one.cause, one.output) in listed)
     ]
 
 
@@ -162,11 +162,11 @@ def _with_question(
     worst = {name: one.evidence["outputs"] for name, one in kernels.items()}
     places = excerpt.worst_places(problem, answers, worst)
     asked = excerpt.question(problem, answers, places)
-    told: dict[str, Any] = {**explanation.evidence, "question": asked}
+    evidence: dict[str, Any] = {**explanation.evidence, "question": asked}
     if explanation.kernels:
-        told["kernels"] = {name: one.evidence for name, one in kernels.items()}
-        told["differences"] = [one.to_dict() for one in explanation.differences.values()]
-    return replace(explanation, evidence=told)
+        evidence["kernels"] = {name: one.evidence for name, one in kernels.items()}
+        evidence["differences"] = [one.to_dict() for one in explanation.differences.values()]
+    return replace(explanation, evidence=evidence)
 
 
 def _together(

@@ -98,8 +98,8 @@ class Explanation:
     def __repr__(self) -> str:
         cause = f"{self.cause}, {self.confidence}" if self.cause else None
         several = f"{len(self.kernels)} kernels" if self.kernels else None
-        told = "; ".join(part for part in (self.verdict, *self.flags, cause, several) if part)
-        return f"<Explanation of {self.op} {self.direction} in {self.format}: {told}>"
+        parts = [part for part in (self.verdict, *self.flags, cause, several) if part]
+        return f"<Explanation of {self.op} {self.direction} in {self.format}: {'; '.join(parts)}>"
 
     @in_default_mode
     def _repr_markdown_(self) -> str:
@@ -108,7 +108,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON, of which every view is made."""
-        told = {
+        record = {
             "schema": SCHEMA,
             "kind": "explanation",
             "op": self.op,
@@ -123,13 +123,13 @@ class Explanation:
             "kernels": {name: one.to_dict() for name, one in self.kernels.items()},
             "differences": [one.to_dict() for one in self.differences.values()],
         }
-        return dict(storable(told))
+        return dict(storable(record))
 
 
 def evidence_of(
     outputs: dict[str, Any], candidates: Sequence[Candidate], tried: int
 ) -> dict[str, Any]:
-    """The evidence on one kernel: what `judge` says of its outputs, how many hypotheses were tried
+    """The evidence on one kernel: `judge`'s records of its outputs, how many hypotheses were tried
     (each parameter by itself), and what became of them."""
     return {
         "outputs": outputs,

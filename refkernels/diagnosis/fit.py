@@ -1,4 +1,4 @@
-"""How well what a kernel said fits an answer: the verdict that it would get."""
+"""How well a kernel's output fits an answer: the verdict that it would get."""
 
 from __future__ import annotations
 

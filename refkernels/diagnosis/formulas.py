@@ -60,13 +60,13 @@ def _computed(problem: Problem, formula: Any) -> Iterator[tuple[dict[str, Any], 
     read, seen = problem.op.formulas, set()
     assert read is not None
     for how in _HOW:
-        said = read.computed(
+        answer = read.computed(
             problem.direction, formula, problem.inputs, problem.params, problem.format, **how
         )
-        bits = b"".join(array.tobytes() for array in said.values())
+        bits = b"".join(array.tobytes() for array in answer.values())
         if bits not in seen:
             seen.add(bits)
-            yield how, said
+            yield how, answer
 
 
 def _tried(
@@ -103,15 +103,15 @@ def _unstable(
         limit = read.bounded(*question, problem.format_of(name))[name]
         model = read.computed(*question, problem.format_of(name))[name]
         reference = problem.truth.reference[name]
-        exact, said, wide = np.asarray(reference), to_float64(model), to_float64(got)
+        exact, modelled, wide = np.asarray(reference), to_float64(model), to_float64(got)
         with np.errstate(all="ignore"):
-            off, lost = np.abs(wide - exact), np.abs(said - exact)
+            off, lost = np.abs(wide - exact), np.abs(modelled - exact)
             wrong = ~(off <= problem.truth.bound[name]) & np.isfinite(exact)
             within = (off <= limit) | ~(limit < np.inf) | ~np.isfinite(exact)
         if not wrong.any() or not within.all():
             continue
-        numbers = np.isfinite(wide) & np.isfinite(said)
-        if np.any((np.isfinite(wide) != np.isfinite(said)) & np.isfinite(exact)):
+        numbers = np.isfinite(wide) & np.isfinite(modelled)
+        if np.any((np.isfinite(wide) != np.isfinite(modelled)) & np.isfinite(exact)):
             continue
         sized = fit(
             problem, name, np.where(numbers, got, model),

@@ -194,10 +194,10 @@ class Candidate:
 
     def against(self, model: Array | None) -> Candidate:
         """The same, that being the nearest harmless model's bits; a pattern has none to compare."""
-        said = self.prediction
-        if said is None or said.bits is None:
+        prediction = self.prediction
+        if prediction is None or prediction.bits is None:
             return self
-        return replace(self, prediction=replace(said, against=model))
+        return replace(self, prediction=replace(prediction, against=model))
 
     @property
     def exact(self) -> bool:

@@ -124,7 +124,7 @@ def _tree(name: str, terms: int, fma: bool) -> tuple[SummationTree, int]:
         sizes = block_sizes(terms, int(words[2]), halved)
         return known.blocks(terms, sizes, fma=fma), sizes[0]
     if words[1] == "lanes,":
-        combine = {said: key for key, said in known.COMBINATIONS.items()}[
+        combine = {phrase: key for key, phrase in known.COMBINATIONS.items()}[
             name.partition("combined ")[2]
         ]
         return known.lanes(terms, int(words[0]), combine=combine, fma=fma), terms

@@ -1,5 +1,5 @@
-"""What the wrong elements of an output have in common, whatever the op: zeros where something
-should be, one element among many, values that are somebody else's. Needs no other question.
+"""What the wrong elements of an output have in common, whatever the op: zeros where numbers should
+be, one element among many, one value throughout. Only the truth is needed.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim 
 
 def reasoned(candidates: list[Candidate]) -> list[Candidate]:
     """Without the patterns that say where something is wrong, where a cause says why."""
-    said = {
+    explained = {
         one.output
         for one in candidates
         if not one.ruled_out and (one.cause in _REASONS or "negative" in one.details)
     }
-    return [one for one in candidates if one.cause not in _PLACES or one.output not in said]
+    return [one for one in candidates if one.cause not in _PLACES or one.output not in explained]
 
 
 def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:

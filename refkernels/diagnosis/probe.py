@@ -79,8 +79,8 @@ class Probe:
             "elements": int(next(iter(self.predictions.values())).size),
             "places": [list(place) for place in places],
             "survivors": [
-                {"name": name, "says": [text(said[place]) for place in places]}
-                for name, said in self.predictions.items()
+                {"name": name, "says": [text(bits[place]) for place in places]}
+                for name, bits in self.predictions.items()
             ],
             "apart": [{"a": a, "b": b, "elements": n} for (a, b), n in self.apart.items()],
         }
@@ -127,17 +127,18 @@ def probe(
     best: Probe | None = None
     for inputs_ in _draws(problem, rng):
         drawn = replace(problem, inputs=inputs_)
-        said = _predictions(drawn, output, dict(reversed(survivors.items())))
-        one = Probe(problem.op.name, direction, dict(problem.params), inputs_, output, said)
+        predictions = _predictions(drawn, output, dict(reversed(survivors.items())))
+        one = Probe(problem.op.name, direction, dict(problem.params), inputs_, output, predictions)
         if problem.op.elementwise:
-            return _told(_sharpest(one))
+            return _apart(_sharpest(one))
         if best is None or _telling(one) > _telling(best):
             best = one
     assert best is not None
-    return _told(best)
+    return _apart(best)
 
 
-def _told(one: Probe) -> Probe:
+def _apart(one: Probe) -> Probe:
+    """The probe, where survivors differ on it."""
     if not any(one.apart.values()):
         raise ValueError("What fits has the same bits on all inputs that were drawn.")
     return one
@@ -153,10 +154,10 @@ def _name(one: Candidate) -> str:
     """What a survivor is called: its model, or its cause with its numbers."""
     if one.model:
         return f"{one.cause}: {one.model}"
-    told = ", ".join(
+    numbers = ", ".join(
         f"{k} {v}" for k, v in one.details.items() if isinstance(v, str | float | bool)
     )
-    return f"{one.cause}: {told}" if told else one.cause
+    return f"{one.cause}: {numbers}" if numbers else one.cause
 
 
 def _draws(problem: Problem, rng: np.random.Generator) -> Iterator[dict[str, Array]]:
@@ -203,7 +204,7 @@ def _sharpest(one: Probe) -> Probe:
     return replace(
         one,
         inputs={name: array[kept] for name, array in one.inputs.items()},
-        predictions={name: said[kept] for name, said in one.predictions.items()},
+        predictions={name: bits[kept] for name, bits in one.predictions.items()},
     )
 
 
@@ -215,13 +216,13 @@ def _predictions(
         for name, answer in problem.truth.reference.items()
     }
     right = rounded_[output]
-    found = {RIGHT: right}
+    predictions = {RIGHT: right}
     again = _Again(sources.variants(problem, rounded_))
     for name, one in survivors.items():
-        said = predict(problem, one, right, again)
-        if said is not None and said.shape == right.shape:
-            found[name] = said
-    return found
+        bits = predict(problem, one, right, again)
+        if bits is not None and bits.shape == right.shape:
+            predictions[name] = bits
+    return predictions
 
 
 class _Again:

@@ -51,11 +51,11 @@ def ranked(
 ) -> list[Candidate]:
     """All candidates with their evidence and what follows from it, the best first. `tried`: how
     many (model, parameter) pairs they are chosen from."""
-    told: list[Candidate] = []
+    weighed: list[Candidate] = []
     for name, got in outputs.items():
         mine = [one for one in found if one.output == name]
-        told += _of_output(problem, got, fits[name], mine, tried)
-    return sorted(map(_bare, told), key=lambda one: _rank(one, fits[one.output]))
+        weighed += _of_output(problem, got, fits[name], mine, tried)
+    return sorted(map(_bare, weighed), key=lambda one: _rank(one, fits[one.output]))
 
 
 def badness(one: Fit) -> tuple[float, ...]:
@@ -132,8 +132,8 @@ def _named(one: Candidate, alike: list[Candidate]) -> Candidate:
         sure = "consistent"  # the class shares no cause
     mine = [other.details for other in alike if other.cause == one.cause]
     assert one.evidence is not None
-    told = replace(one.evidence, survivors=tuple(causes))
-    return replace(one, confidence=sure, details=_shared(one.details, mine), evidence=told)
+    counted = replace(one.evidence, survivors=tuple(causes))
+    return replace(one, confidence=sure, details=_shared(one.details, mine), evidence=counted)
 
 
 def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
@@ -142,9 +142,10 @@ def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
     named = []
     for one in patterns:
         assert one.evidence is not None
-        told = replace(one.evidence, survivors=(one.cause, *(c for c in causes if c != one.cause)))
+        others = (cause for cause in causes if cause != one.cause)
+        weighed = replace(one.evidence, survivors=(one.cause, *others))
         sure = one.sure if len(causes) == 1 else "consistent"
-        named.append(replace(one, confidence=sure, evidence=told))
+        named.append(replace(one, confidence=sure, evidence=weighed))
     return named
 
 
@@ -173,7 +174,7 @@ def _rank(candidate: Candidate, truth: Fit) -> tuple[float, ...]:
         left = abs(math.log(left)) if left > 0.0 else math.inf
     sized = (left, -candidate.share) if sure == "consistent" else (-candidate.share, left)
     # Of those that remain without proof, what reproduces more than chance would goes first.
-    told = candidate.sure != "consistent"
+    matched = candidate.sure != "consistent"
     return (
         float(candidate.ruled_out),
         float(truth.ordinary),
@@ -181,7 +182,7 @@ def _rank(candidate: Candidate, truth: Fit) -> tuple[float, ...]:
         float(len(CONFIDENCES) if sure is None else CONFIDENCES.index(sure)),
         float(bool(candidate.details.get("fitted"))),
         float(candidate.cause == ORDER),
-        float(not told),
+        float(not matched),
         *sized,
         float(-candidate.equal),  # of two outputs reproduced, the larger says more
     )

@@ -24,7 +24,7 @@ from refkernels.diagnosis.summation import replay
 from refkernels.diagnosis.variants.precision import CAUSES, rounded
 
 _SIDE = 8  # rows and columns of the sample
-_NAMED = 8  # orders with all bits that are told
+_NAMED = 8  # orders with all bits that are reported
 _SHORT = 8  # orders that are tried for inputs of another precision where nothing is wrong
 
 
@@ -41,7 +41,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Sum:
-    """One product of an output, what the kernel said, and the sample of it."""
+    """One product of an output, the kernel's answer, and the sample of it."""
 
     product: Product
     got: Array  # (M, N)
@@ -146,7 +146,7 @@ def _whole(asked: _Asked, order: Order, got: Array, output: str) -> list[Claim]:
 
 
 def run(order: Order, product: Product, got: Array) -> Array:
-    """The product in that order, (M, N), in the format of what the kernel said. Formats narrower
+    """The product in that order, (M, N), in the format of the kernel's answer. Formats narrower
     than float32 are summed in float32 and rounded at the end."""
     format = formats.of(got)
     kind = np.float64 if format.name == "float64" else np.float32

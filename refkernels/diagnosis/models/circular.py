@@ -32,7 +32,7 @@ def reductions(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     x = problem.inputs["x"].astype(np.float32)
     if not np.any(np.abs(x) > np.pi / 4):
         return
-    for told, (part, turn) in _PERIODS.items():
+    for name, (part, turn) in _PERIODS.items():
         period = part * math.pi
         for how, constants, fused in _constants(period):
             with np.errstate(all="ignore"):
@@ -47,7 +47,7 @@ def reductions(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                 values = function(reduced.astype(np.longdouble) + angle).astype(np.float64)
             usable = np.isfinite(values) & np.isfinite(x)
             values = np.where(usable, values, np.asarray(problem.truth.reference["y"]))
-            details = {"period": told, "constants": how, "fma": fused}
+            details = {"period": name, "constants": how, "fma": fused}
             spread = np.abs(values) * _EXTRA + np.abs(angle).astype(np.float64) * 2.0**-52
             yield Variant("argument_reduction", details, moved(problem, "y", values, spread))
 

@@ -121,16 +121,16 @@ def _lost(problem: Problem, name: str) -> Array:
 
 def models(problem: Problem) -> Iterator[tuple[str, Array]]:
     """The erf form in the working precision, and in the format where that is narrower."""
-    x, told = problem.inputs["x"], problem.format.storage
+    x, storage = problem.inputs["x"], problem.format.storage
     narrow = problem.format.p < formats.BINARY32.p
-    for kind in {told, np.dtype(np.float32)} if narrow else {told}:
+    for kind in {storage, np.dtype(np.float32)} if narrow else {storage}:
         for how, divide, half in (
             ("0.5 x (1 + erf(x / sqrt 2))", True, True),
             ("0.5 x (1 + erf(x sqrt(1/2)))", False, True),
             ("x (0.5 (1 + erf(x / sqrt 2)))", True, False),
             ("x (0.5 (1 + erf(x sqrt(1/2))))", False, False),
         ):
-            values = formats.cast(_erf_form(formats.cast(x, kind), divide, half), told)
+            values = formats.cast(_erf_form(formats.cast(x, kind), divide, half), storage)
             yield f"{how} in {kind}", values
 
 

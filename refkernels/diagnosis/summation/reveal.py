@@ -47,7 +47,7 @@ def reveal(
 
     box       takes n float64 values (units, +mask and -mask, exact in its format), gives their sum
     unit      so small that n of them vanish beside mask, and that their sum is exact in the output
-    progress  is told how many questions have been asked
+    progress  is called with the number of questions asked so far
     Raises RevealError where the answers are those of no tree (the order depends on the values, the
     sum is exact or compensated, or n units are not exact in the box's format), ValueError for
     n < 1 and unless 0 < n unit < mask < inf, and TypeError for what is no function or no number.

@@ -59,7 +59,7 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """One factor on all of an output. -1 is a cause of its own: `sign_error`.
 
     `details`: the factor, what number of the problem it is (`named`), and the interval that the
-    output leaves for it; `fitted` where it is no number that anybody would name, so that any cause
+    output leaves for it; `fitted` where the number has no name, so that any cause
     with nothing to fit goes before it.
     """
     for name, got in outputs.items():
@@ -158,10 +158,10 @@ def _allowed(z: Doubles, g: Doubles, margin: Doubles, tiny: float) -> tuple[floa
     return float(max(np.max(low), np.max(inner), 0.0)), float(np.min(high))
 
 
-def _narrow(found: Interval, told: formats.Format) -> tuple[str, float, str] | None:
+def _narrow(found: Interval, own: formats.Format) -> tuple[str, float, str] | None:
     """A factor that a narrower format holds, in a wider one: 0.1 in float32."""
     for format in (formats.BFLOAT16, formats.BINARY16, formats.BINARY32):
-        if format.p >= told.p or found.width > _TELLING * format.u:
+        if format.p >= own.p or found.width > _TELLING * format.u:
             continue
         value = formats.cast(np.asarray(found.best), format)
         if float(value) in found:

@@ -32,10 +32,10 @@ def kept(n: int) -> list[int]:
     return sorted({n - 1, *(n - n % block for block in _BLOCKS)} - {n, 0})
 
 
-def distance(values: Doubles, said: Doubles) -> float:
+def distance(values: Doubles, answer: Doubles) -> float:
     """The sum of squared differences; infinite where it is not a number."""
     with np.errstate(all="ignore"):
-        total = float(np.sum(np.square(values - said)))
+        total = float(np.sum(np.square(values - answer)))
     return total if np.isfinite(total) else np.inf
 
 
@@ -54,15 +54,15 @@ def of_products(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def _nearest(product: Product, got: Array) -> int | None:
     """How many terms come nearest to a sample of the output; None where all of them do."""
-    said = got.reshape(len(product.a), product.b.shape[1])
+    matrix = got.reshape(len(product.a), product.b.shape[1])
     side = min(SAMPLE, max(1, int(np.sqrt(_LARGEST / product.terms))))
     rows, columns = (
-        np.unique(np.linspace(0, size - 1, min(size, side)).astype(int)) for size in said.shape
+        np.unique(np.linspace(0, size - 1, min(size, side)).astype(int)) for size in matrix.shape
     )
     a, b = product.a[rows].astype(np.float64), product.b[:, columns].astype(np.float64)
     bias = 0.0 if product.bias is None else product.bias[columns].astype(np.float64)
     with np.errstate(all="ignore"):
-        wanted = said[np.ix_(rows, columns)].astype(np.float64)
+        wanted = matrix[np.ix_(rows, columns)].astype(np.float64)
         usable = np.isfinite(wanted) & np.isfinite(a @ b)
         off = {
             length: distance((a[:, :length] @ b[:length] + bias)[usable], wanted[usable])

@@ -18,9 +18,9 @@ from refkernels.diagnosis.problem import Problem
 # The factor as text ("": by its digits), its value, which number of the problem it is.
 Name = tuple[str, float, str]
 _CHANCE = 2.0**-4  # that a factor of no meaning has a name, at most
-_LARGEST = 4096  # denominators and numerators of a ratio that anybody would have meant
+_LARGEST = 4096  # denominators and numerators of a ratio that a kernel may mean
 _SMALL = 8  # below, a whole number is a world size or the like rather than n - 1 of something
-_FARTHEST = 2.0**64  # powers of two are nobody's loss scale beyond
+_FARTHEST = 2.0**64  # no loss scale is a power of two beyond
 _DIGITS = 2  # of a norm's numerator: 1, 5, 0.25
 _NUMBERS = 90  # of so many digits in a decade
 _KINDS = 8  # norms, ratios, powers of two, numbers of narrower formats
@@ -57,25 +57,25 @@ def given(problem: Problem, text: str) -> bool:
 
 def _lengths(problem: Problem) -> Iterator[Name]:
     """n and 1 / n of every axis and every array."""
-    for n, told in _axes(problem).items():
+    for n, axis in _axes(problem).items():
         if n > 1:
-            yield str(n), float(n), told
-            yield f"1/{n}", 1.0 / n, told
+            yield str(n), float(n), axis
+            yield f"1/{n}", 1.0 / n, axis
 
 
 def _derived(problem: Problem) -> Iterator[Name]:
     """n - 1, 1 / (n - 1), sqrt n and 1 / sqrt n, where they are no small numbers."""
-    for n, told in _axes(problem).items():
+    for n, axis in _axes(problem).items():
         root = math.isqrt(n)
         if n - 1 >= _SMALL:
-            yield str(n - 1), float(n - 1), f"{told} - 1"
-            yield f"1/{n - 1}", 1.0 / (n - 1), f"{told} - 1"
+            yield str(n - 1), float(n - 1), f"{axis} - 1"
+            yield f"1/{n - 1}", 1.0 / (n - 1), f"{axis} - 1"
         if root**2 != n:
-            yield f"sqrt({n})", math.sqrt(n), told
-            yield f"1/sqrt({n})", 1.0 / math.sqrt(n), told
+            yield f"sqrt({n})", math.sqrt(n), axis
+            yield f"1/sqrt({n})", 1.0 / math.sqrt(n), axis
         elif root >= _SMALL:
-            yield str(root), float(root), f"the root of {told}"
-            yield f"1/{root}", 1.0 / root, f"the root of {told}"
+            yield str(root), float(root), f"the root of {axis}"
+            yield f"1/{root}", 1.0 / root, f"the root of {axis}"
 
 
 def _axes(problem: Problem) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""Variants with inputs of a narrower format, which hardware makes of float32 behind one's back.
+"""Variants with inputs of a narrower format, to which hardware may round float32 unasked.
 
 TF32 keeps 11 significant bits and rounds ties away from zero; bfloat16 and float16 to nearest even;
 a conversion that cuts bits off rounds each toward zero. Products of such inputs are exact in

@@ -45,7 +45,7 @@ def taken(reference: Enclosure, order: Array) -> Enclosure:
 def _matching_rows(got: Doubles, right: Doubles) -> Array | None:
     """For each row of got the row of right that is nearest, None unless that is a permutation.
 
-    Very many rows are told apart by one random projection, as sorting numbers is cheap.
+    Very many rows are distinguished by one random projection: sorting numbers is cheap.
     """
     scale = np.max(np.abs(right), where=np.isfinite(right), initial=0.0) or 1.0
     with np.errstate(over="ignore"):
@@ -54,7 +54,7 @@ def _matching_rows(got: Doubles, right: Doubles) -> Array | None:
             for side in (got, right)
         )
     if len(mine) <= _MOST_ROWS:
-        with np.errstate(over="ignore", invalid="ignore"):  # answers far too large are nobody's
+        with np.errstate(over="ignore", invalid="ignore"):  # answers far too large match no row
             distances = np.square(theirs).sum(axis=1) - 2.0 * (mine @ theirs.T)
         order: Array = np.argmin(distances, axis=1)
         return order if np.unique(order).size == order.size else None

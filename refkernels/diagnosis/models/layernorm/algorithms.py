@@ -103,10 +103,10 @@ def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, 
                 yield model, threads, answer
 
 
-def _nearest(said: Array, honest: list[Array], name: str) -> Array | None:
+def _nearest(bits: Array, honest: list[Array], name: str) -> Array | None:
     """The answer without a fault that differs from a model's in the fewest rows."""
     rows = name in _ROWS
-    return min(honest, key=lambda one: evidence.apart(said, one, rows), default=None)
+    return min(honest, key=lambda one: evidence.apart(bits, one, rows), default=None)
 
 
 def _alike_to(got: Array, honest: list[Array], name: str) -> tuple[float, float]:
@@ -120,7 +120,7 @@ def _alike_to(got: Array, honest: list[Array], name: str) -> tuple[float, float]
     return evidence.agreement(shares), (sum(shares) + 1.0) / (len(shares) + 2.0)
 
 
-def _shuffled(problem: Problem, model: Model, threads: int, name: str, said: Array) -> float:
+def _shuffled(problem: Problem, model: Model, threads: int, name: str, bits: Array) -> float:
     """How often the model has its own bits of a unit where the terms of its sums come in other
     orders: the rows, for a gradient of a parameter; the columns, for what is a row's. No list has
     every order, and one that is not listed has many of the same bits of few rows. 0 where orders
@@ -137,10 +137,10 @@ def _shuffled(problem: Problem, model: Model, threads: int, name: str, said: Arr
             for k, a in flat.items()
         }
         given = {k: a.reshape(problem.inputs[k].shape) for k, a in moved.items()}
-        back = model.run(given, params, problem.direction, problem.format)[name]
+        again = model.run(given, params, problem.direction, problem.format)[name]
         if name in _ROWS:
-            back = back.reshape(-1, columns)[:, np.argsort(order)].reshape(back.shape)
-        shares.append(1.0 - evidence.apart(said, back, name in _ROWS) / _units(said, name))
+            again = again.reshape(-1, columns)[:, np.argsort(order)].reshape(again.shape)
+        shares.append(1.0 - evidence.apart(bits, again, name in _ROWS) / _units(bits, name))
     share = evidence.agreement(shares)
     return share if share <= ONE_ALGORITHM else 0.0
 

@@ -95,21 +95,21 @@ def _right(n: int) -> _Slip:
 def _slips(n: int, backward: bool) -> Iterator[_Slip]:
     """Every slip that a row of n may meet."""
     for length in padded(n):
-        told = {"n": n, "padded": length}
-        yield _Slip("padded_variance", told, n, n, length, n)
-        yield _Slip("padded_divisor", told, n, n, n, length)
-        yield _Slip("padded_divisor", told, n, length, n, length)
-        yield _Slip("padded_divisor", told, n, length, n, n)
-        yield _Slip("padded_row", told, n, length, length, length)
+        details = {"n": n, "padded": length}
+        yield _Slip("padded_variance", details, n, n, length, n)
+        yield _Slip("padded_divisor", details, n, n, n, length)
+        yield _Slip("padded_divisor", details, n, length, n, length)
+        yield _Slip("padded_divisor", details, n, length, n, n)
+        yield _Slip("padded_row", details, n, length, length, length)
         if backward:
-            yield _Slip("padded_divisor", told, n, n, n, n, {"divisor": length})
+            yield _Slip("padded_divisor", details, n, n, n, n, {"divisor": length})
     for length in kept(n):
-        told = {"n": n, "dropped": n - length}
-        yield _Slip("dropped_tail", told, length, n, length, n)
-        yield _Slip("dropped_tail", told, length, length, length, length)
+        details = {"n": n, "dropped": n - length}
+        yield _Slip("dropped_tail", details, length, n, length, n)
+        yield _Slip("dropped_tail", details, length, length, length, length)
         if backward:
-            yield _Slip("dropped_tail", told, n, n, n, n, {"kept": length})
-            yield _Slip("dropped_tail", told, length, n, length, n, {"kept": length})
+            yield _Slip("dropped_tail", details, n, n, n, n, {"kept": length})
+            yield _Slip("dropped_tail", details, length, n, length, n, {"kept": length})
 
 
 def _exactly(values: Array) -> Array:

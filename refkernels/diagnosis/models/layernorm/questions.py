@@ -36,7 +36,7 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             continue
         if problem.format.name == "float64":
             yield Variant("eps_differs", {"eps": eps}, problem.ask(params={"eps": eps}))
-        else:  # float64 tells it well enough, and in far less time
+        else:  # float64 is exact enough, and far faster
             yield from rowwise.variants(
                 "eps_differs", {"eps": eps}, problem, rows, _rstd(rows, eps)
             )
