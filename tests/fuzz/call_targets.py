@@ -44,7 +44,7 @@ GIVEN = "holds what a function found, as it is handed: its methods are called on
 LEFT_OUT = {
     "contexts": "the language of formulas, for this package's own; tests/contexts asks it",
     "reporting": "writes records' views; test_fuzz_records edits the records",
-    "diagnosis.models": "runs what explain() has read; explain() is called",
+    "diagnosis.models.layernorm": "runs what explain() has read; explain() is called",
     "gallery.Entry": GIVEN,
     "ops.Fault": GIVEN,
     "ops.Oracle": "oracle() makes it, which is called",

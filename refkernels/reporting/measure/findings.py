@@ -21,7 +21,7 @@ from refkernels.reporting.words.vocabulary import verdict as verdict_of
 from refkernels.seat_names import SeatNameError, parse
 
 _ROUNDING = verdict_of("rounding").rank
-_LINE = 600  # characters of a command: a longer one is not told
+_LINE = 600  # characters of a command: a longer one is left out
 _FOLDER = 120
 
 
@@ -86,14 +86,20 @@ class Finding:
         """The command that measures the worst case again, "" where no line can hold it."""
         record, case, device = self.worst.record, self.worst.case, self.worst.device
         spec = _specification(record)
-        told = [f"{key}={value}" for key, value in _others(record)]
-        about = [spec, case, self.dtype, *([device] if device not in ("", "cpu") else []), *told]
-        # A folder of its own, and --resume: neither the run that this page tells of nor the other
-        # commands of the page are in its way, and given twice it only shows its table again.
+        settings = [f"{key}={value}" for key, value in _others(record)]
+        about = [
+            spec,
+            case,
+            self.dtype,
+            *([device] if device not in ("", "cpu") else []),
+            *settings,
+        ]
+        # A folder of its own, and --resume: it meets neither the run of this page nor the page's
+        # other commands, and given twice it only shows its table again.
         folder = re.sub(r"[^A-Za-z0-9_.+]+", "-", " ".join(about)).strip("-.")
         words = ["refkernels", "measure", "--framework", spec, "--op", self.op]
         words += ["--dtype", self.dtype, "--device", device or "cpu"]
-        for setting in told:
+        for setting in settings:
             words += ["--set", setting]
         words += ["--case", case, "--out", f"again/{folder[:_FOLDER]}", "--resume"]
         line = shlex.join(words)

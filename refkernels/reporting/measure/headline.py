@@ -61,15 +61,15 @@ def headline(study: Study) -> Headline:
             f"{count(study.unknown, 'record')} of a kind that this version does not know "
             f"{'is' if study.unknown == 1 else 'are'} left out."
         )
-    told = symptoms(study)
-    points = [_point(one) for one in told[:MOST_POINTS]] or [
+    all_symptoms = symptoms(study)
+    points = [_point(one) for one in all_symptoms[:MOST_POINTS]] or [
         _unusual_point(one) for one in all_findings[:MOST_POINTS]
     ]
     return Headline(
         sentences=sentences,
         points=points,
         findings=len(all_findings),
-        further=max(0, len(told) - MOST_POINTS),
+        further=max(0, len(all_symptoms) - MOST_POINTS),
         tally=sorted(tally.items(), key=lambda item: (item[0].rank, item[0].name)),
         unusual=unusual,
         failed=sum(one.status != "unsupported" for one in study.failures),

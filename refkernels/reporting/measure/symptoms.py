@@ -2,7 +2,7 @@
 
 Ops measured in the same regimes (sin, cos and tan) are one family. Within one family, format and
 subject, findings that share a verdict or a pass are one symptom; the same symptom in another
-format, or of another subject in exactly the same regimes, is told in the same line.
+format, or of another subject in exactly the same regimes, stands in the same line.
 """
 
 from __future__ import annotations
