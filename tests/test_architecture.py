@@ -148,13 +148,13 @@ def test_imports_by_a_string_are_declared() -> None:
         "refkernels.metrology",
         "refkernels.reporting",
         "refkernels.registry",
-        "refkernels.sweeps",
-        "refkernels.sweeps.template",
+        "refkernels.runs.sweeps",
+        "refkernels.runs.sweeps.template",
     }
     assert explanation.RENDERER == "refkernels.rendering"
 
 
-ASKS_THE_OP = ("metrology", "diagnosis", "reporting", "cli", "measurement", "sweeps", "testing")
+ASKS_THE_OP = ("metrology", "diagnosis", "reporting", "cli", "runs", "testing")
 OTHER_WORDS = {  # strings that are an op's name and mean something else
     ("reporting", "linear"),  # an axis' scale, and the op of the seeds' page
     ("reporting", "log"),  # an axis' scale
