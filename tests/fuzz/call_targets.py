@@ -21,12 +21,10 @@ from call_values import DTYPES, any_shape, floats, odd, their
 import refkernels
 from refkernels import (
     gallery,
-    measurement,
     metrology,
     ops,
     registry,
     schedule_ref,
-    sweeps,
 )
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
@@ -38,6 +36,7 @@ from refkernels.frameworks import catalog
 from refkernels.op import DIRECTIONS, Direction, Op
 from refkernels.op import DTYPES as NAMES
 from refkernels.records import array_files
+from refkernels.runs import measurement, sweeps
 
 Generator = np.random.Generator
 GIVEN = "holds what a function found, as it is handed: its methods are called on that"
