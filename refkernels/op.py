@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.arrays import Kind, as_array_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.formats import Format
@@ -113,6 +114,9 @@ class Op:
     `limit` is given, `forward_bound` is that many ulp of the exact value: a library limit, or IEEE
     754's half, as `limit_source` says.
 
+    `kinds` has the inputs that are whole numbers ("int") or truth values ("bool"); they get no
+    gradient, and neither do the inputs of floats that `gradients` leaves out.
+
     `row_inputs` are the inputs whose first axis counts rows that the op treats one by one (the
     cotangent's does too), `row_gradients` the gradients that have such rows.
 
@@ -136,6 +140,7 @@ class Op:
     cases: Callable[[], list[Case]]
     solvers: Mapping[Direction, Callable[..., Solution]] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     invariants: tuple[Invariant, ...] = ()
     elementwise: bool = False
@@ -162,6 +167,15 @@ class Op:
     def takes(self, direction: Direction) -> tuple[str, ...]:
         """The arrays that the direction takes, the cotangent first."""
         return self.inputs if direction == "forward" else (self.cotangent, *self.inputs)
+
+    def array(self, name: str, value: Any) -> npt.NDArray[Any]:
+        """An input as an array of its kind. Raises TypeError and ValueError as `as_float_array`."""
+        return as_array_of(self.kinds.get(name, "float"), value, name)
+
+    @property
+    def differentiated(self) -> tuple[str, ...]:
+        """The inputs that get a gradient."""
+        return tuple(gradient[1:] for gradient in self.gradients)
 
     def evaluate(
         self,

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from refkernels import registry
 from refkernels.arguments import as_mapping
-from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.wording import shown
 from refkernels.op import DIRECTIONS, Direction, Op
 from refkernels.suggestion import instead, quoted
@@ -45,7 +44,7 @@ def _inputs(op: Op, direction: Direction, inputs: Any) -> Arrays:
         raise ValueError(f"{op.name} {direction} takes no {quoted(unknown[0])}: {meant}.")
     if missing := [name for name in takes if name not in present and name not in op.optional]:
         raise ValueError(f"{op.name} {direction} needs {missing[0]!r} among its inputs.")
-    return {name: as_float_array(present[name], name) for name in takes if name in present}
+    return {name: op.array(name, present[name]) for name in takes if name in present}
 
 
 def _params(op: Op, params: Any) -> dict[str, Any]:

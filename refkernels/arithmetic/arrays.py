@@ -6,7 +6,7 @@ carries more than numbers (a mask, a radius).
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -17,6 +17,7 @@ from refkernels.arithmetic.no_arithmetic import NoArithmetic
 from refkernels.arithmetic.protocols import items_of, read
 from refkernels.arithmetic.scalars import as_real
 
+Kind = Literal["float", "int", "bool"]
 MOST_AXES = 32  # what NumPy 1 and Numba can have
 
 
@@ -54,6 +55,19 @@ def as_whole_numbers(value: Any, name: str) -> npt.NDArray[np.int64]:
     """`value` as an array of int64. Raises TypeError, naming `name`, for any other dtype than an
     integer one and for masked arrays, ValueError for ragged lists and beyond int64."""
     return _whole(value, name, 0)
+
+
+def as_truth_values(value: Any, name: str) -> npt.NDArray[np.bool_]:
+    """`value` as an array of bool. Raises TypeError, naming `name`, for any other dtype."""
+    array = np.asarray(value)
+    if array.dtype.kind != "b" or isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} has dtype {array.dtype}, but it must be truth values, bool.")
+    return array
+
+
+def as_array_of(kind: Kind, value: Any, name: str) -> npt.NDArray[Any]:
+    """`value` as an array of floats, of whole numbers (int64) or of truth values."""
+    return _AS_ARRAY[kind](value, name)
 
 
 def _whole(value: Any, name: str, depth: int) -> npt.NDArray[np.int64]:
@@ -161,3 +175,10 @@ def _from_torch(tensor: Any, name: str) -> npt.NDArray[Any]:
             f"no dense array of numbers: {str(failure).partition(chr(10))[0][:100]}"
         ) from failure
     return array
+
+
+_AS_ARRAY: dict[str, Callable[[Any, str], npt.NDArray[Any]]] = {
+    "float": as_float_array,
+    "int": as_whole_numbers,
+    "bool": as_truth_values,
+}

@@ -135,13 +135,15 @@ def _run(
         split_settings(spec.framework, merged(settings, name))
     if not seats and not case.outputs:
         raise ValueError("There is nothing to explain: give --output, or --framework to run it.")
-    question.read(case.op, case.inputs, case.params, case.direction)
+    op, inputs, _ = question.read(case.op, case.inputs, case.params, case.direction)
     faults = []
     outputs, environment = dict(case.outputs), dict(case.environment)
     for text, (_, name) in seats.items():
         where = name.device or device or "cpu"
         with Session(text, settings, timeout) as session:
-            reply = session.run(case.op, case.direction, case.inputs, case.params, where)
+            reply = session.run(
+                op.name, case.direction, inputs, case.params, where, leaves=op.differentiated
+            )
             if not reply.ok:
                 faults.append(str(reply.reason))
                 continue

@@ -46,6 +46,8 @@ def question(problem: Problem, answers: Mapping[str, Arrays], places: Iterable[P
         "format": problem.format.name,
         "params": {name: _plain(value) for name, value in problem.params.items()},
         "shapes": {name: list(problem.inputs[name].shape) for name in inputs},
+        "kinds": {name: kind for name, kind in problem.op.kinds.items() if name in inputs},
+        "leaves": [name for name in problem.op.differentiated if name in inputs],
         "whole": whole,
         "inputs": inputs if small else None,
         "elements": [_element(problem, answers, place) for place in chosen],
@@ -97,7 +99,7 @@ def _input(problem: Problem, name: str, places: Iterable[Place]) -> dict[str, An
     if sum(values.size for values in chosen) > MOST:
         return None
     return {
-        "dtype": formats.of(array).name,
+        "dtype": array.dtype.name,
         "shape": list(array.shape),
         "parts": [
             {"index": list(index), "hex": _hex(values)}
@@ -129,7 +131,9 @@ def _slices(index: Index) -> tuple[Any, ...]:
 
 
 def _hex(values: Array) -> str:
-    bits = np.ascontiguousarray(values).view(formats.of(values).bits_dtype)
+    whole = values.dtype.kind in "iub"
+    bits = np.ascontiguousarray(values)
+    bits = bits if whole else bits.view(formats.of(values).bits_dtype)
     return bits.astype(bits.dtype.newbyteorder("<")).tobytes().hex()
 
 

@@ -13,7 +13,7 @@ sentence.  After a crash, a hang or running out of memory the next run starts a 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -163,12 +163,14 @@ class Session:
         params: Mapping[str, Any] | None = None,
         device: str | None = None,
         timeout: float | None = None,
+        leaves: Collection[str] | None = None,
     ) -> Reply:
         """Run `op` "forward" or, through the framework's autograd, "backward", on the device (the
         seat's own, or the CPU, where none is given).
 
         Inputs are named as in the op table (the cotangent among them for backward); those that are
         None are left out.  They are never modified.  Linear's weight is (out, in) everywhere.
+        `leaves`: the inputs that backward differentiates, all of floating point by default.
         """
         if direction not in DIRECTIONS:
             return Reply("error", f"direction is {direction!r}: it is 'forward' or 'backward'")
@@ -178,6 +180,7 @@ class Session:
             "direction": direction,
             "params": _plain_params(params or {}),
             "device": device or self.name.device or "cpu",
+            "leaves": None if leaves is None else list(leaves),
         }
         given = {name: value for name, value in inputs.items() if value is not None}
         with self._turn:

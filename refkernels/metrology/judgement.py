@@ -73,7 +73,7 @@ def judge(
     """
     _check_question(op, direction, output, inputs, params)
     array, reference = as_float_array(got, output), as_enclosure(reference)
-    inputs = {name: as_float_array(value, name) for name, value in inputs.items()}
+    inputs = {name: op.array(name, value) for name, value in inputs.items()}
     target = formats.of(array) if format is None else formats.get(format)
     check_shapes(array, reference)
     forms = {

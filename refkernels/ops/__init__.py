@@ -11,9 +11,19 @@
 """
 
 from refkernels.contexts.value import Mask
-from refkernels.ops.canonical import Prepared
+from refkernels.ops.canonical import Prepared, Shared
 from refkernels.ops.formula import Fault, Staged
 from refkernels.ops.formula_op import formula_op, formulas_of
 from refkernels.ops.reference_kernel import Oracle, oracle
 
-__all__ = ["Fault", "Mask", "Oracle", "Prepared", "Staged", "formula_op", "formulas_of", "oracle"]
+__all__ = [
+    "Fault",
+    "Mask",
+    "Oracle",
+    "Prepared",
+    "Shared",
+    "Staged",
+    "formula_op",
+    "formulas_of",
+    "oracle",
+]

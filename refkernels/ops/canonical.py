@@ -21,10 +21,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.contexts.context import Context
+from refkernels.contexts.value import Value
 from refkernels.ops.letters import Argument, Shape, Signature
 
 Array = npt.NDArray[Any]
 Restore = Callable[[str, Array], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """A param that is a value of the formula's context, which all rows share: `of(xp)`, the sum of
+    all rows' weights. Every reading computes it once."""
+
+    of: Callable[[Context], Value]
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class Prepared:
     inputs      arrays whose axes stand as the signature says; those that are no input have the
                 rows and letters of the first
     params      of the formula alone: what was looked at here may be gone, and the number of rows,
-                of which a formula sees a block, be added
+                of which a formula sees a block, be added; `Shared` for what is computed of all
     restore     gives an output the axes that its users expect; it moves elements, no more
     signature   another signature, where a param decides what the op gives: reduction="mean"
     """

@@ -21,7 +21,7 @@ from refkernels.contexts.execution import GENERATED
 from refkernels.contexts.trace import Untraceable
 from refkernels.contexts.value import Value
 from refkernels.ops import enclosing, readings
-from refkernels.ops.canonical import Canonical
+from refkernels.ops.canonical import Canonical, Shared
 from refkernels.ops.formula import Formula, several
 from refkernels.ops.readings import Reading
 
@@ -61,6 +61,8 @@ def _generated(
     formula: Formula, question: Canonical, names: tuple[str, ...], asked: Question
 ) -> tuple[Enclosures, Open]:
     """By a fused kernel. Raises Untraceable where there is none."""
+    if any(isinstance(param, Shared) for param in question.params.values()):
+        raise Untraceable("A value of all rows is no row's.")
     present = {name: array for name, array in question.arrays.items() if array is not None}
     absent = dict.fromkeys(name for name in question.arrays if name not in present)
 

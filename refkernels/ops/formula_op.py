@@ -43,7 +43,9 @@ def formula_op(
         },  # type: ignore[arg-type]
         cases=cases,
         invariants=invariants,
-        elementwise=not {x for one in takes.values() for x in one.own},
+        elementwise=not any(one.own for one in takes.values())
+        and all(one.rows for one in gives.values()),
+        kinds={one.name: one.kind for one in takes.values() if one.kind != "float"},
         row_inputs=tuple(one.name for one in takes.values() if one.rows),
         row_gradients=tuple(g for g, one in below.items() if takes[one].rows),
         define=lambda: formulas,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.arrays import as_array_of, as_float_array
 from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.arithmetic.mode import in_default_mode
@@ -267,14 +267,7 @@ def _array(argument: Argument, given: Any) -> Any:
         if not isinstance(given, list | tuple):
             raise TypeError(f"{argument.name} is a list of arrays, not a {type(given).__name__}.")
         return [as_float_array(one, f"{argument.name}[{i}]") for i, one in enumerate(given)]
-    if argument.kind == "float":
-        return as_float_array(given, argument.name)
-    array = np.asarray(given)
-    kinds = {"int": "iu", "bool": "b"}[argument.kind]
-    if array.dtype.kind not in kinds:
-        what = "integers" if argument.kind == "int" else "truth values"
-        raise TypeError(f"{argument.name} is {array.dtype}: it is an array of {what}.")
-    return array
+    return as_array_of(argument.kind, given, argument.name)
 
 
 def _param(name: str, value: Any, default: Any) -> Any:

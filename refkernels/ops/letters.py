@@ -21,8 +21,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from refkernels.arithmetic.arrays import Kind
+
 ROWS = "..."
-Kind = Literal["float", "int", "bool"]
 Shape = tuple[int, ...]
 _ARGUMENT = re.compile(r"([A-Za-z_][\w.]*)\[([^\]]*)\](\??)(\*?)(?::(int|bool))?$")
 

@@ -9,7 +9,7 @@ then its last stage in blocks of columns, so that a bound sees every term of the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from refkernels.contexts.double_double_value import DoubleDoubleValue
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Working, WorkingValue
 from refkernels.elementwise.blocks import BLOCK, spread
-from refkernels.ops.canonical import Canonical
+from refkernels.ops.canonical import Canonical, Shared
 from refkernels.ops.formula import Formula, Staged, Values, several
 from refkernels.ops.letters import Shape
 
@@ -38,6 +38,7 @@ class Reading:
 
     xp: Context
     parts: Callable[[Value], Parts]
+    _shared: dict[Shared, Value] = field(default_factory=dict, init=False, repr=False)
 
     def given(self, arrays: Given, params: Given) -> dict[str, Any]:
         """The arrays and params as the formula takes them: floats are the context's, the rest is
@@ -49,6 +50,10 @@ class Reading:
         return array if array is None or array.dtype.kind in "iub" else self.xp.array(array)
 
     def _param(self, value: Any) -> Any:
+        if isinstance(value, Shared):
+            if value not in self._shared:
+                self._shared[value] = value.of(self.xp)
+            return self._shared[value]
         return self.xp.number(value) if isinstance(value, float) else value
 
 
@@ -121,6 +126,7 @@ class _Blocks:
     ) -> None:
         self.formula, self.reading, self.question, self.names = formula, reading, question, names
         self.statistics: list[Values] = []
+        reading.given({}, question.params)  # what is shared, before there are threads
 
     def whole(self) -> dict[str, Parts]:
         """All at once."""

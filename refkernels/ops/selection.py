@@ -63,7 +63,7 @@ class Selection:
     def _blocks(self) -> Iterator[Indices]:
         width = max(self.question.elements // max(self.question.rows, 1), 1)
         length = max(BLOCK // width, 1)
-        for start in range(0, self.rows.size, length):
+        for start in range(0, max(self.rows.size, 1), length):  # of no rows there is a sum
             yield self.rows[start : start + length]
 
     def _statistics(self, reading: Reading) -> Values:

@@ -34,14 +34,8 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     if any(array.shape != x.shape for array in inputs.values()):
         raise ValueError(f"dy has shape {inputs['dy'].shape} and x {x.shape}: they are the same.")
     moved = {name: np.moveaxis(array, axis, -1) for name, array in inputs.items()}
-    rows, present = moved["x"], None
-    top = np.zeros(rows.shape, bool)
-    if x.size:
-        np.put_along_axis(top, rows.argmax(axis=-1)[..., None], True, axis=-1)
-        if not x.min() > -np.inf:  # -inf or NaN
-            present = rows != -np.inf
-    given = {"present": present, "top": top}
-    return Prepared({**moved, **given}, {}, lambda name, array: np.moveaxis(array, -1, axis))
+    marks = formulas.marked(moved["x"])
+    return Prepared({**moved, **marks}, {}, lambda name, array: np.moveaxis(array, -1, axis))
 
 
 def _outside(

@@ -27,6 +27,16 @@ Bools = npt.NDArray[np.bool_]
 Mask = Bools | None
 
 
+def marked(x: npt.NDArray[Any]) -> dict[str, Any]:
+    """`present` and `top` of x, along its last axis."""
+    top, present = np.zeros(x.shape, bool), None
+    if x.size:
+        np.put_along_axis(top, x.argmax(axis=-1)[..., None], True, axis=-1)
+        if not x.min() > -np.inf:  # -inf or NaN
+            present = x != -np.inf
+    return {"present": present, "top": top}
+
+
 def at(xp: Any, x: Any, mask: Bools) -> Any:
     """x where the mask first holds in each row."""
     return xp.take_along_axis(x, mask.argmax(axis=-1)[:, None])

@@ -35,7 +35,7 @@ def check_dtype(
     """
     __tracebackhide__ = True
     first = op.names(direction)[0]
-    given = {formats.of(array) for array in inputs.values()}
+    given = {formats.of(array) for name, array in inputs.items() if name not in op.kinds}
     wanted = given if dtype is None else {_format(dtype)}
     if dtype is None and all(one.storage.itemsize == 2 for one in given):
         wanted = {*given, BINARY32}

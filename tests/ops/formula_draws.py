@@ -14,6 +14,15 @@ KINDS = (
 )  # fmt: skip
 
 
+DOMAINS: dict[tuple[str, str], Any] = {}
+"""What an input's numbers become where an op is not defined for all."""
+
+
+def whole(rng: np.random.Generator, shape: tuple[int, ...], kind: str, most: int) -> Any:
+    """Truth values, or integers below a length: of classes, of a table."""
+    return rng.random(shape) < 0.5 if kind == "bool" else rng.integers(0, max(most, 1), shape)
+
+
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], kind: str, dtype: str) -> Any:
     """Numbers of a kind, rounded to the dtype."""
     format = formats.get(dtype)
@@ -58,5 +67,10 @@ def draw(
             continue
         own = tuple(lengths.setdefault(x, int(rng.integers(1, 9))) for x in argument.own)
         chosen = kind or str(rng.choice(KINDS))
-        given[name] = numbers(rng, (leading if argument.rows else ()) + own, chosen, dtype)
+        shape = (leading if argument.rows else ()) + own
+        if argument.kind == "float":
+            drawn = numbers(rng, shape, chosen, dtype)
+            given[name] = DOMAINS.get((op.name, name), np.asarray)(drawn)
+        else:
+            given[name] = whole(rng, shape, argument.kind, next(iter(lengths.values()), 1))
     return given

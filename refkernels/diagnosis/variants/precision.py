@@ -42,7 +42,8 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def _choices(problem: Problem) -> list[list[str]]:
     """Which inputs a kernel may have narrowed together."""
-    takes = [name for name in problem.op.takes(problem.direction) if name in problem.inputs]
+    floats = [name for name in problem.op.takes(problem.direction) if name not in problem.op.kinds]
+    takes = [name for name in floats if name in problem.inputs]
     if problem.op.sums:
         first = [name for name in takes if name != "bias"]
     else:

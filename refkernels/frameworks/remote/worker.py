@@ -94,6 +94,11 @@ def bits_dtype(name):
     return np.dtype("uint16" if name == "bfloat16" else name)
 
 
+def is_whole(name):
+    """Whether the dtype is one of whole numbers or truth values."""
+    return bits_dtype(name).kind in "iub" and name != "bfloat16"
+
+
 class Patterns:
     """Runs of bit patterns as floats, written again and again into one aligned buffer."""
 
@@ -335,9 +340,9 @@ class Worker:
 
     def run(self, message):
         adapter, op, direction = self.adapter, message["op"], message["direction"]
-        device = message["device"]
+        device, params = message["device"], dict(message["params"])
         received = {name: self.arrays.receive(value) for name, value in message["inputs"].items()}
-        for dtype in sorted({dtype for dtype, _ in received.values()}):
+        for dtype in sorted({dtype for dtype, _ in received.values() if not is_whole(dtype)}):
             reason = self.why_not(op, direction, dtype, device)
             if reason is not None:
                 raise Fault("unsupported", reason)
@@ -346,7 +351,14 @@ class Worker:
         doing = "%s %s on %s" % (op, direction, device)
         try:
             inputs = {n: adapter.tensor(a, dtype, device) for n, (dtype, a) in received.items()}
-            seconds, outputs = self.compute(op, direction, inputs, message["params"], device)
+            if direction == "backward":
+                leaves = message.get("leaves")
+                fixed = {n for n, (dtype, _) in received.items() if is_whole(dtype)}
+                if leaves is not None:
+                    fixed |= set(inputs) - set(leaves) - {"d" + adapter.OPS[op][0]}
+                # What gets no gradient is handed on as params are.
+                params.update((name, inputs.pop(name)) for name in sorted(fixed))
+            seconds, outputs = self.compute(op, direction, inputs, params, device)
             arrays = {name: adapter.array(tensor) for name, tensor in outputs.items()}
         except Exception as error:
             traceback.print_exc()

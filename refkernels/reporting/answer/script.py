@@ -17,7 +17,10 @@ from typing import Any
 from refkernels.reporting.words.escaping import clipped
 
 _WIDTH = 96
-_STORAGE = {"float16": "<f2", "bfloat16": "<u2", "float32": "<f4", "float64": "<f8"}
+_STORAGE = {
+    "float16": "<f2", "bfloat16": "<u2", "float32": "<f4", "float64": "<f8",
+    "int64": "<i8", "bool": "|b1",
+}  # fmt: skip
 _SHOWN = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "float64": "float64"}
 
 
@@ -95,10 +98,14 @@ def script(
         return None
     device = str(told.get("device") or "cpu")
     takes = [name for name in question["shapes"] if not (backward and name == _cotangent(question))]
+    whole = question.get("kinds", {})
     body = [
         *_arrays(question),
         *([plumbing.start.format(device=repr(device))] if plumbing.start else []),
-        *[f"{name} = {_tensor(plumbing, name, narrow, device)}" for name in question["shapes"]],
+        *[
+            f"{name} = {_tensor(plumbing, name, narrow and name not in whole, device)}"
+            for name in question["shapes"]
+        ],
         *_call(question, plumbing, op, takes),
         *_printed(question),
     ]
@@ -121,7 +128,9 @@ def blank_script(question: Mapping[str, Any]) -> str:
     outputs = ", ".join(f"'{name}': ..." for name in told)
     params = [f"{key}={_param(value)}" for key, value in question["params"].items()]
     wide = (
-        [f"{name} = widened({name})" for name in names] if question["format"] == "bfloat16" else []
+        [f"{name} = widened({name})" for name in names if name not in question.get("kinds", {})]
+        if question["format"] == "bfloat16"
+        else []
     )
     lines = [
         f"# {question['op']} {question['direction']} in {question['format']}: what does it give?",
@@ -277,6 +286,7 @@ def _call(
     if question["direction"] == "forward":
         whole = f"{op.name}({arguments})"
         return [f"outputs = {whole}" if op.several else f'outputs = {{"{op.main}": {whole}}}']
+    takes = [name for name in takes if name in question.get("leaves", takes)]
     leaves = ", ".join(takes)
     lines = []
     if plumbing.leaf:

@@ -155,7 +155,7 @@ def _outcome(check: Callable[[], Comparison]) -> Record:
 def _ask(
     unit: Unit, seat: Seat, inputs: Mapping[str, npt.NDArray[Any]], params: Mapping[str, Any]
 ) -> Outputs:
-    reply = seat.run(unit.op.name, unit.direction, inputs, params)
+    reply = seat.run(unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
     if reply.status != "ok" or reply.outputs is None:
         raise NoAnswer(reply.status, reply.reason, reply.started)
     return dict(reply.outputs)

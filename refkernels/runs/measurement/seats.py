@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,12 +43,15 @@ class Seat:
         direction: str,
         inputs: Mapping[str, npt.NDArray[Any]],
         params: Mapping[str, Any],
+        leaves: Collection[str] | None = None,
     ) -> Reply:
         """Ask the framework; whatever happens there comes back as a status."""
         if self.absent is not None:
             return Reply("unsupported", self.absent)
         contiguous = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in inputs.items()}
-        return self.session.run(op, direction, contiguous, dict(params), device=self.device)
+        return self.session.run(
+            op, direction, contiguous, dict(params), device=self.device, leaves=leaves
+        )
 
 
 def open_sessions(

@@ -28,7 +28,8 @@ def measure_unit(unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor) ->
     arrays, params = unit.case.build(unit.dtype)
     inputs = {name: arrays[name] for name in unit.op.takes(unit.direction) if name in arrays}
     replies = [
-        pool.submit(seat.run, unit.op.name, unit.direction, inputs, params) for seat in seats
+        pool.submit(seat.run, unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
+        for seat in seats
     ]
     truth = find_truth(unit, inputs, params)
     records: list[Record] = []
