@@ -53,7 +53,9 @@ def _params(op: Op, params: Any) -> dict[str, Any]:
         meant = instead(unknown[0], op.params or ("none",), "it has")
         raise ValueError(f"{op.name} has no parameter {quoted(unknown[0])}: {meant}.")
     for name, value in given.items():
-        if isinstance(op.params[name], str) and isinstance(value, str):
+        if any(
+            isinstance(op.params[name], kind) and isinstance(value, kind) for kind in (str, bool)
+        ):
             continue
         several = value if isinstance(value, list | tuple) else (value,)
         if not all(number is None or is_number(number) for number in several):

@@ -42,6 +42,8 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
         formula = getattr(fault, problem.direction)
         if formula is None:
             continue
+        if is_right(problem, formula):
+            continue
         for how, answer in _computed(problem, formula):
             name = _name(fault.cause.replace("_", " "), how)
             family += _tried(outputs, fits, answer, fault.cause, name, harmless)
@@ -53,6 +55,14 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
 
 def _name(name: str, how: dict[str, Any]) -> str:
     return f"{name}, {how['order']} sums" + (", FMA" if how["fma"] else "")
+
+
+def is_right(problem: Problem, formula: Any) -> bool:
+    """Whether a formula rounds as the definition does, on this question: it says nothing else."""
+    read, question = problem.op.formulas, (problem.direction, formula, problem.inputs)
+    assert read is not None
+    said = read.computed(*question, problem.params, problem.format)
+    return all(evidence.same(one, problem.plain[name]).all() for name, one in said.items())
 
 
 def _computed(problem: Problem, formula: Any) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:

@@ -67,6 +67,11 @@ class Problem:
         """What stable kernels keep to that answer the question in another format."""
         return self._asked.truths[output].bound(format)[output]
 
+    @cached_property
+    def plain(self) -> dict[str, Array]:
+        """What the plain algorithm answers, every output in the problem's format."""
+        return self.op.plain(self.direction, self.inputs, self.params, self.format)
+
     @property
     def first(self) -> tuple[str, ...]:
         return self.op.names(self.direction)[:1]

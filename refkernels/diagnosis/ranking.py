@@ -22,6 +22,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.records.words import CONFIDENCES, VERDICTS
 
 _INTERVAL = "interval"
+_FACTOR = "scale_factor"
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,8 @@ def _named(one: Candidate, alike: list[Candidate]) -> Candidate:
     sure = one.sure
     causes = dict.fromkeys((one.cause, *(other.cause for other in alike)))
     others = set(causes) - {one.cause}
-    if others - {*HARMLESS}:
+    # A factor says by how much; beside it the other cause says why.
+    if others - {*HARMLESS, _FACTOR}:
         sure = "consistent"  # the class shares no cause
     mine = [other.details for other in alike if other.cause == one.cause]
     assert one.evidence is not None

@@ -68,6 +68,7 @@ def formulas_of(
     prepare: Prepare | None = None,
     params: Mapping[str, Any] | None = None,
     scalars: str = "working",
+    everywhere: str = "",
 ) -> Formulas:
     """An op's formulas, with its backward pass.
 
@@ -83,9 +84,10 @@ def formulas_of(
     faults          the wrong and unstable ways to compute it
     prepare         see `canonical.Prepared`
     params          defaults by name; a float is a number of the formula's context
+    everywhere      the inputs of which every row matters to all rows: `letters.Signature`
     scalars         "binary64" where kernels hold params in it and combine them there
     """
-    way = Signature.parse(signature, coupled)
+    way = Signature.parse(signature, coupled, everywhere)
     above = {f"d{output}": output for output in cotangents or list(way.gives)[:1]}
     floats = [one.name for one in way.takes.values() if one.kind == "float"]
     below = {f"d{one}": one for one in (floats if gradients is None else gradients)}

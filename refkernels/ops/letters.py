@@ -51,15 +51,18 @@ class Argument:
 
 @dataclass(frozen=True)
 class Signature:
-    """The arrays that an op takes and gives, by name."""
+    """The arrays that an op takes and gives, by name. `everywhere`: those of which every row
+    matters to all rows, as the weights do that a mean is divided by the sum of."""
 
     takes: Mapping[str, Argument]
     gives: Mapping[str, Argument]
     coupled: frozenset[str]
+    everywhere: frozenset[str] = frozenset()
 
     @staticmethod
-    def parse(text: str, coupled: str = "") -> Signature:
-        """From `x[... n] -> y[... n]` and the coupled letters, separated by blanks.
+    def parse(text: str, coupled: str = "", everywhere: str = "") -> Signature:
+        """From `x[... n] -> y[... n]`, the coupled letters, and the names of `everywhere`, both
+        separated by blanks.
 
         Raises ValueError, in one sentence, for what is no signature.
         """
@@ -72,14 +75,14 @@ class Signature:
             raise ValueError(f"No input has the letter {min(strange)!r} of an output in {text!r}.")
         if strange := set(coupled.split()) - letters:
             raise ValueError(f"No input has the coupled letter {min(strange)!r} in {text!r}.")
-        return Signature(takes, gives, frozenset(coupled.split()))
+        return Signature(takes, gives, *(frozenset(x.split()) for x in (coupled, everywhere)))
 
     def backward(self, cotangents: Mapping[str, str], gradients: Mapping[str, str]) -> Signature:
         """Of the backward pass: the cotangents, each with its output, stand in front of the inputs;
         the gradients, each with its input, are what it gives."""
         above = {name: _named(self.gives[output], name) for name, output in cotangents.items()}
         below = {name: _named(self.takes[taken], name) for name, taken in gradients.items()}
-        return Signature({**above, **self.takes}, below, self.coupled)
+        return Signature({**above, **self.takes}, below, self.coupled, self.everywhere)
 
     def role(self, output: str, letter: str) -> Literal["free", "coupled", "contracted"]:
         """What a letter is to an output."""
@@ -100,7 +103,11 @@ class Signature:
         free = {letter: i for letter, i in at.items() if letter not in self.coupled}
         return {
             name: (
-                *_leading(self.takes[name], rows if self.gives[output].rows else None, shape),
+                *_leading(
+                    self.takes[name],
+                    rows if self.gives[output].rows and name not in self.everywhere else None,
+                    shape,
+                ),
                 *(
                     slice(free[letter], free[letter] + 1) if letter in free else slice(None)
                     for letter in self.takes[name].own

@@ -16,6 +16,11 @@ ELEMENTWISE = (
 )  # fmt: skip
 FORMULAS = ("hardswish", "softmax", "log_softmax", "rms_norm")
 OPS = {"matmul": "c", "linear": "y", "layernorm": "y", **dict.fromkeys(ELEMENTWISE + FORMULAS, "y")}
+LOSSES = (
+    "cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss", "mse", "l1", "huber",
+    "smooth_l1", "kl_div", "bce_with_logits",
+)  # fmt: skip
+OPS |= dict.fromkeys(LOSSES, "loss") | {"embedding": "y"}
 OPS["sum"] = "y"  # no op of the registry: for revealing its order
 FUNCTIONS = {
     "version",
@@ -94,7 +99,7 @@ def test_numpy_s_layernorm_is_the_formula_that_one_writes_and_is_called_one(dtyp
     inputs = {"x": x, "weight": weight[0], "bias": bias[0]}
     with gateway.Session("numpy") as session:
         given = session.run("layernorm", "forward", inputs, {"eps": 1e-5}).outputs
-        formulas = dict.fromkeys(("linear", "layernorm", "rms_norm"), "NumPy formula")
+        formulas = dict.fromkeys(("linear", "layernorm", "rms_norm", *LOSSES), "NumPy formula")
         assert session.info["formulas"] == formulas
     assert given["y"].tobytes() == y.tobytes()
     assert given["mean"].tobytes() == mean.tobytes()

@@ -14,7 +14,7 @@ KINDS = (
 )  # fmt: skip
 
 
-DOMAINS: dict[tuple[str, str], Any] = {}
+DOMAINS: dict[tuple[str, str], Any] = {("kl_div", "target"): np.abs}
 """What an input's numbers become where an op is not defined for all."""
 
 
@@ -61,16 +61,19 @@ def draw(
     if sizes:
         leading = sizes[0]
         lengths = {x: sizes[1] for one in signature.takes.values() for x in one.own}
+    for letter in (x for one in signature.takes.values() for x in one.own):
+        lengths.setdefault(letter, int(rng.integers(1, 9)))
     given: dict[str, Any] = {}
     for name, argument in signature.takes.items():
         if argument.optional and rng.random() < 0.5:
             continue
-        own = tuple(lengths.setdefault(x, int(rng.integers(1, 9))) for x in argument.own)
+        own = tuple(lengths[x] for x in argument.own)
         chosen = kind or str(rng.choice(KINDS))
         shape = (leading if argument.rows else ()) + own
         if argument.kind == "float":
             drawn = numbers(rng, shape, chosen, dtype)
-            given[name] = DOMAINS.get((op.name, name), np.asarray)(drawn)
+            given[name] = np.asarray(DOMAINS.get((op.name, name), np.asarray)(drawn))
         else:
-            given[name] = whole(rng, shape, argument.kind, next(iter(lengths.values()), 1))
+            most = lengths.get("v", next(iter(lengths.values()), 1))  # of a table, or of classes
+            given[name] = whole(rng, shape, argument.kind, most)
     return given

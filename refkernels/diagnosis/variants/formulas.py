@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from refkernels.diagnosis.formulas import is_right
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Arrays, Problem
 from refkernels.truth import with_underflow
@@ -23,7 +24,7 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
-        if formula is not None and not fault.unstable:
+        if formula is not None and not fault.unstable and not is_right(problem, formula):
             yield Variant(fault.cause, dict(fault.details or {}), _answer(problem, formula))
 
 

@@ -35,6 +35,40 @@ def rms_norm(x, weight=None, eps=1e-5):
     return ops.rms_norm(x, weight, eps)[0]
 
 
+def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1).astype(ms.int32)
+    loss = ops.cross_entropy(rows, labels, weight, ignore_index, reduction, label_smoothing)
+    return loss.reshape(target.shape) if reduction == "none" else loss
+
+
+def nll(x, target, weight=None, reduction="mean", ignore_index=-100):
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1).astype(ms.int32)
+    loss = ops.nll_loss(rows, labels, weight, ignore_index, reduction)
+    return loss.reshape(target.shape) if reduction == "none" else loss
+
+
+def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing=0.0):
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1, x.shape[-1])
+    loss = ops.cross_entropy(
+        rows, labels, weight, reduction=reduction, label_smoothing=label_smoothing
+    )
+    return loss.reshape(x.shape[:-1]) if reduction == "none" else loss
+
+
+def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
+    return ops.binary_cross_entropy_with_logits(x, target, weight, pos_weight, reduction)
+
+
+def kl_div(x, target, reduction="mean", log_target=False):
+    if log_target:
+        raise NotImplementedError("mindspore's kl_div takes no log_target")
+    return ops.kl_div(x, target, reduction)
+
+
+def embedding(weight, indices, padding_idx=None):
+    return ops.embedding(indices, weight, padding_idx)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
@@ -68,6 +102,17 @@ OPS = {
     "hardswish": ("y", lambda x: ops.hardswish(x)),
     "softmax": ("y", lambda x, axis=-1: ops.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: ops.log_softmax(x, axis)),
+    "cross_entropy": ("loss", cross_entropy),
+    "nll": ("loss", nll),
+    "soft_cross_entropy": ("loss", soft_cross_entropy),
+    "masked_lm_loss": ("loss", "MindSpore has no loss of masked language models"),
+    "mse": ("loss", lambda x, target, reduction="mean": ops.mse_loss(x, target, reduction)),
+    "l1": ("loss", lambda x, target, reduction="mean": ops.l1_loss(x, target, reduction)),
+    "huber": ("loss", lambda x, target, **how: ops.huber_loss(x, target, **how)),
+    "smooth_l1": ("loss", lambda x, target, **how: ops.smooth_l1_loss(x, target, **how)),
+    "kl_div": ("loss", kl_div),
+    "bce_with_logits": ("loss", bce_with_logits),
+    "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "sqrt": ("y", lambda x: ops.sqrt(x)),
     "rsqrt": ("y", lambda x: ops.rsqrt(x)),

@@ -11,6 +11,16 @@ FORMULAS = {
     "linear": "NumPy formula",
     "layernorm": "NumPy formula",
     "rms_norm": "NumPy formula",
+    "cross_entropy": "NumPy formula",
+    "nll": "NumPy formula",
+    "soft_cross_entropy": "NumPy formula",
+    "masked_lm_loss": "NumPy formula",
+    "mse": "NumPy formula",
+    "l1": "NumPy formula",
+    "huber": "NumPy formula",
+    "smooth_l1": "NumPy formula",
+    "kl_div": "NumPy formula",
+    "bce_with_logits": "NumPy formula",
 }
 
 
@@ -31,6 +41,75 @@ def rms_norm(x, weight=None, eps=1e-5):
     """As one writes it with NumPy: x / sqrt(mean(x ** 2) + eps) * weight."""
     y = x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + eps)
     return y if weight is None else y * weight
+
+
+def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
+    """As one writes it with NumPy; smoothing has no weights."""
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    kept = target != ignore_index
+    label = np.where(kept, target, 0)
+    loss = -np.take_along_axis(logs, label[..., None], axis=-1)[..., 0]
+    if label_smoothing:
+        loss = (1 - label_smoothing) * loss - label_smoothing * logs.mean(axis=-1)
+    rows = kept.astype(x.dtype) if weight is None else weight[label] * kept
+    loss = (loss * rows).astype(x.dtype)
+    if reduction == "none":
+        return loss
+    return loss.sum() if reduction == "sum" else loss.sum() / rows.sum()
+
+
+def reduced(loss, reduction):
+    return loss if reduction == "none" else getattr(loss, reduction)()
+
+
+def nll(x, target, weight=None, reduction="mean", ignore_index=-100):
+    kept = target != ignore_index
+    label = np.where(kept, target, 0)
+    rows = kept.astype(x.dtype) if weight is None else weight[label] * kept
+    loss = -np.take_along_axis(x, label[..., None], axis=-1)[..., 0] * rows
+    return loss.sum() / rows.sum() if reduction == "mean" else reduced(loss, reduction)
+
+
+def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing=0.0):
+    shifted = x - x.max(axis=-1, keepdims=True)
+    logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    labels = (1 - label_smoothing) * target + label_smoothing / x.shape[-1]
+    labels = labels if weight is None else labels * weight
+    return reduced(-(labels * logs).sum(axis=-1), reduction).astype(x.dtype)
+
+
+def masked_lm_loss(x, target, weights, eps=1e-5):
+    """As BERT's run_pretraining.py has it."""
+    rows = cross_entropy(x, target, reduction="none")
+    return (weights * rows).sum() / (weights.sum() + x.dtype.type(eps))
+
+
+def huber(x, target, reduction="mean", delta=1.0):
+    d = np.abs(x - target)
+    return reduced(np.where(d < delta, d * d / 2, delta * (d - delta / 2)), reduction)
+
+
+def smooth_l1(x, target, reduction="mean", beta=1.0):
+    d = np.abs(x - target)
+    return reduced(np.where(d < beta, d * d / (2 * beta), d - beta / 2), reduction)
+
+
+def kl_div(x, target, reduction="mean", log_target=False):
+    if log_target:
+        loss = np.exp(target) * (target - x)
+    else:
+        loss = np.where(target == 0, 0, target * (np.log(target) - x)).astype(x.dtype)
+    return (
+        loss.sum() / x.dtype.type(len(x)) if reduction == "batchmean" else reduced(loss, reduction)
+    )
+
+
+def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
+    rest = np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0)
+    factor = 1 if pos_weight is None else 1 + (pos_weight - 1) * target
+    loss = (1 - target) * x + factor * rest
+    return reduced(loss if weight is None else loss * weight, reduction)
 
 
 def linear(x, weight, bias=None):
@@ -71,6 +150,17 @@ OPS = {
     "hardswish": ("y", "NumPy has no hardswish"),
     "softmax": ("y", "NumPy has no softmax (SciPy has one)"),
     "log_softmax": ("y", "NumPy has no log_softmax (SciPy has one)"),
+    "cross_entropy": ("loss", cross_entropy),
+    "nll": ("loss", nll),
+    "soft_cross_entropy": ("loss", soft_cross_entropy),
+    "masked_lm_loss": ("loss", masked_lm_loss),
+    "mse": ("loss", lambda x, target, reduction="mean": reduced((x - target) ** 2, reduction)),
+    "l1": ("loss", lambda x, target, reduction="mean": reduced(np.abs(x - target), reduction)),
+    "huber": ("loss", huber),
+    "smooth_l1": ("loss", smooth_l1),
+    "kl_div": ("loss", kl_div),
+    "bce_with_logits": ("loss", bce_with_logits),
+    "embedding": ("y", lambda weight, indices, padding_idx=None: weight[indices]),
     "rms_norm": ("y", rms_norm),
     "sqrt": ("y", lambda x: np.sqrt(x)),
     "rsqrt": ("y", "NumPy has no rsqrt"),

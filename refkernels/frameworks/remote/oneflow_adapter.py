@@ -47,6 +47,45 @@ def rms_norm(x, weight=None, eps=1e-5):
     return flow._C.rms_layer_norm(x, weight, eps)
 
 
+def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1)
+    loss = F.cross_entropy(
+        rows,
+        labels,
+        weight,
+        reduction=reduction,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+    )
+    return loss.reshape(target.shape) if reduction == "none" else loss
+
+
+def nll(x, target, weight=None, reduction="mean", ignore_index=-100):
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1)
+    loss = flow._C.nll_loss(rows, labels, weight, ignore_index, reduction)
+    return loss.reshape(target.shape) if reduction == "none" else loss
+
+
+def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing=0.0):
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1, x.shape[-1])
+    loss = F.cross_entropy(
+        rows, labels, weight, reduction=reduction, label_smoothing=label_smoothing
+    )
+    return loss.reshape(x.shape[:-1]) if reduction == "none" else loss
+
+
+def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
+    return flow._C.binary_cross_entropy_with_logits_loss(x, target, weight, pos_weight, reduction)
+
+
+def kl_div(x, target, reduction="mean", log_target=False):
+    return flow._C.kl_div_loss(x, target, log_target, reduction)
+
+
+def embedding(weight, indices, padding_idx=None):
+    return F.embedding(indices, weight, padding_idx)
+
+
 OPS = {
     "matmul": ("c", matmul),
     "linear": ("y", linear),
@@ -80,6 +119,17 @@ OPS = {
     "hardswish": ("y", lambda x: F.hardswish(x)),
     "softmax": ("y", lambda x, axis=-1: flow.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
+    "cross_entropy": ("loss", cross_entropy),
+    "nll": ("loss", nll),
+    "soft_cross_entropy": ("loss", soft_cross_entropy),
+    "masked_lm_loss": ("loss", "OneFlow has no loss of masked language models"),
+    "mse": ("loss", lambda x, target, reduction="mean": F.mse_loss(x, target, reduction)),
+    "l1": ("loss", lambda x, target, reduction="mean": F.l1_loss(x, target, reduction)),
+    "huber": ("loss", "OneFlow has no Huber loss (smooth_l1 times beta is one)"),
+    "smooth_l1": ("loss", lambda x, target, **how: F.smooth_l1_loss(x, target, **how)),
+    "kl_div": ("loss", kl_div),
+    "bce_with_logits": ("loss", bce_with_logits),
+    "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "sqrt": ("y", lambda x: flow.sqrt(x)),
     "rsqrt": ("y", lambda x: flow.rsqrt(x)),

@@ -58,6 +58,43 @@ def avx512():
     return core._multiarray_umath.__cpu_features__.get("AVX512F", False)
 
 
+def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
+    loss = F.cross_entropy(
+        x,
+        target,
+        weight,
+        reduction=reduction,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+    )
+    return loss.reshape(target.shape) if reduction == "none" else loss
+
+
+def nll(x, target, weight=None, reduction="mean", ignore_index=-100):
+    rows, labels = x.reshape([-1, x.shape[-1]]), target.reshape([-1])
+    loss = F.nll_loss(rows, labels, weight, ignore_index, reduction)
+    return loss.reshape(target.shape) if reduction == "none" else loss
+
+
+def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing=0.0):
+    loss = F.cross_entropy(
+        x, target, weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing
+    )
+    return loss.reshape(x.shape[:-1]) if reduction == "none" else loss
+
+
+def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
+    return F.binary_cross_entropy_with_logits(x, target, weight, reduction, pos_weight)
+
+
+def embedding(weight, indices, padding_idx=None):
+    return F.embedding(indices, weight, padding_idx)
+
+
+def smooth_l1(x, target, reduction="mean", beta=1.0):
+    return F.smooth_l1_loss(x, target, reduction, beta, is_huber=False)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: paddle.matmul(a, b)),
     # Paddle's weight is (in, out), refkernels' is (out, in).
@@ -92,6 +129,17 @@ OPS = {
     "hardswish": ("y", lambda x: F.hardswish(x)),
     "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
+    "cross_entropy": ("loss", cross_entropy),
+    "nll": ("loss", nll),
+    "soft_cross_entropy": ("loss", soft_cross_entropy),
+    "masked_lm_loss": ("loss", "PaddlePaddle has no loss of masked language models"),
+    "mse": ("loss", lambda x, target, reduction="mean": F.mse_loss(x, target, reduction)),
+    "l1": ("loss", lambda x, target, reduction="mean": F.l1_loss(x, target, reduction)),
+    "huber": ("loss", lambda x, target, **how: F.smooth_l1_loss(x, target, **how)),
+    "smooth_l1": ("loss", smooth_l1),
+    "kl_div": ("loss", lambda x, target, **how: F.kl_div(x, target, **how)),
+    "bce_with_logits": ("loss", bce_with_logits),
+    "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "sqrt": ("y", lambda x: paddle.sqrt(x)),
     "rsqrt": ("y", lambda x: paddle.rsqrt(x)),

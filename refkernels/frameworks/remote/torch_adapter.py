@@ -55,6 +55,43 @@ def rms_norm(x, weight=None, eps=1e-5):
     return F.rms_norm(x, x.shape[-1:], weight, eps)
 
 
+def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1)
+    loss = F.cross_entropy(
+        rows,
+        labels,
+        weight,
+        reduction=reduction,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+    )
+    return loss.reshape(target.shape) if reduction == "none" else loss
+
+
+def nll(x, target, weight=None, reduction="mean", ignore_index=-100):
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1)
+    loss = F.nll_loss(rows, labels, weight, reduction=reduction, ignore_index=ignore_index)
+    return loss.reshape(target.shape) if reduction == "none" else loss
+
+
+def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing=0.0):
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1, x.shape[-1])
+    loss = F.cross_entropy(
+        rows, labels, weight, reduction=reduction, label_smoothing=label_smoothing
+    )
+    return loss.reshape(x.shape[:-1]) if reduction == "none" else loss
+
+
+def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
+    return F.binary_cross_entropy_with_logits(
+        x, target, weight, pos_weight=pos_weight, reduction=reduction
+    )
+
+
+def embedding(weight, indices, padding_idx=None):
+    return F.embedding(indices, weight, padding_idx)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: torch.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight, bias)),
@@ -88,6 +125,17 @@ OPS = {
     "hardswish": ("y", lambda x: F.hardswish(x)),
     "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
+    "cross_entropy": ("loss", cross_entropy),
+    "nll": ("loss", nll),
+    "soft_cross_entropy": ("loss", soft_cross_entropy),
+    "masked_lm_loss": ("loss", "PyTorch has no loss of masked language models"),
+    "mse": ("loss", lambda x, target, reduction="mean": F.mse_loss(x, target, reduction=reduction)),
+    "l1": ("loss", lambda x, target, reduction="mean": F.l1_loss(x, target, reduction=reduction)),
+    "huber": ("loss", lambda x, target, **how: F.huber_loss(x, target, **how)),
+    "smooth_l1": ("loss", lambda x, target, **how: F.smooth_l1_loss(x, target, **how)),
+    "kl_div": ("loss", lambda x, target, **how: F.kl_div(x, target, **how)),
+    "bce_with_logits": ("loss", bce_with_logits),
+    "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm if hasattr(F, "rms_norm") else "PyTorch before 2.4 has no rms_norm"),
     "sqrt": ("y", lambda x: torch.sqrt(x)),
     "rsqrt": ("y", lambda x: torch.rsqrt(x)),

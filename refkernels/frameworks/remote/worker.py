@@ -342,7 +342,10 @@ class Worker:
         adapter, op, direction = self.adapter, message["op"], message["direction"]
         device, params = message["device"], dict(message["params"])
         received = {name: self.arrays.receive(value) for name, value in message["inputs"].items()}
-        for dtype in sorted({dtype for dtype, _ in received.values() if not is_whole(dtype)}):
+        floats = {dtype for dtype, _ in received.values() if not is_whole(dtype)}
+        if not floats:
+            raise Fault("unsupported", "%s needs floating point among its inputs" % op)
+        for dtype in sorted(floats):
             reason = self.why_not(op, direction, dtype, device)
             if reason is not None:
                 raise Fault("unsupported", reason)

@@ -26,7 +26,13 @@ class Kernel:
         self.fault, self.threads, self.calls = fault, threads, calls
 
     def run(
-        self, op: str, direction: str, inputs: Mapping[str, Array], params: Any, device: str
+        self,
+        op: str,
+        direction: str,
+        inputs: Mapping[str, Array],
+        params: Any,
+        device: str,
+        leaves: Any = None,
     ) -> Reply:
         self.calls += 1
         if self.fault == "refuses":

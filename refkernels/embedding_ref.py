@@ -1,0 +1,164 @@
+"""Rows of a table by their indices, and the gradient of the table, certified.
+
+    y_i = weight[indices_i]          dweight_v = Σ dy_i over the i with indices_i = v
+
+but 0 for v = padding_idx: that row gets no gradient. The order in which a kernel adds the rows of
+one index is a summation order like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.op import Case, Direction
+from refkernels.ops import Fault, Prepared, formula_op
+from refkernels.ops.cases import Arrays, case
+from refkernels.ops.letters import Signature
+
+__all__ = ["OPS", "embedding", "embedding_backward"]
+_LOOKUP = Signature.parse("rows[... d], padding[...]:bool -> y[... d]")
+_GRADIENT = Signature.parse(
+    "dy[... d], weight[v d], indices[...]:int, kept[...]:bool, last[...]:bool, times[...]:int"
+    " -> dweight[v d]"
+)
+
+
+def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """Forward, the rows are taken here, where nothing is computed. Backward, the table itself does
+    not matter, but its shape."""
+    weight, indices, padding = inputs["weight"], inputs["indices"], params["padding_idx"]
+    if weight.ndim != 2:
+        raise ValueError(f"weight has shape {weight.shape}: it is weight[v d].")
+    v = len(weight)
+    if indices.size and not (indices.min() >= 0 and indices.max() < v):
+        wrong = next(int(i) for i in indices.flat if not 0 <= i < v)
+        raise ValueError(f"indices has {wrong}, and weight has the rows 0 to {v - 1}.")
+    if padding is not None and not -v <= padding < v:
+        raise ValueError(f"padding_idx is {padding}, and weight has {v} rows.")
+    padded = indices == (None if padding is None else padding % max(v, 1))
+    if direction == "forward":
+        given = {"rows": weight[indices], "padding": np.asarray(padded)}
+        return Prepared(given, {}, signature=_LOOKUP)
+    flat = indices.reshape(-1)
+    last = np.zeros(flat.size, bool)
+    last[flat.size - 1 - np.unique(flat[::-1], return_index=True)[1]] = True
+    times = np.bincount(flat, minlength=v)[indices]
+    marks = {"kept": np.broadcast_to(~padded, indices.shape), "last": last.reshape(indices.shape)}
+    return Prepared({**inputs, **marks, "times": times}, {}, signature=_GRADIENT)
+
+
+def _lookup(
+    xp: Any, rows: Any = None, weight: Any = None, indices: Any = None, **_: Any
+) -> Any:  # fmt: skip
+    return rows if rows is not None else xp.take(xp.reshape(weight, weight.shape[1:]), indices)
+
+
+def _zeroed(xp: Any, rows: Any, padding: Any) -> Any:
+    return xp.where(padding, xp.number(0), rows)
+
+
+def _scatter(
+    xp: Any, dy: Any, weight: Any, indices: Any, kept: Any = None, change: Any = None, **given: Any
+) -> Any:
+    rows = dy if kept is None else xp.where(kept[:, None], dy, xp.number(0))
+    rows = rows if change is None else change(xp, rows, **given)
+    total = xp.scatter_add(rows, indices, weight.shape[-2])
+    return xp.reshape(total, weight.shape)
+
+
+def _last(xp: Any, rows: Any, last: Any, **_: Any) -> Any:
+    return xp.where(last[:, None], rows, xp.number(0))
+
+
+def _averaged(xp: Any, rows: Any, times: Any, **_: Any) -> Any:
+    return rows / xp.array(times[:, None])
+
+
+def _updated(xp: Any, kept: Any, **given: Any) -> Any:
+    return _scatter(xp, **given)
+
+
+_FAULTS = (
+    Fault("padding_zeroed", _zeroed),
+    Fault("padding_updated", backward=_updated),
+    Fault("duplicates_overwritten", backward=partial(_scatter, change=_last)),
+    Fault("duplicates_averaged", backward=partial(_scatter, change=_averaged)),
+)
+
+
+def cases() -> list[Case]:
+    """All of them. Appended, never changed."""
+    make = partial(case, "embedding")
+    return [
+        make("lookup", {"rows": 50, "d": 17}, _drawn((4, 8), 50, 17)),
+        make("repeated", {"times": 1000}, _drawn((1000,), 1, 3)),
+        make("repeated", {"times": 7}, _drawn((4, 8), 5, 3)),
+        make("repeated", {"times": 40, "of": "cancelling"}, _drawn((2, 40), 2, 8, 1e4)),
+        make("padding", {"padding_idx": 1}, _drawn((4, 8), 5, 3), {"padding_idx": 1}),
+        make("padding", {"padding_idx": -1}, _drawn((4, 8), 5, 3), {"padding_idx": -1}),
+        make("table", {"rows": 30522, "d": 8}, _drawn((64,), 30522, 8), dtypes=("float32",)),
+        make("invariance", {"rows": 37, "d": 8}, _drawn((37,), 50, 8)),
+    ]
+
+
+def _drawn(
+    leading: tuple[int, ...], v: int, d: int, offset: float = 0.0
+) -> Callable[[np.random.Generator, str], Arrays]:
+    def build(rng: np.random.Generator, dtype: str) -> Arrays:
+        dy = offset * rng.choice([-1.0, 1.0], (*leading, 1)) + rng.standard_normal((*leading, d))
+        return {
+            "dy": dy,
+            "weight": rng.standard_normal((v, d)),
+            "indices": rng.integers(0, v, leading),
+        }
+
+    return build
+
+
+OPS = (
+    formula_op(
+        "embedding",
+        "weight[v d], indices[...]:int -> y[... d]",
+        forms={"lookup": _lookup},
+        backward={"scatter_add": _scatter},
+        params={"padding_idx": None},
+        prepare=_prepare,
+        faults=_FAULTS,
+        cases=cases,
+    ),
+)
+
+
+def embedding(
+    weight: Any, indices: Any, *, padding_idx: int | None = None, certify: Certify = "enclosure"
+) -> Enclosure:
+    """y_i = weight[indices_i], exactly; y has the shape of indices and one axis more.
+
+    weight        (v, d), float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    indices       whole numbers, 0 <= index < v, of any shape
+    padding_idx   the row that gets no gradient; y is that row like any other
+
+    Raises TypeError for other dtypes, ValueError for an index that weight does not have.
+    """
+    given = {"weight": weight, "indices": indices}
+    return OPS[0].evaluate("forward", given, {"padding_idx": padding_idx}, certify)["y"]
+
+
+def embedding_backward(
+    dy: Any, weight: Any, indices: Any, *, padding_idx: int | None = None,
+    certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """dweight_v = Σ dy_i over the i with indices_i = v, 0 for v = padding_idx; weight's shape.
+
+    dy has y's shape; what else is as for `embedding`. The bound of an element that is the sum of k
+    is (k - 1) u Σ |dy_i|, proven for sums in any order. Source: Jeannerod and Rump (2013),
+    doi:10.1137/120894488.
+    """
+    given = {"dy": dy, "weight": weight, "indices": indices}
+    return OPS[0].evaluate("backward", given, {"padding_idx": padding_idx}, certify)["dweight"]

@@ -1,0 +1,102 @@
+"""The formulas of binary cross entropy of logits, of its gradient, and wrong ways to compute it.
+
+    l = w ((1 - t) s(x) + p t s(-x)),   s(x) = max(x, 0) + log(1 + e^-|x|)
+      = w ((1 - t) x + (1 + (p - 1) t) s(-x))
+    dx = w ((1 - t) σ(x) - p t σ(-x)) g,   σ(x) = 1 / (1 + e^-x)
+
+with the target t, the weight w and p = pos_weight, ones by default.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from refkernels.loss_ref.pairs import loss
+from refkernels.loss_ref.reduction import fault, joined, reduced, scaled
+from refkernels.ops import Fault
+
+
+def _times(values: Any, weight: Any) -> Any:
+    return values if weight is None else values * weight
+
+
+def _slack(xp: Any, x: Any, log1p: bool = True) -> Any:
+    """log(1 + e^-|x|)."""
+    e = xp.exp(-abs(x))
+    return xp.log1p(e) if log1p else xp.log(1 + e)
+
+
+def _sigmoid(xp: Any, x: Any) -> Any:
+    e = xp.exp(-abs(x))
+    return xp.where(x < 0, e, xp.number(1)) / (1 + e)
+
+
+def _factor(xp: Any, target: Any, p: Any) -> Any:
+    return xp.either(1 + (p - 1) * target, p * target + 1 - target)
+
+
+def _shifted(
+    xp: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, log1p: bool = True,
+    **_: Any,
+) -> Any:  # fmt: skip
+    zero, rest, other = xp.number(0), _slack(xp, x, log1p), (1 - target) * x
+    if pos_weight is not None:
+        factor = _factor(xp, target, pos_weight)
+        return _times(other + factor * (rest + xp.maximum(-x, zero)), weight)
+    apart = xp.either(xp.maximum(x, zero) - x * target, other + xp.maximum(-x, zero)) + rest
+    return _times(xp.either(apart, other - (xp.minimum(x, zero) - rest)), weight)
+
+
+def _apart(
+    xp: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
+) -> Any:
+    zero, rest = xp.number(0), _slack(xp, x)
+    positive = _times(target, pos_weight) * (xp.maximum(-x, zero) + rest)
+    return _times((1 - target) * (xp.maximum(x, zero) + rest) + positive, weight)
+
+
+def _slope(
+    xp: Any, g: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
+) -> Any:
+    slope = _sigmoid(xp, x)
+    if pos_weight is not None:
+        slope = _factor(xp, target, pos_weight) * slope
+    slope = slope - _times(target, pos_weight)
+    return xp.either(_times(slope, weight) * g, _times(slope * g, weight))
+
+
+def _slope_apart(
+    xp: Any, g: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
+) -> Any:
+    positive = _times(target, pos_weight) * _sigmoid(xp, -x)
+    return _times((1 - target) * _sigmoid(xp, x) - positive, weight) * g
+
+
+def _log_of_sigmoid(
+    xp: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
+) -> Any:
+    p = _sigmoid(xp, x)
+    positive = _times(target, pos_weight) * xp.log(p)
+    return _times(-(positive + (1 - target) * xp.log(1 - p)), weight)
+
+
+def _without(xp: Any, *g: Any, of: Any, pos_weight: Any = None, **given: Any) -> Any:
+    return of(xp, *g, **given)
+
+
+def _relu_slope(xp: Any, g: Any, x: Any, weight: Any = None, **given: Any) -> Any:
+    """Of relu(x) - t x + log(1 + e^-|x|) where relu has slope 0 at 0, and |x| slope 1."""
+    slope = _slope(xp, g, x=x, weight=weight, **given)
+    return xp.where((x < 0) | (x > 0), slope, slope - _times(g, weight))
+
+
+BCE_WITH_LOGITS = loss(
+    {"log1p": _shifted, "log": partial(_shifted, log1p=False), "apart": _apart},
+    {"difference": _slope, "apart": _slope_apart},
+    fault("pos_weight_left_out", partial(_without, of=_shifted), partial(_without, of=_slope)),
+    fault("relu_slope_at_zero", None, _relu_slope),
+    Fault("log_of_sigmoid", reduced(joined(_log_of_sigmoid)), unstable=True),
+    truth=reduced(joined(_apart)),
+    backward_truth=scaled(_slope_apart),
+)

@@ -1,0 +1,286 @@
+"""The inputs on which losses are measured, by regime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.op import Case
+from refkernels.ops.cases import Arrays, case
+
+Generator = np.random.Generator
+Change = Callable[[Generator, Arrays], Any]
+Leading = tuple[int, ...]
+NONE = {"reduction": "none"}
+IGNORED = -100
+
+
+def logits(
+    leading: Leading = (32,),
+    n: int = 50,
+    change: Change | None = None,
+    reduction: str = "mean",
+    weighted: bool = False,
+) -> Callable[[Generator, str], Arrays]:
+    """Rows of normal logits with labels; `change` alters them in place."""
+
+    def build(rng: Generator, dtype: str) -> Arrays:
+        arrays: Arrays = {"x": 3.0 * rng.standard_normal((*leading, n))}
+        arrays["target"] = rng.integers(0, n, leading)
+        if weighted:
+            arrays["weight"] = rng.uniform(0.25, 2.0, n)
+        if change is not None:
+            change(rng, arrays)
+        dloss = rng.uniform(0.5, 2.0, leading if reduction == "none" else ())
+        return {"dloss": dloss, **arrays}
+
+    return build
+
+
+def cross_entropy() -> list[Case]:
+    """All of them. Appended, never changed."""
+    make, rows = partial(case, "cross_entropy"), partial(logits, reduction="none")
+    smoothed = {"label_smoothing": 0.1}
+    return [
+        *_reductions("cross_entropy", logits),
+        make("rows", {"rows": 1_000_000, "n": 3}, logits((1_000_000,), 3), dtypes=("float32",)),
+        make("classes", {"n": 30522}, logits((4,), 30522)),
+        make("offset", {"offset": 1e4}, rows(change=_offset), NONE),
+        make("spread", {"spread": 1e4}, rows(change=_spread), NONE),
+        make("confident", {"gap": 20}, rows(change=_confident), NONE),
+        make("masked", {"n": 50}, rows(change=_masked), NONE),
+        make("ignored", {"ignore_index": IGNORED}, logits((4, 8), 7, _ignore)),
+        make("ignored", {"ignore_index": 3}, logits((4, 8), 7), {"ignore_index": 3}),
+        make("ignored", {"of": "all"}, logits((8,), 7, _ignore_all)),
+        make("weighted", {"n": 7}, logits((4, 8), 7, _ignore, weighted=True)),
+        make("smoothing", {"share": 0.1}, logits((4, 8), 7), smoothed),
+        make("smoothing", {"of": "weighted"}, logits((32,), 7, weighted=True), smoothed),
+        make("invalid", {"label": "n"}, rows((8,), 7, partial(_invalid, 7)), NONE),
+        make("invalid", {"label": -1}, rows((8,), 7, partial(_invalid, -1)), NONE),
+        make("invariance", {"rows": 37, "n": 257}, rows((37,), 257), NONE),
+    ]
+
+
+def nll() -> list[Case]:
+    """All of them. Appended, never changed."""
+    make, log = partial(case, "nll"), partial(logits, change=_normalise)
+    return [
+        *_reductions("nll", log),
+        make("ignored", {"ignore_index": IGNORED}, logits((4, 8), 7, _ignore)),
+        make("weighted", {"n": 7}, logits((4, 8), 7, _ignore, weighted=True)),
+        make("invariance", {"rows": 37, "n": 257}, log((37,), 257, reduction="none"), NONE),
+    ]
+
+
+def soft_cross_entropy() -> list[Case]:
+    """All of them. Appended, never changed."""
+    make, soft = partial(case, "soft_cross_entropy"), partial(logits, change=_soften)
+    return [
+        *_reductions("soft_cross_entropy", soft),
+        make("weighted", {"n": 7}, soft((4, 8), 7, weighted=True)),
+        make("smoothing", {"share": 0.1}, soft((4, 8), 7), {"label_smoothing": 0.1}),
+        make("spread", {"spread": 1e4}, soft(change=_spread_soft, reduction="none"), NONE),
+        make("invariance", {"rows": 37, "n": 257}, soft((37,), 257, reduction="none"), NONE),
+    ]
+
+
+def masked_lm_loss() -> list[Case]:
+    """All of them. Appended, never changed."""
+    make = partial(case, "masked_lm_loss")
+    return [
+        make("predictions", {"of": 20}, logits((4, 20), 50, _predicted)),
+        make("predictions", {"of": 1}, logits((1, 1), 50, _predicted)),
+        make("predictions", {"of": 0}, logits((2, 3), 50, partial(_weigh, 0.0))),
+        make("weights", {"size": 1e-4}, logits((4, 20), 50, partial(_weigh, 1e-4))),
+    ]
+
+
+def pairs(
+    op: str, spread: float = 3.0, target: Callable[[Generator, Any], Any] | None = None,
+    *more: Case,
+) -> list[Case]:  # fmt: skip
+    """Of a loss of pairs of numbers. Appended, never changed."""
+    make, build = partial(case, op), partial(_pair, spread, target or _normal)
+    return [
+        *_reductions(op, build),
+        make("rows", {"rows": 1_000_000}, build((1_000_000,)), dtypes=("float32",)),
+        make("axes", {"shape": "4x8"}, build((4, 8))),
+        *more,
+        make("specials", {}, _specials, NONE),
+        make("invariance", {"n": 259}, build((259,), reduction="none"), NONE),
+    ]
+
+
+def _differences(op: str) -> list[Case]:
+    """Of losses of x - target: large numbers that are near, and equal ones."""
+    return [
+        case(op, "near", {"offset": 1e4}, _pair(1.0, _near, (64,), 1e4, "none"), NONE),
+        case(op, "equal", {}, _pair(1.0, _equal, (16,), reduction="none"), NONE),
+    ]
+
+
+def differences(op: str) -> list[Case]:
+    """All of them. Appended, never changed."""
+    return pairs(op, 3.0, _normal, *_differences(op))
+
+
+def huber() -> list[Case]:
+    """All of them. Appended, never changed."""
+    deltas = [_kink("huber", "delta", delta) for delta in (0.5, 3.0)]
+    return pairs("huber", 3.0, _normal, *_differences("huber"), *deltas)
+
+
+def smooth_l1() -> list[Case]:
+    """All of them. Appended, never changed."""
+    return pairs(
+        "smooth_l1", 3.0, _normal, *[_kink("smooth_l1", "beta", beta) for beta in (0.5, 3.0)]
+    )
+
+
+def _kink(op: str, name: str, value: float) -> Case:
+    return case(op, name, {name: value}, _pair(3.0, _normal, (64,)), {name: value})
+
+
+def _reductions(op: str, build: Any) -> list[Case]:
+    return [
+        case(op, "reduction", {"of": of}, build(reduction=of), {"reduction": of})
+        for of in ("none", "sum", "mean")
+    ]
+
+
+def _pair(
+    spread: float, target: Callable[[Generator, Any], Any], shape: Leading = (64,),
+    offset: float = 0.0, reduction: str = "mean",
+) -> Callable[[Generator, str], Arrays]:  # fmt: skip
+    def build(rng: Generator, dtype: str) -> Arrays:
+        x = offset + spread * rng.standard_normal(shape)
+        dloss = rng.uniform(0.5, 2.0, shape if reduction == "none" else ())
+        return {"dloss": dloss, "x": x, "target": target(rng, x)}
+
+    return build
+
+
+def _normal(rng: Generator, x: Any) -> Any:
+    return rng.standard_normal(x.shape)
+
+
+def _near(rng: Generator, x: Any) -> Any:
+    return x + rng.standard_normal(x.shape)
+
+
+def _equal(rng: Generator, x: Any) -> Any:
+    return x.copy()
+
+
+def labels(rng: Generator, x: Any) -> Any:
+    """0 and 1."""
+    return np.round(rng.random(x.shape))
+
+
+def probabilities(rng: Generator, x: Any) -> Any:
+    """Between 0 and 1, an eighth of them 0."""
+    p = rng.random(x.shape)
+    return np.where(p < 0.125, 0.0, p)
+
+
+def _specials(rng: Generator, dtype: str) -> Arrays:
+    x = np.array([np.nan, np.inf, -np.inf, 1.0, 0.0, -0.0, 0.0, -0.0])
+    target = np.array([0.0, 0.0, 0.0, np.nan, 0.0, 0.0, 1.0, 1.0])
+    return {"dloss": np.ones(8), "x": x, "target": target}
+
+
+def binary() -> list[Case]:
+    """All of them. Appended, never changed."""
+    op = "bce_with_logits"
+
+    def wide(rng: Generator, dtype: str) -> Arrays:
+        x = np.repeat(np.linspace(-110.0, 110.0, 111), 2)
+        return {"dloss": np.ones(222), "x": x, "target": np.tile([0.0, 1.0], 111)}
+
+    def weighted(rng: Generator, dtype: str) -> Arrays:
+        arrays = _pair(3.0, labels, (16, 5))(rng, dtype)
+        extra = {"weight": rng.uniform(0.5, 2.0, (16, 5)), "pos_weight": rng.uniform(0.5, 4.0, 5)}
+        return {**arrays, **extra}
+
+    return pairs(
+        op, 3.0, labels,
+        case(op, "wide", {"largest": 110}, wide, NONE),
+        case(op, "weighted", {"n": 5}, weighted),
+    )  # fmt: skip
+
+
+def divergence() -> list[Case]:
+    """All of them. Appended, never changed."""
+    op = "kl_div"
+    build = partial(_pair, 3.0, probabilities)
+    return pairs(
+        op, 3.0, probabilities,
+        case(op, "reduction", {"of": "batchmean"}, build((4, 8)), {"reduction": "batchmean"}),
+        case(op, "log_target", {}, _pair(3.0, _normal), {"log_target": True}),
+    )  # fmt: skip
+
+
+def _offset(rng: Generator, arrays: Arrays) -> None:
+    arrays["x"] = 1e4 + arrays["x"] / 3.0
+
+
+def _spread(rng: Generator, arrays: Arrays) -> None:
+    arrays["x"] = rng.uniform(-1e4, 1e4, arrays["x"].shape)
+
+
+def _confident(rng: Generator, arrays: Arrays) -> None:
+    """The label's logit is far above the others in every second row: the loss nearly vanishes."""
+    rows = np.arange(0, len(arrays["x"]), 2)
+    arrays["x"][rows, arrays["target"][rows]] += 20.0
+
+
+def _masked(rng: Generator, arrays: Arrays) -> None:
+    """30 of 50 logits are -inf, the label's is not."""
+    x, target = arrays["x"], arrays["target"]
+    order = rng.random(x.shape)
+    order[np.arange(len(x)), target] = 1.0
+    x[np.argsort(np.argsort(order, axis=1), axis=1) < 30] = -np.inf
+
+
+def _ignore(rng: Generator, arrays: Arrays) -> None:
+    """A third of the labels, more of them in later sequences."""
+    share = np.linspace(0.0, 0.7, len(arrays["target"]))[:, None]
+    arrays["target"][rng.random(arrays["target"].shape) < share] = IGNORED
+
+
+def _ignore_all(rng: Generator, arrays: Arrays) -> None:
+    arrays["target"][:] = IGNORED
+
+
+def _invalid(label: int, rng: Generator, arrays: Arrays) -> None:
+    arrays["target"][2] = label
+
+
+def _normalise(rng: Generator, arrays: Arrays) -> None:
+    x = arrays["x"]
+    arrays["x"] = x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+
+
+def _soften(rng: Generator, arrays: Arrays) -> None:
+    """Labels that are probabilities."""
+    e = np.exp(rng.standard_normal(arrays["x"].shape))
+    arrays["target"] = e / e.sum(axis=-1, keepdims=True)
+
+
+def _spread_soft(rng: Generator, arrays: Arrays) -> None:
+    _spread(rng, arrays)
+    _soften(rng, arrays)
+
+
+def _weigh(size: float, rng: Generator, arrays: Arrays) -> None:
+    arrays["weights"] = size * rng.uniform(0.5, 1.0, arrays["target"].shape)
+
+
+def _predicted(rng: Generator, arrays: Arrays) -> None:
+    """Of each sequence the first few predictions are there, the others have no weight."""
+    batch, most = arrays["target"].shape
+    number = rng.integers(1, most + 1, (batch, 1))
+    arrays["weights"] = (np.arange(most) < number).astype(np.float64)

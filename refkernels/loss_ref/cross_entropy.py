@@ -1,0 +1,214 @@
+"""The formulas of cross entropy, of its gradient, and the wrong ways to compute it.
+
+    y = log_softmax(x)        l_i = -Σ_j q_ij y_ij        q_ij = (1 - e) w_t [j = t] + (e / n) w_j
+
+with row i's label t, class weights w (ones) and smoothing e (0). D is Σ w_t over the rows whose
+label is not ignored; of a row that is ignored, loss and gradient are 0.
+
+    dx_ij = g_i (p_ij Σ_k q_ik - q_ij),  p = softmax(x)
+
+which is log_softmax's gradient for the cotangent -g q.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.loss_ref import reduction
+from refkernels.loss_ref.reduction import joined, reduced, scaled
+from refkernels.op import Direction
+from refkernels.ops import Fault, Prepared, Shared
+from refkernels.softmax_ref import formulas, mixtures
+from refkernels.softmax_ref.faults import LOG_SOFTMAX
+
+TAKES = "x[... n], target[...]:int, weight[n]?"
+MARKS = (
+    ", chosen[... n]:bool, present[... n]:bool, top[... n]:bool, kept[...]:bool, valid[...]:bool"
+    ", in_sequence[...]:int"
+)
+
+
+def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """What the labels choose; which rows count; what the denominator is."""
+    x, target, weight = inputs["x"], inputs["target"], inputs.get("weight")
+    if x.ndim == 0 or not x.shape[-1] or target.shape != x.shape[:-1]:
+        raise ValueError(
+            f"target has shape {target.shape} and x {x.shape}: x has an axis more, the classes."
+        )
+    n, kept = x.shape[-1], np.asarray(target != params["ignore_index"])
+    valid = (target >= 0) & (target < n) | ~kept
+    label = target % n
+    total = None
+    if weight is not None:
+        total = Shared(lambda xp: xp.sum(xp.array(weight[label[kept]][None])))
+    marks = {
+        "chosen": label[..., None] == np.arange(n),
+        "kept": None if kept.all() else kept,
+        "valid": None if valid.all() else valid,
+        "in_sequence": reduction.in_sequence(kept),
+        **formulas.marked(x),
+    }
+    settings = {
+        "reduction": params["reduction"],
+        "smoothing": params["label_smoothing"] or None,
+        **reduction.counts(kept, total),
+    }
+    way = reduction.signature(TAKES + MARKS, "n", params["reduction"], direction)
+    return Prepared({**inputs, "target": label, **marks}, settings, signature=way)
+
+
+def _shares(xp: Any, n: int, e: Any) -> tuple[Any, Any]:
+    """Of the true class, and of every class, in q."""
+    return 1 - e, e / n
+
+
+def _weights(xp: Any, weight: Any, target: Any) -> Any:
+    """Of the rows' labels."""
+    flat = xp.take(xp.reshape(weight, (-1,)), target.reshape(-1))
+    return xp.reshape(flat, target.shape)
+
+
+def _where(xp: Any, row: Any, kept: Any, valid: Any) -> Any:
+    """0 where a row is ignored, nothing that is defined where its label is no class."""
+    zero = xp.number(0)
+    row = row if kept is None else xp.where(kept, row, zero)
+    return row if valid is None else xp.where(valid, row, zero / zero)
+
+
+def terms(
+    xp: Any, log: Any, x: Any, target: Any, smoothing: Any, weight: Any = None, present: Any = None,
+    top: Any = None, kept: Any = None, valid: Any = None, shares: Any = _shares, **_: Any,
+) -> Any:  # fmt: skip
+    """Of each row's loss: the label's, and the smoothing's."""
+    y = xp.store(log(xp, x=x, present=present, top=top))
+    own = -xp.take_along_axis(y, target)
+    own = own if weight is None else own * _weights(xp, weight, target)
+    if smoothing is None:
+        return (_where(xp, own, kept, valid),)
+    mine, each = shares(xp, x.shape[-1], smoothing)
+    every = -xp.sum(y if weight is None else y * weight)
+    return _where(xp, mine * own, kept, valid), _where(xp, each * every, kept, valid)
+
+
+def _labels(
+    xp: Any, x: Any, target: Any, smoothing: Any, weight: Any, chosen: Any, shares: Any
+) -> Any:
+    """q."""
+    one = xp.number(1) if weight is None else _weights(xp, weight, target)
+    if smoothing is None:
+        return xp.where(chosen, one, xp.number(0))
+    mine, each = shares(xp, x.shape[-1], smoothing)
+    every = each if weight is None else each * weight
+    return xp.where(chosen, mine * one + every, every)
+
+
+def by_log_softmax(
+    xp: Any, g: Any, gradient: Any, x: Any, target: Any, chosen: Any, smoothing: Any,
+    weight: Any = None, present: Any = None, top: Any = None, kept: Any = None, valid: Any = None,
+    shares: Any = _shares, **_: Any,
+) -> Any:  # fmt: skip
+    q = _labels(xp, x, target, smoothing, weight, chosen, shares)
+    dx = gradient(xp, dy=xp.store(-(g * q)), x=x, present=present, top=top)
+    return _where(xp, dx, kept, valid)
+
+
+def fused(
+    xp: Any, g: Any, softmax: Any, x: Any, target: Any, chosen: Any, smoothing: Any,
+    weight: Any = None, present: Any = None, kept: Any = None, valid: Any = None,
+    shares: Any = _shares, **_: Any,
+) -> Any:  # fmt: skip
+    """(p - q) g."""
+    q = _labels(xp, x, target, smoothing, weight, chosen, shares)
+    p = xp.store(softmax(xp, x=x, present=present))
+    if weight is None:
+        return _where(xp, (p - q) * g, kept, valid)
+    total = _weights(xp, weight, target) if smoothing is None else xp.sum(q)
+    return _where(xp, (p * total - q) * g, kept, valid)
+
+
+def mixture(xp: Any, g: Any, **given: Any) -> Any:
+    log = by_log_softmax(xp, g, mixtures.log_softmax_gradient, **given)
+    return xp.either(log, fused(xp, g, mixtures.softmax, **given))
+
+
+_shifted = partial(terms, log=formulas.shifted)
+slope = partial(by_log_softmax, gradient=formulas.from_logits)
+exact_slope = partial(by_log_softmax, gradient=formulas.log_softmax_gradient)
+# --- faults -----------------------------------------------------------------------------------
+
+
+def _fault(cause: str, of: str = "total", **changed: Any) -> Fault:
+    def rows(xp: Any, **given: Any) -> Any:
+        return _shifted(xp, **{**given, **changed})
+
+    def gradient(xp: Any, g: Any, **given: Any) -> Any:
+        return slope(xp, g, **{**given, **changed})
+
+    return reduction.fault(cause, rows, gradient, reduction.by(of))
+
+
+def log_fault(cause: str, of: Any = terms) -> Fault:
+    """A fault of log_softmax, which it brings with it."""
+    (own,) = [one for one in LOG_SOFTMAX if one.cause == cause]
+    return Fault(cause, reduced(joined(partial(of, log=own.forward))), unstable=own.unstable)
+
+
+def _twice(xp: Any, x: Any, **given: Any) -> Any:
+    p = formulas.divided(xp, x=x, present=given.pop("present", None))
+    return _shifted(xp, x=p, **given)
+
+
+def _invalid_ignored(xp: Any, valid: Any = None, **given: Any) -> Any:
+    rows = _shifted(xp, **given)
+    return rows if valid is None else tuple(xp.where(valid, x, xp.number(0)) for x in rows)
+
+
+def _invalid_slope(xp: Any, g: Any, valid: Any = None, **given: Any) -> Any:
+    dx = slope(xp, g, **given)
+    return dx if valid is None else xp.where(valid, dx, xp.number(0))
+
+
+def _product(xp: Any, x: Any, chosen: Any, smoothing: Any, weight: Any = None, kept: Any = None,
+             valid: Any = None, target: Any = None, **given: Any) -> Any:  # fmt: skip
+    """-Σ q y, where 0 times -inf is NaN."""
+    y = formulas.shifted(xp, x=x, present=given["present"])
+    q = _labels(xp, x, target, smoothing, weight, chosen, _shares)
+    return _where(xp, -xp.sum(q * y), kept, valid)
+
+
+_FAULTS = (
+    *reduction.wrong_totals(_shifted, slope, *reduction.OTHER_TOTALS),
+    _fault("ignored_rows_counted", "rows", kept=None),
+    _fault(
+        "smoothing_of_other_classes", shares=lambda xp, n, e: (1 - e * n / (n - 1), e / (n - 1))
+    ),
+    _fault("smoothing_added", shares=lambda xp, n, e: (xp.number(1), e / n)),
+    _fault("label_wrapped", valid=None),
+    reduction.fault("invalid_label_ignored", _invalid_ignored, _invalid_slope),
+    Fault("product_with_labels", reduced(joined(_product)), unstable=True),
+    reduction.fault("softmax_twice", _twice, None),
+    reduction.fault("no_softmax", partial(terms, log=lambda xp, x, **_: x), None),
+    log_fault("log_of_softmax"),
+    log_fault("clipped_exponent"),
+)
+CROSS_ENTROPY: dict[str, Any] = {
+    "forms": {
+        "shifted": reduced(joined(_shifted)),
+        "logsumexp": reduced(joined(partial(terms, log=formulas.logsumexp))),
+        "mixture": reduced(partial(terms, log=mixtures.log_softmax)),
+    },
+    "truth": reduced(joined(partial(terms, log=formulas.log1p))),
+    "backward": {
+        "by_log_softmax": scaled(slope),
+        "fused": scaled(partial(fused, softmax=formulas.divided)),
+        "mixture": scaled(mixture),
+    },
+    "backward_truth": scaled(exact_slope),
+    "gradients": ("x",),
+    "faults": _FAULTS,
+    "params": {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0},
+    "prepare": prepare,
+}

@@ -1,0 +1,373 @@
+"""Losses as functions: certified values, and the gradients with respect to x.
+
+Of each: x and target are float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`), labels
+whole numbers. `reduction` is "none", "sum" or "mean". Gradients take dloss, the cotangent of the
+loss, in front: a number, or one for each row where there is no reduction. `certify` is the question
+(`refkernels.Enclosure`). Bounds (`OPS`) are proven for the forms that the module of the loss names,
+sums in any order. Raises TypeError for other dtypes; ValueError for shapes that do not fit and for
+an unknown reduction.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.loss_ref.table import OPS
+
+_OPS = {op.name: op for op in OPS}
+
+
+def _forward(name: str, inputs: dict[str, Any], certify: Certify, **params: Any) -> Enclosure:
+    given = {one: array for one, array in inputs.items() if array is not None}
+    return _OPS[name].evaluate("forward", given, params, certify)["loss"]
+
+
+def _backward(name: str, inputs: dict[str, Any], certify: Certify, **params: Any) -> Enclosure:
+    given = {one: array for one, array in inputs.items() if array is not None}
+    return _OPS[name].evaluate("backward", given, params, certify)["dx"]
+
+
+def cross_entropy(
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """l_i = -Σ_j q_ij log_softmax(x)_ij,  q_ij = (1 - e) w_t [j = t] + (e / n) w_j.
+
+    x (..., n) logits; target (...) whole numbers, the labels t; weight (n,) the classes' w, ones by
+    default; e = label_smoothing. Rows with the label ignore_index give 0. "mean" divides by the sum
+    of w_t over the other rows. A label that is no class gives NaN, and so do no rows at all.
+    Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
+    """
+    return _forward(
+        "cross_entropy",
+        {"x": x, "target": target, "weight": weight},
+        certify,
+        reduction=reduction,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+    )
+
+
+def cross_entropy_backward(
+    dloss: Any,
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij), g = dloss over what the mean divides by.
+
+    Else as for `cross_entropy`.
+    """
+    given = {"dloss": dloss, "x": x, "target": target, "weight": weight}
+    return _backward(
+        "cross_entropy",
+        given,
+        certify,
+        reduction=reduction,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+    )
+
+
+def nll(
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """l_i = -w_t x_it, of log-probabilities x.
+
+    As for `cross_entropy`, without the softmax and without smoothing.
+    """
+    return _forward(
+        "nll",
+        {"x": x, "target": target, "weight": weight},
+        certify,
+        reduction=reduction,
+        ignore_index=ignore_index,
+    )
+
+
+def nll_backward(
+    dloss: Any,
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """dx_ij = -g_i w_t [j = t], g = dloss over what the mean divides by.
+
+    Else as for `nll`.
+    """
+    given = {"dloss": dloss, "x": x, "target": target, "weight": weight}
+    return _backward("nll", given, certify, reduction=reduction, ignore_index=ignore_index)
+
+
+def soft_cross_entropy(
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """l_i = -Σ_j w_j ((1 - e) target_ij + e / n) log_softmax(x)_ij.
+
+    x and target (..., n): logits, and the labels as probabilities; weight (n,) the classes' w.
+    "mean" divides by the number of rows.
+    """
+    return _forward(
+        "soft_cross_entropy",
+        {"x": x, "target": target, "weight": weight},
+        certify,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
+
+
+def soft_cross_entropy_backward(
+    dloss: Any,
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij), q the labels, smoothed and weighted.
+
+    Else as for `soft_cross_entropy`.
+    """
+    given = {"dloss": dloss, "x": x, "target": target, "weight": weight}
+    return _backward(
+        "soft_cross_entropy", given, certify, reduction=reduction, label_smoothing=label_smoothing
+    )
+
+
+def mse(
+    x: Any, target: Any, *, reduction: str = "mean", certify: Certify = "enclosure"
+) -> Enclosure:
+    """l = (x - target)².
+
+    x and target have one shape.
+    """
+    return _forward("mse", {"x": x, "target": target}, certify, reduction=reduction)
+
+
+def mse_backward(
+    dloss: Any, x: Any, target: Any, *, reduction: str = "mean", certify: Certify = "enclosure"
+) -> Enclosure:
+    """dx = 2 (x - target) g, g = dloss, over the number of elements for a mean.
+
+    Else as for `mse`.
+    """
+    given = {"dloss": dloss, "x": x, "target": target}
+    return _backward("mse", given, certify, reduction=reduction)
+
+
+def l1(
+    x: Any, target: Any, *, reduction: str = "mean", certify: Certify = "enclosure"
+) -> Enclosure:
+    """l = |x - target|.
+
+    x and target have one shape.
+    """
+    return _forward("l1", {"x": x, "target": target}, certify, reduction=reduction)
+
+
+def l1_backward(
+    dloss: Any, x: Any, target: Any, *, reduction: str = "mean", certify: Certify = "enclosure"
+) -> Enclosure:
+    """dx = g sign(x - target), 0 where they are equal.
+
+    Else as for `l1`.
+    """
+    given = {"dloss": dloss, "x": x, "target": target}
+    return _backward("l1", given, certify, reduction=reduction)
+
+
+def huber(
+    x: Any,
+    target: Any,
+    *,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """l = d² / 2 for |d| < delta, delta (|d| - delta / 2) beyond, d = x - target.
+
+    x and target have one shape. Source: Huber (1964), doi:10.1214/aoms/1177703732.
+    """
+    return _forward("huber", {"x": x, "target": target}, certify, reduction=reduction, delta=delta)
+
+
+def huber_backward(
+    dloss: Any,
+    x: Any,
+    target: Any,
+    *,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """dx = g d for |d| < delta, g delta sign(d) beyond.
+
+    Else as for `huber`.
+    """
+    given = {"dloss": dloss, "x": x, "target": target}
+    return _backward("huber", given, certify, reduction=reduction, delta=delta)
+
+
+def smooth_l1(
+    x: Any,
+    target: Any,
+    *,
+    reduction: str = "mean",
+    beta: float = 1.0,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """l = d² / (2 beta) for |d| < beta, |d| - beta / 2 beyond, d = x - target.
+
+    x and target have one shape. Source: Girshick (2015), arXiv:1504.08083.
+    """
+    return _forward(
+        "smooth_l1", {"x": x, "target": target}, certify, reduction=reduction, beta=beta
+    )
+
+
+def smooth_l1_backward(
+    dloss: Any,
+    x: Any,
+    target: Any,
+    *,
+    reduction: str = "mean",
+    beta: float = 1.0,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """dx = g d / beta for |d| < beta, g sign(d) beyond.
+
+    Else as for `smooth_l1`.
+    """
+    given = {"dloss": dloss, "x": x, "target": target}
+    return _backward("smooth_l1", given, certify, reduction=reduction, beta=beta)
+
+
+def bce_with_logits(
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    pos_weight: Any = None,
+    *,
+    reduction: str = "mean",
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """l = w ((1 - t) s(x) + p t s(-x)),  s(x) = max(x, 0) + log(1 + e^-|x|).
+
+    x and target t have one shape; weight w and pos_weight p broadcast to it, ones by default. The
+    bound holds s with log or log1p: near 0 it is absolute, a few u, as kernels' errors are.
+    """
+    return _forward(
+        "bce_with_logits",
+        {"x": x, "target": target, "weight": weight, "pos_weight": pos_weight},
+        certify,
+        reduction=reduction,
+    )
+
+
+def bce_with_logits_backward(
+    dloss: Any,
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    pos_weight: Any = None,
+    *,
+    reduction: str = "mean",
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """dx = g w ((1 - t) σ(x) - p t σ(-x)),  σ(x) = 1 / (1 + e^-x).
+
+    Else as for `bce_with_logits`.
+    """
+    given = {"dloss": dloss, "x": x, "target": target, "weight": weight, "pos_weight": pos_weight}
+    return _backward("bce_with_logits", given, certify, reduction=reduction)
+
+
+def kl_div(
+    x: Any,
+    target: Any,
+    *,
+    reduction: str = "mean",
+    log_target: bool = False,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """l = target (log target - x), 0 for target 0; e^target (target - x) with log_target.
+
+    x, log-probabilities, and target have one shape. "batchmean" divides by the length of the first
+    axis, "mean" by the number of elements.
+    """
+    return _forward(
+        "kl_div", {"x": x, "target": target}, certify, reduction=reduction, log_target=log_target
+    )
+
+
+def kl_div_backward(
+    dloss: Any,
+    x: Any,
+    target: Any,
+    *,
+    reduction: str = "mean",
+    log_target: bool = False,
+    certify: Certify = "enclosure",
+) -> Enclosure:
+    """dx = -g target, or -g e^target with log_target.
+
+    Else as for `kl_div`.
+    """
+    given = {"dloss": dloss, "x": x, "target": target}
+    return _backward("kl_div", given, certify, reduction=reduction, log_target=log_target)
+
+
+def masked_lm_loss(
+    x: Any, target: Any, weights: Any, *, eps: float = 1e-5, certify: Certify = "enclosure"
+) -> Enclosure:
+    """BERT's Σ w_i l_i / (Σ w_i + eps), l = cross entropy, w = weights, of target's shape.
+
+    One number: there is no other reduction. It depends on the sum of the batch's weights, so that
+    the mean over parts of a batch is another number.
+    Source: Devlin et al. (2018), arXiv:1810.04805, run_pretraining.py.
+    """
+    given = {"x": x, "target": target, "weights": weights}
+    return _forward("masked_lm_loss", given, certify, eps=eps)
+
+
+def masked_lm_loss_backward(
+    dloss: Any, x: Any, target: Any, weights: Any, *, eps: float = 1e-5,
+    certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """dx_ij = dloss w_i / (Σ w + eps) (softmax(x)_ij - [j = t]).
+
+    Else as for `masked_lm_loss`.
+    """
+    given = {"dloss": dloss, "x": x, "target": target, "weights": weights}
+    return _backward("masked_lm_loss", given, certify, eps=eps)

@@ -1,0 +1,181 @@
+"""Losses whose formulas are cross entropy's: other labels, other weights, or no softmax.
+
+    nll                     l_i = -w_t x_it, x being log-probabilities already
+    soft_cross_entropy      l_i = -Σ_j q_ij w_j y_ij, the labels q being probabilities; D = the rows
+    masked_lm_loss          Σ w_i l_i / (Σ w_i + eps), w_i the weight of row i; no other reduction
+
+Source: Devlin et al. (2018), arXiv:1810.04805, run_pretraining.py: eps = 1e-5.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.loss_ref import cross_entropy, reduction
+from refkernels.loss_ref.cross_entropy import terms
+from refkernels.loss_ref.reduction import OTHER_TOTALS, by, fault, joined, reduced, scaled
+from refkernels.op import Direction
+from refkernels.ops import Prepared, Shared
+from refkernels.softmax_ref import formulas, mixtures
+
+SOFT = "x[... n], target[... n], weight[n]?"
+MASKED = "x[... n], target[...]:int, weights[...]"
+_MARKS = ", present[... n]:bool, top[... n]:bool"
+
+
+# --- nll --------------------------------------------------------------------------------------
+
+
+def prepare_nll(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """Cross entropy's, without smoothing."""
+    return cross_entropy.prepare(inputs, {**params, "label_smoothing": 0.0}, direction)
+
+
+_as_it_is = partial(terms, log=lambda xp, x, **_: x)
+
+
+def _chosen(xp: Any, g: Any, gradient: Any = None, **given: Any) -> Any:
+    """-g q."""
+    return cross_entropy.by_log_softmax(xp, g, lambda xp, dy, **_: dy, **given)
+
+
+NLL: dict[str, Any] = {
+    "forms": {"chosen": reduced(joined(_as_it_is))},
+    "backward": {"chosen": scaled(_chosen)},
+    "gradients": ("x",),
+    "faults": (
+        *reduction.wrong_totals(_as_it_is, _chosen, *OTHER_TOTALS),
+        fault("softmax_twice", partial(terms, log=formulas.shifted), None),
+    ),
+    "params": {"reduction": "mean", "ignore_index": -100},
+    "prepare": prepare_nll,
+}
+
+
+# --- soft labels ------------------------------------------------------------------------------
+
+
+def prepare_soft(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    x, target = inputs["x"], inputs["target"]
+    reduction.check(params["reduction"])
+    if x.ndim == 0 or not x.shape[-1] or target.shape != x.shape:
+        raise ValueError(f"target has shape {target.shape} and x {x.shape}: they do not fit.")
+    rows = np.ones(x.shape[:-1], bool)
+    settings = {
+        "reduction": params["reduction"],
+        "smoothing": params["label_smoothing"] or None,
+        **reduction.counts(rows),
+    }
+    way = reduction.signature(SOFT + _MARKS, "n", params["reduction"], direction)
+    return Prepared({**inputs, **formulas.marked(x)}, settings, signature=way)
+
+
+def _soft(xp: Any, target: Any, smoothing: Any, weight: Any, n: int) -> Any:
+    """q w."""
+    q = target if smoothing is None else (1 - smoothing) * target + smoothing / n
+    return q if weight is None else q * weight
+
+
+def _soft_terms(
+    xp: Any, log: Any, x: Any, target: Any, smoothing: Any, weight: Any = None, present: Any = None,
+    top: Any = None, **_: Any,
+) -> Any:  # fmt: skip
+    y = xp.store(log(xp, x=x, present=present, top=top))
+    return -xp.sum(_soft(xp, target, smoothing, weight, x.shape[-1]) * y)
+
+
+def _soft_slope(
+    xp: Any, g: Any, gradient: Any, x: Any, target: Any, smoothing: Any, weight: Any = None,
+    present: Any = None, top: Any = None, **_: Any,
+) -> Any:  # fmt: skip
+    q = _soft(xp, target, smoothing, weight, x.shape[-1])
+    return gradient(xp, dy=xp.store(-(g * q)), x=x, present=present, top=top)
+
+
+_soft_shifted = partial(_soft_terms, log=formulas.shifted)
+_soft_from_logits = partial(_soft_slope, gradient=formulas.from_logits)
+SOFT_CROSS_ENTROPY: dict[str, Any] = {
+    "forms": {
+        "shifted": reduced(joined(_soft_shifted)),
+        "logsumexp": reduced(joined(partial(_soft_terms, log=formulas.logsumexp))),
+        "mixture": reduced(joined(partial(_soft_terms, log=mixtures.log_softmax))),
+    },
+    "truth": reduced(joined(partial(_soft_terms, log=formulas.log1p))),
+    "backward": {
+        "by_log_softmax": scaled(_soft_from_logits),
+        "mixture": scaled(partial(_soft_slope, gradient=mixtures.log_softmax_gradient)),
+    },
+    "backward_truth": scaled(partial(_soft_slope, gradient=formulas.log_softmax_gradient)),
+    "gradients": ("x",),
+    "faults": (
+        *reduction.wrong_totals(
+            _soft_shifted, _soft_from_logits, "sum_instead_of_mean", "batch_denominator"
+        ),
+        cross_entropy.log_fault("clipped_exponent", _soft_terms),
+    ),
+    "params": {"reduction": "mean", "label_smoothing": 0.0},
+    "prepare": prepare_soft,
+}
+
+
+# --- BERT's masked language model -------------------------------------------------------------
+
+
+def prepare_masked(
+    inputs: dict[str, Any], params: dict[str, Any], direction: Direction
+) -> Prepared:
+    weights, eps = inputs["weights"], params["eps"]
+    if weights.shape != inputs["target"].shape:
+        raise ValueError(
+            f"weights has shape {weights.shape} and target {inputs['target'].shape}: they are the "
+            "same."
+        )
+    given = {name: array for name, array in inputs.items() if name != "weights"}
+    settings = {"reduction": "mean", "label_smoothing": 0.0, "ignore_index": None}
+    prepared = cross_entropy.prepare(given, settings, direction)
+    totals = {
+        "total": Shared(lambda xp: xp.sum(xp.array(weights.reshape(1, -1))) + xp.number(eps)),
+        "weights_alone": Shared(lambda xp: xp.sum(xp.array(weights.reshape(1, -1)))),
+    }
+    way = reduction.signature(MASKED + cross_entropy.MARKS, "n", "mean", direction)
+    return Prepared(
+        {**prepared.inputs, "weights": weights}, {**prepared.params, **totals}, signature=way
+    )
+
+
+def _weighted(xp: Any, log: Any, weights: Any, **given: Any) -> Any:
+    (row,) = terms(xp, log, **given)
+    return weights * row
+
+
+def _weighted_slope(xp: Any, g: Any, of: Any, weights: Any, **given: Any) -> Any:
+    return of(xp, g * weights, **given)
+
+
+_masked = partial(_weighted, log=formulas.shifted)
+_masked_slope = partial(_weighted_slope, of=cross_entropy.slope)
+MASKED_LM_LOSS: dict[str, Any] = {
+    "forms": {
+        "shifted": reduced(joined(_masked)),
+        "logsumexp": reduced(joined(partial(_weighted, log=formulas.logsumexp))),
+        "mixture": reduced(joined(partial(_weighted, log=mixtures.log_softmax))),
+    },
+    "truth": reduced(joined(partial(_weighted, log=formulas.log1p))),
+    "backward": {
+        "by_log_softmax": scaled(_masked_slope),
+        "mixture": scaled(partial(_weighted_slope, of=cross_entropy.mixture)),
+    },
+    "backward_truth": scaled(partial(_weighted_slope, of=cross_entropy.exact_slope)),
+    "gradients": ("x",),
+    "faults": (
+        *reduction.wrong_totals(
+            _masked, _masked_slope, "sum_instead_of_mean", "all_rows_denominator"
+        ),
+        fault("eps_left_out", _masked, _masked_slope, by("weights_alone")),
+    ),
+    "params": {"eps": 1e-5},
+    "prepare": prepare_masked,
+}
