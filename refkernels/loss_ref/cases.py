@@ -91,10 +91,17 @@ def masked_lm_loss() -> list[Case]:
     """All of them. Appended, never changed."""
     make = partial(case, "masked_lm_loss")
     return [
+        *_reductions("masked_lm_loss", partial(logits, change=partial(_weigh, 1.0))),
         make("predictions", {"of": 20}, logits((4, 20), 50, _predicted)),
         make("predictions", {"of": 1}, logits((1, 1), 50, _predicted)),
         make("predictions", {"of": 0}, logits((2, 3), 50, partial(_weigh, 0.0))),
         make("weights", {"size": 1e-4}, logits((4, 20), 50, partial(_weigh, 1e-4))),
+        make(
+            "invariance",
+            {"rows": 37, "n": 50},
+            logits((37,), 50, partial(_weigh, 1.0), "none"),
+            NONE,
+        ),
     ]
 
 

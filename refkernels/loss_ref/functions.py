@@ -349,25 +349,36 @@ def kl_div_backward(
 
 
 def masked_lm_loss(
-    x: Any, target: Any, weights: Any, *, eps: float = 1e-5, certify: Certify = "enclosure"
+    x: Any,
+    target: Any,
+    weights: Any,
+    *,
+    reduction: str = "mean",
+    eps: float = 1e-5,
+    certify: Certify = "enclosure",
 ) -> Enclosure:
     """BERT's Σ w_i l_i / (Σ w_i + eps), l = cross entropy, w = weights, of target's shape.
 
-    One number: there is no other reduction. It depends on the sum of the batch's weights, so that
-    the mean over parts of a batch is another number.
-    Source: Devlin et al. (2018), arXiv:1810.04805, run_pretraining.py.
+    It depends on the sum of the batch's weights, so that the mean over parts of a batch is another
+    number. Source: Devlin et al. (2018), arXiv:1810.04805, run_pretraining.py.
     """
     given = {"x": x, "target": target, "weights": weights}
-    return _forward("masked_lm_loss", given, certify, eps=eps)
+    return _forward("masked_lm_loss", given, certify, reduction=reduction, eps=eps)
 
 
 def masked_lm_loss_backward(
-    dloss: Any, x: Any, target: Any, weights: Any, *, eps: float = 1e-5,
+    dloss: Any,
+    x: Any,
+    target: Any,
+    weights: Any,
+    *,
+    reduction: str = "mean",
+    eps: float = 1e-5,
     certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+) -> Enclosure:
     """dx_ij = dloss w_i / (Σ w + eps) (softmax(x)_ij - [j = t]).
 
     Else as for `masked_lm_loss`.
     """
     given = {"dloss": dloss, "x": x, "target": target, "weights": weights}
-    return _backward("masked_lm_loss", given, certify, eps=eps)
+    return _backward("masked_lm_loss", given, certify, reduction=reduction, eps=eps)

@@ -2,7 +2,7 @@
 
     nll                     l_i = -w_t x_it, x being log-probabilities already
     soft_cross_entropy      l_i = -Σ_j q_ij w_j y_ij, the labels q being probabilities; D = the rows
-    masked_lm_loss          Σ w_i l_i / (Σ w_i + eps), w_i the weight of row i; no other reduction
+    masked_lm_loss          l_i = w_i times cross entropy's; D = Σ w_i + eps, w_i the row's weight
 
 Source: Devlin et al. (2018), arXiv:1810.04805, run_pretraining.py: eps = 1e-5.
 """
@@ -134,13 +134,13 @@ def prepare_masked(
             "same."
         )
     given = {name: array for name, array in inputs.items() if name != "weights"}
-    settings = {"reduction": "mean", "label_smoothing": 0.0, "ignore_index": None}
+    settings = {"reduction": params["reduction"], "label_smoothing": 0.0, "ignore_index": None}
     prepared = cross_entropy.prepare(given, settings, direction)
     totals = {
         "total": Shared(lambda xp: xp.sum(xp.array(weights.reshape(1, -1))) + xp.number(eps)),
         "weights_alone": Shared(lambda xp: xp.sum(xp.array(weights.reshape(1, -1)))),
     }
-    way = reduction.signature(MASKED + cross_entropy.MARKS, "n", "mean", direction)
+    way = reduction.signature(MASKED + cross_entropy.MARKS, "n", params["reduction"], direction)
     return Prepared(
         {**prepared.inputs, "weights": weights}, {**prepared.params, **totals}, signature=way
     )
@@ -176,6 +176,6 @@ MASKED_LM_LOSS: dict[str, Any] = {
         ),
         fault("eps_left_out", _masked, _masked_slope, by("weights_alone")),
     ),
-    "params": {"eps": 1e-5},
+    "params": {"reduction": "mean", "eps": 1e-5},
     "prepare": prepare_masked,
 }

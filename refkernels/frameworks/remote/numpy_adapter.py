@@ -79,10 +79,12 @@ def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing
     return reduced(-(labels * logs).sum(axis=-1), reduction).astype(x.dtype)
 
 
-def masked_lm_loss(x, target, weights, eps=1e-5):
+def masked_lm_loss(x, target, weights, reduction="mean", eps=1e-5):
     """As BERT's run_pretraining.py has it."""
-    rows = cross_entropy(x, target, reduction="none")
-    return (weights * rows).sum() / (weights.sum() + x.dtype.type(eps))
+    loss = weights * cross_entropy(x, target, reduction="none")
+    if reduction == "mean":
+        return loss.sum() / (weights.sum() + x.dtype.type(eps))
+    return reduced(loss, reduction)
 
 
 def huber(x, target, reduction="mean", delta=1.0):
