@@ -46,7 +46,7 @@ def cross_entropy() -> list[Case]:
     smoothed = {"label_smoothing": 0.1}
     return [
         *_reductions("cross_entropy", logits),
-        make("rows", {"rows": 1_000_000, "n": 3}, logits((1_000_000,), 3), dtypes=("float32",)),
+        make("rows", {"rows": 100_000, "n": 3}, logits((100_000,), 3), dtypes=("float32",)),
         make("classes", {"n": 30522}, logits((4,), 30522)),
         make("offset", {"offset": 1e4}, rows(change=_offset), NONE),
         make("spread", {"spread": 1e4}, rows(change=_spread), NONE),
