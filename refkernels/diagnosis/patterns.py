@@ -54,9 +54,15 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
     explained = {
         one.output
         for one in candidates
-        if not one.ruled_out and (one.cause in _REASONS or "negative" in one.details)
+        if not one.ruled_out
+        and (one.cause in _REASONS or "negative" in one.details or _is_an_answer(one))
     }
     return [one for one in candidates if one.cause not in _PLACES or one.output not in explained]
+
+
+def _is_an_answer(one: Candidate) -> bool:
+    """Whether another question explains every element, not where some are wrong."""
+    return one.prediction is not None and one.prediction.answer is not None
 
 
 def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:

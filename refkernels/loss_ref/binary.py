@@ -66,6 +66,17 @@ def _slope(
     return xp.either(_times(slope, weight) * g, _times(slope * g, weight))
 
 
+def _complement(
+    xp: Any, g: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
+) -> Any:
+    """(1 - t) - (1 + (p - 1) t) σ(-x): where both cancel, the error is absolute."""
+    rest = _sigmoid(xp, -x)
+    if pos_weight is not None:
+        rest = _factor(xp, target, pos_weight) * rest
+    slope = (1 - target) - rest
+    return xp.either(_times(slope, weight) * g, _times(slope * g, weight))
+
+
 def _slope_apart(
     xp: Any, g: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
 ) -> Any:
@@ -93,7 +104,7 @@ def _relu_slope(xp: Any, g: Any, x: Any, weight: Any = None, **given: Any) -> An
 
 BCE_WITH_LOGITS = loss(
     {"log1p": _shifted, "log": partial(_shifted, log1p=False), "apart": _apart},
-    {"difference": _slope, "apart": _slope_apart},
+    {"difference": _slope, "complement": _complement, "apart": _slope_apart},
     fault("pos_weight_left_out", partial(_without, of=_shifted), partial(_without, of=_slope)),
     fault("relu_slope_at_zero", None, _relu_slope),
     Fault("log_of_sigmoid", reduced(joined(_log_of_sigmoid)), unstable=True),

@@ -37,9 +37,10 @@ def prepare_nll(inputs: dict[str, Any], params: dict[str, Any], direction: Direc
 _as_it_is = partial(terms, log=lambda xp, x, **_: x)
 
 
-def _chosen(xp: Any, g: Any, gradient: Any = None, **given: Any) -> Any:
-    """-g q."""
-    return cross_entropy.by_log_softmax(xp, g, lambda xp, dy, **_: dy, **given)
+def _chosen(xp: Any, g: Any, chosen: Any, **given: Any) -> Any:
+    """-g q; 0 elsewhere, and not -0."""
+    dx = cross_entropy.by_log_softmax(xp, g, lambda xp, dy, **_: dy, chosen=chosen, **given)
+    return xp.where(chosen, dx, xp.number(0)) if given["valid"] is None else dx
 
 
 NLL: dict[str, Any] = {
@@ -63,11 +64,15 @@ def prepare_soft(inputs: dict[str, Any], params: dict[str, Any], direction: Dire
     reduction.check(params["reduction"])
     if x.ndim == 0 or not x.shape[-1] or target.shape != x.shape:
         raise ValueError(f"target has shape {target.shape} and x {x.shape}: they do not fit.")
-    rows = np.ones(x.shape[:-1], bool)
+    rows, weight = np.ones(x.shape[:-1], bool), inputs.get("weight")
+    labels = target.reshape(-1, x.shape[-1])
     settings = {
         "reduction": params["reduction"],
         "smoothing": params["label_smoothing"] or None,
         **reduction.counts(rows),
+        "label_weights": None
+        if weight is None
+        else Shared(lambda xp: xp.sum(xp.sum(xp.array(labels) * xp.array(weight[None])), axis=0)),
     }
     way = reduction.signature(SOFT + _MARKS, "n", params["reduction"], direction)
     return Prepared({**inputs, **formulas.marked(x)}, settings, signature=way)
@@ -95,6 +100,19 @@ def _soft_slope(
     return gradient(xp, dy=xp.store(-(g * q)), x=x, present=present, top=top)
 
 
+def _label_weights(xp: Any, target: Any, weight: Any = None, **_: Any) -> Any:
+    """What weights a row as a whole where its labels' weights do not weight their terms."""
+    return xp.number(1) if weight is None else xp.sum(target * weight)
+
+
+def _row_weighted(xp: Any, weight: Any = None, **given: Any) -> Any:
+    return _label_weights(xp, weight=weight, **given) * _soft_shifted(xp, **given)
+
+
+def _row_weighted_slope(xp: Any, g: Any, weight: Any = None, **given: Any) -> Any:
+    return _soft_from_logits(xp, g * _label_weights(xp, weight=weight, **given), **given)
+
+
 _soft_shifted = partial(_soft_terms, log=formulas.shifted)
 _soft_from_logits = partial(_soft_slope, gradient=formulas.from_logits)
 SOFT_CROSS_ENTROPY: dict[str, Any] = {
@@ -114,6 +132,7 @@ SOFT_CROSS_ENTROPY: dict[str, Any] = {
         *reduction.wrong_totals(
             _soft_shifted, _soft_from_logits, "sum_instead_of_mean", "batch_denominator"
         ),
+        fault("row_weights", _row_weighted, _row_weighted_slope, by("label_weights")),
         cross_entropy.log_fault("clipped_exponent", _soft_terms),
     ),
     "params": {"reduction": "mean", "label_smoothing": 0.0},

@@ -505,6 +505,13 @@ CAUSES: dict[str, Cause] = {
         "Turn scale_grad_by_freq off.",
         "请关闭 scale_grad_by_freq。",
     ),
+    "row_weights": _cause(
+        "weights a row as a whole by its labels' mean weight, and divides by the sum of these",
+        "按标签权重的均值给整行加权，并除以这些权重之和",
+        "PyTorch weights each label's term and divides by the number of rows: weight alike on "
+        "both sides.",
+        "PyTorch 对每个标签的项分别加权，再除以行数：请在两边使用同一种类别加权方式。",
+    ),
     "clip_before_shift": _cause(
         "adds 3 after clipping instead of before: x (clip(x, 0, 6) + 3) / 6",
         "先截断再加 3，而不是先加 3 再截断：x (clip(x, 0, 6) + 3) / 6",
