@@ -22,7 +22,7 @@ from refkernels.loss_ref.reduction import joined, reduced, scaled
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared, Shared
 from refkernels.softmax_ref import formulas, mixtures
-from refkernels.softmax_ref.faults import LOG_SOFTMAX
+from refkernels.softmax_ref.faults import LOG_SOFTMAX, SOFTMAX
 
 TAKES = "x[... n], target[...]:int, weight[n]?"
 MARKS = (
@@ -41,9 +41,15 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     n, kept = x.shape[-1], np.asarray(target != params["ignore_index"])
     valid = (target >= 0) & (target < n) | ~kept
     label = target % n
-    total = None
+    total, smoothed, e = None, None, params["label_smoothing"]
     if weight is not None:
         total = Shared(lambda xp: xp.sum(xp.array(weight[label[kept]][None])))
+        smoothed = Shared(
+            lambda xp: (
+                (1 - xp.number(e)) * total.of(xp)
+                + int(kept.sum()) * xp.number(e) * xp.mean(xp.array(weight[None]))
+            )
+        )
     marks = {
         "chosen": label[..., None] == np.arange(n),
         "kept": None if kept.all() else kept,
@@ -53,7 +59,8 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     }
     settings = {
         "reduction": params["reduction"],
-        "smoothing": params["label_smoothing"] or None,
+        "smoothing": e or None,
+        "label_weights": smoothed,
         **reduction.counts(kept, total),
     }
     way = reduction.signature(TAKES + MARKS, "n", params["reduction"], direction)
@@ -179,6 +186,26 @@ def _product(xp: Any, x: Any, chosen: Any, smoothing: Any, weight: Any = None, k
     return _where(xp, -xp.sum(q * y), kept, valid)
 
 
+_clipped = partial(fused, softmax=next(x.forward for x in SOFTMAX if x.cause == "clipped_exponent"))
+
+
+def _row_weights(xp: Any, target: Any, smoothing: Any, weight: Any) -> Any:
+    """The weights of a row's smoothed labels, which weight it as a whole."""
+    if weight is None or smoothing is None:
+        return xp.number(1) if weight is None else _weights(xp, weight, target)
+    return (1 - smoothing) * _weights(xp, weight, target) + smoothing * xp.mean(weight)
+
+
+def _row_weighted(xp: Any, weight: Any = None, **given: Any) -> Any:
+    rows = _row_weights(xp, given["target"], given["smoothing"], weight)
+    return tuple(rows * term for term in _shifted(xp, **given))
+
+
+def _row_weighted_slope(xp: Any, g: Any, weight: Any = None, **given: Any) -> Any:
+    rows = _row_weights(xp, given["target"], given["smoothing"], weight)
+    return slope(xp, g * rows, **given)
+
+
 _FAULTS = (
     *reduction.wrong_totals(_shifted, slope, *reduction.OTHER_TOTALS),
     _fault("ignored_rows_counted", "rows", kept=None),
@@ -192,7 +219,10 @@ _FAULTS = (
     reduction.fault("softmax_twice", _twice, None),
     reduction.fault("no_softmax", partial(terms, log=lambda xp, x, **_: x), None),
     log_fault("log_of_softmax"),
-    log_fault("clipped_exponent"),
+    Fault("clipped_exponent", log_fault("clipped_exponent").forward, scaled(_clipped)),
+    reduction.fault(
+        "row_weights", _row_weighted, _row_weighted_slope, reduction.by("label_weights")
+    ),
 )
 CROSS_ENTROPY: dict[str, Any] = {
     "forms": {
