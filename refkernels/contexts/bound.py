@@ -59,8 +59,8 @@ class Bound(Unrounded):
     Kernels on 16-bit arrays compute in binary32: Bound("float32", storage="bfloat16").
     `limit` is what a library's elementary functions may be off, in ulp of the working format.
     `exp2` allows exp(x) to be taken as exp2(x log2 e), the product and the constant rounded.
-    scalars="binary64": params are held and combined in binary64, and meet arrays unrounded; else
-    a kernel may hold them in the working format.
+    scalars="binary64": params are held and combined in binary64, and may be rounded where they meet
+    arrays; else a kernel may hold them in the working format.
     """
 
     def __init__(
@@ -140,22 +140,30 @@ class Bound(Unrounded):
         loose = all(operand.loose for operand in operands)
         return self.scalars if self.scalars and loose else self.working
 
-    def add(self, a: Value, b: Value) -> BoundValue:
+    def _met(self, a: Value, b: Value) -> tuple[BoundValue, BoundValue, bool]:
+        """Two operands, and whether a loose scalar meets an array: a kernel may round it first, as
+        PyTorch does, or compute the operation in binary64 and round the result alone."""
         x, y = parts(a), parts(b)
+        if x.loose == y.loose:
+            return x, y, False
+        return self.enter(x), self.enter(y), True
+
+    def add(self, a: Value, b: Value) -> BoundValue:
+        x, y, apart = self._met(a, b)
         exact = self.ball.add(x.exact, y.exact)
-        loose = x.loose != y.loose  # a binary64 scalar is no multiple of the format's η
-        return self._rounded(exact, x.error + y.error, (x, y), underflow=loose)
+        # A binary64 scalar that is not rounded first is no multiple of the format's η.
+        return self._rounded(exact, x.error + y.error, (x, y), underflow=apart)
 
     def multiply(self, a: Value, b: Value) -> BoundValue:
-        x, y = parts(a), parts(b)
+        x, y, apart = self._met(a, b)
         exact = self.ball.multiply(x.exact, y.exact)
         with np.errstate(all="ignore"):
             error = x.size * y.error + y.size * x.error + x.error * y.error
-        scaled = (x.powers_of_two | y.powers_of_two) & (x.loose == y.loose)
+        scaled = (x.powers_of_two | y.powers_of_two) & (not apart)
         return self._rounded(exact, error, (x, y), scaled=scaled)
 
     def divide(self, a: Value, b: Value) -> BoundValue:
-        x, y = parts(a), parts(b)
+        x, y, apart = self._met(a, b)
         exact = self.ball.divide(x.exact, y.exact)
         with np.errstate(all="ignore"):
             least = np.abs(y.exact.mid) - (y.exact.radius + y.error) * _UP
@@ -163,7 +171,7 @@ class Bound(Unrounded):
             quotient = np.abs(exact.mid) + exact.radius
             above = x.error + quotient * y.error + np.where(y.error > 0.0, ETA, 0.0)
             error = np.where(least > 0.0, above / least, np.inf)
-        scaled = y.powers_of_two & (x.loose == y.loose)
+        scaled = y.powers_of_two & (not apart)
         return self._rounded(exact, error, (x, y), scaled=scaled)
 
     def square(self, a: Value) -> BoundValue:

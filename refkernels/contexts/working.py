@@ -7,7 +7,8 @@ it; a model's functions are a kernel's own affair.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -25,9 +26,10 @@ Order = Literal["sequential", "pairwise", "reversed", "random"]
 
 
 class WorkingValue(Value):
-    """An array of the working format; a product remembers its factors, for an FMA."""
+    """An array of the working format; a product remembers its factors, for an FMA. A `loose` value
+    is a scalar in binary64 that has met no array."""
 
-    __slots__ = ("data", "factors")
+    __slots__ = ("data", "factors", "loose")
 
     def __init__(
         self, context: Working, data: Any, factors: tuple[Array, Array] | None = None
@@ -35,15 +37,35 @@ class WorkingValue(Value):
         self.context = context
         self.data: Array = np.asarray(data)
         self.factors = factors
+        self.loose = False
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.data.shape
 
 
+def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
+    """A primitive that takes scalars alone in binary64, where these are held in it, and rounds one
+    that meets an array."""
+
+    @functools.wraps(primitive)
+    def apply(self: Working, *arguments: Any) -> Any:
+        if self.scalars is None:
+            return primitive(self, *arguments)
+        values = [one for one in arguments if isinstance(one, WorkingValue)]
+        if not all(one.loose for one in values):
+            entered = (one if not _loose(one) else self.value(one.data) for one in arguments)
+            return primitive(self, *entered)
+        result = primitive(self.scalars, *arguments)
+        return self.scalar(result.data) if isinstance(result, WorkingValue) else result
+
+    return apply
+
+
 class Working(Context):
     """Arithmetic in `format`; `storage` is what `store` keeps, the format by default. `seed` says
-    which random order.
+    which random order. With scalars="binary64", params are held and combined in binary64, and
+    rounded to the format where they meet an array.
 
     IEEE 754's special values are themselves: the first form of a formula in Working("float64") is
     the reference where an input is not finite.
@@ -56,12 +78,15 @@ class Working(Context):
         order: Order = "sequential",
         fma: bool = False,
         seed: int = 0,
+        scalars: Literal["working", "binary64"] = "working",
     ) -> None:
         self.format = formats.get(format)
         self.storage = self.format if storage is None else formats.get(storage)
         self.order = order
         self.fma = fma
         self.seed = seed
+        apart = scalars == "binary64" and self.format != formats.BINARY64
+        self.scalars = Working("float64") if apart else None
         self.name = f"Working({self.format})"
         if self.format.dtype is None:
             raise ValueError(f"{self.format} is no format to compute in: it has no arithmetic.")
@@ -72,8 +97,16 @@ class Working(Context):
     def array(self, values: Array) -> WorkingValue:
         return self.value(values)
 
+    def scalar(self, data: Any) -> WorkingValue:
+        """A loose value."""
+        value = WorkingValue(self, data)
+        value.loose = True
+        return value
+
     def number(self, value: Any) -> WorkingValue:
-        """The nearest number of the format, rounded once from the exact one."""
+        """The nearest number of the format, or of the scalars', rounded once from the exact one."""
+        if self.scalars is not None:
+            return self.scalar(self.scalars.number(value).data)
         exact = fraction(value)
         try:
             wide = float(exact)
@@ -102,6 +135,7 @@ class Working(Context):
         with np.errstate(all="ignore"):
             return np.asarray(a * b).astype(self.format.storage, copy=False)
 
+    @_scalars_apart
     def add(self, a: Value, b: Value) -> WorkingValue:
         for product, other in ((a, b), (b, a)):
             factors = _factors(product)
@@ -109,30 +143,37 @@ class Working(Context):
                 return self.value(multiply_add(*factors, data(other)))
         return self.value(self.plus(data(a), data(b)))
 
+    @_scalars_apart
     def subtract(self, a: Value, b: Value) -> WorkingValue:
         factors = _factors(b)
         if factors is not None and _factors(a) is None:
             return self.value(multiply_add(-factors[0], factors[1], data(a)))
         return self.add(a, self.negative(b))
 
+    @_scalars_apart
     def multiply(self, a: Value, b: Value) -> WorkingValue:
         product = self.value(self.times(data(a), data(b)))
         if self.fma:
             product.factors = data(a), data(b)
         return product
 
+    @_scalars_apart
     def divide(self, a: Value, b: Value) -> WorkingValue:
         return self._with(np.divide, a, b)
 
+    @_scalars_apart
     def negative(self, a: Value) -> WorkingValue:
         return self._with(np.negative, a)
 
+    @_scalars_apart
     def absolute(self, a: Value) -> WorkingValue:
         return self._with(np.abs, a)
 
+    @_scalars_apart
     def square(self, a: Value) -> WorkingValue:
         return self.multiply(a, a)
 
+    @_scalars_apart
     def power(self, a: Value, exponent: int) -> WorkingValue:
         if exponent < 0:
             return self.divide(self.number(1), self.power(a, -exponent))
@@ -141,6 +182,7 @@ class Working(Context):
             result = self.multiply(result, a)
         return result
 
+    @_scalars_apart
     def function(self, name: str, a: Value) -> WorkingValue:
         if name not in FUNCTIONS:
             raise ValueError(f"There is no function {name!r} in a formula.")
@@ -217,14 +259,17 @@ class Working(Context):
     def store(self, a: Value) -> WorkingValue:
         return self.value(formats.cast(data(a), self.storage))
 
+    @_scalars_apart
     def less(self, a: Value, b: Value) -> Mask:
         yes = np.asarray(data(a) < data(b))
         return Mask(yes, ~yes)
 
+    @_scalars_apart
     def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> WorkingValue:
         chosen = mask.yes if isinstance(mask, Mask) else mask
         return self._with(lambda x, y: np.where(chosen, x, y), a, b)
 
+    @_scalars_apart
     def maximum(self, a: Value, b: Value) -> WorkingValue:
         return self._with(np.maximum, a, b)
 
@@ -243,6 +288,10 @@ class Working(Context):
 def _factors(value: Value) -> tuple[Array, Array] | None:
     assert isinstance(value, WorkingValue)
     return value.factors
+
+
+def _loose(value: Any) -> bool:
+    return isinstance(value, WorkingValue) and value.loose
 
 
 def data(value: Value) -> Array:

@@ -120,11 +120,15 @@ class Formulas:
         return {name: np.unique(array).astype(np.intp) for name, array in found.items()}
 
     def names(self, direction: Direction, question: Canonical) -> tuple[str, ...]:
-        """The outputs that there are: no gradient of an input that is absent."""
-        gives = self.way(direction).signature.gives
-        if direction == "forward":
-            return tuple(gives)
-        return tuple(name for name in gives if question.arrays.get(name[1:]) is not None)
+        """The outputs that there are: no gradient of an input that is absent, and no new value of a
+        state that is."""
+        way = self.way(direction).signature
+        of = {name: name if direction == "forward" else name[1:] for name in way.gives}
+        return tuple(
+            name
+            for name, one in of.items()
+            if one not in way.takes or question.arrays.get(one) is not None
+        )
 
     @in_default_mode
     def evaluate(
@@ -204,7 +208,7 @@ class Formulas:
         """What a kernel answers that computes a formula in the format, 16 bits in binary32;
         `options` are those of `contexts.Working`."""
         target = formats.get(format)
-        working = Working(_working(target), target, **options)
+        working = Working(_working(target), target, scalars=self.scalars, **options)  # type: ignore[arg-type]
         question = self.question(direction, inputs, params)
         return self._read(direction, formula, readings.working(working), question)
 

@@ -19,7 +19,7 @@ from refkernels.contexts import Arb, Bound, Gradient, accumulation
 from refkernels.contexts.bound_value import BoundValue
 from refkernels.contexts.context import FUNCTIONS
 from refkernels.contexts.gradient import Node
-from refkernels.contexts.working import data
+from refkernels.contexts.working import Working, data
 
 ARITHMETICS = [
     ("float16", None),
@@ -230,6 +230,28 @@ def test_params_that_the_format_cannot_hold(working: str, storage: str | None) -
                 y = _with_scalars(kernel, x, wide == "binary64")
                 assert exceeds(delivered(y, working, storage), truth, bound)[0] == []
         assert np.isfinite(bound).mean() > 0.5
+
+
+@pytest.mark.parametrize(("working", "storage"), ARITHMETICS, ids=str)
+@pytest.mark.parametrize("fma", [False, True])
+def test_scalars_of_binary64_may_be_rounded_where_they_meet_arrays(
+    working: str, storage: str | None, fma: bool
+) -> None:
+    """As PyTorch's optimizers do: 1 - beta is exact to binary64, beta x is not."""
+    xp = Working(working, storage, fma=fma, scalars="binary64")
+    beta = xp.number(0.999)
+    assert float(data(1 - beta)) == 1 - 0.999
+    reading = Bound(working, storage, scalars="binary64")
+    for seed in range(HUNT):
+        x = rows(np.random.default_rng([11, seed]), storage or working, 9)
+        for formula in (formulas.scalars, lambda xp, x: x * xp.number(0.999)):
+            bound = reading.bound(formula(reading, reading.array(x)))
+            with Arb(400) as arb:
+                got = delivered(formula(xp, xp.array(x)), working, storage)
+                assert exceeds(got, formula(arb, arb.array(x)), bound)[0] == []
+            assert np.isfinite(bound).mean() > 0.5
+    far = data(xp.array(x) * beta).astype(float) - x.astype(float) * 0.999
+    assert xp.scalars is None or np.any(far != 0.0)
 
 
 def _with_scalars(kernel: Kernel, x: Any, wide: bool) -> Any:
