@@ -160,6 +160,16 @@ class Op:
         """The formulas that the op is, None of an op that has none."""
         return None if self.define is None else self.define()
 
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """forward, and backward where the op has gradients."""
+        return DIRECTIONS if self.gradients else DIRECTIONS[:1]
+
+    @property
+    def function(self) -> bool:
+        """Whether it is a function of one number, x."""
+        return self.elementwise and self.inputs == ("x",)
+
     def names(self, direction: Direction) -> tuple[str, ...]:
         """The outputs of the direction: ("y",) or ("dx", "dweight", "dbias")."""
         return self.outputs if direction == "forward" else self.gradients

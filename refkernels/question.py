@@ -31,6 +31,8 @@ def read(op: Any, inputs: Any, params: Any, direction: Any) -> tuple[Op, Arrays,
     record = registry.get(op)
     if not isinstance(direction, str) or direction not in DIRECTIONS:
         raise ValueError(f"direction is {shown(direction)}: it is 'forward' or 'backward'.")
+    if direction not in record.directions:
+        raise ValueError(f"{record.name} has no backward pass: ask for its forward pass.")
     return record, _inputs(record, direction, inputs), _params(record, params)
 
 

@@ -19,7 +19,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
     """What is known of the op's errors; where none of that fits, a fast approximation."""
     known = models.of(problem.op)
     for name, got in outputs.items():
-        if not problem.op.elementwise or fits[name].ordinary:
+        if not problem.op.function or fits[name].ordinary:
             continue
         claims = known.errors(problem, name, got, fits[name]) if known.errors else []
         yield from claims

@@ -42,7 +42,7 @@ def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
 def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
     """The intermediate that accounts for every wrong element, None where none does."""
     known, wide = models.of(problem.op), to_float64(got)
-    if problem.op.elementwise:
+    if problem.op.function:
         return overflow.of_function(problem, known.intermediates, output, wide, wrong)
     if known.specials is not None:
         return known.specials(problem, output, wide, wrong)

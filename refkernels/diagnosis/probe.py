@@ -174,6 +174,8 @@ def _draws(problem: Problem, rng: np.random.Generator) -> Iterator[dict[str, Arr
             elif name in ("x", "a"):
                 size = np.exp2(rng.uniform(-6.0, 3.0, (*shape[:-1], 1)))
                 values = size * (values + rng.choice([0.0, 0.0, 1.0, 30.0]))
+            # Where no number is negative, as in sums of squares, none may be.
+            values = values if (array < 0).any() else np.abs(values)
             found[name] = values.astype(array.dtype)
         yield found
 

@@ -25,7 +25,7 @@ _INTERVAL = "interval"
 _FACTOR = "scale_factor"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Weighed:
     """A candidate that fits, the code that it leaves each unit, and what its parameters cost."""
 

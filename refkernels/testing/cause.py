@@ -114,7 +114,8 @@ class Question:
 
     def _turned(self) -> bool:
         """Whether a param of the op may name other axes than its usual ones."""
-        usual = self.op.params.items() if self.op.formulas is not None else ()
+        lettered = self.op.formulas is not None and not self.op.elementwise
+        usual = self.op.params.items() if lettered else ()
         return any(self.params.get(n, d) != d for n, d in usual if isinstance(d, int))
 
 

@@ -178,15 +178,29 @@ def _function(
     op: str, entry: ast.Tuple, functions: Mapping[str, ast.FunctionDef], source: str
 ) -> _Operation | None:
     main, what = ast.literal_eval(entry.elts[0]), entry.elts[1]
+    helpers = _called(what, functions)
+    texts = [ast.get_source_segment(source, node) or "" for node in helpers]
+    returned = [
+        one.value for node in helpers for one in ast.walk(node) if isinstance(one, ast.Return)
+    ]
+    several = any(isinstance(value, ast.Dict | ast.DictComp) for value in returned)
     if isinstance(what, ast.Lambda):
-        text = f"def {op}({ast.unparse(what.args)}):\n    return {ast.unparse(what.body)}"
-        return _Operation(op, text, main, False)
+        own = f"def {op}({ast.unparse(what.args)}):\n    return {ast.unparse(what.body)}"
+        return _Operation(op, "\n\n\n".join([*texts, own]), main, several)
     if not isinstance(what, ast.Name) or what.id not in functions:
         return None
-    node = functions[what.id]
-    returned = [one.value for one in ast.walk(node) if isinstance(one, ast.Return)]
-    several = any(isinstance(value, ast.Dict) for value in returned)
-    return _Operation(what.id, ast.get_source_segment(source, node) or "", main, several)
+    return _Operation(what.id, "\n\n\n".join(texts), main, several)
+
+
+def _called(node: ast.AST, functions: Mapping[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
+    """The adapter's functions that are called there, and those that they call."""
+    found: set[str] = set()
+    pending = [node]
+    while pending:
+        names = {one.id for one in ast.walk(pending.pop()) if isinstance(one, ast.Name)}
+        pending += [functions[name] for name in (names & functions.keys()) - found]
+        found |= names & functions.keys()
+    return [one for name, one in functions.items() if name in found]
 
 
 def _imports(source: str, framework: str, text: str) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from refkernels import registry
 from refkernels.arguments import as_flag, as_names
-from refkernels.op import DIRECTIONS, DTYPES, Case, Direction, Op
+from refkernels.op import DTYPES, Case, Direction, Op
 from refkernels.suggestion import instead, nearest, quoted
 
 INVARIANCE_DTYPES = ("float32", "float64")
@@ -98,7 +98,7 @@ def select(
                 Unit(op, case, dtype, direction)
                 for dtype in wanted
                 if dtype in case.dtypes and case in taken[dtype]
-                for direction in DIRECTIONS
+                for direction in op.directions
                 if direction in case.directions
             ]
         if invariance and not cases:
@@ -107,7 +107,7 @@ def select(
                 Unit(op, None, dtype, direction, tuple(taken[dtype]))
                 for dtype in wanted
                 if dtype in INVARIANCE_DTYPES[: None if full else 1]
-                for direction in (DIRECTIONS if both else DIRECTIONS[:1])
+                for direction in (op.directions if both else op.directions[:1])
             ]
     if lost := [pattern for pattern in cases if pattern not in used]:
         of_these = f" of {', '.join(op.name for op in chosen)}" if ops else ""

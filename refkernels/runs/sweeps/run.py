@@ -304,8 +304,8 @@ def _others(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_op(op: Op) -> None:
-    if not op.elementwise or len(op.inputs) != 1:
-        names = [name for name, one in registry.ops().items() if one.elementwise]
+    if not op.function:
+        names = [name for name, one in registry.ops().items() if one.function]
         raise ValueError(
             f"{op.name} is no function of one number, so no sweep can try its inputs: choose from "
             f"{', '.join(names)}."
