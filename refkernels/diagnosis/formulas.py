@@ -44,11 +44,12 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
             continue
         if is_right(problem, formula):
             continue
+        mine = fault.changed(outputs)
         for how, answer in _computed(problem, formula):
             name = _name(fault.cause.replace("_", " "), how)
-            family += _tried(outputs, fits, answer, fault.cause, name, harmless)
+            family += _tried(mine, fits, answer, fault.cause, name, harmless)
         if fault.unstable:
-            claims = _unstable(problem, outputs, fits, fault.cause, formula)
+            claims = _unstable(problem, mine, fits, fault.cause, formula)
             family += [evidence.Tried(claim, 0.0, True) for claim in claims]
     return evidence.nearest(family, beside_fits=False)
 

@@ -46,7 +46,8 @@ class Fault:
     """A wrong, or unstable, way to compute an op, by the name of its cause (`diagnosis`).
 
     `unstable`: in exact arithmetic it is the op, and only its rounding tells; else it is something
-    else. `backward` None: the fault is not one of the backward pass.
+    else. `backward` None: the fault is not one of the backward pass. `outputs`: those that it
+    changes, all by default.
     """
 
     cause: str
@@ -54,6 +55,11 @@ class Fault:
     backward: Formula | None = None
     unstable: bool = False
     details: Mapping[str, Any] | None = None
+    outputs: tuple[str, ...] = ()
+
+    def changed(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Of what is told of all outputs, what is told of those that it changes."""
+        return {n: one for n, one in outputs.items() if not self.outputs or n in self.outputs}
 
 
 def several(result: Any) -> Values:

@@ -21,6 +21,8 @@ LOSSES = (
     "smooth_l1", "kl_div", "bce_with_logits",
 )  # fmt: skip
 OPS |= dict.fromkeys(LOSSES, "loss") | {"embedding": "y"}
+OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "lamb", "adagrad", "rmsprop", "lion")
+OPS |= dict.fromkeys(OPTIMIZERS, "param")
 OPS["sum"] = "y"  # no op of the registry: for revealing its order
 FUNCTIONS = {
     "version",

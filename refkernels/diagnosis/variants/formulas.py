@@ -7,6 +7,7 @@ as the op's own are.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from refkernels.diagnosis.formulas import is_right
@@ -25,7 +26,9 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
         if formula is not None and not fault.unstable and not is_right(problem, formula):
-            yield Variant(fault.cause, dict(fault.details or {}), _answer(problem, formula))
+            answer = _answer(problem, formula)
+            mine = replace(answer, reference=fault.changed(answer.reference))
+            yield Variant(fault.cause, dict(fault.details or {}), mine)
 
 
 def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:

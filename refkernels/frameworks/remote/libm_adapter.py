@@ -116,6 +116,14 @@ OPS = {
     "sqrt": ("y", c("sqrt")),
     "rsqrt": ("y", c("rsqrt")),
     "reciprocal": ("y", "the C library has no reciprocal"),
+    "sgd": ("param", "the C library has no optimizers"),
+    "momentum": ("param", "the C library has no optimizers"),
+    "adam": ("param", "the C library has no optimizers"),
+    "adamw": ("param", "the C library has no optimizers"),
+    "lamb": ("param", "the C library has no optimizers"),
+    "adagrad": ("param", "the C library has no optimizers"),
+    "rmsprop": ("param", "the C library has no optimizers"),
+    "lion": ("param", "the C library has no optimizers"),
 }
 
 

@@ -2,7 +2,7 @@
 
 import mindspore as ms
 import numpy as np
-from mindspore import ops
+from mindspore import nn, ops
 
 FLAGS = {
     "runtime_num_threads": (
@@ -72,6 +72,74 @@ def embedding(weight, indices, padding_idx=None):
     return ops.gather(weight, indices, 0)
 
 
+def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
+    """A step of MindSpore's own optimizer; `state`: by our names, MindSpore's and the tensors."""
+    own = ms.Parameter(param, name="weight")
+    made = getattr(nn, optimizer)([own], **options)
+    held = {ours: getattr(made, name)[0] for ours, (name, one) in state.items() if one is not None}
+    for ours, one in held.items():
+        one.set_data(state[ours][1])
+    for number, beta in enumerate(betas, 1):
+        power = getattr(made, "beta%d_power" % number)
+        for _ in range(step - 1):
+            power.set_data(power * beta)
+    made((grad,))
+    return {"param": own, **held}
+
+
+def momentum(param, grad, buf=None, lr=0.01, momentum=0.9, weight_decay=0.0, nesterov=False):
+    if buf is None:
+        raise NotImplementedError("MindSpore's Momentum always has its buffer")
+    options = {"learning_rate": lr, "weight_decay": weight_decay, "use_nesterov": nesterov}
+    state = {"buf": ("moments", buf)}
+    return one_step("Momentum", param, grad, state, momentum=momentum, **options)
+
+
+def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, dampening=0.0, step=1, **options):
+    if options.get("nesterov") and dampening:
+        raise NotImplementedError("MindSpore's SGD takes no dampening with Nesterov's momentum")
+    if buf is None:
+        options = {"weight_decay": options.get("weight_decay", 0.0)}
+        return one_step("SGD", param, grad, {}, learning_rate=lr, **options)
+    state = {"buf": ("accum", buf)}
+    if step > 1:
+        state["first"] = ("stat", ops.zeros_like(param))
+    options = dict(options, learning_rate=lr, momentum=momentum, dampening=dampening)
+    outputs = one_step("SGD", param, grad, state, **options)
+    return {"param": outputs["param"], "buf": outputs["buf"]}
+
+
+def adam(param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, step=1, **options):
+    state = {"m": ("moment1", m), "v": ("moment2", v), "vmax": ("vhat", vmax)}
+    options = dict(options, learning_rate=lr, beta1=beta1, beta2=beta2)
+    options["use_amsgrad"] = vmax is not None
+    return one_step("Adam", param, grad, state, (beta1, beta2), step, **options)
+
+
+def adamw(param, grad, m, v, vmax=None, lr=1e-3, eps=1e-8, weight_decay=0.01, step=1, **betas):
+    if vmax is not None:
+        raise NotImplementedError("MindSpore's AdamWeightDecay has no amsgrad")
+    state = {"m": ("moments1", m), "v": ("moments2", v)}
+    options = dict(betas, learning_rate=lr, eps=eps, weight_decay=weight_decay)
+    return one_step("AdamWeightDecay", param, grad, state, **options)
+
+
+def adagrad(param, grad, accum, lr=0.01, lr_decay=0.0, eps=1e-10, weight_decay=0.0, step=1):
+    """MindSpore's Adagrad takes no eps."""
+    if lr_decay:
+        raise NotImplementedError("MindSpore's Adagrad has no lr_decay")
+    state = {"accum": ("accum", accum)}
+    return one_step("Adagrad", param, grad, state, learning_rate=lr, weight_decay=weight_decay)
+
+
+def rmsprop(param, grad, accum, mean=None, buf=None, lr=0.01, rho=0.99, eps=1e-8, **p):
+    state = {"accum": ("ms", accum), "mean": ("mg", mean), "buf": ("moment", buf)}
+    options = {"learning_rate": lr, "decay": rho, "epsilon": eps, "centered": mean is not None}
+    options["momentum"] = 0.0 if buf is None else p.get("momentum", 0.9)
+    options["weight_decay"] = p.get("weight_decay", 0.0)
+    return one_step("RMSProp", param, grad, state, **options)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
@@ -120,6 +188,14 @@ OPS = {
     "sqrt": ("y", lambda x: ops.sqrt(x)),
     "rsqrt": ("y", lambda x: ops.rsqrt(x)),
     "reciprocal": ("y", lambda x: ops.reciprocal(x)),
+    "sgd": ("param", sgd),
+    "momentum": ("param", momentum),
+    "adam": ("param", adam),
+    "adamw": ("param", adamw),
+    "lamb": ("param", "MindSpore has no kernel for Lamb on a CPU"),
+    "adagrad": ("param", adagrad),
+    "rmsprop": ("param", rmsprop),
+    "lion": ("param", "MindSpore has no Lion"),
 }
 
 

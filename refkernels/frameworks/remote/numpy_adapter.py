@@ -167,6 +167,14 @@ OPS = {
     "sqrt": ("y", lambda x: np.sqrt(x)),
     "rsqrt": ("y", "NumPy has no rsqrt"),
     "reciprocal": ("y", lambda x: np.reciprocal(x)),
+    "sgd": ("param", "NumPy has no optimizers"),
+    "momentum": ("param", "NumPy has no optimizers"),
+    "adam": ("param", "NumPy has no optimizers"),
+    "adamw": ("param", "NumPy has no optimizers"),
+    "lamb": ("param", "NumPy has no optimizers"),
+    "adagrad": ("param", "NumPy has no optimizers"),
+    "rmsprop": ("param", "NumPy has no optimizers"),
+    "lion": ("param", "NumPy has no optimizers"),
 }
 
 

@@ -86,6 +86,52 @@ def embedding(weight, indices, padding_idx=None):
     return F.embedding(indices, weight, padding_idx)
 
 
+def one_step(optimizer, param, grad, state, step=1, **options):
+    """A step of OneFlow's own optimizer; `state`: by our names, its own and the tensors or None."""
+    param = flow.nn.Parameter(param)
+    param.grad = grad
+    made = optimizer([param], **options)
+    made._state[param].update({name: one for name, one in state.values() if one is not None})
+    made._state["step"] = step - 1
+    made.step()
+    new = {ours: made._state[param].get(name) for ours, (name, _) in state.items()}
+    return {"param": param, **{ours: one for ours, one in new.items() if one is not None}}
+
+
+def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, **options):
+    options["lr"] = lr
+    if buf is None:
+        options = {"lr": lr, "weight_decay": options.get("weight_decay", 0.0)}
+        return one_step(flow.optim.SGD, param, grad, {}, **options)
+    state = {"buf": ("momentum_buf", buf)}
+    return one_step(flow.optim.SGD, param, grad, state, momentum=momentum, **options)
+
+
+def adam(param, grad, m, v, vmax=None, beta1=0.9, beta2=0.999, step=1, kind="Adam", **options):
+    state = {"m": ("exp_avg", m), "v": ("exp_avg_sq", v), "vmax": ("max_exp_avg_sq", vmax)}
+    options["betas"] = (beta1, beta2)
+    if kind != "LAMB":
+        options["amsgrad"] = vmax is not None
+    return one_step(getattr(flow.optim, kind), param, grad, state, step, **options)
+
+
+def lamb(eps=1e-6, weight_decay=0.01, **given):
+    return adam(eps=eps, weight_decay=weight_decay, kind="LAMB", **given)
+
+
+def adagrad(param, grad, accum, step=1, lr=0.01, **options):
+    state = {"accum": ("sum", accum)}
+    return one_step(flow.optim.Adagrad, param, grad, state, step, lr=lr, **options)
+
+
+def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=0.01, **options):
+    if buf is not None:
+        raise NotImplementedError("OneFlow's RMSprop has no momentum")
+    state = {"accum": ("square_avg", accum), "mean": ("grad_avg", mean)}
+    options = dict(options, centered=mean is not None, lr=lr, alpha=rho)
+    return one_step(flow.optim.RMSprop, param, grad, state, **options)
+
+
 OPS = {
     "matmul": ("c", matmul),
     "linear": ("y", linear),
@@ -134,6 +180,17 @@ OPS = {
     "sqrt": ("y", lambda x: flow.sqrt(x)),
     "rsqrt": ("y", lambda x: flow.rsqrt(x)),
     "reciprocal": ("y", lambda x: flow.reciprocal(x)),
+    "sgd": ("param", sgd),
+    "momentum": ("param", sgd),
+    "adam": ("param", adam),
+    "adamw": (
+        "param",
+        lambda weight_decay=0.01, **p: adam(weight_decay=weight_decay, kind="AdamW", **p),
+    ),
+    "lamb": ("param", lamb),
+    "adagrad": ("param", adagrad),
+    "rmsprop": ("param", rmsprop),
+    "lion": ("param", "OneFlow has no Lion"),
 }
 
 
@@ -181,7 +238,8 @@ def array(tensor):
 def forward(op, inputs, params):
     name, function = OPS[op]
     with flow.no_grad():
-        return {name: function(**inputs, **params)}
+        outputs = function(**inputs, **params)
+    return outputs if isinstance(outputs, dict) else {name: outputs}
 
 
 def backward(op, inputs, cotangent, params):

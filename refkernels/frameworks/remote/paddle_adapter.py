@@ -95,6 +95,66 @@ def smooth_l1(x, target, reduction="mean", beta=1.0):
     return F.smooth_l1_loss(x, target, reduction, beta, is_huber=False)
 
 
+def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
+    """A step of Paddle's own optimizer; `state`: by our names, Paddle's and the tensors or None."""
+    own = paddle.create_parameter(param.shape, param.dtype)
+    own.set_value(param)
+    with paddle.enable_grad():
+        (own * grad).sum().backward()
+    made = getattr(paddle.optimizer, optimizer)(parameters=[own], **options)
+    made._create_accumulators(paddle.static.default_main_program().global_block(), [own])
+    held = {name: one[own.name] for name, one in made._accumulators.items()}
+    for name, one in state.values():
+        if one is not None:
+            held[name].set_value(one)
+    for number, beta in enumerate(betas, 1):
+        power = held["beta%d_pow_acc" % number]
+        for _ in range(step - 1):
+            power.set_value(power * beta)
+    made.step()
+    return {"param": own, **{n: held[name] for n, (name, one) in state.items() if one is not None}}
+
+
+def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, dampening=0.0, nesterov=False, step=1, **p):
+    options = {"learning_rate": lr, "weight_decay": p.get("weight_decay", 0.0) or None}
+    if buf is None:
+        return one_step("SGD", param, grad, {}, **options)
+    if dampening:
+        raise NotImplementedError("paddle's Momentum has no dampening")
+    options.update(momentum=momentum, use_nesterov=nesterov)
+    return one_step("Momentum", param, grad, {"buf": ("velocity", buf)}, **options)
+
+
+def adam(param, grad, m, v, vmax=None, beta1=0.9, beta2=0.999, step=1, kind="Adam", **p):
+    state = {"m": ("moment1", m), "v": ("moment2", v), "vmax": ("moment2_max", vmax)}
+    options = {"learning_rate": p.get("lr", 1e-3), "epsilon": p.get("eps", 1e-8)}
+    decay = "lamb_weight_decay" if kind == "Lamb" else "weight_decay"
+    options[decay] = p.get("weight_decay", 0.0) or (None if kind == "Adam" else 0.0)
+    if kind != "Lamb":
+        options["amsgrad"] = vmax is not None
+    betas = {"beta1": beta1, "beta2": beta2}
+    return one_step(kind, param, grad, state, (beta1, beta2), step, **betas, **options)
+
+
+def lamb(eps=1e-6, weight_decay=0.01, **p):
+    return adam(eps=eps, weight_decay=weight_decay, kind="Lamb", **p)
+
+
+def adagrad(param, grad, accum, lr=0.01, lr_decay=0.0, eps=1e-10, weight_decay=0.0, step=1):
+    if lr_decay:
+        raise NotImplementedError("paddle's Adagrad has no lr_decay")
+    options = {"learning_rate": lr, "epsilon": eps, "weight_decay": weight_decay or None}
+    return one_step("Adagrad", param, grad, {"accum": ("moment", accum)}, **options)
+
+
+def rmsprop(param, grad, accum, mean=None, buf=None, lr=0.01, rho=0.99, eps=1e-8, **p):
+    state = {"accum": ("mean_square", accum), "mean": ("mean_grad", mean), "buf": ("momentum", buf)}
+    options = {"learning_rate": lr, "rho": rho, "epsilon": eps, "centered": mean is not None}
+    options["momentum"] = 0.0 if buf is None else p.get("momentum", 0.9)
+    options["weight_decay"] = p.get("weight_decay", 0.0) or None
+    return one_step("RMSProp", param, grad, state, **options)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: paddle.matmul(a, b)),
     # Paddle's weight is (in, out), refkernels' is (out, in).
@@ -144,6 +204,17 @@ OPS = {
     "sqrt": ("y", lambda x: paddle.sqrt(x)),
     "rsqrt": ("y", lambda x: paddle.rsqrt(x)),
     "reciprocal": ("y", lambda x: paddle.reciprocal(x)),
+    "sgd": ("param", sgd),
+    "momentum": ("param", sgd),
+    "adam": ("param", adam),
+    "adamw": (
+        "param",
+        lambda weight_decay=0.01, **p: adam(weight_decay=weight_decay, kind="AdamW", **p),
+    ),
+    "lamb": ("param", lamb),
+    "adagrad": ("param", adagrad),
+    "rmsprop": ("param", rmsprop),
+    "lion": ("param", "PaddlePaddle has no Lion"),
 }
 
 
@@ -209,7 +280,8 @@ def array(tensor):
 def forward(op, inputs, params):
     name, function = OPS[op]
     with paddle.no_grad():
-        return {name: function(**inputs, **params)}
+        outputs = function(**inputs, **params)
+    return outputs if isinstance(outputs, dict) else {name: outputs}
 
 
 def backward(op, inputs, cotangent, params):

@@ -92,6 +92,48 @@ def embedding(weight, indices, padding_idx=None):
     return F.embedding(indices, weight, padding_idx)
 
 
+def one_step(optimizer, param, grad, state, step=None, **options):
+    """A step of torch's own optimizer; `state`: by our names, torch's and the tensors or None."""
+    param = torch.nn.Parameter(param)
+    param.grad = grad
+    made = optimizer([param], **options)
+    made.state[param].update({name: one for name, one in state.values() if one is not None})
+    if step is not None:
+        made.state[param]["step"] = torch.tensor(float(step - 1))
+    made.step()
+    new = {ours: made.state[param].get(name) for ours, (name, _) in state.items()}
+    return {"param": param, **{ours: one for ours, one in new.items() if one is not None}}
+
+
+def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, dampening=0.0, step=1, **options):
+    if buf is None:
+        options = {"lr": lr, "weight_decay": options.get("weight_decay", 0.0)}
+        return one_step(torch.optim.SGD, param, grad, {}, **options)
+    if options.get("nesterov") and dampening:
+        raise NotImplementedError("torch's SGD takes no dampening with Nesterov's momentum")
+    state = {"buf": ("momentum_buffer", buf if step > 1 else None)}
+    options = dict(options, lr=lr, momentum=momentum, dampening=dampening)
+    return one_step(torch.optim.SGD, param, grad, state, **options)
+
+
+def adam(param, grad, m, v, vmax=None, beta1=0.9, beta2=0.999, step=1, kind="Adam", **options):
+    state = {"m": ("exp_avg", m), "v": ("exp_avg_sq", v), "vmax": ("max_exp_avg_sq", vmax)}
+    options = dict(options, betas=(beta1, beta2), amsgrad=vmax is not None)
+    return one_step(getattr(torch.optim, kind), param, grad, state, step, **options)
+
+
+def adagrad(param, grad, accum, step=1, lr=0.01, **options):
+    state = {"accum": ("sum", accum)}
+    return one_step(torch.optim.Adagrad, param, grad, state, step, lr=lr, **options)
+
+
+def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=0.01, **options):
+    state = {"accum": ("square_avg", accum), "mean": ("grad_avg", mean)}
+    state["buf"] = ("momentum_buffer", buf)
+    options = dict(options, centered=mean is not None, momentum=0.0 if buf is None else momentum)
+    return one_step(torch.optim.RMSprop, param, grad, state, 1, lr=lr, alpha=rho, **options)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: torch.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight, bias)),
@@ -140,6 +182,17 @@ OPS = {
     "sqrt": ("y", lambda x: torch.sqrt(x)),
     "rsqrt": ("y", lambda x: torch.rsqrt(x)),
     "reciprocal": ("y", lambda x: torch.reciprocal(x)),
+    "sgd": ("param", sgd),
+    "momentum": ("param", lambda **given: sgd(step=2, **given)),
+    "adam": ("param", adam),
+    "adamw": (
+        "param",
+        lambda weight_decay=0.01, **p: adam(weight_decay=weight_decay, kind="AdamW", **p),
+    ),
+    "lamb": ("param", "PyTorch has no LAMB"),
+    "adagrad": ("param", adagrad),
+    "rmsprop": ("param", rmsprop),
+    "lion": ("param", "PyTorch has no Lion"),
 }
 
 

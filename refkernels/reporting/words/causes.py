@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from refkernels.reporting.optimizer_causes import OPTIMIZERS
+
 LANGUAGES = ("en", "zh")
 
 
@@ -642,4 +644,5 @@ CAUSES: dict[str, Cause] = {
         "两边请使用同一形式（approximate='none' 或 'tanh'）。",
         _TORCH_GELU,
     ),
+    **{name: _cause(*texts) for name, texts in OPTIMIZERS.items()},
 }

@@ -1,0 +1,256 @@
+"""One step of an optimizer, certified: sgd, adam, adamw, lamb, adagrad, rmsprop, lion.
+
+    adamw(param, grad, m, v, step=3)     -> Adamw(param, m, v, vmax)    of Enclosures
+
+State comes in and goes out; step counts from 1, and the state of step 1 is zeros. What is optional
+and left out (vmax: amsgrad's; buf: momentum's; mean: that of a centred RMSprop) is None in the
+answer. Hyper-parameters are the binary64 numbers that are given; the bound is for kernels that hold
+them so. Nothing is differentiated: these ops have no backward pass.
+
+`formulas` are the formulas, `faults` the other definitions, by which `refkernels.explain` answers
+"which Adam is this?", `OPS` the ops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.arguments import as_flag
+from refkernels.arithmetic.question import Certify
+from refkernels.op import Direction, Op
+from refkernels.ops import Fault, Prepared, formula_op
+from refkernels.ops.tree import tree
+from refkernels.optimizer_ref import faults, formulas
+from refkernels.optimizer_ref.cases import cases_of
+
+__all__ = ["OPS", "adagrad", "adam", "adamw", "lamb", "lion", "momentum", "rmsprop", "sgd"]
+
+
+def _in_float32(params: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """What kernels hold that keep hyper-parameters in float32: these; `shrink`, lr wd; and of Adam
+    c1, `root` of c2 and `rate`, lr / c1, from `betas` as they were given (OneFlow 0.9) or from
+    their `powers`, multiplied step by step in float32 (Paddle, MindSpore)."""
+    held = {name: _float32(value) for name, value in params.items() if isinstance(value, float)}
+    if "weight_decay" in held:
+        held["shrink"] = _float32(held["lr"] * held["weight_decay"])
+    found = {"betas": held, "powers": held}
+    if {"beta2", "eps", "step"} <= params.keys():
+        betas, step = (params["beta1"], params["beta2"]), int(params["step"])
+        powers = [np.full(step, beta, np.float32).cumprod(dtype=np.float32)[-1] for beta in betas]
+        found["betas"] = held | _corrections(held["lr"], *(1.0 - beta**step for beta in betas))
+        found["powers"] = held | _corrections(held["lr"], *(1.0 - float(p) for p in powers))
+    return found
+
+
+def _corrections(lr: float, c1: float, c2: float) -> dict[str, float]:
+    c1, root = _float32(c1), _float32(math.sqrt(max(_float32(c2), 0.0)))
+    return {"c1": c1, "root": root, "rate": _float32(lr / c1) if c1 else 0.0}
+
+
+def _float32(value: float) -> float:
+    return float(np.float32(value))
+
+
+def _prepare(
+    inputs: dict[str, Any], params: dict[str, Any], direction: Direction, whole: bool = False
+) -> Prepared:
+    """A weight decay of 0 is None. `whole`: the op's one letter is all of the tensor's elements."""
+    shapes = {name: array.shape for name, array in inputs.items() if array is not None}
+    if strange := [name for name, shape in shapes.items() if shape != shapes["param"]]:
+        raise ValueError(
+            f"{strange[0]} has shape {shapes[strange[0]]} and param {shapes['param']}: they are "
+            "the same."
+        )
+    step = params.get("step", 1)
+    if not isinstance(step, int | np.integer) or isinstance(step, bool) or step < 1:
+        raise ValueError(f"step is {step!r}: it is an integer that counts from 1.")
+    if wild := [name for name, one in params.items() if isinstance(one, float) and one - one != 0]:
+        raise ValueError(f"{wild[0]} is {params[wild[0]]}: it is a finite number.")
+    told: dict[str, Any] = {**params, "float32": _in_float32(params)}
+    told["weight_decay"] = params["weight_decay"] or None
+    if "nesterov" in params:
+        told["nesterov"] = as_flag(params["nesterov"], "nesterov")
+    if not whole:
+        return Prepared(inputs, told)
+    flat = {name: None if one is None else one.reshape(-1) for name, one in inputs.items()}
+    return Prepared(flat, told, lambda name, array: array.reshape(shapes["param"]))
+
+
+def _with_tail(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """And which elements a loop over blocks of 8 leaves over."""
+    ready = _prepare(inputs, params, direction)
+    places = np.arange(inputs["param"].size).reshape(inputs["param"].shape)
+    tail = places >= places.size // 8 * 8
+    return Prepared({**ready.inputs, "tail": tail}, ready.params)
+
+
+def _optimizer(
+    name: str,
+    states: str,
+    formula: Callable[..., Any],
+    faults: tuple[Fault, ...],
+    params: Mapping[str, Any],
+    shown: Mapping[str, Any],
+    more: tuple[Any, ...] = (),
+    *,
+    ways: str = "torch textbook mixture",
+    letters: str = "...",
+    **described: Any,
+) -> Op:
+    """`states`: "m v vmax?"; `shown`, `more`: see `cases`; `ways`: the formula's, by name, the last
+    any mixture of them."""
+    names = states.replace("?", "").split()
+    held = ", ".join(
+        f"{one.strip('?')}[{letters}]" + "?" * one.count("?") for one in states.split()
+    )
+    given = ", ".join(f"{one}[{letters}]" for one in ("param", *names))
+    *single, mixture = ways.split()
+    forms = {form: partial(formula, way=way) for way, form in enumerate(single)}
+    usual = " ".join(one for one in states.split() if "?" not in one or name in ("sgd", "momentum"))
+    return formula_op(
+        name,
+        f"param[{letters}], grad[{letters}], {held} -> {given}",
+        gradients=(),
+        params=params,
+        forms={**forms, mixture: partial(formula, way=None)},
+        truth=partial(formula, way=1),
+        faults=faults,
+        scalars="binary64",
+        cases=partial(cases_of, name, usual.replace("?", ""), shown, more),
+        **{"prepare": _prepare, **described},
+    )
+
+
+_MOMENTUM = {"lr": 0.01, "momentum": 0.9, "weight_decay": 0.0, "nesterov": False}
+_NESTEROV = ("nesterov", "buf", {"nesterov": True, "dampening": 0.0})
+_ADAM = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "step": 1}
+_LATER = {"step": 7, "weight_decay": 0.1}
+_AMSGRAD: tuple[Any, ...] = (("amsgrad", "m v vmax", {}),)
+_ADAM_WAYS = "torch paddle textbook divided_first mixture"
+
+OPS = (
+    _optimizer(
+        "sgd", "buf?", formulas.sgd, faults.SGD, {**_MOMENTUM, "dampening": 0.0, "step": 1},
+        {**_LATER, "dampening": 0.25},
+        (("undampened", "buf", {"dampening": 0.0}), _NESTEROV, ("no_momentum", "", {})),
+    ),
+    _optimizer(
+        "momentum", "buf", formulas.sgd, faults.MOMENTUM, _MOMENTUM, {"weight_decay": 0.1},
+        (("nesterov", "buf", {"nesterov": True}),),
+    ),
+    _optimizer(
+        "adam", "m v vmax?", formulas.adam, faults.ADAM, _ADAM, _LATER, _AMSGRAD, ways=_ADAM_WAYS
+    ),
+    _optimizer(
+        "adamw", "m v vmax?", formulas.adamw, faults.ADAMW, {**_ADAM, "weight_decay": 0.01},
+        _LATER, _AMSGRAD, ways=_ADAM_WAYS,
+    ),
+    _optimizer(
+        "lamb", "m v", formulas.lamb, faults.LAMB, {**_ADAM, "eps": 1e-6, "weight_decay": 0.01},
+        _LATER, letters="n", coupled="n", prepare=partial(_prepare, whole=True),
+    ),
+    _optimizer(
+        "adagrad", "accum", formulas.adagrad, faults.ADAGRAD,
+        {"lr": 0.01, "lr_decay": 0.0, "eps": 1e-10, "weight_decay": 0.0, "step": 1}, _LATER,
+        (("lr_decay", "accum", {"lr_decay": 0.01}),),
+    ),
+    _optimizer(
+        "rmsprop", "accum mean? buf?", formulas.rmsprop, faults.RMSPROP,
+        {"lr": 0.01, "rho": 0.99, "eps": 1e-8, "momentum": 0.9, "weight_decay": 0.0},
+        {"weight_decay": 0.1},
+        (("momentum", "accum buf", {}), ("centred", "accum mean", {})), prepare=_with_tail,
+    ),
+    _optimizer(
+        "lion", "m", formulas.lion, faults.LION,
+        {"lr": 1e-4, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0}, {"weight_decay": 0.1},
+    ),
+)  # fmt: skip
+_BY_NAME = {op.name: op for op in OPS}
+
+
+def _step(name: str, certify: Certify, arrays: Mapping[str, Any], params: Mapping[str, Any]) -> Any:
+    op = _BY_NAME[name]
+    given = {one: array for one, array in arrays.items() if array is not None}
+    found = op.evaluate("forward", given, params, certify)
+    return tree(name.title(), {one: found.get(one) for one in op.outputs})
+
+
+def sgd(
+    param: Any, grad: Any, buf: Any = None, *, certify: Certify = "enclosure", **params: Any
+) -> Any:
+    """(param, buf) after a step of SGD, with momentum where there is a buf.
+
+    params      lr=0.01, momentum=0.9, dampening=0.0, weight_decay=0.0, nesterov=False, step=1;
+                in step 1 buf becomes the gradient, as in PyTorch
+    certify     the question (`refkernels.Enclosure`)
+
+    Arrays are of one shape, float16, bfloat16, float32 or float64. The bound (`OPS`) is proven for
+    the forms of `formulas`, elementwise. Raises TypeError for other dtypes and for params that are
+    no numbers, ValueError for shapes that do not fit and for a step below 1.
+    """
+    return _step("sgd", certify, {"param": param, "grad": grad, "buf": buf}, params)
+
+
+def momentum(
+    param: Any, grad: Any, buf: Any, *, certify: Certify = "enclosure", **params: Any
+) -> Any:
+    """(param, buf) as `sgd` has it without dampening, its buf starting at 0: lr=0.01,
+    momentum=0.9, weight_decay=0.0, nesterov=False."""
+    return _step("momentum", certify, {"param": param, "grad": grad, "buf": buf}, params)
+
+
+def adam(
+    param: Any, grad: Any, m: Any, v: Any, vmax: Any = None, *, certify: Certify = "enclosure",
+    **params: Any,
+) -> Any:  # fmt: skip
+    """(param, m, v, vmax) after a step of Adam: lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8,
+    weight_decay=0.0 (coupled), step=1. Else as `sgd`."""
+    arrays = {"param": param, "grad": grad, "m": m, "v": v, "vmax": vmax}
+    return _step("adam", certify, arrays, params)
+
+
+def adamw(
+    param: Any, grad: Any, m: Any, v: Any, vmax: Any = None, *, certify: Certify = "enclosure",
+    **params: Any,
+) -> Any:  # fmt: skip
+    """(param, m, v, vmax) after a step of AdamW: as `adam`, weight_decay=0.01, decoupled."""
+    arrays = {"param": param, "grad": grad, "m": m, "v": v, "vmax": vmax}
+    return _step("adamw", certify, arrays, params)
+
+
+def lamb(
+    param: Any, grad: Any, m: Any, v: Any, *, certify: Certify = "enclosure", **params: Any
+) -> Any:
+    """(param, m, v) after a step of LAMB, whose trust ratio is that of the whole array: as
+    `adamw`, eps=1e-6."""
+    return _step("lamb", certify, {"param": param, "grad": grad, "m": m, "v": v}, params)
+
+
+def adagrad(
+    param: Any, grad: Any, accum: Any, *, certify: Certify = "enclosure", **params: Any
+) -> Any:
+    """(param, accum) after a step of Adagrad: lr=0.01, lr_decay=0.0, eps=1e-10, weight_decay=0.0,
+    step=1. Else as `sgd`."""
+    return _step("adagrad", certify, {"param": param, "grad": grad, "accum": accum}, params)
+
+
+def rmsprop(
+    param: Any, grad: Any, accum: Any, mean: Any = None, buf: Any = None, *,
+    certify: Certify = "enclosure", **params: Any,
+) -> Any:  # fmt: skip
+    """(param, accum, mean, buf) after a step of RMSprop, centred where there is a mean, with
+    momentum where there is a buf: lr=0.01, rho=0.99, eps=1e-8, momentum=0.9, weight_decay=0.0.
+    Else as `sgd`."""
+    arrays = {"param": param, "grad": grad, "accum": accum, "mean": mean, "buf": buf}
+    return _step("rmsprop", certify, arrays, params)
+
+
+def lion(param: Any, grad: Any, m: Any, *, certify: Certify = "enclosure", **params: Any) -> Any:
+    """(param, m) after a step of Lion: lr=1e-4, beta1=0.9, beta2=0.99, weight_decay=0.0. Where the
+    sign of beta1 m + (1 - beta1) g is in doubt the bound takes in both. Else as `sgd`."""
+    return _step("lion", certify, {"param": param, "grad": grad, "m": m}, params)

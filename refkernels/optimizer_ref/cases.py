@@ -1,0 +1,77 @@
+"""The inputs on which optimizers are measured: one step, from a state, by regime.
+
+A quarter of the parameters is 0 wherever it can be: there the update stands by itself, with all of
+its digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.op import DTYPES as EVERY
+from refkernels.op import Case
+from refkernels.ops.cases import Arrays, case
+
+N = 203  # no multiple of a vector's length: there is a tail
+DTYPES = ("bfloat16", "float32", "float64")
+_SQUARES = ("v", "vmax", "accum")  # what is no less than 0
+Params = Mapping[str, Any]
+
+
+def _arrays(
+    states: tuple[str, ...], kind: str, scale: float, rng: np.random.Generator, dtype: str
+) -> Arrays:
+    """param, grad and the states."""
+    param, grad, *drawn = rng.standard_normal((2 + len(states), N))
+    param, grad = param * (np.arange(N) % 4 > 0), scale * grad
+    made = {"param": param, "grad": grad}
+    for name, state in zip(states, drawn, strict=True):
+        made[name] = np.square(scale * state) if name in _SQUARES else scale * state
+    if "mean" in made:  # of numbers whose squares' mean is accum
+        made["mean"] = 0.9 * np.sqrt(made["accum"])
+    if kind == "zero state":
+        made |= {name: np.zeros(N) for name in states}
+    elif kind == "zero gradient":
+        made["grad"] = np.zeros(N)
+    elif kind == "large parameters":
+        made["param"] = 30.0 * param
+    elif kind == "extremes":
+        format = formats.get(dtype)
+        sizes = (format.min_subnormal, format.min_normal, format.max**0.5, format.max / 2)
+        made["grad"] = rng.choice(sizes, N) * np.sign(grad)
+    elif kind == "specials":
+        made["grad"][[3, 50, 70]] = np.inf, -np.inf, np.nan
+        made["param"][[5, 51]] = np.nan, np.inf
+    return made
+
+
+def cases_of(
+    op: str, states: str, shown: Params, more: tuple[tuple[str, str, Params], ...] = ()
+) -> list[Case]:
+    """Those of one optimizer. `shown`: what its cases ask for beside the defaults, but in its first
+    step; `more`: regimes with other states and params. Appended, never changed."""
+    first = {name: value for name, value in shown.items() if name != "step"}
+    late = {**shown, "step": 1000} if "step" in shown else shown
+    regimes = [
+        ("first_step", "zero state", 1.0, states, first),
+        ("later_step", "", 1.0, states, shown),
+        ("late_step", "", 1.0, states, late),
+        ("no_decay", "", 1.0, states, {**shown, "weight_decay": 0.0}),
+        ("eps_visible", "", 2.0**-24, states, shown),
+        ("zero_gradient", "zero gradient", 1.0, states, shown),
+        ("large_parameters", "large parameters", 1.0, states, shown),
+        ("extremes", "extremes", 1.0, states, shown),
+        ("specials", "specials", 1.0, states, shown),
+        ("invariance", "", 1.0, states, shown),
+        *((regime, "", 1.0, held, {**shown, **asked}) for regime, held, asked in more),
+    ]
+    return [
+        case(op, regime, {"n": N}, partial(_arrays, tuple(held.split()), kind, scale), asked,
+             dtypes=EVERY if regime == "invariance" else DTYPES, directions=("forward",))
+        for regime, kind, scale, held, asked in regimes
+    ]  # fmt: skip

@@ -1,0 +1,329 @@
+"""Other definitions of the optimizers, and wrong ones, as frameworks have them or had them.
+
+Each is a keyword of a formula: its step, its decay, its correction, its trust ratio. A kernel whose
+state has another meaning (lr inside the momentum) is asked with the state that is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from refkernels.ops import Fault
+from refkernels.ops.formula import Formula
+from refkernels.optimizer_ref import formulas
+from refkernels.optimizer_ref.formulas import coupled, decay_before, trust
+
+
+def _without(formula: Formula, **absent: Any) -> Formula:
+    """The formula with other params, whatever it is asked with."""
+    return lambda xp, **given: formula(xp, **{**given, **absent})
+
+
+def _undecayed(formula: Formula) -> Fault:
+    return _of_param("decay_ignored", _without(formula, weight_decay=None))
+
+
+def _in_float32(formula: Formula, names: str, kind: str = "betas") -> Formula:
+    """With these hyper-parameters, and where lr is one of them all that is computed from them
+    alone, as float32 has them; see `refkernels.optimizer_ref` for the kind."""
+    listed = names.split()
+
+    def rounded(xp: Any, float32: dict[str, dict[str, float]], **given: Any) -> Any:
+        held = {
+            name: xp.number(value)
+            for name, value in float32[kind].items()
+            if given.get(name) is not None
+            if name in listed
+        }
+        if "lr" in listed:
+            held |= {n: xp.number(x) for n, x in float32[kind].items() if n not in given}
+        return formula(xp, **{**given, **held})
+
+    return rounded
+
+
+def _narrow(formula: Formula, names: str) -> Fault:
+    told = {"names": names.replace(" ", ", ")}
+    return Fault("float32_hyperparameters", _in_float32(formula, names), details=told)
+
+
+def _too(names: str, fault: Fault, kind: str = "betas") -> Fault:
+    """A fault in a kernel that holds hyper-parameters in float32 too, as most frameworks do."""
+    assert fault.forward is not None
+    told = {"float32_hyperparameters": names.replace(" ", ", ")}
+    return replace(fault, forward=_in_float32(fault.forward, names, kind), details=told)
+
+
+def _of_param(cause: str, formula: Formula) -> Fault:
+    """Another step from the same new state."""
+    return Fault(cause, formula, outputs=("param",))
+
+
+# --- adam and its kin --------------------------------------------------------------------------
+
+
+def _hat(
+    xp: Any, param: Any, m: Any, v: Any, lr: Any, c1: Any, root: Any, eps: Any, **_: Any
+) -> Any:
+    return param - lr * root / c1 * (m / (xp.sqrt(v) + eps))
+
+
+def _inside(
+    xp: Any, param: Any, m: Any, v: Any, lr: Any, c1: Any, root: Any, eps: Any, **_: Any
+) -> Any:
+    return param - lr / c1 * m / xp.sqrt(v / xp.square(root) + eps)
+
+
+def _after(xp: Any, param: Any, move: Any, lr: Any, wd: Any, **_: Any) -> Any:
+    moved = move(param)
+    return moved - lr * wd * moved
+
+
+def _without_lr(xp: Any, param: Any, move: Any, wd: Any, **_: Any) -> Any:
+    return move(param) - wd * param
+
+
+def _decay_corrected(
+    xp: Any, param: Any, move: Any, lr: Any, wd: Any, c1: Any, root: Any, **_: Any
+) -> Any:
+    return move(param) - lr * root / c1 * wd * param
+
+
+def _no_correction(xp: Any, *_: Any) -> Any:
+    return xp.number(1), xp.number(1)
+
+
+def _one_later(xp: Any, beta1: Any, beta2: Any, step: int) -> Any:
+    return formulas.corrections(xp, beta1, beta2, step + 1)
+
+
+_NAMES = "lr beta1 beta2 eps weight_decay"
+
+
+def _of_moments(formula: Callable[..., Any], hat: Any, inside: Any, name: str) -> tuple[Fault, ...]:
+    rescaled = _of_param("eps_hat", partial(formula, **{name: hat}))
+    uncorrected = _of_param("no_bias_correction", partial(formula, corrected=_no_correction))
+    return (
+        _narrow(formula, _NAMES),
+        Fault("float32_powers", _in_float32(formula, _NAMES, "powers"), outputs=("param",)),
+        rescaled,
+        _too(_NAMES, rescaled, "powers"),
+        uncorrected,
+        _too(_NAMES, uncorrected),
+        _of_param("eps_inside_sqrt", partial(formula, **{name: inside})),
+        _of_param("step_off_by_one", partial(formula, corrected=_one_later)),
+    )
+
+
+_of_adam = partial(_of_moments, hat=_hat, inside=_inside, name="move")
+
+
+def _raw(formula: Formula) -> Fault:
+    """The step from v itself, though the largest is kept."""
+
+    def smaller(xp: Any, vmax: Any = None, **given: Any) -> Any:
+        moved, m, v, _ = formula(xp, **given)
+        return moved, m, v, None if vmax is None else xp.maximum(vmax, v)
+
+    return _of_param("amsgrad_ignored", smaller)
+
+
+ADAM = (
+    *_of_adam(formulas.adam),
+    Fault("decay_ignored", _without(formulas.adam, weight_decay=None)),
+    Fault("decay_decoupled", partial(formulas.adam, decay=decay_before)),
+    _raw(formulas.adam),
+)
+ADAMW = (
+    *_of_adam(formulas.adamw),
+    _undecayed(formulas.adamw),
+    Fault("decay_coupled", partial(formulas.adam)),
+    _of_param("decay_after_step", partial(formulas.adam, decay=_after)),
+    _of_param("decay_without_lr", partial(formulas.adam, decay=_without_lr)),
+    _of_param("decay_corrected", partial(formulas.adam, decay=_decay_corrected)),
+    _raw(formulas.adamw),
+)
+
+
+# --- lamb --------------------------------------------------------------------------------------
+
+
+def _hat_direction(xp: Any, m: Any, v: Any, c1: Any, root: Any, eps: Any, **_: Any) -> Any:
+    return root / c1 * (m / (xp.sqrt(v) + eps))
+
+
+def _inside_direction(xp: Any, m: Any, v: Any, c1: Any, root: Any, eps: Any, **_: Any) -> Any:
+    return m / c1 / xp.sqrt(v / xp.square(root) + eps)
+
+
+def _clamped(low: str, high: str) -> Fault:
+    """The ratio, no less than low and no more than high."""
+
+    def ratio(xp: Any, param: Any, r: Any, u: Any) -> Any:
+        return xp.clip(trust(xp, xp.norm(param), xp.norm(u)), xp.number(float(low)), int(high))
+
+    told = {"low": low, "high": high}
+    return replace(_ratio("trust_ratio_clamped", ratio), details=told)
+
+
+def _norm_clamped(xp: Any, param: Any, r: Any, u: Any) -> Any:
+    return trust(xp, xp.minimum(xp.norm(param), xp.number(10)), xp.norm(u))
+
+
+def _needs_decay(xp: Any, weight_decay: Any = None, **given: Any) -> Any:
+    ratio = None if weight_decay is not None else lambda xp, *_: xp.number(1)
+    return formulas.lamb(xp, weight_decay=weight_decay, **given, ratio=ratio)
+
+
+def _ratio(cause: str, ratio: Callable[..., Any]) -> Fault:
+    return _of_param(cause, partial(formulas.lamb, ratio=ratio))
+
+
+_BARE = _ratio("norm_without_decay", lambda xp, p, r, u: trust(xp, xp.norm(p), xp.norm(r)))
+_SWITCHED = _of_param("trust_ratio_needs_decay", _needs_decay)
+LAMB = (
+    *_of_moments(formulas.lamb, _hat_direction, _inside_direction, "direction"),
+    _undecayed(formulas.lamb),
+    _BARE,
+    _too(_NAMES, _BARE),
+    _SWITCHED,
+    _too(_NAMES, _SWITCHED, "powers"),
+    _ratio("no_trust_ratio", lambda xp, p, r, u: xp.number(1)),
+    _ratio("weight_norm_clamped", _norm_clamped),
+    _clamped("0", "1"),
+    _clamped("0.01", "10"),
+)
+
+
+# --- the others --------------------------------------------------------------------------------
+
+
+def _momentum(formula: str) -> Formula:
+    """Another b', and the step from it, of g'."""
+
+    def step(xp: Any, param: Any, grad: Any, buf: Any = None, **given: Any) -> Any:
+        g = coupled(grad, param, given["weight_decay"])
+        if buf is None:
+            return formulas.sgd(xp, param, grad, **given)
+        lr, mu = given["lr"], given["momentum"]
+        if formula == "lr_in_momentum":
+            moved = mu * buf - lr * g
+            return param + moved, moved
+        new = {
+            "dampened_first_step": lambda: mu * buf + (1 - given["dampening"]) * g,
+            "dampening_ignored": lambda: mu * buf + g,
+            "averaged_momentum": lambda: mu * buf + (1 - mu) * g,
+        }[formula]()
+        return param - lr * (g + mu * new if given["nesterov"] else new), new
+
+    return step
+
+
+def _decoupled(xp: Any, param: Any, weight_decay: Any, **given: Any) -> Any:
+    moved = formulas.sgd(xp, param, weight_decay=None, **given)
+    if weight_decay is None:
+        return moved
+    return moved[0] - given["lr"] * weight_decay * param, *moved[1:]
+
+
+MOMENTUM = (
+    Fault("averaged_momentum", _momentum("averaged_momentum")),
+    Fault("lr_in_momentum", _momentum("lr_in_momentum")),
+    Fault("nesterov_ignored", _without(formulas.sgd, nesterov=False)),
+    Fault("nesterov_unasked", _without(formulas.sgd, nesterov=True)),
+    Fault("decay_decoupled", _decoupled),
+    Fault("decay_ignored", _without(formulas.sgd, weight_decay=None)),
+    _narrow(formulas.sgd, "lr momentum dampening weight_decay"),
+    _narrow(formulas.sgd, "momentum weight_decay"),
+)
+SGD = (
+    *MOMENTUM,
+    Fault("dampened_first_step", _momentum("dampened_first_step")),
+    Fault("dampening_ignored", _momentum("dampening_ignored")),
+)
+
+
+def _eps_inside(xp: Any, square: Any, eps: Any, **_: Any) -> Any:
+    return xp.sqrt(square + eps)
+
+
+def _no_eps(xp: Any, square: Any, *_: Any, **__: Any) -> Any:
+    return xp.sqrt(square)
+
+
+def _inside_in_the_tail(xp: Any, square: Any, eps: Any, tail: Any, **_: Any) -> Any:
+    return xp.where(tail, xp.sqrt(square + eps), xp.sqrt(square) + eps)
+
+
+def _of_squares(formula: Callable[..., Any], names: str) -> tuple[Fault, ...]:
+    inside = _of_step("eps_inside_sqrt", partial(formula, root=_eps_inside))
+    return (
+        _narrow(formula, names),
+        _narrow(formula, names.removeprefix("lr ")),
+        inside,
+        _too(names, inside),
+        _of_step("no_eps", partial(formula, root=_no_eps)),
+    )
+
+
+def _of_step(cause: str, formula: Formula) -> Fault:
+    """Another step from the same new sums of squares."""
+    return Fault(cause, formula, outputs=("param", "buf"))
+
+
+def _lr_in_momentum(xp: Any, **given: Any) -> Any:
+    """buf' = mu buf + lr g / d, as TensorFlow has it."""
+    if given.get("buf") is None:
+        return formulas.rmsprop(xp, **{**given, "root": formulas.outside})
+    alone = {"lr": xp.number(1), "momentum": xp.number(0)}
+    _moved, accum, mean, step = formulas.rmsprop(xp, **{**given, **alone})
+    buf = given["momentum"] * given["buf"] + given["lr"] * step
+    return given["param"] - buf, accum, mean, buf
+
+
+def _small_eps_inside(xp: Any, **given: Any) -> Any:
+    """MindSpore's Adagrad takes no eps: it has this one."""
+    return formulas.adagrad(xp, **{**given, "eps": xp.number(1e-8), "root": _eps_inside})
+
+
+_RMSPROP = "lr rho eps momentum weight_decay"
+_ADAGRAD = "lr lr_decay eps weight_decay"
+_TAIL = _of_step("eps_inside_in_tail", partial(formulas.rmsprop, root=_inside_in_the_tail))
+_RATE_FIRST = _of_step("lr_in_momentum", _lr_in_momentum)
+_TENSORFLOW = _of_step("lr_in_momentum", partial(_lr_in_momentum, root=_eps_inside))
+ADAGRAD = (
+    *_of_squares(formulas.adagrad, _ADAGRAD),
+    replace(_of_step("eps_inside_sqrt", _small_eps_inside), details={"eps": 1e-8}),
+    Fault("decay_ignored", _without(formulas.adagrad, weight_decay=None)),
+    _of_step("lr_decay_ignored", _without(formulas.adagrad, step=1)),
+)
+RMSPROP = (
+    *_of_squares(formulas.rmsprop, _RMSPROP),
+    Fault("decay_ignored", _without(formulas.rmsprop, weight_decay=None)),
+    _TAIL,
+    _too(_RMSPROP, _TAIL),
+    _RATE_FIRST,
+    _too(_RMSPROP, _RATE_FIRST),
+    _TENSORFLOW,
+    _too(_RMSPROP, _TENSORFLOW),
+)
+
+
+def _exchanged(xp: Any, beta1: Any, beta2: Any, **given: Any) -> Any:
+    return formulas.lion(xp, beta1=beta2, beta2=beta1, **given)
+
+
+def _lion_coupled(xp: Any, grad: Any, weight_decay: Any, **given: Any) -> Any:
+    g = coupled(grad, given["param"], weight_decay)
+    return formulas.lion(xp, grad=g, weight_decay=None, **given)
+
+
+LION = (
+    Fault("betas_exchanged", _exchanged),
+    Fault("decay_coupled", _lion_coupled),
+    _undecayed(formulas.lion),
+    _narrow(formulas.lion, "lr beta1 beta2 weight_decay"),
+)

@@ -1,0 +1,185 @@
+"""The causes that an optimizer's step can have, as `causes` takes them: what the kernel does in
+English and in Chinese, and what to do."""
+
+_EXPECTED = (
+    "Both definitions are in use: choose one, and compare like with like.",
+    "两种定义都有人使用：请选定其一，再作同类比较。",
+)
+_SAME_DECAY = (
+    "Choose the same kind of weight decay on both sides: Adam's is coupled, AdamW's is not.",
+    "请在两边选用同一种权重衰减：Adam 的是耦合的，AdamW 的是解耦的。",
+)
+
+OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
+    "float32_hyperparameters": (
+        "holds hyper-parameters in float32: 1 - 0.999 is then 1.3e-5 too small, and so is v",
+        "以 float32 保存超参数：1 - 0.999 因此偏小 1.3e-5，v 也随之偏小",
+        "Choose betas that float32 holds exactly, such as 1 - 2**-10, or allow for the bias.",
+        "选用 float32 能精确表示的 beta（例如 1 - 2**-10），或在比较时计入这一偏差。",
+    ),
+    "float32_powers": (
+        "takes the bias corrections from powers of the betas that it multiplies up in float32",
+        "偏差修正取自以 float32 逐步相乘的 beta 幂",
+        "Compute 1 - beta**step in float64.",
+        "应当以 float64 计算 1 - beta**step。",
+    ),
+    "eps_hat": (
+        "adds eps to sqrt(v) before v is corrected: eps is 1 / sqrt(1 - beta2**step) times larger, "
+        "31.6 times in step 1",
+        "在修正 v 之前就把 eps 加到 sqrt(v) 上：等效的 eps 增大为 1 / sqrt(1 - beta2**step) 倍，"
+        "第 1 步为 31.6 倍",
+        "Both definitions are in use (this is TensorFlow's and MindSpore's): on the other side "
+        "divide eps by sqrt(1 - beta2**step).",
+        "两种定义都有人使用（这是 TensorFlow 和 MindSpore 的）：请在另一边把 eps 除以 "
+        "sqrt(1 - beta2**step)。",
+    ),
+    "no_bias_correction": (
+        "does not correct the bias of m and v",
+        "没有对 m 和 v 作偏差修正",
+        "Ask for the correction, or leave it out on both sides, as BERT's optimizer does.",
+        "请开启偏差修正，或如 BERT 的优化器那样在两边都不用。",
+    ),
+    "step_off_by_one": (
+        "corrects the bias for the step after this one",
+        "偏差修正用的是下一步的步数",
+        "Count steps from 1, and raise the counter once a step.",
+        "步数应从 1 开始，每步只加一次。",
+    ),
+    "amsgrad_ignored": (
+        "keeps the largest v, but steps by v",
+        "保存了 v 的最大值，更新时却仍用 v",
+        "Divide by the root of the largest v.",
+        "应当除以最大的 v 的平方根。",
+    ),
+    "decay_ignored": (
+        "leaves weight decay out",
+        "没有作权重衰减",
+        "Look for what exempts the parameter: MindSpore decays none whose name has beta or gamma "
+        "in it, unless parameters are grouped.",
+        "请检查该参数为何被排除：若参数未分组，MindSpore 不对名称中含有 beta 或 gamma 的参数"
+        "作衰减。",
+    ),
+    "decay_coupled": (
+        "adds weight decay to the gradient (L2), where it passes through the moments",
+        "把权重衰减加到梯度上（L2），使其进入动量",
+        *_SAME_DECAY,
+    ),
+    "decay_decoupled": (
+        "takes weight decay off the parameter, beside the gradient's step",
+        "权重衰减没有加到梯度上，而是直接作用于参数",
+        *_SAME_DECAY,
+    ),
+    "decay_after_step": (
+        "takes weight decay off the parameter after the step, not off the old one",
+        "权重衰减作用于更新之后的参数，而不是旧参数",
+        *_EXPECTED,
+    ),
+    "decay_without_lr": (
+        "takes weight decay off without the learning rate as its factor",
+        "权重衰减没有乘以学习率",
+        *_EXPECTED,
+    ),
+    "decay_corrected": (
+        "multiplies weight decay by the bias correction too",
+        "把偏差修正也乘到了权重衰减上",
+        "Multiply the decay by the learning rate alone.",
+        "权重衰减只应乘以学习率。",
+    ),
+    "no_trust_ratio": (
+        "takes 1 for the trust ratio",
+        "把信任比取为 1",
+        "Multiply the step by |param| / |update|.",
+        "更新量应乘以 |param| / |update|。",
+    ),
+    "norm_without_decay": (
+        "takes the norm of the update before weight decay is added to it",
+        "信任比中的更新量范数在加入权重衰减之前计算",
+        "The paper, apex and Paddle take the norm of the update with its decay: report it, or set "
+        "the decay to 0 to compare.",
+        "论文、apex 和 Paddle 取的是包含衰减的更新量的范数：请上报，或在比较时把衰减设为 0。",
+    ),
+    "weight_norm_clamped": (
+        "takes 10 for the parameter's norm where it is larger",
+        "参数的范数大于 10 时按 10 计算",
+        *_EXPECTED,
+    ),
+    "trust_ratio_clamped": (
+        "keeps the trust ratio within limits",
+        "把信任比限制在一定范围内",
+        *_EXPECTED,
+    ),
+    "trust_ratio_needs_decay": (
+        "takes 1 for the trust ratio where weight decay is 0",
+        "权重衰减为 0 时把信任比取为 1",
+        "Paddle does so unless it is told always_adapt=True.",
+        "Paddle 默认如此，除非设置 always_adapt=True。",
+    ),
+    "averaged_momentum": (
+        "averages gradients: b = mu b + (1 - mu) g",
+        "对梯度作滑动平均：b = mu b + (1 - mu) g",
+        "Multiply the learning rate by 1 / (1 - mu), or use b = mu b + g.",
+        "把学习率乘以 1 / (1 - mu)，或改用 b = mu b + g。",
+    ),
+    "lr_in_momentum": (
+        "keeps the learning rate inside the momentum",
+        "把学习率乘进了动量缓冲区",
+        "It is the same while the learning rate stays: rescale the buffer where that changes.",
+        "学习率不变时两者相同：学习率改变时应重新缩放缓冲区。",
+    ),
+    "nesterov_ignored": (
+        "steps by the momentum alone, though Nesterov's was asked for",
+        "要求使用 Nesterov 动量，实际只按普通动量更新",
+        "Use another optimizer of the framework (MindSpore's SGD has it), and report it.",
+        "请改用该框架的另一个优化器（MindSpore 的 SGD 支持），并上报。",
+    ),
+    "nesterov_unasked": (
+        "looks ahead, as Nesterov's momentum does, though it was not asked to",
+        "没有要求 Nesterov 动量，却作了前瞻更新",
+        "Ask for the same momentum on both sides.",
+        "请在两边使用同一种动量。",
+    ),
+    "dampened_first_step": (
+        "dampens the first gradient too",
+        "对第一步的梯度也作了阻尼",
+        "PyTorch's buffer starts at the first gradient: start the other at g / (1 - dampening).",
+        "PyTorch 的缓冲区以第一步的梯度为初值：请把另一边的初值设为 g / (1 - dampening)。",
+    ),
+    "dampening_ignored": (
+        "does not dampen the gradient",
+        "没有对梯度作阻尼",
+        "Set dampening to 0 on the other side.",
+        "请把另一边的 dampening 设为 0。",
+    ),
+    "no_eps": (
+        "leaves eps out",
+        "漏加了 eps",
+        "Divide by sqrt(v) + eps.",
+        "应当除以 sqrt(v) + eps。",
+    ),
+    "eps_inside_sqrt": (
+        "adds eps to the sum of squares, inside the root, instead of to the root",
+        "把 eps 加在根号之内的平方和上，而不是加在根号之外",
+        "Both definitions are in use (TensorFlow's RMSProp, Paddle's and OneFlow's have this one): "
+        "give that side eps squared where gradients are small.",
+        "两种定义都有人使用（TensorFlow、Paddle 和 OneFlow 的 RMSProp 属于此种）：梯度很小时，"
+        "请在这一边传入 eps 的平方。",
+    ),
+    "eps_inside_in_tail": (
+        "adds eps inside the root for the last n mod 8 elements, and outside for the others",
+        "最后 n mod 8 个元素把 eps 加在根号内，其余元素加在根号外",
+        "Report it as a bug, with the script of this answer; until then make n a multiple of 8.",
+        "请附上本答复中的脚本，作为缺陷上报；在此之前可使 n 为 8 的倍数。",
+    ),
+    "lr_decay_ignored": (
+        "does not lower the learning rate with the step",
+        "学习率没有随步数降低",
+        "Set lr_decay to 0 on the other side.",
+        "请把另一边的 lr_decay 设为 0。",
+    ),
+    "betas_exchanged": (
+        "takes one beta for the other",
+        "把两个 beta 弄反了",
+        "Lion steps by the mixture with beta1, and keeps that with beta2.",
+        "Lion 按 beta1 的混合更新参数，按 beta2 的混合保存动量。",
+    ),
+}

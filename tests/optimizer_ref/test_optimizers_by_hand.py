@@ -1,0 +1,105 @@
+"""One element of each optimizer's step, worked out by hand with mpmath, and what is no step."""
+
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import refkernels
+from refkernels import optimizer_ref, registry
+from refkernels.measurement.plan import select
+
+W, G, M, V = (np.float32([x]) for x in (0.7, -0.3, 0.02, 0.004))
+w, g, m, v = (mpmath.mpf(float(x[0])) for x in (W, G, M, V))
+LR, B1, B2, EPS, WD = (mpmath.mpf(x) for x in (1e-3, 0.9, 0.999, 1e-8, 0.01))
+
+
+def close(enclosure: Any, value: Any) -> None:
+    with mpmath.workprec(200):
+        off = abs(mpmath.mpf(float(enclosure.hi[0])) + mpmath.mpf(float(enclosure.lo[0])) - value)
+    assert off <= float(enclosure.radius[0])
+    assert float(enclosure.radius[0]) < 1e-12 * abs(float(value))
+
+
+def moments() -> tuple[Any, Any, Any]:
+    """m', v' and Adam's direction at step 3."""
+    first, second = B1 * m + (1 - B1) * g, B2 * v + (1 - B2) * g**2
+    root = mpmath.sqrt(second / (1 - B2**3))
+    return first, second, first / (1 - B1**3) / (root + EPS)
+
+
+@mpmath.workprec(200)
+def test_adamw() -> None:
+    found = optimizer_ref.adamw(W, G, M, V, step=3)
+    first, second, u = moments()
+    close(found.param, w - LR * WD * w - LR * u)
+    close(found.m, first)
+    close(found.v, second)
+    assert found.vmax is None
+
+
+@mpmath.workprec(200)
+def test_lamb() -> None:
+    found = optimizer_ref.lamb(W, G, M, V, step=3, eps=1e-8)
+    _, _, r = moments()
+    u = r + WD * w
+    close(found.param, w - LR * abs(w) / abs(u) * u)
+
+
+@mpmath.workprec(200)
+def test_sgd_with_nesterov_s_momentum() -> None:
+    found = optimizer_ref.sgd(W, G, M, lr=1e-3, weight_decay=0.01, nesterov=True, step=3)
+    decayed = g + WD * w
+    buf = B1 * m + decayed
+    close(found.buf, buf)
+    close(found.param, w - LR * (decayed + B1 * buf))
+
+
+@mpmath.workprec(200)
+def test_rmsprop_adagrad_and_lion() -> None:
+    rho = mpmath.mpf(0.99)
+    accum = rho * v + (1 - rho) * g**2
+    close(optimizer_ref.rmsprop(W, G, V, lr=1e-3).param, w - LR * g / (mpmath.sqrt(accum) + EPS))
+    rate = LR / (1 + 2 * WD)
+    found = optimizer_ref.adagrad(W, G, V, lr=1e-3, lr_decay=0.01, eps=1e-8, step=3)
+    close(found.param, w - rate * g / (mpmath.sqrt(v + g**2) + EPS))
+    close(optimizer_ref.lion(W, G, M, lr=1e-3).param, w + LR)  # 0.9 m + 0.1 g < 0
+
+
+def test_an_op_without_a_backward_pass_says_so_and_is_planned_forward_alone() -> None:
+    assert {unit.direction for unit in select(["adam"]).units} == {"forward"}
+    inputs = {"param": W, "grad": G}
+    with pytest.raises(ValueError, match="sgd has no backward pass: ask for its forward pass"):
+        refkernels.explain("sgd", inputs, W, None, "backward")
+    assert registry.get("sgd").names("backward") == ()
+
+
+def test_what_is_no_step_is_refused() -> None:
+    for wrong, said in (({"step": 0}, "counts from 1"), ({"lr": np.inf}, "finite number")):
+        with pytest.raises(ValueError, match=said):
+            optimizer_ref.adam(W, G, M, V, **wrong)
+    with pytest.raises(ValueError, match="grad has shape"):
+        optimizer_ref.adam(W, np.float32([1, 2]), M, V)
+
+
+def which(op: str, formula: Any, names: tuple[str, ...], **params: Any) -> Any:
+    """What explain calls a step taken by a formula of NumPy's, in float32, of 300 parameters."""
+    rng = np.random.default_rng(3)
+    state = rng.standard_normal((len(names), 300)).astype(np.float32) * np.float32(1e-7)
+    inputs = dict(
+        zip(names, np.where(np.array(names)[:, None] == "v", state**2, state), strict=True)
+    )
+    with np.errstate(all="ignore"):
+        after = formula(**inputs)
+    return refkernels.explain(op, inputs, {"param": after.astype(np.float32)}, params)
+
+
+def test_which_adam_is_this_has_an_answer() -> None:
+    def hat(param: Any, grad: Any, m: Any, v: Any) -> Any:
+        first, second = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad.astype(float) ** 2
+        rate = 1e-3 * np.sqrt(1 - 0.999**5) / (1 - 0.9**5)
+        return param - rate * first / (np.sqrt(second) + 1e-8)
+
+    found = which("adam", hat, ("param", "grad", "m", "v"), step=5)
+    assert (found.cause, found.confidence) == ("eps_hat", "proven")
