@@ -64,7 +64,7 @@ def test_the_names_of_a_record_fit_together(op: Op) -> None:
     assert op.inputs
     assert op.cotangent == f"d{op.outputs[0]}"
     assert set(op.differentiated) <= set(op.inputs) - set(op.kinds)
-    assert bool(op.gradients) == bool(op.differentiated)
+    assert op.gradients or op.outputs[0] == "param"  # a step of an optimizer has none
     assert set(op.optional) < set(op.inputs)
     assert op.row_inputs or op.name in NO_ROWS
     assert set(op.row_inputs) <= set(op.inputs)
@@ -151,6 +151,8 @@ def test_the_invariance_case_has_rows_that_stand_alone(op: Op) -> None:
         last = {name: a[-1:] if name in moving else a for name, a in given.items()}
         whole, alone = (op.evaluate(direction, q, params) for q in (given, last))
         for name in op.outputs if direction == "forward" else op.row_gradients:
+            if name not in whole:  # the new value of a state that is not there
+                continue
             one, _ = whole[name].round(formats.BINARY32)
             other, _ = alone[name].round(formats.BINARY32)
             assert np.array_equal(one[-1:], other), name

@@ -24,8 +24,10 @@ CPU_DTYPES = {
 }
 NO_PI = {"sinpi", "cospi"}
 ROWS = {"softmax", "log_softmax", "hardswish"}
+STEPS = {"sgd", "momentum", "adam", "adamw", "lamb", "adagrad", "rmsprop", "lion"}
 LACKING = {
     "numpy": {
+        *STEPS,
         *NO_PI,
         *ROWS,
         "sigmoid",
@@ -37,11 +39,21 @@ LACKING = {
         "gelu_tanh",
         "rsqrt",
     },
-    "libm": {*ROWS, "rms_norm", "sigmoid", "silu", "softplus", "gelu", "gelu_tanh", "reciprocal"},
-    "torch": NO_PI,
-    "paddle": {*NO_PI, "exp2", "erfc"},
-    "oneflow": {*NO_PI, "exp2"},
-    "mindspore": {*NO_PI, "rms_norm"},
+    "libm": {
+        *STEPS,
+        *ROWS,
+        "rms_norm",
+        "sigmoid",
+        "silu",
+        "softplus",
+        "gelu",
+        "gelu_tanh",
+        "reciprocal",
+    },
+    "torch": {*NO_PI, "lamb", "lion"},
+    "paddle": {*NO_PI, "exp2", "erfc", "lion"},
+    "oneflow": {*NO_PI, "exp2", "lion"},
+    "mindspore": {*NO_PI, "rms_norm", "lamb", "lion"},
 }
 U = 2.0**-53
 each = pytest.mark.parametrize("name", NAMES)

@@ -56,7 +56,7 @@ def test_every_output_that_has_rows_is_a_graph_over_rows(
         question = op.formulas.question(direction, inputs, {})
         asked += bool(question.flat and any(question.rows_of.values()))
         op.solve(direction, inputs, op.params, ("rounding", "float32"))
-    assert asked
+    assert asked or not op.row_inputs
     assert not watched.refused
     assert len(watched.made) == asked
 
