@@ -9,6 +9,7 @@ and of their numbers the equal ones and the interval of the others.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -56,7 +57,11 @@ def ranked(
     for name, got in outputs.items():
         mine = [one for one in found if one.output == name]
         weighed += _of_output(problem, got, fits[name], mine, tried)
-    return sorted(map(_bare, weighed), key=lambda one: _rank(one, fits[one.output]))
+    fitting = {(one.cause, one.output) for one in weighed if not one.ruled_out}
+    breadth = Counter(cause for cause, _ in fitting)
+    return sorted(
+        map(_bare, weighed), key=lambda one: _rank(one, fits[one.output], breadth[one.cause])
+    )
 
 
 def badness(one: Fit) -> tuple[float, ...]:
@@ -166,10 +171,10 @@ def _shared(details: Any, members: list[Any]) -> dict[str, Any]:
     return shared
 
 
-def _rank(candidate: Candidate, truth: Fit) -> tuple[float, ...]:
+def _rank(candidate: Candidate, truth: Fit, breadth: int) -> tuple[float, ...]:
     """Wrong outputs first, the worst of them the first; then confidence; what has no number solved
-    for before what has; what is more than an order of summation; bits reproduced, and what is left
-    of the error."""
+    for before what has; what is more than an order of summation; of outputs that the cause fits,
+    the most; bits reproduced, and what is left of the error."""
     sure = candidate.confidence
     left = math.inf if candidate.over_plain is None else candidate.over_plain
     if sure == "consistent" and left < math.inf:  # the nearest size
@@ -185,6 +190,7 @@ def _rank(candidate: Candidate, truth: Fit) -> tuple[float, ...]:
         float(bool(candidate.details.get("fitted"))),
         float(candidate.cause == ORDER),
         float(not matched),
+        -float(breadth),
         *sized,
         float(-candidate.equal),  # of two outputs reproduced, the larger says more
     )
