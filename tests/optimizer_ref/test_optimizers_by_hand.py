@@ -8,7 +8,7 @@ import pytest
 
 import refkernels
 from refkernels import optimizer_ref, registry
-from refkernels.measurement.plan import select
+from refkernels.runs.measurement.plan import select
 
 W, G, M, V = (np.float32([x]) for x in (0.7, -0.3, 0.02, 0.004))
 w, g, m, v = (mpmath.mpf(float(x[0])) for x in (W, G, M, V))

@@ -119,6 +119,10 @@ def lamb(eps=1e-6, weight_decay=0.01, **given):
     return adam(eps=eps, weight_decay=weight_decay, kind="LAMB", **given)
 
 
+def adamw(weight_decay=0.01, **given):
+    return adam(weight_decay=weight_decay, kind="AdamW", **given)
+
+
 def adagrad(param, grad, accum, step=1, lr=0.01, **options):
     state = {"accum": ("sum", accum)}
     return one_step(flow.optim.Adagrad, param, grad, state, step, lr=lr, **options)
@@ -183,10 +187,7 @@ OPS = {
     "sgd": ("param", sgd),
     "momentum": ("param", sgd),
     "adam": ("param", adam),
-    "adamw": (
-        "param",
-        lambda weight_decay=0.01, **p: adam(weight_decay=weight_decay, kind="AdamW", **p),
-    ),
+    "adamw": ("param", adamw),
     "lamb": ("param", lamb),
     "adagrad": ("param", adagrad),
     "rmsprop": ("param", rmsprop),

@@ -140,6 +140,10 @@ def lamb(eps=1e-6, weight_decay=0.01, **p):
     return adam(eps=eps, weight_decay=weight_decay, kind="Lamb", **p)
 
 
+def adamw(weight_decay=0.01, **given):
+    return adam(weight_decay=weight_decay, kind="AdamW", **given)
+
+
 def adagrad(param, grad, accum, lr=0.01, lr_decay=0.0, eps=1e-10, weight_decay=0.0, step=1):
     if lr_decay:
         raise NotImplementedError("paddle's Adagrad has no lr_decay")
@@ -207,10 +211,7 @@ OPS = {
     "sgd": ("param", sgd),
     "momentum": ("param", sgd),
     "adam": ("param", adam),
-    "adamw": (
-        "param",
-        lambda weight_decay=0.01, **p: adam(weight_decay=weight_decay, kind="AdamW", **p),
-    ),
+    "adamw": ("param", adamw),
     "lamb": ("param", lamb),
     "adagrad": ("param", adagrad),
     "rmsprop": ("param", rmsprop),

@@ -122,6 +122,10 @@ def adam(param, grad, m, v, vmax=None, beta1=0.9, beta2=0.999, step=1, kind="Ada
     return one_step(getattr(torch.optim, kind), param, grad, state, step, **options)
 
 
+def adamw(weight_decay=0.01, **given):
+    return adam(weight_decay=weight_decay, kind="AdamW", **given)
+
+
 def adagrad(param, grad, accum, step=1, lr=0.01, **options):
     state = {"accum": ("sum", accum)}
     return one_step(torch.optim.Adagrad, param, grad, state, step, lr=lr, **options)
@@ -185,10 +189,7 @@ OPS = {
     "sgd": ("param", sgd),
     "momentum": ("param", lambda **given: sgd(step=2, **given)),
     "adam": ("param", adam),
-    "adamw": (
-        "param",
-        lambda weight_decay=0.01, **p: adam(weight_decay=weight_decay, kind="AdamW", **p),
-    ),
+    "adamw": ("param", adamw),
     "lamb": ("param", "PyTorch has no LAMB"),
     "adagrad": ("param", adagrad),
     "rmsprop": ("param", rmsprop),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from refkernels.reporting.optimizer_causes import OPTIMIZERS
+from refkernels.reporting.words.optimizer_causes import OPTIMIZERS
 
 LANGUAGES = ("en", "zh")
 
