@@ -152,7 +152,8 @@ OPS = (
     ),
     _optimizer(
         "lamb", "m v", formulas.lamb, faults.LAMB, {**_ADAM, "eps": 1e-6, "weight_decay": 0.01},
-        _LATER, letters="n", coupled="n", prepare=partial(_prepare, whole=True),
+        {"step": 7, "weight_decay": 0.02},
+        letters="n", coupled="n", prepare=partial(_prepare, whole=True),
     ),
     _optimizer(
         "adagrad", "accum", formulas.adagrad, faults.ADAGRAD,

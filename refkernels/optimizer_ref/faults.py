@@ -193,7 +193,6 @@ LAMB = (
     _too(_NAMES, _SWITCHED, "powers"),
     _ratio("no_trust_ratio", lambda xp, p, r, u: xp.number(1)),
     _ratio("weight_norm_clamped", _norm_clamped),
-    _clamped("0", "1"),
     _clamped("0.01", "10"),
 )
 
