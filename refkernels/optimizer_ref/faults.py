@@ -108,7 +108,6 @@ def _of_moments(formula: Callable[..., Any], hat: Any, inside: Any, name: str) -
     uncorrected = _of_param("no_bias_correction", partial(formula, corrected=_no_correction))
     return (
         _narrow(formula, _NAMES),
-        Fault("float32_powers", _in_float32(formula, _NAMES, "powers"), outputs=("param",)),
         rescaled,
         _too(_NAMES, rescaled, "powers"),
         uncorrected,
@@ -133,12 +132,14 @@ def _raw(formula: Formula) -> Fault:
 
 ADAM = (
     *_of_adam(formulas.adam),
+    _of_param("float32_powers", _in_float32(formulas.adam, _NAMES, "powers")),
     Fault("decay_ignored", _without(formulas.adam, weight_decay=None)),
     Fault("decay_decoupled", partial(formulas.adam, decay=decay_before)),
     _raw(formulas.adam),
 )
 ADAMW = (
     *_of_adam(formulas.adamw),
+    _of_param("float32_powers", _in_float32(formulas.adamw, _NAMES, "powers")),
     _undecayed(formulas.adamw),
     Fault("decay_coupled", partial(formulas.adam)),
     _of_param("decay_after_step", partial(formulas.adam, decay=_after)),
