@@ -233,7 +233,10 @@ def _apart(unit: Unit, n: int) -> list[npt.NDArray[np.intp]]:
 
 
 def _rows_question(questions: Sequence[Question]) -> Question:
-    return next(question for question in questions if question[0].regime == REGIME)
+    question = next((one for one in questions if one[0].regime == REGIME), None)
+    if question is None:
+        raise NoAnswer("unsupported", "the op has no rows that are computed one by one", True)
+    return question
 
 
 def _take(
