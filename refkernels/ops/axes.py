@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.scalars import as_count
 from refkernels.ops.canonical import Array, Restore
 
 
@@ -20,13 +21,11 @@ def axes_of(axis: Any, shape: tuple[int, ...], several: bool = True) -> tuple[in
     if axis is None and several:
         return tuple(range(len(shape)))
     listed = tuple(axis) if several and isinstance(axis, tuple | list) else (axis,)
+    listed = tuple(as_count(one, "axis", least=-(2**63)) for one in listed)
     for one in listed:
-        if not isinstance(one, int | np.integer) or isinstance(one, bool):
-            what = "an integer, some of them, or None" if several else "an integer"
-            raise TypeError(f"axis is of type {type(one).__name__}, but it must be {what}.")
         if not -len(shape) <= one < len(shape):
             raise ValueError(f"x has shape {shape}: it has no axis {one}.")
-    found = tuple(sorted({int(one) % len(shape) for one in listed}))
+    found = tuple(sorted({one % len(shape) for one in listed}))
     if len(found) < len(listed) or not found:
         told = "names an axis twice" if listed else "is empty: None stands for all axes"
         raise ValueError(f"axis {axis!r} {told}.")
