@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -122,6 +122,7 @@ class Op:
 
     `sums` are, by name, the outputs that are sums of products, both directions together; `means`
     the outputs that are means of the first input over its last axis, where nothing else is asked.
+    `total`: whether the op is the sum, or the mean, of x along its axes.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Op:
     row_gradients: tuple[str, ...] = ()
     sums: Mapping[str, Sum] = field(default_factory=dict)
     means: tuple[str, ...] = ()
+    total: Literal["", "sum", "mean"] = ""
     limit: float | None = None
     limit_source: str = ""
     fast: Fast | None = None

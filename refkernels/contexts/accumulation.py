@@ -93,3 +93,48 @@ def inverse(rounding: Rounding, n: int) -> float:
     roundings = 1.0 if kept else 2.0
     u = rounding.unit
     return float((roundings * u / (1.0 - u) / n + 2.0 * rounding.half) * _UP)
+
+
+def moments(
+    rounding: Rounding, terms: int, reach: Doubles, squares: Doubles
+) -> tuple[Doubles, Doubles]:
+    """The errors of the mean and of the sum of squared distances by one pass over n terms of at
+    most `reach` in magnitude whose exact sum of squared distances is at most `squares`.
+
+    With t = (n + 8) u < 1, G = t / (1 - t), X = reach, E = G X + (n + 8) η, σ² = squares / n:
+
+        mean     E                  squares     n ((1 + G) (2.2 E σ + 1.1 E²) + 1.1 G σ²
+                                                   + (9 + log2 n) η)
+
+    Welford's and Chan's means have e <= C u X', C <= n + 8, with X' = X + max e the largest number
+    on the way (`layernorm_ref.row_errors` has the recursions, for X' near X): so e <= t X' and
+    X' <= X / (1 - t). There, too, are the squares: 2.11 E σ + E² for the means that are off, and at
+    most n + 8 roundings of each term, (1 + u)^(n + 8) - 1 <= G. 0.1 of each is for this function's
+    own roundings.
+    """
+    t = (terms + 8.0) * rounding.unit
+    if t >= 0.9:
+        return np.full(reach.shape, np.inf), np.full(reach.shape, np.inf)
+    growth, eta = t / (1.0 - t), 2.0 * rounding.half
+    mean = growth * reach + (terms + 8.0) * eta
+    variance = squares / terms + eta
+    lost = (1.0 + growth) * (2.2 * mean * np.sqrt(variance) + 1.1 * mean**2)
+    lost = lost + 1.1 * growth * variance + (9.0 + np.log2(terms)) * eta
+    return mean * _UP, terms * lost * _UP
+
+
+def products(
+    rounding: Rounding, terms: int, size: Doubles, relative: Doubles, top: Doubles
+) -> Doubles:
+    """The error of a product of at most n factors, multiplied in any order, of at most `size`
+    with the factors' own errors, which are `relative` to them in all; `top` is at least the product
+    of those factors, and of their parts, that exceed 1.
+
+    Factors off by e_k of at most c_k, their errors included, are c_1 ... c_n sum e_k / c_k off.
+    n - 1 roundings follow, (1 + u)^n - 1 <= expm1(n u); what underflows, η/2 each, is multiplied by
+    others, `top` at most. A product with an exact 0 among its factors is 0.
+    """
+    growth = np.expm1(terms * rounding.unit)
+    error = size * relative + growth * size + terms * rounding.half * top * (1.0 + growth)
+    error = np.where(size > 0.0, error * (1.0 + 8.0 * terms * U + _UP - 1.0), 0.0)
+    return np.where(rounding.beyond(top * (1.0 + growth) * _UP), np.inf, error)

@@ -11,6 +11,7 @@ compute has |ẑ - z| <= r. With M = |mid| + rho >= |z| and M + r >= |ẑ|, and 
     a^n          n r (M + r)^(n-1), then n - 1 roundings, `accumulation.power`
     f(a)         sup |f(ẑ) - f(z)|, `functions.spread`, then the library's limit
     sum of n     Σ r + (n - 1) u Σ (M + r)                  in any order; no condition on n
+    prod         `accumulation.products`; welford      `accumulation.moments`
     matmul       M_A R_B + R_A M_B + R_A R_B, then `accumulation.product`
     max, min     the largest r of those that may be the largest; no rounding
     where        r of the branch; if the comparison may fall out either way, the jump too
@@ -258,6 +259,44 @@ class Bound(Unrounded):
         with np.errstate(all="ignore"):
             errors, sizes = (np.cumsum(part, axis) for part in (x.error, x.reach))
             return self._summed(self.ball.cumsum(x.exact, axis), errors, sizes, counts, n)
+
+    def prod(self, a: Value, axis: int = -1) -> BoundValue:
+        return self._multiplied("prod", a, axis)
+
+    def others(self, a: Value, axis: int = -1) -> BoundValue:
+        return self._multiplied("others", a, axis)
+
+    def _multiplied(self, name: str, a: Value, axis: int) -> BoundValue:
+        x, n, product = self.enter(a), a.shape[axis], getattr(self.ball, name)
+        exact: BallValue = product(x.exact, axis)
+        with np.errstate(all="ignore"):
+            reach = product(self.ball.value(x.reach, 0.0), axis)
+            own = np.where(x.error > 0.0, x.error / x.reach, 0.0).sum(axis, keepdims=True)
+            top = np.maximum(x.reach, 1.0).prod(axis, keepdims=True) * (1.0 + 2.0 * n * U)
+            size = np.abs(reach.mid) + reach.radius
+            error = accumulation.products(self.working, n, size, own, top)
+            if n < (2 if name == "prod" else 3):  # nothing is multiplied
+                error = x.error if name == "prod" and n else size * own
+            return BoundValue(self, exact, outward(error))
+
+    def welford(self, a: Value, axis: int = -1) -> tuple[BoundValue, BoundValue]:
+        """Of terms off by r at most: the mean is off by r more, and the sum of squares by
+        n r (2 σ + r), σ being the root of their mean."""
+        x, n = self.enter(a), a.shape[axis]
+        exact: Any = self.ball.welford(x.exact, axis)
+        with np.errstate(all="ignore"):
+            given = x.error.max(axis, keepdims=True)
+            spread = np.abs(exact[1].mid) + exact[1].radius
+            own = n * given * (2.0 * np.sqrt(spread / n + ETA) + given) * _UP
+            reach = x.reach.max(axis, keepdims=True)
+            mean, squares = accumulation.moments(self.working, n, reach, spread + own)
+            largest = np.maximum(2.0 * n * (spread + own + squares), 4.0 * np.square(reach + mean))
+            beyond = self.working.beyond(np.maximum(x.reach.sum(axis, keepdims=True), largest))
+            errors = (mean + given, squares + own)
+            return tuple(  # type: ignore[return-value]
+                BoundValue(self, z, outward(np.where(beyond, np.inf, r)))
+                for z, r in zip(exact, errors, strict=True)
+            )
 
     def scatter_add(self, a: Value, index: Index, length: int) -> BoundValue:
         x = self.enter(a)

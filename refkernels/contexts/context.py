@@ -172,6 +172,42 @@ class Context(ABC):
     @abstractmethod
     def cumsum(self, a: Value, axis: int = -1) -> Value: ...
 
+    def prod(self, a: Value, axis: int = -1) -> Value:
+        """The product, here in pairs; 1 of nothing."""
+        if not a.shape[axis]:
+            return self.array(
+                np.ones([1 if k == axis % len(a.shape) else n for k, n in enumerate(a.shape)])
+            )
+        while a.shape[axis] > 1:
+            first, second, rest = self._paired(a, axis)
+            a = self.concatenate([self.multiply(first, second), rest], axis)
+        return a
+
+    def others(self, a: Value, axis: int = -1) -> Value:
+        """For each element the product of all others, without a division."""
+        if a.shape[axis] < 2:
+            return self.array(np.ones(a.shape))
+        first, second, rest = self._paired(a, axis)
+        pairs = first.shape[axis]
+        beyond = self.others(self.concatenate([self.multiply(first, second), rest], axis), axis)
+        above = self.take(beyond, np.arange(pairs), axis)
+        last = self.take(beyond, np.arange(pairs, beyond.shape[axis]), axis)
+        return self.concatenate(
+            [self.multiply(above, second), self.multiply(above, first), last], axis
+        )
+
+    def _paired(self, a: Value, axis: int) -> list[Value]:
+        """Two halves, and what is left of an odd number."""
+        n = a.shape[axis]
+        ends = ((0, n // 2), (n // 2, n - n % 2), (n - n % 2, n))
+        return [self.take(a, np.arange(*one), axis) for one in ends]
+
+    def welford(self, a: Value, axis: int = -1) -> tuple[Value, Value]:
+        """The mean, and the sum of squared distances from it, as one pass finds them: a kernel may
+        stream (Welford) or merge parts (Chan)."""
+        mean = self.mean(a, axis)
+        return mean, self.sum(self.square(self.subtract(a, mean)), axis)
+
     @abstractmethod
     def matmul(self, a: Value, b: Value) -> Value:
         """Batched product of (..., m, k) and (..., k, n)."""

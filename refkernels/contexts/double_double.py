@@ -11,6 +11,8 @@ Ball's. With A = a + α and B = b + β, tails α, β:
     f(A)     f(a) in double-double      tail + α f'(ξ), ξ between a and A: the mean value theorem,
                                         f' from the table of derivatives, read in Ball
 
+Long sums of exact numbers are exact, `exact_sums`.
+
 A tail is 2^-53 of its head, and its own radius 2^-53 of that: 2^-105 or so, relatively. Where a
 product, quotient or root leaves the range in which its rest is a float64, Ball's rule takes over.
 The head is the nearest float64 to head + tail's middle.
@@ -25,6 +27,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.enclosure import PARTS, Enclosure
+from refkernels.arithmetic.exact import from_integer_balls
+from refkernels.arithmetic.exact_sums import exact_sum
 from refkernels.contexts import functions
 from refkernels.contexts.ball import Ball, BallValue, outward
 from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
@@ -35,6 +40,8 @@ from refkernels.contexts.value import Mask, Value
 
 Doubles = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+LONG = 4096
+"""Terms of exact numbers that are added as integers."""
 _SMALL, _LARGE = 2.0**-900, 2.0**1000
 
 
@@ -203,6 +210,12 @@ class DoubleDouble(Context):
     def sum(self, a: Value, axis: int = -1) -> Value:
         if not a.shape[axis]:
             return self.array(np.sum(parts(a).head, axis=axis, keepdims=True))
+        x = parts(a)
+        if a.shape[axis] >= LONG and not x.tail.mid.any() and not x.tail.radius.any():
+            found = _exact_sums(np.moveaxis(x.head, axis, -1))
+            if not found.scale.any():
+                hi, lo, radius = (np.expand_dims(getattr(found, n), axis) for n in PARTS[:3])
+                return DoubleDoubleValue(self, hi, self.ball.value(lo, radius))
         return self._fold(a, axis, self.add)
 
     def max(self, a: Value, axis: int = -1) -> Value:
@@ -288,6 +301,13 @@ class DoubleDouble(Context):
         items = [parts(value) for value in values]
         tail = self.ball.rearrange(change, *(item.tail for item in items))
         return DoubleDoubleValue(self, change(*(item.head for item in items)), tail)
+
+
+def _exact_sums(terms: Doubles) -> Enclosure:
+    """Over the last axis."""
+    sums = [exact_sum(row) for row in terms.reshape(-1, terms.shape[-1])]
+    mids, exponents = zip(*sums, strict=True)
+    return from_integer_balls(mids, [0] * len(sums), exponents, terms.shape[:-1])
 
 
 def _ordinary(x: Doubles) -> Bools:

@@ -144,6 +144,9 @@ class Gradient(Context):
     def cumsum(self, a: Value, axis: int = -1) -> Node:
         return self._apply("cumsum", a, axis=axis)
 
+    def prod(self, a: Value, axis: int = -1) -> Node:
+        return self._apply("prod", a, axis=axis)
+
     def matmul(self, a: Value, b: Value) -> Node:
         return self._apply("matmul", a, b)
 
@@ -279,6 +282,7 @@ PULLBACKS: dict[str, Pullback] = {
     "sum": lambda xp, g, z, a, axis: (xp.broadcast(g, a.shape),),
     "max": _max,
     "cumsum": _cumsum,
+    "prod": lambda xp, g, z, a, axis: (g * xp.others(a, axis),),
     "matmul": _matmul,
     "store": lambda xp, g, z, a: (g,),
     "either": lambda xp, g, z, a, b: (g, None),

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.exact_sums import exact_sum
 from refkernels.contexts.context import Context, Index
 from refkernels.contexts.value import Mask, Value
 
 Objects = npt.NDArray[Any]
+LONG = 4096
+"""Terms of floats that are added as integers."""
 
 
 class ObjectValue(Value):
@@ -31,6 +35,29 @@ class ObjectValue(Value):
     @property
     def shape(self) -> tuple[int, ...]:
         return self.data.shape
+
+
+class Waiting(ObjectValue):
+    """Finite floats that are not objects yet: long sums of them need none."""
+
+    __slots__ = ("floats", "made")
+
+    def __init__(self, context: Objectwise, floats: npt.NDArray[Any]) -> None:
+        self.context, self.floats = context, floats
+        self.made: Objects | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.floats.shape
+
+    @property
+    def data(self) -> Objects:  # type: ignore[override]
+        assert isinstance(self.context, Objectwise)
+        if self.made is None:
+            elements = [self.context.element(x) for x in self.floats.reshape(-1).tolist()]
+            self.made = objects(elements, self.shape)
+        made: Objects = self.made
+        return made
 
 
 def objects(elements: list[Any], shape: tuple[int, ...]) -> Objects:
@@ -62,6 +89,8 @@ class Objectwise(Context):
     def array(self, values: npt.NDArray[Any]) -> ObjectValue:
         wide = np.asarray(values)
         wide = wide if wide.dtype.kind in "iu" else wide.astype(np.float64)
+        if wide.dtype == np.float64 and wide.size >= LONG and np.isfinite(wide).all():
+            return Waiting(self, wide)
         return self.value(objects([self.element(x) for x in wide.reshape(-1).tolist()], wide.shape))
 
     def number(self, value: Any) -> ObjectValue:
@@ -95,6 +124,11 @@ class Objectwise(Context):
         return self.each(abs, a)
 
     def sum(self, a: Value, axis: int = -1) -> Value:
+        if isinstance(a, Waiting) and a.shape[axis] >= LONG:
+            rows = np.moveaxis(a.floats, axis, -1)
+            sums = (exact_sum(row) for row in rows.reshape(-1, a.shape[axis]))
+            exact = [self.element(Fraction(m) * Fraction(2) ** e) for m, e in sums]
+            return self.value(np.expand_dims(objects(exact, rows.shape[:-1]), axis))
         return self.value(np.add.reduce(data(a), axis=axis, keepdims=True, initial=self.zero))
 
     @property

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts import functions
-from refkernels.contexts.context import FUNCTIONS
+from refkernels.contexts.context import FUNCTIONS, Context
 from refkernels.contexts.transformations import divided, rooted, two_prod, two_sum
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Array, Order, Working, WorkingValue, data
@@ -54,6 +54,19 @@ class Stochastic(Working):
 
     def times(self, a: Array, b: Array) -> Array:
         return self._round(*_product(*_wide(a, b)))
+
+    def running(self, total: Array, terms: Array) -> Array:
+        sums = []
+        for k in range(terms.shape[-1]):
+            total = self.plus(total, terms[..., k])
+            sums.append(total)
+        return np.stack(sums, axis=-1) if sums else terms
+
+    def prod(self, a: Value, axis: int = -1) -> Value:
+        return Context.prod(self, a, axis)
+
+    def welford(self, a: Value, axis: int = -1) -> tuple[Value, Value]:
+        return Context.welford(self, a, axis)
 
     def divide(self, a: Value, b: Value) -> WorkingValue:
         return self.value(self._round(*_quotient(*_wide(data(a), data(b)))))

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import formats, sums_in_order
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.fused import multiply_add
 from refkernels.contexts import functions
@@ -22,6 +22,7 @@ from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
 from refkernels.contexts.value import Mask, Value
 
 Array = npt.NDArray[Any]
+_BLOCK = 1 << 20  # terms whose partial sums are kept at once
 Order = Literal["sequential", "pairwise", "reversed", "random"]
 
 
@@ -200,22 +201,41 @@ class Working(Context):
     def _sum(self, terms: Array, factors: Sequence[Array] = ()) -> Array:
         """Over the last axis, in the order chosen, every partial sum rounded; each term is the
         product of factors where these are given."""
-        n = terms.shape[-1]
         if self.order == "pairwise":
             return self._pairwise(terms, factors)
+        order = self._places(terms.shape[-1])
+        terms, factors = terms[..., order], [part[..., order] for part in factors]
         total = np.zeros(terms.shape[:-1], terms.dtype)
-        order = {
-            "sequential": lambda: np.arange(n),
-            "reversed": lambda: np.arange(n)[::-1],
-            "random": lambda: np.random.default_rng([self.seed, n]).permutation(n),
-        }[self.order]()
-        with np.errstate(all="ignore"):
-            for k in order:
-                if factors:
-                    total = multiply_add(factors[0][..., k], factors[1][..., k], total)
-                else:
-                    total = self.plus(total, terms[..., k])
+        length = max(_BLOCK // max(total.size, 1), 1)
+        for start in range(0, terms.shape[-1], length):
+            some = slice(start, start + length)
+            if factors:
+                total = self._fused(factors[0][..., some], factors[1][..., some], total)
+            else:
+                total = self.running(total, terms[..., some])[..., -1]
         return total
+
+    def _places(self, n: int) -> Any:
+        """The order of n terms."""
+        if self.order == "random":
+            return np.random.default_rng([self.seed, n]).permutation(n)
+        return slice(None, None, -1 if self.order == "reversed" else 1)
+
+    def running(self, total: Array, terms: Array) -> Array:
+        """The partial sums over the last axis that begin with `total`: NumPy's are in sequence."""
+        with np.errstate(all="ignore"):
+            whole = np.concatenate([total[..., None], terms], axis=-1)
+            return np.add.accumulate(whole, axis=-1, dtype=terms.dtype)[..., 1:]
+
+    def _fused(self, a: Array, b: Array, total: Array) -> Array:
+        if a.dtype.type not in (np.float32, np.float64):
+            for k in range(a.shape[-1]):
+                total = multiply_add(a[..., k], b[..., k], total)
+            return total
+        flat = total.reshape(-1).copy()
+        rows = [np.ascontiguousarray(part).reshape(flat.size, -1) for part in (a, b)]
+        sums_in_order.fused(*rows, flat)
+        return flat.reshape(total.shape)
 
     def _pairwise(self, terms: Array, factors: Sequence[Array]) -> Array:
         """An FMA adds the first factors of each pair to the rounded product of the second."""
@@ -237,14 +257,29 @@ class Working(Context):
         return self._with(lambda part: np.max(part, axis=axis, keepdims=True), a)
 
     def cumsum(self, a: Value, axis: int = -1) -> WorkingValue:
-        terms = np.moveaxis(data(a), axis, 0)
-        total = np.empty_like(terms)
+        terms = np.moveaxis(data(a), axis, -1)
+        total = self.running(np.zeros(terms.shape[:-1], terms.dtype), terms)
+        return self.value(np.moveaxis(total, -1, axis))
+
+    def prod(self, a: Value, axis: int = -1) -> Value:
+        """In the order of sums."""
+        if self.order == "pairwise" or not a.shape[axis]:
+            return super().prod(a, axis)
+        terms = np.moveaxis(data(a), axis, -1)
         with np.errstate(all="ignore"):
-            running = np.zeros(terms.shape[1:], terms.dtype)
-            for k, term in enumerate(terms):
-                running = self.plus(running, term)
-                total[k] = running
-        return self.value(np.moveaxis(total, 0, axis))
+            running = np.multiply.accumulate(terms[..., self._places(terms.shape[-1])], axis=-1)
+        return self.value(np.expand_dims(running[..., -1], axis))
+
+    def welford(self, a: Value, axis: int = -1) -> tuple[Value, Value]:
+        """Streaming."""
+        if data(a).dtype.type not in (np.float32, np.float64):
+            return super().welford(a, axis)
+        terms = np.moveaxis(data(a), axis, -1)
+        rows = np.ascontiguousarray(terms[..., self._places(terms.shape[-1])])
+        found = np.empty((2, max(rows.size // max(rows.shape[-1], 1), 1)), rows.dtype)
+        sums_in_order.welford(rows.reshape(found.shape[1], -1), *found)
+        kept = [np.expand_dims(part.reshape(terms.shape[:-1]), axis) for part in found]
+        return self.value(kept[0]), self.value(kept[1])
 
     def matmul(self, a: Value, b: Value) -> WorkingValue:
         left, right = data(a)[..., :, None, :], np.swapaxes(data(b), -1, -2)[..., None, :, :]

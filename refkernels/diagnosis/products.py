@@ -33,7 +33,10 @@ class Product:
 
 def of(problem: Problem, output: str) -> Product | None:
     """The product that an output is; None for other ops, for batches of both factors, and for
-    sums of nothing."""
+    sums of nothing. A plain sum is a product with ones."""
+    if problem.op.total == "sum" and (x := summed(problem)) is not None and 0 not in x.shape:
+        shape = problem.truth.reference[output].shape
+        return Product(x, np.ones((x.shape[1], 1), x.dtype), None, shape)
     product = problem.op.sums.get(output)
     if product is None or not _are_matrices(problem, product):
         return None
@@ -56,6 +59,13 @@ def of(problem: Problem, output: str) -> Product | None:
     if 0 in a.shape or 0 in b.shape or len(a) * b.shape[1] != math.prod(shape):
         return None
     return Product(np.ascontiguousarray(a), np.ascontiguousarray(b), bias, shape)
+
+
+def summed(problem: Problem) -> Array | None:
+    """The terms (M, K) of the sums, or means, that an op takes of x, whatever the axes."""
+    if not problem.op.total or problem.op.formulas is None or problem.direction == "backward":
+        return None
+    return problem.op.formulas.question("forward", problem.inputs, problem.params).arrays["x"]
 
 
 def _are_matrices(problem: Problem, product: Sum) -> bool:

@@ -16,6 +16,7 @@ from refkernels.diagnosis.variants import (
     affine,
     factor,
     lanes,
+    parts,
     precision,
     truncation,
     whole,
@@ -33,7 +34,10 @@ VARIANTS: tuple[Questions, ...] = (
     truncation.truncated_output,
     other.other_formulas,
     other.other_eps,
+    other.rounded_params,
     lanes.of_products,
+    parts.left_out,
+    parts.of_means,
 )
 
 

@@ -344,14 +344,13 @@ def _is_flag(key: str) -> bool:
 
 def _plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Params in the few types that travel: eps a float, normalized_shape None or a tuple of int,
-    as every list is."""
+    as are axes."""
     plain: dict[str, Any] = {}
     for name, value in params.items():
-        if name == "normalized_shape" and value is not None:
-            sizes = value if isinstance(value, (tuple, list)) else (value,)
-            plain[name] = tuple(int(size) for size in sizes)
-        elif isinstance(value, (tuple, list)):
-            plain[name] = tuple(int(item) for item in value)
+        if isinstance(value, (tuple, list)):
+            plain[name] = tuple(int(size) for size in value)
+        elif name == "normalized_shape" and value is not None:
+            plain[name] = (int(value),)
         elif value is None or isinstance(value, (bool, int, str)):
             plain[name] = value
         else:

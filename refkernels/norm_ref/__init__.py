@@ -1,9 +1,13 @@
-"""RMS norm over the last axis, with its gradients, certified.
+"""RMS norm over the last axis, batch, group and instance norm, with their gradients, certified.
 
     rms_norm(x, weight=None, eps=1e-5)                -> Enclosure
     rms_norm_backward(dy, x, weight=None, eps=1e-5)   -> Backward(dx, dweight)
+    batch_norm(x, ...)                                -> BatchNorm(y, new_mean, new_var)
+    group_norm(x, weight, bias, num_groups=...), instance_norm(x, weight, bias)   -> Enclosure
+    batch_norm_backward(dy, x, ...), ...              -> AffineBackward(dx, dweight, dbias)
 
-`formulas` are the formulas and the wrong ways, `OPS` the op that they are.
+`formulas` (rms_norm) and `normalised` (the others) are the formulas and the wrong ways, `layouts`
+says what their rows are, `OPS` are the ops.
 """
 
 from __future__ import annotations
@@ -12,11 +16,17 @@ from typing import Any, NamedTuple
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
+from refkernels.norm_ref import layouts, normalised
 from refkernels.norm_ref.cases import cases
 from refkernels.norm_ref.formulas import BACKWARD, FAULTS, FORMS
+from refkernels.norm_ref.normalised_cases import batch_cases, group_cases, instance_cases
 from refkernels.ops import formula_op
 
-__all__ = ["OPS", "Backward", "rms_norm", "rms_norm_backward"]
+__all__ = [
+    "OPS", "AffineBackward", "Backward", "BatchNorm", "batch_norm", "batch_norm_backward",
+    "group_norm", "group_norm_backward", "instance_norm", "instance_norm_backward", "rms_norm",
+    "rms_norm_backward",
+]  # fmt: skip
 
 RMS_NORM = formula_op(
     "rms_norm",
@@ -28,7 +38,42 @@ RMS_NORM = formula_op(
     faults=FAULTS,
     cases=cases,
 )
-OPS = (RMS_NORM,)
+BATCH_NORM = formula_op(
+    "batch_norm",
+    "x[b c s], weight[c]?, bias[c]?, running_mean[c]?, running_var[c]? "
+    "-> y[b c s], new_mean[c], new_var[c]",
+    coupled="b s",
+    params={"training": True, "momentum": 0.1, "eps": 1e-5},
+    prepare=layouts.batch,
+    forms=normalised.BATCH,
+    backward=normalised.BATCH_BACKWARD,
+    gradients=("x", "weight", "bias"),
+    faults=normalised.BATCH_FAULTS,
+    cases=batch_cases,
+)
+GROUP_NORM = formula_op(
+    "group_norm",
+    "x[b c s], weight[c]?, bias[c]? -> y[b c s]",
+    coupled="c s",
+    params={"num_groups": 1, "eps": 1e-5},
+    prepare=layouts.group,
+    forms=normalised.GROUP,
+    backward=normalised.GROUP_BACKWARD,
+    faults=normalised.GROUP_FAULTS,
+    cases=group_cases,
+)
+INSTANCE_NORM = formula_op(
+    "instance_norm",
+    "x[b c s], weight[c]?, bias[c]? -> y[b c s]",
+    coupled="s",
+    params={"eps": 1e-5},
+    prepare=layouts.instance,
+    forms=normalised.GROUP,
+    backward=normalised.GROUP_BACKWARD,
+    faults=normalised.INSTANCE_FAULTS,
+    cases=instance_cases,
+)
+OPS = (RMS_NORM, BATCH_NORM, GROUP_NORM, INSTANCE_NORM)
 
 
 class Backward(NamedTuple):
@@ -73,3 +118,116 @@ def rms_norm_backward(
     inputs = {"dy": dy, "x": x} | ({} if weight is None else {"weight": weight})
     found = RMS_NORM.evaluate("backward", inputs, {"eps": eps}, certify)
     return Backward(found["dx"], found.get("dweight"))
+
+
+class BatchNorm(NamedTuple):
+    """y, and the running statistics after the step."""
+
+    y: Enclosure
+    new_mean: Enclosure
+    new_var: Enclosure
+
+
+class AffineBackward(NamedTuple):
+    """The gradients; dweight and dbias are None where there is no weight or bias."""
+
+    dx: Enclosure
+    dweight: Enclosure | None
+    dbias: Enclosure | None
+
+
+def _forward(op: Any, inputs: dict[str, Any], certify: Certify, **params: Any) -> Any:
+    given = {name: one for name, one in inputs.items() if one is not None}
+    return op.evaluate("forward", given, params, certify)
+
+
+def _backward(op: Any, inputs: dict[str, Any], certify: Certify, **params: Any) -> AffineBackward:
+    given = {name: one for name, one in inputs.items() if one is not None}
+    found = op.evaluate("backward", given, params, certify)
+    return AffineBackward(found["dx"], found.get("dweight"), found.get("dbias"))
+
+
+def batch_norm(
+    x: Any, weight: Any = None, bias: Any = None, running_mean: Any = None,
+    running_var: Any = None, *, training: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+    certify: Certify = "enclosure",
+) -> BatchNorm:  # fmt: skip
+    """y = (x - m) / sqrt(v + eps) weight + bias, m and v the mean and the biased variance of each
+    channel; new_mean = (1 - a) running_mean + a m, new_var = (1 - a) running_var + a v n / (n - 1).
+
+    x             (N, C, ...), float16, bfloat16, float32 or float64; n = x.size / C
+    weight, bias  (C,); running_mean, running_var (C,) too, 0 and 1 by default
+    training      False: m and v are the running statistics, which stay
+    momentum      a, PyTorch's; 1 - a is PaddlePaddle's, MindSpore's and Keras'
+
+    The bound is proven for (x - m) r w + b, (x - m) / sqrt(v + eps) w + b and x (r w) +
+    (b - m r w), with m and v by two passes or in one (Welford, Chan), sums in any order. Raises
+    TypeError for other dtypes, ValueError for shapes that do not fit.
+    Source: Ioffe and Szegedy (2015), arXiv:1502.03167.
+    """
+    given = {
+        "x": x, "weight": weight, "bias": bias, "running_mean": running_mean,
+        "running_var": running_var,
+    }  # fmt: skip
+    params = {"training": training, "momentum": momentum, "eps": eps}
+    return BatchNorm(**_forward(BATCH_NORM, given, certify, **params))
+
+
+def batch_norm_backward(
+    dy: Any, x: Any, weight: Any = None, bias: Any = None, running_mean: Any = None,
+    running_var: Any = None, *, training: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+    certify: Certify = "enclosure",
+) -> AffineBackward:  # fmt: skip
+    """dx = r (g - mean g - xhat mean(g xhat)), g = dy weight, xhat = (x - m) r; dweight and dbias
+    are the sums of dy xhat and of dy. In inference dx = r g.
+
+    dy has x's shape; what else is as for `batch_norm`. The bound allows m and r kept in x's format,
+    PyTorch's (g - mean g - (x - m) k) r, and a g + b x + c.
+    """
+    given = {
+        "dy": dy, "x": x, "weight": weight, "bias": bias, "running_mean": running_mean,
+        "running_var": running_var,
+    }  # fmt: skip
+    params = {"training": training, "momentum": momentum, "eps": eps}
+    return _backward(BATCH_NORM, given, certify, **params)
+
+
+def group_norm(
+    x: Any, weight: Any = None, bias: Any = None, *, num_groups: int, eps: float = 1e-5,
+    certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """y = (x - m) / sqrt(v + eps) weight + bias, m and v of each image's groups of C / num_groups
+    channels in a row. What else is as for `batch_norm`; ValueError for num_groups that does not
+    divide C. Source: Wu and He (2018), arXiv:1803.08494.
+    """
+    params = {"num_groups": num_groups, "eps": eps}
+    return _forward(GROUP_NORM, {"x": x, "weight": weight, "bias": bias}, certify, **params)["y"]
+
+
+def group_norm_backward(
+    dy: Any, x: Any, weight: Any = None, bias: Any = None, *, num_groups: int, eps: float = 1e-5,
+    certify: Certify = "enclosure",
+) -> AffineBackward:  # fmt: skip
+    """The gradients of `group_norm`, as `batch_norm_backward` has them; dweight and dbias are sums
+    over images and positions."""
+    given = {"dy": dy, "x": x, "weight": weight, "bias": bias}
+    return _backward(GROUP_NORM, given, certify, num_groups=num_groups, eps=eps)
+
+
+def instance_norm(
+    x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5,
+    certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """`group_norm` with a group for each channel. Source: Ulyanov, Vedaldi and Lempitsky (2016),
+    arXiv:1607.08022."""
+    given = {"x": x, "weight": weight, "bias": bias}
+    return _forward(INSTANCE_NORM, given, certify, eps=eps)["y"]
+
+
+def instance_norm_backward(
+    dy: Any, x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5,
+    certify: Certify = "enclosure",
+) -> AffineBackward:  # fmt: skip
+    """The gradients of `instance_norm`, as those of `group_norm`."""
+    given = {"dy": dy, "x": x, "weight": weight, "bias": bias}
+    return _backward(INSTANCE_NORM, given, certify, eps=eps)

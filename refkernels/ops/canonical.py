@@ -42,7 +42,7 @@ class Prepared:
     """What an op's own `prepare` makes of its inputs.
 
     inputs      arrays whose axes stand as the signature says; those that are no input have the
-                rows and letters of the first
+                rows and letters of the input with most of them
     params      of the formula alone: what was looked at here may be gone, and the number of rows,
                 of which a formula sees a block, be added; `Shared` for what is computed of all
     restore     gives an output the axes that its users expect; it moves elements, no more
@@ -152,9 +152,10 @@ def canonical(signature: Signature, prepared: Prepared) -> Canonical:
     lengths, leading = _lengths(signature, inputs)
     letters = list(dict.fromkeys(x for one in signature.takes.values() for x in one.own))
     rows = math.prod(leading)
+    largest = max(signature.takes.values(), key=lambda one: len(one.letters))
     arrays: dict[str, Array | None] = {}
     for name, array in inputs.items():
-        argument = signature.takes.get(name) or next(iter(signature.takes.values()))
+        argument = signature.takes.get(name) or largest
         arrays[name] = None if array is None else _flattened(argument, array, leading, letters)
     shapes = {
         name: (rows if one.rows else 1, *_own(one, letters, lengths))

@@ -19,9 +19,10 @@ def formula_op(
     *,
     invariants: tuple[Invariant, ...] = (),
     cases: Callable[[], list[Case]] = list,
+    total: Any = "",
     **described: Any,
 ) -> Op:
-    """The op that these formulas are; `described` as for `formulas_of`."""
+    """The op that these formulas are; `described` as for `formulas_of`, `total` as `Op` has it."""
     formulas = formulas_of(name, signature, coupled, **described)
     takes, gives = formulas.forward.signature.takes, formulas.forward.signature.gives
     reverse = formulas.backward
@@ -43,6 +44,7 @@ def formula_op(
         },  # type: ignore[arg-type]
         cases=cases,
         invariants=invariants,
+        total=total,
         elementwise=not any(one.own for one in takes.values())
         and all(one.rows for one in gives.values()),
         kinds={one.name: one.kind for one in takes.values() if one.kind != "float"},

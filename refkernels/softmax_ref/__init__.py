@@ -1,7 +1,7 @@
-"""softmax and log_softmax along an axis, with their gradients, certified.
+"""softmax and log_softmax along an axis, logsumexp along any, with their gradients, certified.
 
-    softmax(x), log_softmax(x)                        -> Enclosure
-    softmax_backward(dy, x), log_softmax_backward(dy, x)
+    softmax(x), log_softmax(x), logsumexp(x)          -> Enclosure
+    softmax_backward(dy, x), log_softmax_backward(dy, x), logsumexp_backward(dy, x)
 
 `formulas` are the formulas, `faults` the wrong ways, `OPS` the ops that these are. -inf in x is a
 mask: y is 0 there, or -inf. A row that is masked as a whole, or has a NaN or +inf, is NaN.
@@ -17,25 +17,35 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
-from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Arrays, Direction, Invariant
 from refkernels.ops import Prepared, formula_op
+from refkernels.ops.axes import along
 from refkernels.softmax_ref import faults, formulas, mixtures
 from refkernels.softmax_ref.cases import cases_of
 
-__all__ = ["OPS", "log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
+__all__ = [
+    "OPS", "log_softmax", "log_softmax_backward", "logsumexp", "logsumexp_backward", "softmax",
+    "softmax_backward",
+]  # fmt: skip
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
     """The axis last; which x are not masked, and which is the largest of each row."""
-    x, axis = inputs["x"], as_count(params["axis"], "axis", least=-(2**63))
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"x has shape {x.shape}: it has no axis {axis}.")
-    if any(array.shape != x.shape for array in inputs.values()):
-        raise ValueError(f"dy has shape {inputs['dy'].shape} and x {x.shape}: they are the same.")
-    moved = {name: np.moveaxis(array, axis, -1) for name, array in inputs.items()}
-    marks = formulas.marked(moved["x"])
-    return Prepared({**moved, **marks}, {}, lambda name, array: np.moveaxis(array, -1, axis))
+    moved, restore = along(inputs, params["axis"], ("x", "dy"), several=False)
+    return Prepared({**moved, **formulas.marked(moved["x"])}, {}, restore)
+
+
+def _prepare_total(
+    inputs: dict[str, Any], params: dict[str, Any], direction: Direction
+) -> Prepared:
+    """Any axes; and which rows have +inf, and no NaN."""
+    moved, restore = along(inputs, params["axis"])
+    x = moved["x"]
+    if not x.shape[-1] and 0 not in x.shape[:-1] and direction == "forward":
+        raise ValueError(f"x has shape {inputs['x'].shape}: no elements have no largest.")
+    top = x.max(axis=-1, keepdims=True) if x.size else np.zeros(0)
+    beyond = np.broadcast_to(top == np.inf, x.shape) if np.any(top == np.inf) else None
+    return Prepared({**moved, **formulas.marked(x), "beyond": beyond}, {}, restore)
 
 
 def _outside(
@@ -90,7 +100,19 @@ LOG_SOFTMAX = formula_op(
     faults=faults.LOG_SOFTMAX,
     cases=partial(cases_of, "log_softmax"),
 )
-OPS = (SOFTMAX, LOG_SOFTMAX)
+LOGSUMEXP = formula_op(
+    "logsumexp",
+    "x[... n] -> y[...]",
+    coupled="n",
+    params={"axis": -1},
+    prepare=_prepare_total,
+    forms={**formulas.LOGSUMEXP, "mixture": mixtures.logsumexp},
+    backward={**formulas.LOGSUMEXP_BACKWARD, "mixture": mixtures.logsumexp_gradient},
+    truth=formulas.total_log1p,
+    faults=faults.LOGSUMEXP,
+    cases=partial(cases_of, "logsumexp"),
+)
+OPS = (SOFTMAX, LOG_SOFTMAX, LOGSUMEXP)
 
 
 def softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
@@ -139,3 +161,22 @@ def log_softmax_backward(
     x's format, from which e^y is taken.
     """
     return LOG_SOFTMAX.evaluate("backward", {"dy": dy, "x": x}, {"axis": axis}, certify)["dx"]
+
+
+def logsumexp(x: Any, *, axis: Any = -1, certify: Certify = "enclosure") -> Enclosure:
+    """y = m + log sum_j e^(x_j - m), m = max x, along the axes; y lacks them.
+
+    axis        an integer, several of them, or None for all
+
+    What else is as for `softmax`, but a row that is masked as a whole is -inf, and one with +inf
+    is +inf. The bound is that of m + log S, S by any online pass, and of m + log1p(S - 1).
+    """
+    return LOGSUMEXP.evaluate("forward", {"x": x}, {"axis": axis}, certify)["y"]
+
+
+def logsumexp_backward(
+    dy: Any, x: Any, *, axis: Any = -1, certify: Certify = "enclosure"
+) -> Enclosure:
+    """dx_i = dy softmax(x)_i. dy has y's shape; what else is as for `logsumexp`. The bound allows
+    e^(x - y) with y kept in x's format."""
+    return LOGSUMEXP.evaluate("backward", {"dy": dy, "x": x}, {"axis": axis}, certify)["dx"]

@@ -99,6 +99,25 @@ def _narrow_sum_gradient(xp: Any, dy: Any, x: Any, present: Any = None, **given:
     return dy - exponential(xp, y, present) * xp.sum(dy)
 
 
+def _unshifted_total(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    return xp.log(xp.sum(exponential(xp, x, present)))
+
+
+def _clipped_total(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    d = _clipped(xp, x, present)
+    return pivot(xp, x, present) + xp.log(xp.sum(xp.exp(d)))
+
+
+def _padded_total(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    m, total = _padded(xp, x, present)
+    return m + xp.log(total)
+
+
+LOGSUMEXP = (
+    Fault("no_shift", _unshifted_total, unstable=True),
+    Fault("clipped_exponent", _clipped_total),
+    Fault("zero_padding", _padded_total),
+)
 SOFTMAX = (
     Fault("no_shift", _unshifted, unstable=True),
     Fault("mean_shift", _by_mean, unstable=True),

@@ -181,3 +181,30 @@ def _from_parts(xp: Any, row: Any, dy: Any, x: Any, top: Bools, present: Mask = 
 
 
 log_softmax_gradient = Staged(_set_apart, _from_parts)
+
+
+# --- logsumexp --------------------------------------------------------------------------------
+
+
+def total_shifted(xp: Any, x: Any, present: Mask = None, beyond: Mask = None, **_: Any) -> Any:
+    """m + log S; in rows with +inf, which `beyond` marks, m is 0 and log inf is left."""
+    m = pivot(xp, x if beyond is None else xp.where(beyond, xp.number(0), x), present)
+    return m + xp.log(xp.sum(exponential(xp, x - m, present)))
+
+
+def total_log1p(xp: Any, x: Any, top: Bools, present: Mask = None, **_: Any) -> Any:
+    m, rest = _rest(xp, x, top, present)
+    return m + xp.log1p(rest)
+
+
+def _share(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    return dy * _divide(xp, _shift(xp, x, present), x, present)
+
+
+def _share_of_output(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    """e^(x - y), with the y that the forward pass kept."""
+    return dy * exponential(xp, x - xp.store(total_shifted(xp, x, present)), present)
+
+
+LOGSUMEXP = {"shifted": total_shifted, "log1p": total_log1p}
+LOGSUMEXP_BACKWARD = {"divided": _share, "from_output": _share_of_output}

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any
 
 from refkernels.ops import Staged
-from refkernels.softmax_ref.formulas import Mask, exponential, log_masked, pivot
+from refkernels.softmax_ref.formulas import Mask, exponential, log_masked, pivot, total_shifted
 
 _NEAR = (Fraction(1, 16), Fraction(1, 4), 1, 4, 16)  # the values above m - 1/16, above m - 1/4, ...
 
@@ -56,6 +56,19 @@ def _log_softmax(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -> A
     m, total = row
     log = xp.log(total)
     return log_masked(xp, xp.either((x - m) - log, x - (m + log)), total, present)
+
+
+def logsumexp(xp: Any, x: Any, present: Mask = None, beyond: Mask = None, **_: Any) -> Any:
+    if beyond is not None:
+        return total_shifted(xp, x, present, beyond)
+    m, total = _shift(xp, x, present)
+    return m + xp.log(total)
+
+
+def logsumexp_gradient(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    row = _shift(xp, x, present)
+    kept = _exp(xp, x - xp.store(row[0] + xp.log(row[1])), present)
+    return dy * xp.store(xp.either(_softmax(xp, row, x, present), kept))
 
 
 softmax = Staged(_shift, _softmax)

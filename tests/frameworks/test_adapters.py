@@ -14,7 +14,9 @@ ELEMENTWISE = (
     "log", "log2", "log10", "log1p", "sinh", "cosh", "tanh", "sigmoid", "silu", "softplus",
     "erf", "erfc", "gelu", "gelu_tanh", "sqrt", "rsqrt", "reciprocal",
 )  # fmt: skip
-FORMULAS = ("hardswish", "softmax", "log_softmax", "rms_norm")
+REDUCTIONS = ("sum", "mean", "var", "std", "norm", "prod", "max", "cumsum", "logsumexp")
+NORMS = ("rms_norm", "batch_norm", "group_norm", "instance_norm")
+FORMULAS = ("hardswish", "softmax", "log_softmax", *NORMS, *REDUCTIONS)
 OPS = {"matmul": "c", "linear": "y", "layernorm": "y", **dict.fromkeys(ELEMENTWISE + FORMULAS, "y")}
 LOSSES = (
     "cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss", "mse", "l1", "huber",
@@ -23,7 +25,6 @@ LOSSES = (
 OPS |= dict.fromkeys(LOSSES, "loss") | {"embedding": "y"}
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "lamb", "adagrad", "rmsprop", "lion")
 OPS |= dict.fromkeys(OPTIMIZERS, "param")
-OPS["sum"] = "y"  # no op of the registry: for revealing its order
 FUNCTIONS = {
     "version",
     "devices",

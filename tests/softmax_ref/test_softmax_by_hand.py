@@ -15,7 +15,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.op import DTYPES
 
-OPS = {op.name: op for op in softmax_ref.OPS}
+OPS = {op.name: op for op in softmax_ref.OPS if op.name != "logsumexp"}
 DIGITS = 500  # of 1 - e^-1000, one class far above the others
 
 
@@ -195,3 +195,18 @@ def test_nan_is_data_and_warns_of_nothing(dtype):
         warnings.simplefilter("error")
         y = softmax_ref.softmax(x)
     np.testing.assert_array_equal(np.asarray(y), [[np.nan] * 2, [1.0, 0.0], [np.nan] * 2])
+
+
+def test_logsumexp_is_what_mpmath_says_and_knows_its_special_rows() -> None:
+    x = np.array([[1.5, -2.0, 30.0], [-np.inf, 0.25, -np.inf]], np.float32)
+    found = softmax_ref.logsumexp(x, certify=("ulp", "float64", 2.0**-20))
+    with mpmath.workdps(40):
+        exact = mpmath.log(mpmath.exp(1.5) + mpmath.exp(-2) + mpmath.exp(30))
+        off = abs(mpmath.mpf(float(found.hi[0])) + float(found.lo[0]) - exact)
+    assert off <= float(found.radius[0])
+    assert float(np.asarray(found)[1]) == 0.25
+    rows = np.array([[-np.inf] * 2, [np.inf, 1.0], [np.nan, 1.0]], np.float32)
+    np.testing.assert_array_equal(softmax_ref.logsumexp(rows), [-np.inf, np.inf, np.nan])
+    assert softmax_ref.logsumexp(x, axis=None).shape == ()
+    dx = np.asarray(softmax_ref.logsumexp_backward(np.ones(2, np.float32), x))
+    np.testing.assert_array_equal(dx[1], [0.0, 1.0, 0.0])

@@ -10,7 +10,7 @@ def ops(incomplete: str) -> list[str]:
     from refkernels.frameworks import adapters, catalog
 
     names = adapters.ops_of(catalog.get("numpy").framework.adapter)
-    return _begun((name for name in names if name != "sum"), incomplete)
+    return _begun(names, incomplete)
 
 
 def frameworks(incomplete: str) -> list[str]:

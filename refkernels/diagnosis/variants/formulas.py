@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from refkernels.arithmetic import formats
 from refkernels.diagnosis.formulas import is_right
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Arrays, Problem
@@ -26,8 +29,8 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
         if formula is not None and not fault.unstable and not is_right(problem, formula):
-            answer = _answer(problem, formula)
-            mine = replace(answer, reference=fault.changed(answer.reference))
+            right = answer(problem, formula)
+            mine = replace(right, reference=fault.changed(right.reference))
             yield Variant(fault.cause, dict(fault.details or {}), mine)
 
 
@@ -40,20 +43,37 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield Variant("eps_differs", {"eps": eps}, problem.ask(params={"eps": eps}))
 
 
-def _answer(problem: Problem, formula: Any) -> Answer:
+def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Float params held in float32 by a kernel of float64: eps alone, another one, or all."""
+    if problem.op.formulas is None or problem.format.p <= formats.BINARY32.p:
+        return
+    params = {**problem.op.params, **problem.params}
+    narrow = {n: float(np.float32(v)) for n, v in params.items() if isinstance(v, float)}
+    changed = {n: v for n, v in narrow.items() if v != params[n]}
+    for some in dict.fromkeys([*((name,) for name in changed), tuple(changed)]):
+        if some == ("eps",):
+            told = problem.ask(params={"eps": changed["eps"]})
+            yield Variant("eps_rounded", {"eps": changed["eps"]}, told)
+        elif some:
+            rounded = {name: changed[name] for name in some}
+            details = {"names": ", ".join(some)}
+            yield Variant("params_rounded", details, problem.ask(params=rounded))
+
+
+def answer(problem: Problem, formula: Any) -> Answer:
     """A formula's answer, each output in its format."""
     read, question = problem.op.formulas, (problem.direction, formula, problem.inputs)
     assert read is not None
-    answer = Answer({}, {}, {}, invariant=False)
+    found = Answer({}, {}, {}, invariant=False)
     names = problem.op.names(problem.direction)
-    formats = {name: problem.format_of(name) for name in names}
-    for format in dict.fromkeys(formats.values()):
+    judged = {name: problem.format_of(name) for name in names}
+    for format in dict.fromkeys(judged.values()):
         exact = read.certified(*question, problem.params, ("rounding", format))
         bounds = read.bounded(*question, problem.params, format)
         bounds = with_underflow(bounds, format, problem.inputs)
         plain = read.computed(*question, problem.params, format)
-        for name in (name for name in exact if formats[name] == format):
-            answer.reference[name] = exact[name]
-            answer.bound[name] = bounds[name]
-            answer.plain[name] = plain[name]
-    return answer
+        for name in (name for name in exact if judged[name] == format):
+            found.reference[name] = exact[name]
+            found.bound[name] = bounds[name]
+            found.plain[name] = plain[name]
+    return found

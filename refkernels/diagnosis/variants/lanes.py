@@ -42,13 +42,13 @@ def distance(values: Doubles, answer: Doubles) -> float:
 def of_products(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Sums of products without the last terms."""
     for name, got in outputs.items():
-        product = products.of(problem, name)
+        product = products.of(problem, name) if name in problem.op.sums else None
         if product is None or got.shape != product.shape or product.terms < 2:
             continue
         length = _nearest(product, got)
         if length is not None:
             details = {"n": product.terms, "dropped": product.terms - length}
-            answer = _only(_without_tail(problem, name, length), name)
+            answer = only(_without_tail(problem, name, length), name)
             yield Variant("dropped_tail", details, answer, trials=len(kept(product.terms)))
 
 
@@ -74,16 +74,23 @@ def _nearest(product: Product, got: Array) -> int | None:
 
 def _without_tail(problem: Problem, output: str, length: int) -> Answer:
     """The certified answer to the product of the first terms: every input cut where it has them."""
+    axes = summed_axes(problem, output)
+    cut = {name: _cut(problem.inputs[name], axis, length) for name, axis in axes.items()}
+    return problem.ask(cut)
+
+
+def summed_axes(problem: Problem, output: str) -> dict[str, int]:
+    """The inputs that have the letter which an output's products are summed over, and their axis
+    that it is, from the end."""
     op, first = problem.op, problem.op.sums[problem.op.outputs[0]]
     product = op.sums[output]
     (summed,) = {x for letters in product.terms.values() for x in letters} - {*product.letters}
     letters = {**first.terms, op.cotangent: first.letters}
-    cut = {
-        name: _cut(problem.inputs[name], axes.index(summed) - len(axes), length)
+    return {
+        name: axes.index(summed) - len(axes)
         for name, axes in letters.items()
         if name in problem.inputs and summed in axes
     }
-    return problem.ask(cut)
 
 
 def _cut(array: Array, axis: int, length: int) -> Array:
@@ -93,7 +100,7 @@ def _cut(array: Array, axis: int, length: int) -> Array:
     return np.ascontiguousarray(array[..., :length])
 
 
-def _only(answer: Answer, output: str) -> Answer:
+def only(answer: Answer, output: str) -> Answer:
     return Answer(
         {output: answer.reference[output]},
         {output: answer.bound[output]},

@@ -140,11 +140,50 @@ def rmsprop(param, grad, accum, mean=None, buf=None, lr=0.01, rho=0.99, eps=1e-8
     return one_step("RMSProp", param, grad, state, **options)
 
 
+def axes(x, axis):
+    """The axes as a tuple from 0."""
+    listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
+    return tuple(int(one) % x.ndim for one in listed)
+
+
+def batch_norm(
+    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
+    eps=1e-5,
+):  # fmt: skip
+    """ops.BatchNorm's new statistics are those of its parameters, which it changes in place."""
+    ones = ops.ones(x.shape[1:2], x.dtype)
+    weight = ones if weight is None else weight
+    bias = 0 * ones if bias is None else bias
+    mean = 0 * ones if running_mean is None else running_mean
+    var = ones if running_var is None else running_var
+    if not training:
+        y = ops.BatchNorm(False, eps, momentum)(x, weight, bias, mean, var)[0]
+        return {"y": y, "new_mean": mean, "new_var": var}
+    new_mean = ms.Parameter(mean.copy(), requires_grad=False)
+    new_var = ms.Parameter(var.copy(), requires_grad=False)
+    y = ops.BatchNorm(True, eps, momentum)(x, weight, bias, new_mean, new_var)[0]
+    return {"y": y, "new_mean": new_mean, "new_var": new_var}
+
+
+def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
+    weight = ops.ones(x.shape[1:2], x.dtype) if weight is None else weight
+    bias = ops.zeros(x.shape[1:2], x.dtype) if bias is None else bias
+    return ops.group_norm(x, num_groups, weight, bias, eps)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
     "layernorm": ("y", layernorm),
-    "sum": ("y", lambda x: ops.sum(x, -1)),
+    "sum": ("y", lambda x, axis=-1: ops.sum(x, axes(x, axis))),
+    "mean": ("y", lambda x, axis=-1: ops.mean(x, axes(x, axis))),
+    "var": ("y", lambda x, axis=-1, ddof=0: ops.var(x, axes(x, axis), ddof)),
+    "std": ("y", lambda x, axis=-1, ddof=0: ops.std(x, axes(x, axis), ddof)),
+    "norm": ("y", lambda x, axis=-1: ops.norm(x, 2, axes(x, axis))),
+    "prod": ("y", lambda x, axis=-1: ops.prod(x, axes(x, axis))),
+    "max": ("y", lambda x, axis=-1: ops.amax(x, axes(x, axis))),
+    "cumsum": ("y", lambda x, axis=-1: ops.cumsum(x, axis)),
+    "logsumexp": ("y", lambda x, axis=-1: ops.logsumexp(x, axes(x, axis))),
     "sin": ("y", lambda x: ops.sin(x)),
     "cos": ("y", lambda x: ops.cos(x)),
     "tan": ("y", lambda x: ops.tan(x)),
@@ -185,6 +224,9 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
+    "batch_norm": ("y", batch_norm),
+    "group_norm": ("y", group_norm),
+    "instance_norm": ("y", "MindSpore has no kernel for instance_norm on a CPU"),
     "sqrt": ("y", lambda x: ops.sqrt(x)),
     "rsqrt": ("y", lambda x: ops.rsqrt(x)),
     "reciprocal": ("y", lambda x: ops.reciprocal(x)),

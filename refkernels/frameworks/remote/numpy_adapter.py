@@ -119,11 +119,23 @@ def linear(x, weight, bias=None):
     return y if bias is None else y + bias
 
 
+def axes(axis):
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
 OPS = {
     "matmul": ("c", lambda a, b: np.matmul(a, b)),
     "linear": ("y", linear),
     "layernorm": ("y", layernorm),
-    "sum": ("y", lambda x: np.sum(x, axis=-1)),
+    "sum": ("y", lambda x, axis=-1: np.sum(x, axis=axes(axis))),
+    "mean": ("y", lambda x, axis=-1: np.mean(x, axis=axes(axis))),
+    "var": ("y", lambda x, axis=-1, ddof=0: np.var(x, axis=axes(axis), ddof=ddof)),
+    "std": ("y", lambda x, axis=-1, ddof=0: np.std(x, axis=axes(axis), ddof=ddof)),
+    "norm": ("y", lambda x, axis=-1: np.linalg.vector_norm(x, axis=axes(axis))),
+    "prod": ("y", lambda x, axis=-1: np.prod(x, axis=axes(axis))),
+    "max": ("y", lambda x, axis=-1: np.max(x, axis=axes(axis))),
+    "cumsum": ("y", lambda x, axis=-1: np.cumsum(x, axis=axis)),
+    "logsumexp": ("y", "NumPy has no logsumexp (SciPy has one)"),
     "sin": ("y", lambda x: np.sin(x)),
     "cos": ("y", lambda x: np.cos(x)),
     "tan": ("y", lambda x: np.tan(x)),
@@ -164,6 +176,9 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "embedding": ("y", lambda weight, indices, padding_idx=None: weight[indices]),
     "rms_norm": ("y", rms_norm),
+    "batch_norm": ("y", "NumPy has no batch_norm"),
+    "group_norm": ("y", "NumPy has no group_norm"),
+    "instance_norm": ("y", "NumPy has no instance_norm"),
     "sqrt": ("y", lambda x: np.sqrt(x)),
     "rsqrt": ("y", "NumPy has no rsqrt"),
     "reciprocal": ("y", lambda x: np.reciprocal(x)),

@@ -136,11 +136,72 @@ def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=
     return one_step(flow.optim.RMSprop, param, grad, state, **options)
 
 
+def axes(x, axis):
+    """The axes as a list from 0."""
+    listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
+    return [int(one) % x.ndim for one in listed]
+
+
+def spread(x, axis, ddof, root):
+    """flow.var and std divide by n - 1 or by n, no other; all axes are None to them."""
+    if ddof not in (0, 1):
+        raise NotImplementedError("oneflow.var has ddof 0 or 1, not %r" % ddof)
+    own = axes(x, axis)
+    dim = own if len(own) < x.ndim else None
+    return (flow.std if root else flow.var)(x, dim, unbiased=bool(ddof))
+
+
+def prod(x, axis=-1):
+    """flow.prod takes one axis: several are flattened into one first."""
+    own = axes(x, axis)
+    kept = [k for k in range(x.ndim) if k not in own]
+    return flow.prod(x.permute(*kept, *own).flatten(len(kept)), -1)
+
+
+def batch_norm(
+    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
+    eps=1e-5,
+):  # fmt: skip
+    """The running statistics are changed in place: these are copies."""
+    ones = flow.ones(x.shape[1], dtype=x.dtype, device=x.device)
+    new_mean = 0 * ones if running_mean is None else running_mean.clone()
+    new_var = ones.clone() if running_var is None else running_var.clone()
+    weight = ones if weight is None else weight
+    bias = 0 * ones if bias is None else bias
+    y = flow._C.normalization(
+        x, new_mean, new_var, weight, bias, axis=1, epsilon=eps, momentum=momentum,
+        is_training=training,
+    )  # fmt: skip
+    return {"y": y, "new_mean": new_mean, "new_var": new_var}
+
+
+def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
+    return F.group_norm(x, num_groups, weight, bias, eps)
+
+
+def instance_norm(x, weight=None, bias=None, eps=1e-5):
+    """Its modules compute it by layer_norm of reshaped arrays."""
+    module = {3: flow.nn.InstanceNorm1d, 4: flow.nn.InstanceNorm2d}[x.ndim]
+    made = module(x.shape[1], eps=eps, affine=weight is not None).to(x.device).to(x.dtype)
+    if weight is None:
+        return made(x)
+    made.__dict__["_parameters"] = {"weight": weight, "bias": bias}
+    return made(x)
+
+
 OPS = {
     "matmul": ("c", matmul),
     "linear": ("y", linear),
     "layernorm": ("y", layernorm),
-    "sum": ("y", lambda x: flow.sum(x, dim=-1)),
+    "sum": ("y", lambda x, axis=-1: flow.sum(x, axes(x, axis))),
+    "mean": ("y", lambda x, axis=-1: flow.mean(x, axes(x, axis))),
+    "var": ("y", lambda x, axis=-1, ddof=0: spread(x, axis, ddof, False)),
+    "std": ("y", lambda x, axis=-1, ddof=0: spread(x, axis, ddof, True)),
+    "norm": ("y", lambda x, axis=-1: flow.linalg.vector_norm(x, 2, axes(x, axis))),
+    "prod": ("y", prod),
+    "max": ("y", lambda x, axis=-1: flow.amax(x, axes(x, axis))),
+    "cumsum": ("y", lambda x, axis=-1: flow.cumsum(x, axis)),
+    "logsumexp": ("y", lambda x, axis=-1: flow.logsumexp(x, axes(x, axis))),
     "sin": ("y", lambda x: flow.sin(x)),
     "cos": ("y", lambda x: flow.cos(x)),
     "tan": ("y", lambda x: flow.tan(x)),
@@ -181,6 +242,9 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
+    "batch_norm": ("y", batch_norm),
+    "group_norm": ("y", group_norm),
+    "instance_norm": ("y", instance_norm),
     "sqrt": ("y", lambda x: flow.sqrt(x)),
     "rsqrt": ("y", lambda x: flow.rsqrt(x)),
     "reciprocal": ("y", lambda x: flow.reciprocal(x)),
@@ -245,7 +309,9 @@ def forward(op, inputs, params):
 
 def backward(op, inputs, cotangent, params):
     leaves = {name: value.detach().requires_grad_() for name, value in inputs.items()}
-    output = OPS[op][1](**leaves, **params)
+    name, function = OPS[op]
+    outputs = function(**leaves, **params)
+    output = outputs[name] if isinstance(outputs, dict) else outputs
     gradients = flow.autograd.grad(output, list(leaves.values()), cotangent)
     return {"d" + name: gradient for name, gradient in zip(leaves, gradients)}
 

@@ -52,6 +52,43 @@ def rms_norm(x, weight=None, eps=1e-5):
     return y[0] if isinstance(y, (list, tuple)) else y
 
 
+def axes(x, axis):
+    """The axes as a list from 0."""
+    listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
+    return [int(one) % x.ndim for one in listed]
+
+
+def spread(x, axis, ddof, root):
+    """paddle.var and std divide by n - 1 or by n, no other."""
+    if ddof not in (0, 1):
+        raise NotImplementedError("paddle.var has ddof 0 or 1, not %r" % ddof)
+    return (paddle.std if root else paddle.var)(x, axes(x, axis), unbiased=bool(ddof))
+
+
+def batch_norm(
+    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
+    eps=1e-5,
+):  # fmt: skip
+    """The running statistics are changed in place: these are copies. Paddle's momentum is that of
+    the old ones."""
+    channels = [x.shape[1]]
+    new_mean = paddle.zeros(channels, x.dtype) if running_mean is None else running_mean.clone()
+    new_var = paddle.ones(channels, x.dtype) if running_var is None else running_var.clone()
+    y = F.batch_norm(
+        x, new_mean, new_var, weight, bias, training, 1 - momentum, eps, "NC" if x.ndim == 2 else
+        "NCL" if x.ndim == 3 else "NCHW" if x.ndim == 4 else "NCDHW",
+    )  # fmt: skip
+    return {"y": y, "new_mean": new_mean, "new_var": new_var}
+
+
+def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
+    return F.group_norm(x, num_groups, eps, weight, bias)
+
+
+def instance_norm(x, weight=None, bias=None, eps=1e-5):
+    return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
+
+
 def avx512():
     """Whether the CPU has AVX-512, as NumPy has found out."""
     core = np._core if hasattr(np, "_core") else np.core
@@ -164,7 +201,15 @@ OPS = {
     # Paddle's weight is (in, out), refkernels' is (out, in).
     "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight.t(), bias)),
     "layernorm": ("y", layernorm),
-    "sum": ("y", lambda x: paddle.sum(x, axis=-1)),
+    "sum": ("y", lambda x, axis=-1: paddle.sum(x, axes(x, axis))),
+    "mean": ("y", lambda x, axis=-1: paddle.mean(x, axes(x, axis))),
+    "var": ("y", lambda x, axis=-1, ddof=0: spread(x, axis, ddof, False)),
+    "std": ("y", lambda x, axis=-1, ddof=0: spread(x, axis, ddof, True)),
+    "norm": ("y", lambda x, axis=-1: paddle.linalg.vector_norm(x, 2, axes(x, axis))),
+    "prod": ("y", lambda x, axis=-1: paddle.prod(x, axes(x, axis))),
+    "max": ("y", lambda x, axis=-1: paddle.max(x, axes(x, axis))),
+    "cumsum": ("y", lambda x, axis=-1: paddle.cumsum(x, axis)),
+    "logsumexp": ("y", lambda x, axis=-1: paddle.logsumexp(x, axes(x, axis))),
     "sin": ("y", lambda x: paddle.sin(x)),
     "cos": ("y", lambda x: paddle.cos(x)),
     "tan": ("y", lambda x: paddle.tan(x)),
@@ -205,6 +250,9 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
+    "batch_norm": ("y", batch_norm),
+    "group_norm": ("y", group_norm),
+    "instance_norm": ("y", instance_norm),
     "sqrt": ("y", lambda x: paddle.sqrt(x)),
     "rsqrt": ("y", lambda x: paddle.rsqrt(x)),
     "reciprocal": ("y", lambda x: paddle.reciprocal(x)),
@@ -288,7 +336,9 @@ def forward(op, inputs, params):
 def backward(op, inputs, cotangent, params):
     for value in inputs.values():
         value.stop_gradient = False
-    output = OPS[op][1](**inputs, **params)
+    name, function = OPS[op]
+    outputs = function(**inputs, **params)
+    output = outputs[name] if isinstance(outputs, dict) else outputs
     gradients = paddle.grad(output, list(inputs.values()), cotangent)
     return {"d" + name: gradient for name, gradient in zip(inputs, gradients)}
 

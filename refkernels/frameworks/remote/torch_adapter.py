@@ -138,11 +138,56 @@ def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=
     return one_step(torch.optim.RMSprop, param, grad, state, 1, lr=lr, alpha=rho, **options)
 
 
+def axes(x, axis):
+    """The axes as a tuple from 0."""
+    listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
+    return tuple(int(one) % x.ndim for one in listed)
+
+
+def prod(x, axis=-1):
+    """torch.prod takes one axis: several are flattened into one first."""
+    return torch.prod(flat(x, axis), -1)
+
+
+def flat(x, axis):
+    """The axes last, as one."""
+    own = axes(x, axis)
+    kept = [k for k in range(x.ndim) if k not in own]
+    return x.permute(kept + list(own)).flatten(len(kept))
+
+
+def batch_norm(
+    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
+    eps=1e-5,
+):  # fmt: skip
+    """The running statistics are changed in place: these are copies."""
+    new_mean = x.new_zeros(x.shape[1]) if running_mean is None else running_mean.clone()
+    new_var = x.new_ones(x.shape[1]) if running_var is None else running_var.clone()
+    y = F.batch_norm(x, new_mean, new_var, weight, bias, training, momentum, eps)
+    return {"y": y, "new_mean": new_mean, "new_var": new_var}
+
+
+def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
+    return F.group_norm(x, num_groups, weight, bias, eps)
+
+
+def instance_norm(x, weight=None, bias=None, eps=1e-5):
+    return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: torch.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight, bias)),
     "layernorm": ("y", layernorm),
-    "sum": ("y", lambda x: torch.sum(x, -1)),
+    "sum": ("y", lambda x, axis=-1: torch.sum(x, axes(x, axis))),
+    "mean": ("y", lambda x, axis=-1: torch.mean(x, axes(x, axis))),
+    "var": ("y", lambda x, axis=-1, ddof=0: torch.var(x, axes(x, axis), correction=ddof)),
+    "std": ("y", lambda x, axis=-1, ddof=0: torch.std(x, axes(x, axis), correction=ddof)),
+    "norm": ("y", lambda x, axis=-1: torch.linalg.vector_norm(x, 2, axes(x, axis))),
+    "prod": ("y", prod),
+    "max": ("y", lambda x, axis=-1: torch.amax(x, axes(x, axis))),
+    "cumsum": ("y", lambda x, axis=-1: torch.cumsum(x, axis)),
+    "logsumexp": ("y", lambda x, axis=-1: torch.logsumexp(x, axes(x, axis))),
     "sin": ("y", lambda x: torch.sin(x)),
     "cos": ("y", lambda x: torch.cos(x)),
     "tan": ("y", lambda x: torch.tan(x)),
@@ -183,6 +228,9 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm if hasattr(F, "rms_norm") else "PyTorch before 2.4 has no rms_norm"),
+    "batch_norm": ("y", batch_norm),
+    "group_norm": ("y", group_norm),
+    "instance_norm": ("y", instance_norm),
     "sqrt": ("y", lambda x: torch.sqrt(x)),
     "rsqrt": ("y", lambda x: torch.rsqrt(x)),
     "reciprocal": ("y", lambda x: torch.reciprocal(x)),

@@ -206,6 +206,12 @@ CAUSES: dict[str, Cause] = {
         "Choose an eps that float32 holds exactly, such as 2**-17, or report it.",
         "选用 float32 能精确表示的 eps（例如 2**-17），或上报该问题。",
     ),
+    "params_rounded": _cause(
+        "holds {names} in float32 although its input is float64",
+        "输入为 float64，{names} 却以 float32 保存",
+        "Choose numbers that float32 holds exactly, such as 2**-17 and 0.125, or report it.",
+        "选用 float32 能精确表示的数（例如 2**-17 和 0.125），或上报该问题。",
+    ),
     "eps_differs": _cause(
         "uses eps = {eps}",
         "使用的是 eps = {eps}",
@@ -229,6 +235,110 @@ CAUSES: dict[str, Cause] = {
         "使用有偏方差（NumPy：ddof=0，PyTorch：correction=0）。",
         "https://numpy.org/doc/stable/reference/generated/numpy.var.html",
         "https://docs.pytorch.org/docs/stable/generated/torch.var.html",
+    ),
+    "biased_variance": _cause(
+        "divides the sum of squares by n instead of n - ddof",
+        "平方和除以 n，而不是 n - ddof",
+        "Pass ddof on both sides: PyTorch's default is 1 (correction), NumPy's 0.",
+        "请在两边都显式传入 ddof：PyTorch 默认为 1（correction），NumPy 默认为 0。",
+        "https://numpy.org/doc/stable/reference/generated/numpy.var.html",
+        "https://docs.pytorch.org/docs/stable/generated/torch.var.html",
+    ),
+    "biased_running_variance": _cause(
+        "updates the running variance with the biased variance of the batch",
+        "用批次的有偏方差更新滑动方差",
+        "Multiply the stored variance by n / (n - 1) when weights move between frameworks; it "
+        "matters for small batches alone.",
+        "在框架之间迁移权重时，把保存的方差乘以 n / (n - 1)；仅对小批次有影响。",
+        "https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html",
+        "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/BatchNorm2D_en.html",
+    ),
+    "swapped_momentum": _cause(
+        "weighs the running statistics with momentum and the batch with 1 - momentum, the other "
+        "way round",
+        "滑动统计量乘以 momentum、批次统计量乘以 1 - momentum，与要求的相反",
+        "Pass 1 - momentum: PyTorch and OneFlow weigh the batch with it, PaddlePaddle, MindSpore "
+        "and Keras the old statistics.",
+        "请传入 1 - momentum：PyTorch 与 OneFlow 以它为批次的权重，PaddlePaddle、MindSpore 与 "
+        "Keras 以它为旧统计量的权重。",
+        "https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html",
+        "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/BatchNorm2D_en.html",
+    ),
+    "batch_statistics": _cause(
+        "normalises with the statistics of the batch instead of the given ones",
+        "以批次的统计量归一化，而不是给定的统计量",
+        "Switch to inference: model.eval(), training=False.",
+        "请切换到推理模式：model.eval()，training=False。",
+    ),
+    "running_statistics": _cause(
+        "normalises with the running statistics instead of those of the batch",
+        "以滑动统计量归一化，而不是批次的统计量",
+        "Switch to training: model.train(), training=True.",
+        "请切换到训练模式：model.train()，training=True。",
+    ),
+    "interleaved_groups": _cause(
+        "puts channel c into group c mod G instead of c // (C / G)",
+        "把通道 c 归入第 c mod G 组，而不是第 c // (C / G) 组",
+        "A group is C / G channels in a row: x.reshape(N, G, C // G, ...).",
+        "一组是连续的 C / G 个通道：x.reshape(N, G, C // G, ...)。",
+        "https://docs.pytorch.org/docs/stable/generated/torch.nn.GroupNorm.html",
+    ),
+    "mean_of_block_means": _cause(
+        "averages the means of blocks of {block}, the last of which is shorter and weighs the same",
+        "对各块（每块 {block} 个）的均值再取均值，而最后一块较短，权重却相同",
+        "Add the sums of the blocks, and divide by their number of elements once.",
+        "应当把各块的和相加，最后再除以元素总数。",
+    ),
+    "part_of_sum_left_out": _cause(
+        "leaves terms {start} to {stop} of {n} out of its sums (counted from 0, {stop} excluded)",
+        "求和时漏掉了 {n} 项中的第 {start} 至 {stop} 项（从 0 数起，不含 {stop}）",
+        "Look for a block, thread or rank whose part is not added.",
+        "请查找哪个块、线程或进程的部分和没有加进来。",
+    ),
+    "other_norm": _cause(
+        "computes another norm: {norm} (1: sum of |x|; max: largest |x|; rms: root of the mean "
+        "square; squared: without the root)",
+        "计算的是另一种范数：{norm}（1：|x| 之和；max：最大的 |x|；rms：均方根；squared：未开方）",
+        "Ask for the Euclidean norm: p=2.",
+        "请指定欧几里得范数：p=2。",
+    ),
+    "eps_beside_norm": _cause(
+        "divides the gradient by norm + {eps} instead of by the norm",
+        "梯度除以 norm + {eps}，而不是 norm",
+        "Scale small inputs up first; where the norm is 0, choose the gradient yourself.",
+        "先放大过小的输入；范数为 0 处请自行决定梯度。",
+    ),
+    "gradient_to_first": _cause(
+        "gives the whole gradient to the first of several largest elements",
+        "有多个最大元素时，把全部梯度给了第一个",
+        "Frameworks differ here: torch.max(dim=) does so, torch.amax shares evenly.",
+        "各框架在此并不一致：torch.max(dim=) 如此，torch.amax 则平均分配。",
+        "https://docs.pytorch.org/docs/stable/generated/torch.amax.html",
+    ),
+    "gradient_to_all": _cause(
+        "gives the whole gradient to each of several largest elements",
+        "有多个最大元素时，每一个都得到了全部梯度",
+        "Frameworks differ here: paddle.max does so, amax shares evenly.",
+        "各框架在此并不一致：paddle.max 如此，amax 则平均分配。",
+        "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/max_en.html",
+    ),
+    "divided_by_zero_factor": _cause(
+        "takes dy y / x for the gradient of a product, which is 0 / 0 where x is 0",
+        "以 dy y / x 作为乘积的梯度，在 x 为 0 处是 0 / 0",
+        "Multiply the other factors: cumulative products from both ends.",
+        "应当把其余因子相乘：从两端各求累积乘积。",
+    ),
+    "exclusive_cumsum": _cause(
+        "leaves each element out of its own partial sum",
+        "每个部分和都没有包括该元素本身",
+        "Ask for the inclusive sum, or add x.",
+        "请使用包含自身的累加，或再加上 x。",
+    ),
+    "reversed_cumsum": _cause(
+        "adds from the end of the axis",
+        "从该轴的末端开始累加",
+        "Flip the axis on one side, or ask for the other direction.",
+        "在其中一边翻转该轴，或改用另一个方向。",
     ),
     "constant_statistics": _cause(
         "treats mean and variance as constants in the backward pass",

@@ -1,0 +1,35 @@
+"""Sums and moments of rows, term by term, in the terms' own precision: models of streaming kernels.
+
+x of shape (rows, n); every operation is rounded to x's dtype, float32 or float64.
+"""
+
+from typing import Any
+
+from refkernels.arithmetic.eft import fma
+from refkernels.arithmetic.jit import njit
+
+
+@njit(nogil=True)
+def fused(a: Any, b: Any, total: Any) -> None:
+    """total = fl(a_k b_k + total) for k = 0, 1, ..."""
+    for row in range(a.shape[0]):
+        for k in range(a.shape[1]):
+            total[row] = fma(a[row, k], b[row, k], total[row])
+
+
+@njit(nogil=True)
+def welford(x: Any, mean: Any, squares: Any) -> None:
+    """mean += (x_k - mean) / k, squares += (x_k - old mean) (x_k - new mean).
+
+    Source: Welford (1962), doi:10.1080/00401706.1962.10490022.
+    """
+    one = x.dtype.type(1)
+    for row in range(x.shape[0]):
+        m = s = x.dtype.type(0)
+        count = x.dtype.type(0)
+        for k in range(x.shape[1]):
+            count += one
+            before = x[row, k] - m
+            m += before / count
+            s += before * (x[row, k] - m)
+        mean[row], squares[row] = m, s

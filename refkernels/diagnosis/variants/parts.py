@@ -1,0 +1,174 @@
+"""Sums of which a part is missing, and means of parts.
+
+    part_of_sum_left_out   any range of the terms but their tail (`lanes.of_products`)
+    padded_divisor         a mean's sum over n terms, divided by the length they are padded to
+    mean_of_block_means    the mean of blocks' means, the last block being shorter
+
+Of all ranges the one is tried that accounts for what a sample of the elements lacks: prefix sums
+C_0 .. C_n with C_stop - C_start nearest to it, looked up by the largest of these differences.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.diagnosis import products
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.variants import formulas, lanes
+
+_SAMPLE = 64  # elements
+_LONGEST = 1 << 16  # terms
+_LOOKED_AT = 256  # ranges that the first element leaves open
+
+
+def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Sums, means and products of matrices without the terms of one range."""
+    for name, got in outputs.items():
+        terms = _terms(problem, name, got)
+        if terms is None or not 2 < terms[0].shape[1] <= _LONGEST:
+            continue
+        found, n = _range(*terms), terms[0].shape[1]
+        if found is None or (found[1] == n and not problem.op.total):  # `lanes.of_products`
+            continue
+        start, stop = found
+        cause, details = "part_of_sum_left_out", {"n": n, "start": start, "stop": stop}
+        if stop == n:
+            cause, details = "dropped_tail", {"n": n, "dropped": n - start}
+        answer = _without(problem, name, start, stop)
+        yield Variant(cause, details, answer, trials=n * (n - 1) // 2)
+
+
+def of_means(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """What a mean of n terms is when it is a mean of blocks, or divided by a padded length."""
+    if problem.op.total != "mean" or problem.direction == "backward":
+        return
+    x = products.summed(problem)
+    if x is None or x.shape[1] < 2:
+        return
+    n, got = x.shape[1], np.asarray(outputs["y"], np.float64).reshape(-1)
+    wide = x.astype(np.float64)
+    blocks = [2**k for k in range(1, 13) if 2**k < n and n % 2**k]
+    nearest: list[tuple[float, str, dict[str, object], Any]] = []
+    with np.errstate(all="ignore"):
+        for block in blocks:
+            starts = np.arange(0, n, block)
+            sizes = np.minimum(starts + block, n) - starts
+            means = (np.add.reduceat(wide, starts, axis=1) / sizes).mean(axis=1)
+            formula = partial(_mean_of_means, block)
+            nearest.append((_off(means, got), "mean_of_block_means", {"block": block}, formula))
+        for length in lanes.padded(n):
+            told = {"n": n, "padded": length}
+            formula = partial(_padded, length)
+            nearest.append((_off(wide.sum(axis=1) / length, got), "padded_divisor", told, formula))
+        right = _off(wide.mean(axis=1), got)
+    if nearest:
+        off, cause, details, formula = min(nearest, key=lambda one: one[0])
+        if off < right:
+            answer = formulas.answer(problem, formula)
+            yield Variant(cause, details, answer, trials=len(nearest))
+
+
+def _mean_of_means(block: int, xp: Any, x: Any, **_: Any) -> Any:
+    ends = [*range(0, x.shape[-1], block), x.shape[-1]]
+    parts = (xp.take(x, np.arange(*some), -1) for some in itertools.pairwise(ends))
+    return xp.mean(xp.concatenate([xp.mean(part) for part in parts]))
+
+
+def _padded(length: int, xp: Any, x: Any, **_: Any) -> Any:
+    return xp.sum(x) / length
+
+
+def _off(values: Doubles, said: Doubles) -> float:
+    known = np.isfinite(values) & np.isfinite(said)
+    return float(np.sum(np.square(values - said)[known]))
+
+
+def _terms(problem: Problem, name: str, got: Array) -> tuple[Doubles, Doubles, Doubles] | None:
+    """A sample of the elements: their terms, what the kernel's sums lack, and how sure that is."""
+    product, x, scale = products.of(problem, name), None, 1.0
+    if problem.op.total == "mean" and (x := products.summed(problem)) is not None:
+        scale = float(x.shape[1])
+    if got.shape != problem.truth.reference[name].shape or not got.size:
+        return None
+    exact = np.asarray(problem.truth.reference[name]).reshape(-1)
+    with np.errstate(all="ignore"):
+        lacks = (exact - got.astype(np.float64).reshape(-1)) * scale
+        sure = 2.0 * problem.truth.bound[name].reshape(-1) * scale
+    known = np.flatnonzero(np.isfinite(lacks) & np.isfinite(sure))
+    known = known[np.argsort(-np.abs(lacks[known]), kind="stable")][:_SAMPLE]
+    if not known.size or not np.abs(lacks[known[0]]) > sure[known[0]]:
+        return None
+    if x is not None:
+        return x[known].astype(np.float64), lacks[known], sure[known]
+    if product is None:
+        return None
+    row, column = np.divmod(known, product.b.shape[1])
+    a, b = product.a[row].astype(np.float64), product.b[:, column].T.astype(np.float64)
+    return a * b, lacks[known], sure[known]
+
+
+def _range(terms: Doubles, lacks: Doubles, sure: Doubles) -> tuple[int, int] | None:
+    """The range whose sum every element lacks, the shortest of those that fit as well."""
+    sums = np.concatenate([np.zeros((len(terms), 1)), np.cumsum(terms, axis=1)], axis=1)
+    first = sums[0]
+    order = np.argsort(first, kind="stable")
+    ordered = first[order]
+    low = np.searchsorted(ordered, first + lacks[0] - sure[0], "left")
+    high = np.searchsorted(ordered, first + lacks[0] + sure[0], "right")
+    best: tuple[float, int, int] | None = None
+    starts = np.repeat(np.arange(first.size), high - low)
+    if not starts.size:
+        return None
+    offsets = np.arange(starts.size) - np.repeat(np.cumsum(high - low) - (high - low), high - low)
+    stops = order[np.repeat(low, high - low) + offsets]
+    later = stops > starts
+    starts, stops = starts[later], stops[later]
+    if (len(lacks) == 1 and starts.size > 1) or starts.size > _LOOKED_AT * first.size:
+        return None  # one sum is any range's
+    for k in range(1, len(lacks)):
+        if starts.size <= 1:
+            break
+        near = np.abs(sums[k][stops] - sums[k][starts] - lacks[k]) <= sure[k]
+        starts, stops = starts[near], stops[near]
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        off = sums[:, stop] - sums[:, start] - lacks
+        if np.all(np.abs(off) <= sure):
+            found = (float(np.sum(np.square(off))), start, stop)
+            best = found if best is None or found < best else best
+    return None if best is None else best[1:]
+
+
+def _without(problem: Problem, name: str, start: int, stop: int) -> Answer:
+    """The certified answer where these terms are 0."""
+    x = products.summed(problem)
+    if x is not None:
+        inputs, params = {"x": _zeroed(x, -1, start, stop)}, {"axis": -1}
+        truth = Problem(problem.op, "forward", inputs, params, problem.format).truth
+        shape = problem.truth.reference[name].shape
+        return Answer(
+            {name: truth.reference["y"].reshape(shape)},
+            {name: truth.bound["y"].reshape(shape)},
+            {name: truth.plain["y"].reshape(shape)},
+        )
+    inputs = {
+        one: _zeroed(problem.inputs[one], axis, start, stop)
+        for one, axis in lanes.summed_axes(problem, name).items()
+    }
+    return lanes.only(problem.ask(inputs), name)
+
+
+def _zeroed(a: Array, axis: int, start: int, stop: int) -> Array:
+    """0 along the last axis, or along all leading ones together."""
+    kept = np.array(a, order="C")
+    rows = kept.reshape(-1, a.shape[-1])
+    if axis == -1:
+        rows[:, start:stop] = 0
+    else:
+        rows[start:stop] = 0
+    return kept

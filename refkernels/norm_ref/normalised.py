@@ -1,0 +1,288 @@
+"""The formulas of batch, group and instance norm: each row's mean taken off, by its deviation.
+
+    m = mean(x),  v = mean((x - m)²),  r = (v + eps)^(-1/2),  y = (x - m) r w + b
+    dx = r (g - mean(g) - xhat mean(g xhat)),  g = dy w,  xhat = (x - m) r
+    dweight, dbias = sums of dy xhat and of dy
+
+A row is a channel (batch norm: of all images and positions) or a group of channels of one image.
+Batch norm's new statistics are (1 - a) old + a (m or n / (n - 1) v), a the momentum; in inference
+m and v are given, and constants.
+
+Sources: Ioffe and Szegedy (2015), arXiv:1502.03167; Ulyanov, Vedaldi and Lempitsky (2016),
+arXiv:1607.08022; Wu and He (2018), arXiv:1803.08494.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from refkernels.ops import Fault, Staged
+from refkernels.ops.formula import derived
+
+
+def times(values: Any, weight: Any) -> Any:
+    return values if weight is None else values * weight
+
+
+def plus(values: Any, bias: Any) -> Any:
+    return values if bias is None else values + bias
+
+
+def two_pass(xp: Any, x: Any) -> Any:
+    mean = xp.mean(x)
+    return mean, xp.mean(xp.square(x - mean))
+
+
+def welford(xp: Any, x: Any) -> Any:
+    mean, squares = xp.welford(x)
+    return mean, squares / x.shape[-1]
+
+
+def one_pass(xp: Any, x: Any) -> Any:
+    mean = xp.mean(x)
+    return mean, xp.mean(xp.square(x)) - xp.square(mean)
+
+
+def unbiased(xp: Any, x: Any) -> Any:
+    mean = xp.mean(x)
+    return mean, xp.sum(xp.square(x - mean)) / (x.shape[-1] - 1)
+
+
+def centred(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
+    return plus(times((x - m) * xp.rsqrt(v), w), b)
+
+
+def divided(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
+    return plus(times((x - m) / xp.sqrt(v), w), b)
+
+
+def folded(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
+    """One multiplication and one addition an element."""
+    scale = times(xp.either(xp.rsqrt(v), 1 / xp.sqrt(v)), w)
+    return x * scale + plus(-(m * scale), b)
+
+
+def mixed(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
+    r = xp.either(xp.rsqrt(v), 1 / xp.sqrt(v))
+    y = plus(xp.either(times((x - m) * r, w), (x - m) * times(r, w)), b)
+    return xp.either(xp.either(y, divided(xp, x, m, v, w, b)), folded(xp, x, m, v, w, b))
+
+
+WAYS = {
+    "centred": (two_pass, centred),
+    "folded": (two_pass, folded),
+    "mixture": (two_pass, mixed),
+    "welford": (welford, mixed),
+}
+
+
+def projected(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
+    """dx, and xhat."""
+    xhat = (x - m) * r
+    return r * (g - xp.mean(g) - xhat * xp.mean(g * xhat)), xhat
+
+
+def by_dot(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
+    """As PyTorch on a CPU: (g - mean(g) - d k) r with k = sum(g d) r² / n."""
+    d = x - m
+    k = xp.sum(g * d) * r * r / x.shape[-1]
+    return (g - xp.mean(g) - d * k) * r, d * r
+
+
+def by_coefficients(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
+    """a g + b x + c, as the group norms of PyTorch do."""
+    slope = (xp.sum(g) * m - xp.sum(g * x)) * xp.power(r, 3) / x.shape[-1]
+    return r * g + slope * x + (-(slope * m) - xp.mean(g) * r), x * r - m * r
+
+
+def constant(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
+    return g * r, (x - m) * r
+
+
+# --- batch norm: rows are channels ------------------------------------------------------------
+
+
+def _updated(xp: Any, old: Any, new: Any, a: Any) -> Any:
+    return xp.either((1 - a) * old + a * new, old + a * (new - old))
+
+
+def batch_statistics(
+    xp: Any, x: Any, running_mean: Any, running_var: Any, training: bool, momentum: Any, eps: Any,
+    moments: Any = two_pass, bias_corrected: bool = True, taken: bool | None = None, **_: Any,
+) -> Any:  # fmt: skip
+    """m and v + eps as they are used, and the new running statistics; `taken`: whether the batch's
+    are used."""
+    m, v = moments(xp, x)
+    used = (m, v) if (training if taken is None else taken) else (running_mean, running_var)
+    new = (running_mean, running_var)
+    if training:
+        n = x.shape[-1]
+        kept = v * n / xp.number(n - 1) if bias_corrected else v
+        new = _updated(xp, running_mean, m, momentum), _updated(xp, running_var, kept, momentum)
+    return used[0], used[1] + eps, *new
+
+
+def batch(moments: Any = two_pass, way: Any = centred, **how: Any) -> Staged:
+    """A form of batch norm."""
+
+    def finish(xp: Any, row: Any, x: Any, weight: Any = None, bias: Any = None, **_: Any) -> Any:
+        return way(xp, x, *row[:2], weight, bias), row[2], row[3]
+
+    return Staged(partial(batch_statistics, moments=moments, **how), finish)
+
+
+def batch_backward(way: Callable[..., Any], after: bool = False, stored: bool = False) -> Any:
+    """A form of its gradients; `after`: the weight multiplies dx, not dy."""
+
+    def gradients(
+        xp: Any, dy: Any, x: Any, weight: Any = None, bias: Any = None, training: bool = True,
+        **given: Any,
+    ) -> Any:  # fmt: skip
+        m, v, *_ = batch_statistics(xp, x, training=training, **given)
+        r = xp.rsqrt(v)
+        if stored:
+            m, r = xp.store(m), xp.store(xp.either(r, 1 / xp.sqrt(v)))
+        g = dy if after else times(dy, weight)
+        dx, xhat = (way if training else constant)(xp, g, x, m, r)
+        dweight = xp.either(xp.sum(dy * xhat), xp.sum(dy * (x - m)) * r)
+        return (
+            times(dx, weight) if after else dx,
+            None if weight is None else dweight,
+            None if bias is None else xp.sum(dy),
+        )
+
+    return gradients
+
+
+BATCH = {name: batch(*way) for name, way in WAYS.items()}
+BATCH_BACKWARD = {
+    "projected": batch_backward(projected),
+    "by_dot": batch_backward(by_dot, after=True, stored=True),
+    "by_coefficients": batch_backward(by_coefficients, stored=True),
+}
+
+
+def _swapped(xp: Any, momentum: Any, **given: Any) -> Any:
+    return batch()(xp, momentum=1 - momentum, **given)
+
+
+def _outside(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any, eps: Any) -> Any:
+    return plus(times((x - m) / (xp.sqrt(v - eps) + eps), w), b)
+
+
+def _eps_outside(xp: Any, eps: Any, **given: Any) -> Any:
+    return batch(way=partial(_outside, eps=eps))(xp, eps=eps, **given)
+
+
+def _one_more(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
+    return centred(xp, x, m, v, None if w is None else 1 + w, b)
+
+
+BATCH_FAULTS = (
+    Fault("biased_running_variance", batch(bias_corrected=False)),
+    Fault("swapped_momentum", _swapped),
+    Fault("unbiased_variance", batch(unbiased)),
+    Fault("eps_outside_sqrt", _eps_outside),
+    Fault("weight_plus_one", batch(way=_one_more)),
+    Fault("batch_statistics", batch(taken=True)),
+    Fault("running_statistics", batch(taken=False)),
+    Fault("naive_variance", batch(one_pass), unstable=True),
+    Fault("constant_statistics", backward=batch_backward(constant)),
+)
+
+
+# --- group norm: rows are groups of channels, x[rows c s] -------------------------------------
+
+
+def _grouped(xp: Any, x: Any, groups: int) -> Any:
+    rows, channels, space = x.shape
+    return xp.reshape(x, (rows, groups, channels // groups * space))
+
+
+def _interleaved(xp: Any, x: Any, groups: int) -> Any:
+    """Channel c in group c mod G."""
+    rows, channels, space = x.shape
+    apart = xp.reshape(x, (rows, channels // groups, groups, space))
+    return _grouped(xp, xp.reshape(xp.transpose(apart, (0, 2, 1, 3)), x.shape), groups)
+
+
+def _apart(xp: Any, grouped: Any, shape: Any, groups: int) -> Any:
+    rows, channels, space = shape
+    split = xp.reshape(grouped, (rows, groups, channels // groups, space))
+    return xp.reshape(xp.transpose(split, (0, 2, 1, 3)), shape)
+
+
+def _spread(xp: Any, weight: Any, shape: Any) -> Any:
+    return None if weight is None else xp.reshape(weight, (1, shape[1], 1))
+
+
+def group(
+    moments: Any = two_pass, way: Any = centred, interleaved: bool = False, outside: bool = False
+) -> Any:
+    """A form of group norm."""
+
+    def forward(
+        xp: Any, x: Any, num_groups: int, eps: Any, weight: Any = None, bias: Any = None, **_: Any
+    ) -> Any:
+        rows = (_interleaved if interleaved else _grouped)(xp, x, num_groups)
+        m, v = moments(xp, rows)
+
+        def whole(values: Any) -> Any:
+            """A number for each row, one for each element."""
+            values = xp.broadcast(values, rows.shape)
+            return (
+                _apart(xp, values, x.shape, num_groups)
+                if interleaved
+                else xp.reshape(values, x.shape)
+            )
+
+        used = partial(_outside, eps=eps) if outside else way
+        w, b = (_spread(xp, one, x.shape) for one in (weight, bias))
+        return used(xp, x, whole(m), whole(v + eps), w, b)
+
+    return forward
+
+
+def group_backward(way: Callable[..., Any], stored: bool = False) -> Any:
+    """A form of its gradients."""
+
+    def gradients(
+        xp: Any, dy: Any, x: Any, num_groups: int, eps: Any, weight: Any = None, bias: Any = None,
+        **_: Any,
+    ) -> Any:  # fmt: skip
+        g = times(dy, _spread(xp, weight, x.shape))
+        rows = _grouped(xp, x, num_groups)
+        m, v = two_pass(xp, rows)
+        r = xp.rsqrt(v + eps)
+        if stored:
+            m, r = xp.store(m), xp.store(xp.either(r, 1 / xp.sqrt(v + eps)))
+        dx, xhat = way(xp, _grouped(xp, g, num_groups), rows, m, r)
+
+        def summed(values: Any) -> Any:
+            """Over rows and positions, in any order."""
+            moved = xp.transpose(values, (1, 0, 2))
+            return xp.reshape(xp.sum(xp.reshape(moved, (x.shape[1], -1))), (1, x.shape[1]))
+
+        dweight = None if weight is None else summed(dy * xp.reshape(xhat, x.shape))
+        return xp.reshape(dx, x.shape), dweight, None if bias is None else summed(dy)
+
+    return gradients
+
+
+GROUP = {name: group(*way) for name, way in WAYS.items()}
+GROUP_BACKWARD = {
+    "projected": group_backward(projected),
+    "by_dot": group_backward(by_dot, stored=True),
+    "by_coefficients": group_backward(by_coefficients, stored=True),
+}
+_gradient = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x", "weight", "bias"))
+INSTANCE_FAULTS = (
+    Fault("unbiased_variance", group(unbiased), _gradient(group(unbiased))),
+    Fault("eps_outside_sqrt", group(outside=True)),
+    Fault("weight_plus_one", group(way=_one_more)),
+    Fault("naive_variance", group(one_pass), unstable=True),
+    Fault("constant_statistics", backward=group_backward(constant)),
+)
+GROUP_FAULTS = (Fault("interleaved_groups", group(interleaved=True)), *INSTANCE_FAULTS)

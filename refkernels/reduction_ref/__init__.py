@@ -1,0 +1,236 @@
+"""Reductions along any axes, with their gradients, certified: sum, mean, var, std, norm, prod, max
+and cumsum.
+
+    sum(x, axis=-1), ...                              -> Enclosure
+    sum_backward(dy, x, axis=-1), ...                 -> Enclosure
+
+`axis` is an integer, several of them, or None for all; y lacks these axes (cumsum goes along one,
+and keeps it). float64 sums are exact however much cancels. `formulas` are the formulas, `faults`
+the wrong ways, `OPS` the ops that these are. Proven: sums and products in any order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.arithmetic.scalars import as_count
+from refkernels.op import Direction, Invariant
+from refkernels.ops import Prepared, formula_op
+from refkernels.ops.axes import along
+from refkernels.reduction_ref import faults, formulas
+from refkernels.reduction_ref.cases import cases_of
+
+__all__ = [
+    "OPS", "cumsum", "cumsum_backward", "max", "max_backward", "mean", "mean_backward", "norm",
+    "norm_backward", "prod", "prod_backward", "std", "std_backward", "sum", "sum_backward", "var",
+    "var_backward",
+]  # fmt: skip
+
+Axis = int | tuple[int, ...] | None
+
+
+def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    moved, restore = along(inputs, params.pop("axis"))
+    *leading, n = moved["x"].shape
+    if "ddof" in params and not n and 0 not in leading and direction == "forward":
+        raise ValueError(f"x has shape {inputs['x'].shape}: no elements have no variance.")
+    if "ddof" in params:
+        params["ddof"] = as_count(params["ddof"], "ddof", least=0)
+    return Prepared(moved, params, restore)
+
+
+def _prepare_prod(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    moved, restore = along(inputs, params["axis"])
+    return Prepared({**moved, "zero": moved["x"] == 0}, {}, restore)
+
+
+def _prepare_max(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """The largest x of each row, and the first of them."""
+    moved, restore = along(inputs, params["axis"])
+    x = moved["x"]
+    first, largest = np.zeros((2, *x.shape), bool)
+    if x.size:
+        np.put_along_axis(first, x.argmax(axis=-1)[..., None], True, axis=-1)
+        largest = x == x.max(axis=-1, keepdims=True)
+    return Prepared({**moved, "first": first, "largest": largest}, {}, restore)
+
+
+def _prepare_cumsum(
+    inputs: dict[str, Any], params: dict[str, Any], direction: Direction
+) -> Prepared:
+    moved, restore = along(inputs, params["axis"], ("x", "dy"), several=False)
+    return Prepared(moved, {}, restore)
+
+
+def _op(
+    name: str, forms: Any, gives: str = "y[...]", prepare: Any = _prepare, **described: Any
+) -> Any:
+    known = forms if isinstance(forms, dict) else {name: forms}
+    described = {"params": {"axis": -1}, **described}
+    return formula_op(
+        name, f"x[... n] -> {gives}", "n", forms=known, prepare=prepare, cases=cases_of(name),
+        **described,
+    )  # fmt: skip
+
+
+_NOT_NEGATIVE = Invariant("not_negative", "y >= 0", "forward", "y", lambda got, *_: got < 0)
+_SPREAD: dict[str, Any] = {"params": {"axis": -1, "ddof": 0}, "invariants": (_NOT_NEGATIVE,)}
+SUM = _op("sum", formulas.total, total="sum")
+MEAN = _op("mean", formulas.mean, backward={"divided": formulas.mean_gradient}, total="mean")
+VAR = _op(
+    "var", formulas.VAR, backward=formulas.VAR_BACKWARD, truth=formulas.shifted,
+    backward_truth=formulas.shifted_gradient, faults=faults.VAR, **_SPREAD,
+)  # fmt: skip
+STD = _op(
+    "std", formulas.STD, backward=formulas.STD_BACKWARD, truth=formulas.root(formulas.shifted),
+    backward_truth=formulas.shifted_std_gradient, faults=faults.STD, **_SPREAD,
+)  # fmt: skip
+NORM = _op(
+    "norm", formulas.norm, backward={"divided": formulas.by_norm}, faults=faults.NORM,
+    invariants=(_NOT_NEGATIVE,),
+)  # fmt: skip
+PROD = _op(
+    "prod", formulas.prod, faults=faults.PROD, prepare=_prepare_prod,
+    backward={"others": formulas.by_others, "quotient": formulas.by_quotient},
+)  # fmt: skip
+MAX = _op("max", formulas.largest, faults=faults.MAX, prepare=_prepare_max)
+CUMSUM = _op("cumsum", formulas.cumsum, "y[... n]", _prepare_cumsum, faults=faults.CUMSUM)
+OPS = (SUM, MEAN, VAR, STD, NORM, PROD, MAX, CUMSUM)
+
+
+def _forward(op: Any, x: Any, certify: Certify, **params: Any) -> Any:
+    return op.evaluate("forward", {"x": x}, params, certify)["y"]
+
+
+def _backward(op: Any, dy: Any, x: Any, certify: Certify, **params: Any) -> Any:
+    return op.evaluate("backward", {"dy": dy, "x": x}, params, certify)["dx"]
+
+
+def sum(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+    """y = x_1 + ... + x_n along the axes; 0 of nothing.
+
+    x           float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    axis        an integer, several of them, or None for all
+    certify     the question (`refkernels.Enclosure`)
+
+    The bound of a float32 kernel is (n - 1) 2^-24 sum |x_i|, sums in any order.
+
+    Raises TypeError for other dtypes and axes, ValueError for axes that x lacks.
+    Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
+    """
+    return _forward(SUM, x, certify, axis=axis)
+
+
+def sum_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+    """dx_i = dy, exactly. dy has y's shape; what else is as for `sum`."""
+    return _backward(SUM, dy, x, certify, axis=axis)
+
+
+def mean(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+    """y = (x_1 + ... + x_n) / n along the axes. What else is as for `sum`.
+
+    The bound is the sum's over n, and a rounding or two: divided by n, or times 1 / n. Raises
+    ValueError for the mean (var, std, max) of no elements too.
+    """
+    return _forward(MEAN, x, certify, axis=axis)
+
+
+def mean_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+    """dx_i = dy / n. dy has y's shape; what else is as for `mean`."""
+    return _backward(MEAN, dy, x, certify, axis=axis)
+
+
+def var(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure") -> Enclosure:
+    """y = sum (x_i - mean x)² / (n - ddof) along the axes, exactly 0 where x is constant.
+
+    ddof        0 (NumPy's default) or 1 (PyTorch's), or more; where it exceeds n, n - ddof is 0
+
+    What else is as for `sum`. The bound holds for two passes, and for Welford's and Chan's one,
+    which loses 2.2 n u κ of y, κ = max |x| / std x, and anything where n u exceeds 0.9.
+
+    Raises ValueError for another ddof. Source: Chan, Golub and LeVeque (1983),
+    doi:10.1080/00031305.1983.10483115.
+    """
+    return _forward(VAR, x, certify, axis=axis, ddof=ddof)
+
+
+def var_backward(
+    dy: Any, x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure"
+) -> Enclosure:
+    """dx_i = 2 dy (x_i - mean x) / (n - ddof). dy has y's shape; what else is as for `var`."""
+    return _backward(VAR, dy, x, certify, axis=axis, ddof=ddof)
+
+
+def std(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure") -> Enclosure:
+    """y = sqrt(var(x, ddof)). What else is as for `var`."""
+    return _forward(STD, x, certify, axis=axis, ddof=ddof)
+
+
+def std_backward(
+    dy: Any, x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure"
+) -> Enclosure:
+    """dx_i = dy (x_i - mean x) / ((n - ddof) y); 0 / 0, NaN, where y is 0.
+
+    dy has y's shape; what else is as for `std`. The bound allows a y kept in x's format.
+    """
+    return _backward(STD, dy, x, certify, axis=axis, ddof=ddof)
+
+
+def norm(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+    """y = sqrt(sum x_i²), the Euclidean norm along the axes. What else is as for `sum`.
+
+    The bound is about (n / 2 + 2) 2^-24 y in float32, and infinite where the squares overflow.
+    """
+    return _forward(NORM, x, certify, axis=axis)
+
+
+def norm_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+    """dx_i = dy x_i / y; 0 / 0, NaN, where y is 0. dy has y's shape; what else is as for `norm`."""
+    return _backward(NORM, dy, x, certify, axis=axis)
+
+
+def prod(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+    """y = x_1 x_2 ... x_n along the axes; 1 of nothing. What else is as for `sum`.
+
+    The bound is about n 2^-24 |y| in float32; infinite where the product of the factors beyond 1
+    overflows, for so may a kernel's that meets these first.
+    """
+    return _forward(PROD, x, certify, axis=axis)
+
+
+def prod_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+    """dx_i = dy times the product of the other x, also where x_i is 0.
+
+    dy has y's shape; what else is as for `prod`. The bound allows dy y / x_i where x_i is not 0,
+    with y kept in x's format.
+    """
+    return _backward(PROD, dy, x, certify, axis=axis)
+
+
+def max(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+    """y = the largest x along the axes, exactly; NaN where one is. What else is as for `sum`."""
+    return _forward(MAX, x, certify, axis=axis)
+
+
+def max_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+    """dx_i = dy / k where x_i is one of the k largest, else 0.
+
+    dy has y's shape; what else is as for `max`.
+    """
+    return _backward(MAX, dy, x, certify, axis=axis)
+
+
+def cumsum(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
+    """y_i = x_1 + ... + x_i along one axis; y has x's shape. What else is as for `sum`."""
+    return _forward(CUMSUM, x, certify, axis=axis)
+
+
+def cumsum_backward(
+    dy: Any, x: Any, *, axis: int = -1, certify: Certify = "enclosure"
+) -> Enclosure:
+    """dx_i = dy_i + ... + dy_n. dy has x's shape; what else is as for `cumsum`."""
+    return _backward(CUMSUM, dy, x, certify, axis=axis)

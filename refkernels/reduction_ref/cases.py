@@ -1,0 +1,145 @@
+"""The inputs on which reductions are measured, by regime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.op import DTYPES, Case
+from refkernels.ops.axes import axes_of
+from refkernels.ops.cases import Arrays, case
+
+Generator = np.random.Generator
+Draw = Callable[[Generator], Any]
+_LONG = {"float32", "float64"}
+_WIDE = tuple(one for one in DTYPES if one in _LONG)
+OFFSETS = ((0.0, 1.0), (100.0, 3.0))
+
+
+def cases_of(op: str) -> Callable[[], list[Case]]:
+    """Those of one op. Appended, never changed."""
+    return partial(_cases, op)
+
+
+def _cases(op: str) -> list[Case]:
+    make, ddof = partial(_case, op), {"ddof": 1} if op in ("var", "std") else {}
+    spread = 0.01 if op == "prod" else 1.0  # of products around 1
+    one = 1.0 if op == "prod" else 0.0
+    listed = [
+        *(
+            make(
+                "row_length",
+                {"n": n},
+                _normal(_rows(n), n, one, spread),
+                directions=_smooth("std" if op == "std" and n == 1 else ""),
+            )
+            for n in (1, 2, 3, 17, 257, 1000, 4096)
+        ),
+        *(
+            make(
+                "all",
+                {"n": n, "mean": m},
+                _normal(1, n, m + one, s * spread),
+                {"axis": None},
+                _WIDE,
+            )
+            for n in ((10**4,) if op == "prod" else (10**5, 10**6))
+            for m, s in OFFSETS[: 1 if op in ("prod", "max") else 2]
+        ),
+        make(
+            "axes", {"axis": "0,2"}, _cube(one, spread), {"axis": -2 if op == "cumsum" else [0, 2]}
+        ),
+        make("integers", {"n": 100}, _integers),
+        make("constant", {"n": 7}, _constant, directions=_smooth(op)),
+        make("specials", {}, _specials, directions=("forward",)),
+        make("invariance", {"rows": 37, "n": 257}, _normal(37, 257, one, spread)),
+    ]
+    if op in ("sum", "mean", "cumsum"):
+        listed.append(make("cancelling", {"n": 1000}, _cancelling))
+    if ddof:
+        listed.append(make("ddof", {"ddof": 1, "n": 17}, _normal(32, 17, 0.0, 1.0), ddof))
+        listed += [
+            make("offset", {"offset": o, "n": 257}, _normal(32, 257, o, 1.0)) for o in (10.0, 1e3)
+        ]
+    if op == "norm":
+        listed += [make("scale", {"power": p}, _scaled(p)) for p in (-0.75, 0.45, 0.75)]
+        listed.append(make("small", {"scale": 1e-9, "n": 17}, _normal(32, 17, 0.0, 1e-9)))
+    if op == "prod":
+        listed.append(make("zeros", {"n": 7}, _zeros))
+    if op == "max":
+        listed.append(make("ties", {"n": 7}, lambda rng: np.round(rng.uniform(-2, 2, (64, 7)))))
+    return listed
+
+
+def _smooth(op: str) -> Any:
+    """The root has no derivative where the variance is 0."""
+    return ("forward",) if op == "std" else ("forward", "backward")
+
+
+def _case(
+    op: str, regime: str, parameters: Any, draw: Draw, params: Any = None,
+    dtypes: Any = DTYPES, directions: Any = ("forward", "backward"),
+) -> Case:  # fmt: skip
+    axis = (params or {}).get("axis", -1)
+
+    def arrays(rng: Generator, dtype: str) -> Arrays:
+        x = np.asarray(draw(rng), np.float64)
+        axes = axes_of(axis, x.shape)
+        shape = x.shape if op == "cumsum" else np.delete(x.shape, axes)
+        return {"dy": rng.standard_normal(shape), "x": x}
+
+    if op == "cumsum" and axis is None:
+        params = {"axis": 0}
+        flat = draw
+        draw = lambda rng: flat(rng).reshape(-1)  # noqa: E731
+    return case(op, regime, parameters, arrays, params, dtypes=dtypes, directions=directions)
+
+
+def _rows(n: int) -> int:
+    return int(np.clip(8192 // n, 2, 32))
+
+
+def _normal(rows: int, n: int, mean: float, spread: float) -> Draw:
+    return lambda rng: mean + spread * rng.standard_normal((rows, n))
+
+
+def _cube(mean: float, spread: float) -> Draw:
+    return lambda rng: mean + spread * rng.standard_normal((3, 50, 5))
+
+
+def _integers(rng: Generator) -> Any:
+    """Every sum is exact, whatever the order."""
+    return rng.integers(-1, 2, (16, 100))
+
+
+def _constant(rng: Generator) -> Any:
+    return np.repeat(np.array([1.0, -0.1, 3.14159, 100.0])[:, None], 7, axis=1)
+
+
+def _cancelling(rng: Generator) -> Any:
+    """Pairs that add up to 0, and in half of the rows a small rest."""
+    half = rng.standard_normal((8, 500)) * 10.0 ** rng.uniform(-3, 3, (8, 500))
+    x = rng.permuted(np.concatenate([half, -half], axis=1), axis=1)
+    return np.concatenate([x, 1e-5 * (np.arange(8) % 2)[:, None]], axis=1)
+
+
+def _scaled(power: float) -> Draw:
+    """Squares that overflow, or vanish, where the norm does neither."""
+    return lambda rng: 2.0 ** (power * 127) * rng.uniform(0.5, 1.0, (8, 16))
+
+
+def _zeros(rng: Generator) -> Any:
+    """No zero, one, and two of them."""
+    x = rng.uniform(0.5, 2.0, (6, 7))
+    x[2:, 3], x[4:, 5] = 0.0, 0.0
+    return x
+
+
+def _specials(rng: Generator) -> Any:
+    x = 1.0 + rng.uniform(0.0, 1.0, (5, 5))
+    x[1, 2], x[2, 0], x[3, 4] = np.nan, np.inf, -np.inf
+    x[4, :2] = np.inf, -np.inf
+    return x

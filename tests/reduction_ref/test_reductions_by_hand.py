@@ -1,0 +1,105 @@
+"""Reductions held against what fractions and mpmath say, and along axes of every kind."""
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from refkernels import reduction_ref as reductions
+
+X = np.random.default_rng(5).standard_normal((2, 3, 4)).astype(np.float32)
+
+
+def test_one_element_of_each_op_is_what_mpmath_says() -> None:
+    row = [mpmath.mpf(float(x)) for x in X[1, 2]]
+    with mpmath.workdps(40):
+        mean = mpmath.fsum(row) / 4
+        squares = mpmath.fsum((x - mean) ** 2 for x in row)
+        by_hand = {
+            "sum": mpmath.fsum(row),
+            "mean": mean,
+            "var": squares / 4,
+            "std": mpmath.sqrt(squares / 4),
+            "norm": mpmath.sqrt(mpmath.fsum(x * x for x in row)),
+            "prod": row[0] * row[1] * row[2] * row[3],
+            "max": max(row),
+            "cumsum": row[0] + row[1] + row[2],
+        }
+        for name, value in by_hand.items():
+            found = getattr(reductions, name)(X, certify=("ulp", "float64", 2.0**-20))
+            at = (1, 2, 2) if name == "cumsum" else (1, 2)
+            assert abs(mpmath.mpf(float(found.hi[at])) + float(found.lo[at]) - value) <= max(
+                float(found.radius[at]), mpmath.mpf(2) ** -100
+            )
+    assert len(by_hand) == len(reductions.OPS)
+
+
+@pytest.mark.parametrize("axis", [0, -1, (0, 2), [1], None, (2, 0, 1)], ids=str)
+def test_axes_are_those_of_numpy(axis: object) -> None:
+    known = tuple(axis) if isinstance(axis, list) else axis
+    for name in ("sum", "mean", "var", "prod", "max"):
+        found = np.asarray(getattr(reductions, name)(X, axis=axis, certify=("rounding", "float64")))
+        wide = getattr(np, name)(X.astype(np.float64), axis=known)
+        assert found.shape == np.shape(wide)
+        np.testing.assert_allclose(found, wide, rtol=2.0**-40)
+        dy = np.ones(found.shape, np.float32)
+        assert getattr(reductions, f"{name}_backward")(dy, X, axis=axis).shape == X.shape
+
+
+@pytest.mark.parametrize(
+    ("axis", "error", "match"),
+    [
+        (3, ValueError, "has no axis 3"),
+        ((0, 0), ValueError, "twice"),
+        ((), ValueError, "None stands for all"),
+        (1.0, TypeError, "axis is 1.0, but it must be an integer"),
+        (True, TypeError, "axis is True, but it must be an integer"),
+    ],
+)
+def test_other_axes_are_refused_in_a_sentence(axis: object, error: type, match: str) -> None:
+    with pytest.raises(error, match=match):
+        reductions.sum(X, axis=axis)
+
+
+def test_a_cotangent_has_the_result_s_shape() -> None:
+    with pytest.raises(ValueError, match=r"dy has shape \(4,\) and the result \(2, 3\)"):
+        reductions.sum_backward(np.ones(4, np.float32), X)
+
+
+@pytest.mark.parametrize("ddof", [0, 1, 2])
+def test_ddof_is_taken_off_the_number_of_elements(ddof: int) -> None:
+    row = [Fraction(float(x)) for x in X[0, 0]]
+    mean = sum(row) / 4
+    exact = sum((x - mean) ** 2 for x in row) / (4 - ddof)
+    found = reductions.var(X, ddof=ddof, certify=("ulp", "float64", 2.0**-20))
+    assert abs(Fraction(float(found.hi[0, 0])) + Fraction(float(found.lo[0, 0])) - exact) <= (
+        Fraction(float(found.radius[0, 0]))
+    )
+    with pytest.raises(ValueError, match="ddof"):
+        reductions.var(X, ddof=-1)
+
+
+def test_sums_that_cancel_are_exact_in_float64() -> None:
+    """0 is found to be 0, and a tie is rounded to even, however many terms there are."""
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal(20_000) * 10.0 ** rng.uniform(-9, 9, 20_000)
+    whole = rng.permutation(np.concatenate([x, -x]))
+    assert float(np.asarray(reductions.sum(whole))) == 0.0
+    assert float(reductions.sum(whole).radius) == 0.0
+    tie = np.concatenate([whole, [1.0, 2.0**-53]])
+    assert float(np.asarray(reductions.sum(tie, certify=("rounding", "float64")))) == 1.0
+    assert float(np.asarray(reductions.mean(whole, certify=("rounding", "float64")))) == 0.0
+
+
+def test_the_gradient_of_a_product_is_that_of_its_other_factors() -> None:
+    x = np.array([[2.0, 0.0, 3.0], [0.0, 5.0, 0.0]], np.float32)
+    found = np.asarray(reductions.prod_backward(np.ones(2, np.float32), x))
+    np.testing.assert_array_equal(found, [[0.0, 6.0, 0.0], [0.0, 0.0, 0.0]])
+
+
+def test_the_gradient_of_a_maximum_is_shared() -> None:
+    x = np.array([[2.0, 2.0, 1.0, 2.0]], np.float32)
+    found = reductions.max_backward(np.ones(1, np.float32), x, certify=("rounding", "float32"))
+    third = np.float32(1) / np.float32(3)
+    np.testing.assert_array_equal(np.asarray(found).astype(np.float32), [[third, third, 0, third]])
