@@ -8,6 +8,7 @@ from collections.abc import Iterable
 _ALIKE = 0.8  # of difflib's ratio: 'torhc' is near 'torch', 'float8' is not near 'float64'
 _PREFIX = 3
 _LONGEST = 120
+_LISTED = 30  # names; beyond, a sentence is no sentence any more
 
 
 def quoted(word: str) -> str:
@@ -29,7 +30,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 def instead(word: str, known: Iterable[str], choose: str = "choose one of") -> str:
     """The end of a sentence that refuses `word`: ``did you mean 'sin'? Choose one of sin, cos``."""
     names = list(known)
-    listed = f"{choose} {', '.join(names)}"
+    more = len(names) - _LISTED
+    listed = f"{choose} {', '.join(names[:_LISTED])}" + (f" and {more} more" if more > 0 else "")
     meant = nearest(word, names)
     if meant is None:
         return listed

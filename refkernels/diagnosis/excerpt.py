@@ -120,7 +120,7 @@ def _index(problem: Problem, name: str, place: Place) -> Index:
 
 def _box(flat: Array | None, shape: tuple[int, ...]) -> Index:
     """The axes along which some elements of an array lie; whole, but for those with one index."""
-    if flat is None or not flat.size:
+    if flat is None or not flat.size or not shape:
         return (":",) * len(shape)
     axes = np.unravel_index(flat, shape)
     return tuple(int(axis[0]) if np.all(axis == axis[0]) else ":" for axis in axes)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Direction
 from refkernels.ops import Prepared
 from refkernels.ops.letters import Signature
@@ -58,9 +59,9 @@ def group(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) 
     """Positions as one axis, s."""
     x = _checked(inputs)
     channels = x.shape[1]
-    groups = params.get("num_groups", channels)
-    if not isinstance(groups, int | np.integer) or groups < 1 or channels % groups:
-        raise ValueError(f"num_groups is {groups!r}, which does not divide {channels} channels.")
+    groups = as_count(params.get("num_groups", channels), "num_groups")
+    if channels % groups:
+        raise ValueError(f"num_groups is {groups}, which does not divide {channels} channels.")
     found = dict(inputs)
     for name in {"x", "dy"} & set(inputs):
         found[name] = inputs[name].reshape(*x.shape[:2], math.prod(x.shape[2:]))
@@ -70,7 +71,7 @@ def group(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) 
 
     backward = direction == "backward"
     signature = _GROUP.backward({"dy": "y"}, _GRADIENTS) if backward else _GROUP
-    return Prepared(found, {"eps": params["eps"], "num_groups": int(groups)}, restore, signature)
+    return Prepared(found, {"eps": params["eps"], "num_groups": groups}, restore, signature)
 
 
 def instance(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:

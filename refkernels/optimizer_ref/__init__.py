@@ -22,6 +22,7 @@ import numpy as np
 
 from refkernels.arguments import as_flag
 from refkernels.arithmetic.question import Certify
+from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Direction, Op
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.tree import tree
@@ -66,9 +67,7 @@ def _prepare(
             f"{strange[0]} has shape {shapes[strange[0]]} and param {shapes['param']}: they are "
             "the same."
         )
-    step = params.get("step", 1)
-    if not isinstance(step, int | np.integer) or isinstance(step, bool) or step < 1:
-        raise ValueError(f"step is {step!r}: it is an integer that counts from 1.")
+    as_count(params.get("step", 1), "step")
     if wild := [name for name, one in params.items() if isinstance(one, float) and one - one != 0]:
         raise ValueError(f"{wild[0]} is {params[wild[0]]}: it is a finite number.")
     told: dict[str, Any] = {**params, "float32": _in_float32(params)}

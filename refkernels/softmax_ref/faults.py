@@ -103,11 +103,6 @@ def _unshifted_total(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     return xp.log(xp.sum(exponential(xp, x, present)))
 
 
-def _clipped_total(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
-    d = _clipped(xp, x, present)
-    return pivot(xp, x, present) + xp.log(xp.sum(xp.exp(d)))
-
-
 def _padded_total(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     m, total = _padded(xp, x, present)
     return m + xp.log(total)
@@ -115,7 +110,6 @@ def _padded_total(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
 
 LOGSUMEXP = (
     Fault("no_shift", _unshifted_total, unstable=True),
-    Fault("clipped_exponent", _clipped_total),
     Fault("zero_padding", _padded_total),
 )
 SOFTMAX = (

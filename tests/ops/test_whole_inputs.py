@@ -11,7 +11,7 @@ import pytest
 import refkernels
 from refkernels.contexts.ball import Ball
 from refkernels.elementwise.blocks import BLOCK
-from refkernels.frameworks import transport
+from refkernels.frameworks.transport import pack, unpack
 from refkernels.ops import Prepared, Shared, formula_op
 from refkernels.ops.letters import Signature
 
@@ -53,8 +53,8 @@ def test_a_wrong_kernel_is_explained_on_them() -> None:
 
 @pytest.mark.parametrize("array", [INDEX, KEEP], ids=["int64", "bool"])
 def test_they_travel_as_they_are(array: Any) -> None:
-    name, bits = transport.pack(array)
-    back = transport.unpack(name, bits)
+    name, bits = pack(array)
+    back = unpack(name, bits)
     assert back.dtype == array.dtype
     np.testing.assert_array_equal(back, array)
 

@@ -115,26 +115,24 @@ def test_a_stopped_run_resumed_has_the_records_of_an_undisturbed_one(
     again = (out / "records.jsonl").read_text(encoding="utf-8").splitlines()
     kept = [record for records in before for record in records]
     assert 0 < len(kept) < len(again)
-    assert [json.loads(line) for line in again[: len(kept)]] == kept
+    assert {json.dumps(record) for record in kept} <= {json.dumps(json.loads(a)) for a in again}
 
 
 def test_stopping_does_not_wait_for_an_op_that_hangs(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    plan = measurement.select(dtypes=DTYPES, cases=CASES)
-    matmul_units = sum(unit.op.name == "matmul" for unit in plan.units)
     process = subprocess.Popen(
         command(tmp_path, out, "--case=cos/array_size[n=1,*", "--timeout=600", fake="fake_hang"),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for(lambda: units_done(out) >= matmul_units or process.poll() is not None)
-    time.sleep(0.5)  # matmul comes first, and then sin hangs
+    wait_for(lambda: units_done(out) >= 1 or process.poll() is not None)
+    time.sleep(0.5)  # a case of matmul comes first, and then one of sin, which hangs
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert units_done(out) == matmul_units
+    assert units_done(out) == 1
     assert "Traceback" not in said
 
 
