@@ -19,6 +19,7 @@ import numpy as np
 
 from refkernels.arguments import as_path
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.scalars import as_count
 from refkernels.diagnosis import accumulators, evidence, models, orders, products, sources, sums
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
@@ -101,6 +102,8 @@ class Probe:
         return [target / f"{name}.npy" for name in self.inputs]
 
 
+@in_default_mode
+@np.errstate(all="ignore")  # infinities and NaN in inputs are data
 def probe(
     op: str | Op,
     inputs: Mapping[str, Any],

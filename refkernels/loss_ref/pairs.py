@@ -37,7 +37,7 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     for name, array in inputs.items():
         if array is None or name == "dloss" or array.shape == x.shape:
             continue
-        if name == "target" or np.broadcast_shapes(array.shape, x.shape) != x.shape:
+        if name == "target" or not _stretches(array.shape, x.shape):
             raise ValueError(f"{name} has shape {array.shape} and x {x.shape}: they do not fit.")
     how = settings["reduction"]
     check(how, *(("batchmean",) if "log_target" in settings else ()))
@@ -50,6 +50,12 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
         {**settings, **totals},
         signature=signature(takes, "", settings["reduction"], direction),
     )
+
+
+def _stretches(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether an array of a shape broadcasts to another, which stays as it is."""
+    last = to[len(to) - len(shape) :]
+    return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(shape, last, strict=True))
 
 
 def loss(

@@ -18,6 +18,7 @@ from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.arithmetic.scalars import as_real
+from refkernels.arithmetic.wording import shown
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.working import Working
@@ -275,5 +276,11 @@ def _array(argument: Argument, given: Any) -> Any:
 
 
 def _param(name: str, value: Any, default: Any) -> Any:
-    """A param: a number where its default is one; what else there is, the formula looks at."""
-    return as_real(value, name) if isinstance(default, float) else value
+    """A param: a number, a truth value or a text where its default is one; what else there is, the
+    op's `prepare` looks at."""
+    if isinstance(default, float):
+        return as_real(value, name)
+    for kind, called in ((bool, "True or False"), (str, "a text")):
+        if isinstance(default, kind) and not issubclass(type(value), kind):
+            raise TypeError(f"{name} is {shown(value)}, but it must be {called}.")
+    return value

@@ -76,7 +76,7 @@ def test_an_op_without_a_backward_pass_says_so_and_is_planned_forward_alone() ->
 
 
 def test_what_is_no_step_is_refused() -> None:
-    for wrong, said in (({"step": 0}, "counts from 1"), ({"lr": np.inf}, "finite number")):
+    for wrong, said in (({"step": 0}, "at least 1"), ({"lr": np.inf}, "finite number")):
         with pytest.raises(ValueError, match=said):
             optimizer_ref.adam(W, G, M, V, **wrong)
     with pytest.raises(ValueError, match="grad has shape"):
