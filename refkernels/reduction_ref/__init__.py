@@ -77,7 +77,9 @@ def _op(
     )  # fmt: skip
 
 
-_NOT_NEGATIVE = Invariant("not_negative", "y >= 0", "forward", "y", lambda got, *_: got < 0)
+_NOT_NEGATIVE = Invariant(
+    "not_negative", "y >= 0", "forward", "y", lambda got, *_: np.asarray(got, float) < 0
+)
 _SPREAD: dict[str, Any] = {"params": {"axis": -1, "ddof": 0}, "invariants": (_NOT_NEGATIVE,)}
 SUM = _op("sum", formulas.total, total="sum")
 MEAN = _op("mean", formulas.mean, backward={"divided": formulas.mean_gradient}, total="mean")

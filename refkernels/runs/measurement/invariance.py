@@ -201,7 +201,7 @@ def _delicate(unit: Unit) -> dict[str, npt.NDArray[Any]]:
 
 
 def _position(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparison:
-    case, inputs, params = _rows_question(questions)
+    case, inputs, params = _rows_question(unit, questions)
     whole = _rows_of(unit, _ask(unit, seat, inputs, params))
     found = Comparison()
     n = len(inputs[unit.op.row_inputs[0]])
@@ -213,7 +213,7 @@ def _position(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparis
 
 
 def _batch(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparison:
-    case, inputs, params = _rows_question(questions)
+    case, inputs, params = _rows_question(unit, questions)
     whole = _rows_of(unit, _ask(unit, seat, inputs, params))
     found = Comparison()
     for rows in _apart(unit, len(inputs[unit.op.row_inputs[0]])):
@@ -232,9 +232,9 @@ def _apart(unit: Unit, n: int) -> list[npt.NDArray[np.intp]]:
     return [start + np.arange(length) for start, length in zip(starts, lengths, strict=True)]
 
 
-def _rows_question(questions: Sequence[Question]) -> Question:
+def _rows_question(unit: Unit, questions: Sequence[Question]) -> Question:
     question = next((one for one in questions if one[0].regime == REGIME), None)
-    if question is None:
+    if question is None or not unit.op.row_inputs:
         raise NoAnswer("unsupported", "the op has no rows that are computed one by one", True)
     return question
 

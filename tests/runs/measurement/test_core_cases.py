@@ -2,7 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
+from refkernels import registry
 from refkernels.runs import measurement
+from refkernels.runs.measurement import invariance
+from refkernels.runs.measurement.plan import Unit
 
 
 def test_the_core_has_every_regime_of_every_op_in_every_format() -> None:
@@ -46,3 +51,15 @@ def test_a_run_of_one_case_has_no_first_table(tmp_path: Path) -> None:
     shown: list[list[dict[str, object]]] = []
     measurement.measure(plan, tmp_path, frameworks=["numpy"], glance=shown.append)
     assert shown == []
+
+
+def test_an_op_without_rows_has_no_position_and_no_batch() -> None:
+    """Of every op whose elements take whole arrays; LAMB's trust ratio is of all of them."""
+    whole = [op for op in registry.ops().values() if not op.row_inputs]
+    assert {op.name for op in whole} >= {"batch_norm", "group_norm", "lamb"}
+    for op in whole:
+        unit = Unit(op, None, "float32", "forward")
+        questions = list(invariance._questions(unit))
+        assert questions
+        with pytest.raises(invariance.NoAnswer, match="no rows that are computed one by one"):
+            invariance._rows_question(unit, questions)
