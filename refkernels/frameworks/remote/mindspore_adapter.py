@@ -165,6 +165,10 @@ def batch_norm(
     return {"y": y, "new_mean": new_mean, "new_var": new_var}
 
 
+def smooth_l1(x, target, reduction="mean", beta=1.0):
+    return ops.smooth_l1_loss(x, target, beta, reduction)
+
+
 def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
     weight = ops.ones(x.shape[1:2], x.dtype) if weight is None else weight
     bias = ops.zeros(x.shape[1:2], x.dtype) if bias is None else bias
@@ -219,7 +223,7 @@ OPS = {
     "mse": ("loss", lambda x, target, reduction="mean": ops.mse_loss(x, target, reduction)),
     "l1": ("loss", lambda x, target, reduction="mean": ops.l1_loss(x, target, reduction)),
     "huber": ("loss", lambda x, target, **how: ops.huber_loss(x, target, **how)),
-    "smooth_l1": ("loss", lambda x, target, **how: ops.smooth_l1_loss(x, target, **how)),
+    "smooth_l1": ("loss", smooth_l1),
     "kl_div": ("loss", kl_div),
     "bce_with_logits": ("loss", bce_with_logits),
     "embedding": ("y", embedding),

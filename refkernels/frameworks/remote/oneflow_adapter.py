@@ -175,8 +175,14 @@ def batch_norm(
     return {"y": y, "new_mean": new_mean, "new_var": new_var}
 
 
+def smooth_l1(x, target, reduction="mean", beta=1.0):
+    return flow._C.smooth_l1_loss(x, target, beta, reduction)
+
+
 def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return F.group_norm(x, num_groups, weight, bias, eps)
+    return flow._C.group_norm(
+        x, weight, bias, affine=weight is not None, num_groups=num_groups, epsilon=eps
+    )
 
 
 def instance_norm(x, weight=None, bias=None, eps=1e-5):
@@ -237,7 +243,7 @@ OPS = {
     "mse": ("loss", lambda x, target, reduction="mean": F.mse_loss(x, target, reduction)),
     "l1": ("loss", lambda x, target, reduction="mean": F.l1_loss(x, target, reduction)),
     "huber": ("loss", "OneFlow has no Huber loss (smooth_l1 times beta is one)"),
-    "smooth_l1": ("loss", lambda x, target, **how: F.smooth_l1_loss(x, target, **how)),
+    "smooth_l1": ("loss", smooth_l1),
     "kl_div": ("loss", kl_div),
     "bce_with_logits": ("loss", bce_with_logits),
     "embedding": ("y", embedding),
