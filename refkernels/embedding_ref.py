@@ -16,6 +16,7 @@ import numpy as np
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
+from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Case, Direction
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
@@ -39,7 +40,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     if indices.size and not (indices.min() >= 0 and indices.max() < v):
         wrong = next(int(i) for i in indices.flat if not 0 <= i < v)
         raise ValueError(f"indices has {wrong}, and weight has the rows 0 to {v - 1}.")
-    if padding is not None and not -v <= padding < v:
+    if padding is not None and not -v <= as_count(padding, "padding_idx", least=-(2**63)) < v:
         raise ValueError(f"padding_idx is {padding}, and weight has {v} rows.")
     padded = indices == (None if padding is None else padding % max(v, 1))
     if direction == "forward":

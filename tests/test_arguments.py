@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refkernels import arguments, softmax_ref
+from refkernels import arguments, embedding_ref, loss_ref, softmax_ref
 from refkernels.runs import measurement, sweeps
 
 
@@ -29,6 +29,9 @@ REFUSED: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: arguments.as_seconds("1", "timeout"), "timeout is of type str"),
     (lambda: arguments.as_seconds(PretendedInteger(), "timeout"), "of type PretendedInteger"),
     (lambda: softmax_ref.softmax([1.0], axis=PretendedInteger()), "must be an integer"),
+    (lambda: loss_ref.cross_entropy([[1.0]], [0], ignore_index="x"), "ignore_index is 'x'"),
+    (lambda: loss_ref.nll([[1.0]], [0], ignore_index=0.5), "ignore_index is 0.5"),
+    (lambda: embedding_ref.embedding([[1.0]], [0], padding_idx="x"), "padding_idx is 'x'"),
     (lambda: arguments.as_flag(1, "resume"), "resume is of type int, not True or False"),
     (lambda: arguments.as_function("f", "progress"), "progress is of type str"),
     (lambda: measurement.measure("sin", Path("out")), "plan is of type str: `select` makes one"),

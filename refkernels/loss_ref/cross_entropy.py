@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.scalars import as_count
 from refkernels.loss_ref import reduction
 from refkernels.loss_ref.reduction import joined, reduced, scaled
 from refkernels.op import Direction
@@ -38,7 +39,10 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
         raise ValueError(
             f"target has shape {target.shape} and x {x.shape}: x has an axis more, the classes."
         )
-    n, kept = x.shape[-1], np.asarray(target != params["ignore_index"])
+    ignored = params["ignore_index"]
+    if ignored is not None:
+        ignored = as_count(ignored, "ignore_index", least=-(2**63))
+    n, kept = x.shape[-1], np.asarray(target != ignored)
     valid = (target >= 0) & (target < n) | ~kept
     label = target % n
     total, smoothed, e = None, None, params["label_smoothing"]
