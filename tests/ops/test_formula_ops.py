@@ -131,7 +131,7 @@ def test_all_forms_are_the_same_function(name: str, direction: Direction) -> Non
         exact = in_arb(op, direction, way.truth, inputs)
         for formula in way.forms.values():
             compared += overlapping(exact, in_arb(op, direction, formula, inputs))
-    assert compared > HUNT // 2
+    assert compared > (HUNT // 2 if scalar(name, direction) else HUNT)
 
 
 @pytest.mark.parametrize("name", [name for name, way in DEFINED if way == "backward"])
@@ -167,7 +167,7 @@ def test_no_result_depends_on_a_pivot(name: str, direction: Direction) -> None:
             exact = in_arb(op, direction, formula, inputs)
             other = in_arb(op, direction, formula, inputs, _ShiftedPivot(BITS))
             compared += overlapping(exact, other)
-    assert compared > HUNT // 2
+    assert compared > (HUNT // 2 if scalar(name, direction) else HUNT)
 
 
 @each_way
@@ -221,6 +221,11 @@ def test_an_element_depends_on_its_cone_alone(name: str, direction: Direction) -
             compared += 1
         assert dtype == "float32"
     assert compared >= HUNT
+
+
+def scalar(name: str, direction: Direction) -> bool:
+    """Whether all that the op gives by default is one number: the mean of all losses."""
+    return direction == "forward" and OPS[name].outputs == ("loss",)
 
 
 def draw_like(rng: np.random.Generator, inputs: Any) -> Any:
@@ -300,7 +305,7 @@ def test_a_question_about_some_elements_has_the_answer_of_all(
         whole = in_arb(op, direction, formula, inputs)
         finished = in_arb(op, direction, lambda xp, **given: formula(xp, **given), inputs)
         compared += overlapping(whole, finished)
-    assert compared > HUNT // 2
+    assert compared > (HUNT // 2 if scalar(name, direction) else HUNT)
 
 
 @each_way
@@ -324,6 +329,8 @@ def test_the_number_of_threads_changes_nothing(name: str, direction: Direction) 
         for part in ("hi", "lo", "radius", "scale"):
             np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
     assert answers[0]
+    if not scalar(name, direction):
+        assert max(one.size for one in answers[0].values()) > 100
 
 
 def told(name: str, direction: Direction, formula: Any, inputs: Any, dtype: str) -> Any:
