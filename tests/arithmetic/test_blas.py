@@ -149,7 +149,9 @@ def test_what_is_certified_multiplies_matrices_by_blas_product_alone():
 
 
 def threads():
-    return next(i["num_threads"] for i in threadpoolctl.threadpool_info() if i["user_api"] == "blas")
+    return next(
+        i["num_threads"] for i in threadpoolctl.threadpool_info() if i["user_api"] == "blas"
+    )
 
 
 def by_threads(left, right, out=None):
