@@ -58,6 +58,8 @@ ROTARY = formula_op(
     params={"base": 10000.0, "layout": "half", "dim": None},
     prepare=rotation.prepare,
     forms=rotation.FORMS,
+    backward=rotation.BACKWARD,
+    gradients=("x",),
     faults=rotation.FAULTS,
     cases=rotary_cases,
 )

@@ -46,6 +46,9 @@ def attention_cases() -> list[Case]:
         make("grouped", {"heads": 6, "key_heads": 2}, _drawn((2, 6), 5, 7, 8, key_heads=2)),
         make("grouped", {"heads": 4, "key_heads": 1}, _drawn((2, 4), 5, 7, 8, key_heads=1)),
         make("specials", {}, _specials),
+        make(
+            "causal", {"keys": 9, "size": 1e4}, _drawn((2, 2), 9, 9, 8, 1e4), {"causal": "top_left"}
+        ),
         make("invariance", {"rows": 37, "keys": 11}, _drawn((37, 2), 5, 11, 8)),
     ]  # fmt: skip
 

@@ -111,6 +111,14 @@ def _finite(xp: Any, s: Any, lanes: Any) -> Any:
     return formulas.weights(xp, s, None)
 
 
+def _clipped(xp: Any, s: Any, lanes: Any) -> Any:
+    """s - m is at least -64, and -64 where no key takes part."""
+    least = xp.number(-64)
+    d = xp.maximum(s - pivot(xp, s, lanes), least)
+    e = xp.exp(d if lanes is None else xp.where(lanes, d, least))
+    return e / xp.sum(e)
+
+
 def _zeroed(xp: Any, s: Any, lanes: Any) -> Any:
     s = s if lanes is None else xp.where(lanes, s, xp.number(0))
     return formulas.weights(xp, s, None)
@@ -184,6 +192,7 @@ FAULTS = (
         lambda xp, **given: _tiled(xp, formulas.composed, **given),
     ),
     _softmax("mask_finite", _finite),
+    _softmax("clipped_exponent", _clipped),
     _softmax("mask_multiplied", _zeroed),
     _softmax("masked_keys_counted", _counted),
     _softmax("masked_rows_nan", _unguarded),

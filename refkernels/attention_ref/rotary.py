@@ -99,7 +99,13 @@ def tables(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> 
     return _rotate(xp, x, cosine, sine, dim, layout, xp.store)
 
 
+def _turned_back(form: Any, xp: Any, dy: Any, x: Any, position: Any, **given: Any) -> Any:
+    """dx is dy, rotated by -t: a kernel has the same angles, and another sign of the sine."""
+    return form(xp, x=dy, position=-position, **given)
+
+
 FORMS = {"exact": exact, "tables": tables}
+BACKWARD = {name: partial(_turned_back, form) for name, form in FORMS.items()}
 
 
 # --- faults -----------------------------------------------------------------------------------

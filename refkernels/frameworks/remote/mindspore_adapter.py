@@ -192,12 +192,14 @@ def allowed(q, k, keep=None, lengths=None, causal="none"):
 
 
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    """Composed: MindSpore's fused attention has no kernel on a CPU."""
+    """Composed: MindSpore's fused attention has no kernel on a CPU. The scale is a tensor: a number
+    would be rounded to float32."""
     lanes = allowed(q, k, keep, lengths, causal)
     if q.shape[:-2] != k.shape[:-2]:
         group = q.shape[-3] // k.shape[-3]
         k, v = ops.repeat_interleave(k, group, -3), ops.repeat_interleave(v, group, -3)
-    scores = ops.matmul(q, k.swapaxes(-1, -2)) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    scale = ms.Tensor(q.shape[-1] ** -0.5 if scale is None else scale, q.dtype)
+    scores = ops.matmul(q, k.swapaxes(-1, -2)) * scale
     scores = scores if mask is None else scores + mask
     if lanes is not None:
         lanes = ops.broadcast_to(lanes, scores.shape)
