@@ -18,14 +18,12 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared
-from refkernels.ops.formula import derived
 
 LAYOUTS = ("half", "interleaved")
 
@@ -133,18 +131,19 @@ def _of_whole(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) 
     return _rotate(xp, x, xp.cos(angles), xp.sin(angles), dim, layout)
 
 
-def _narrow(kind: Any, xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
+def _narrow(format: str, xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
     """Frequencies, positions, angles, their cosine and sine: each kept in a narrow format."""
-    with np.errstate(all="ignore"):
-        frequency = (float(base) ** -(np.arange(0, dim, 2) / dim)).astype(kind)
-        wide = position.astype(kind).astype(np.float64) * frequency.astype(np.float64)
-        angles = wide.astype(kind).astype(np.float64)
-        cosine, sine = (f(angles).astype(kind).astype(np.float64) for f in (np.cos, np.sin))
-    return _rotate(xp, x, xp.array(cosine), xp.array(sine), dim, layout)
+
+    def kept(a: Any) -> Any:
+        return xp.narrow(a, format)
+
+    frequency = kept(1 / kept(xp.exp(_exponents(xp, dim) * xp.log(xp.number(base)))))
+    angles = kept(kept(xp.array(position)) * frequency)
+    return _rotate(xp, x, kept(xp.cos(angles)), kept(xp.sin(angles)), dim, layout)
 
 
-def _fault(cause: str, formula: Any) -> Fault:
-    return Fault(cause, formula, derived(formula, ("y",), {"dy": "y"}, ("x",)))
+def _fault(cause: str, formula: Any, **told: Any) -> Fault:
+    return Fault(cause, formula, partial(_turned_back, formula), **told)
 
 
 FAULTS = (
@@ -153,7 +152,8 @@ FAULTS = (
     _fault("positions_from_one", _from_one),
     _fault("base_ignored", _usual_base),
     _fault("frequencies_of_whole_head", _of_whole),
-    _fault("angles_in_float16", partial(_narrow, np.float16)),
-    _fault("angles_in_bfloat16", partial(_narrow, ml_dtypes.bfloat16)),
-    _fault("angles_in_float32", partial(_narrow, np.float32)),
+    *(
+        _fault(f"angles_in_{format}", partial(_narrow, format), unstable=True)
+        for format in ("float16", "bfloat16", "float32")
+    ),
 )
