@@ -19,7 +19,7 @@ from refkernels.attention_ref import formulas, layout, mixtures
 from refkernels.attention_ref import rotary as rotation
 from refkernels.attention_ref.cases import attention_cases, rotary_cases
 from refkernels.attention_ref.faults import FAULTS
-from refkernels.ops import formula_op
+from refkernels.ops import Sliced, formula_op
 
 __all__ = [
     "OPS", "AttentionBackward", "attention", "attention_backward", "rotary", "rotary_backward",
@@ -45,8 +45,8 @@ ATTENTION = formula_op(
         "streaming": mixtures.streaming_gradients,
         "materialised": mixtures.materialised_gradients,
     },
-    truth=formulas.certified,
-    backward_truth=formulas.certified_gradients,
+    truth=Sliced(formulas.certified),
+    backward_truth=Sliced(formulas.certified_gradients),
     gradients=("q", "k", "v"),
     faults=FAULTS,
     cases=attention_cases,
