@@ -12,6 +12,7 @@ that `mask` does not hold at -inf (`unmasked`), that lie before `lengths`, that 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,71 +37,94 @@ _ELEMENTS = 1 << 20  # scores that are looked at together
 Array = npt.NDArray[Any]
 
 
+@dataclass(frozen=True)
+class _Shapes:
+    """Of a question: `lead`, q's leading axes; `rows`, those of the formulas; `heads`, k's."""
+
+    lead: Shape
+    rows: Shape
+    heads: Shape
+    group: int
+    queries: int
+    keys: int
+
+    @property
+    def stacked(self) -> Shape:
+        """Of what each query has one of."""
+        return (*self.rows, self.h, self.group * self.queries)
+
+    @property
+    def h(self) -> int:
+        return 1 if self.group == 1 else self.heads[-1]
+
+
 def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
     """Raises ValueError for shapes, lengths and params that do not fit."""
     q, k, v = (inputs[name] for name in "qkv")
-    for name in "qkv":
-        if inputs[name].ndim < 2:
-            letters = {"q": "... m d", "k": "... n d", "v": "... n e"}[name]
-            raise ValueError(f"{name} has shape {inputs[name].shape}: it is {name}[{letters}].")
-    group = _group(q, k, v)
-    (*lead, queries, d), (*heads, keys, _) = q.shape, k.shape
-    if not keys and q.size:
-        raise ValueError(f"k has shape {k.shape}: it has no key for q to attend.")
-    rows: Shape = tuple(heads) if group == 1 else tuple(heads[:-1])
-    h = 1 if group == 1 else heads[-1]
-    stacked = (*rows, h, group * queries)
-
-    def scores(name: str) -> Array | None:
-        array = inputs[name]
-        if array is None:
-            return None
-        whole = _broadcast(name, array, (*lead, queries, keys))
-        return whole.reshape(*stacked, keys)
-
-    scale, mask, lengths = params["scale"], scores("mask"), inputs["lengths"]
-    unmasked = None if mask is None else mask != -np.inf
-    if mask is None or np.all(unmasked):
-        unmasked = None
-    else:
-        mask = np.where(unmasked, mask, mask.dtype.type(0))
-    if lengths is not None:
-        if lengths.size and not 0 <= lengths.min() <= lengths.max() <= keys:
-            wrong = next(int(n) for n in lengths.flat if not 0 <= n <= keys)
-            raise ValueError(f"lengths has {wrong}, and k has {keys} keys.")
-        lengths = _broadcast("lengths", lengths, tuple(heads)).reshape(*rows, h)
-    arrays = {
-        "q": q.reshape(*stacked, d),
-        "k": k.reshape(*rows, h, keys, d),
-        "v": v.reshape(*rows, h, keys, v.shape[-1]),
-        "mask": mask,
-        "keep": scores("keep"),
-        "unmasked": unmasked,
-        "lengths": lengths,
-        "position": _position(params["causal"], queries, keys, group, stacked),
-    }
-    told = {
-        "scale": None if scale is None else as_real(scale, "scale"),
-        "offset": keys - queries,
-        "corner": params["causal"],
-        "group": group,
-        "rooted": scale is None or scale > 0,
-    }
-    arrays["top"] = _top(arrays, told["scale"] if scale is not None else d**-0.5 if d else 1.0)
-    given = arrays if direction == "forward" else {"dy": inputs["dy"], **arrays}
+    shapes = _shapes(q, k, v)
+    stacked, over = shapes.stacked, (*shapes.rows, shapes.h, shapes.keys)
+    d, e = q.shape[-1], v.shape[-1]
+    output = (*shapes.lead, shapes.queries, e)
+    given: dict[str, Any] = {}
     if direction == "backward":
-        wanted = (*lead, queries, v.shape[-1])
-        if inputs["dy"].shape != wanted:
-            raise ValueError(
-                f"dy has shape {inputs['dy'].shape} and y {wanted}: they are the same."
-            )
-        given["dy"] = inputs["dy"].reshape(*stacked, v.shape[-1])
-    shapes = {"dq": q.shape, "dk": k.shape, "dv": v.shape}
+        dy = inputs["dy"]
+        if dy.shape != output:
+            raise ValueError(f"dy has shape {dy.shape} and y {output}: they are the same.")
+        given["dy"] = dy.reshape(*stacked, e)
+    given |= {"q": q.reshape(*stacked, d), "k": k.reshape(*over, d), "v": v.reshape(*over, e)}
+    given |= _taking_part(inputs, params["causal"], shapes)
+    scale = None if params["scale"] is None else as_real(params["scale"], "scale")
+    given["top"] = _top(given, scale if scale is not None else d**-0.5 if d else 1.0)
+    told = {
+        "scale": scale,
+        "rooted": scale is None or scale > 0,
+        "corner": params["causal"],
+        "offset": shapes.keys - shapes.queries,
+        "group": shapes.group,
+    }
+    own = {"dq": q.shape, "dk": k.shape, "dv": v.shape}
 
     def restore(name: str, array: Array) -> Array:
-        return array.reshape(shapes.get(name, (*lead, queries, v.shape[-1])))
+        return array.reshape(own.get(name, output))
 
     return Prepared(given, told, restore, _FORWARD if direction == "forward" else _BACKWARD)
+
+
+def _shapes(q: Array, k: Array, v: Array) -> _Shapes:
+    for name, array, letters in (("q", q, "m d"), ("k", k, "n d"), ("v", v, "n e")):
+        if array.ndim < 2:
+            raise ValueError(f"{name} has shape {array.shape}: it is {name}[... {letters}].")
+    group, lead, heads = _group(q, k, v), q.shape[:-2], k.shape[:-2]
+    if not k.shape[-2] and q.size:
+        raise ValueError(f"k has shape {k.shape}: it has no key for q to attend.")
+    return _Shapes(
+        lead, heads if group == 1 else heads[:-1], heads, group, q.shape[-2], k.shape[-2]
+    )
+
+
+def _taking_part(inputs: dict[str, Any], causal: Any, shapes: _Shapes) -> dict[str, Any]:
+    """mask, without its -inf, and what says which keys take part."""
+    whole = (*shapes.lead, shapes.queries, shapes.keys)
+    mask, keep = (
+        None
+        if inputs[name] is None
+        else _broadcast(name, inputs[name], whole).reshape(*shapes.stacked, shapes.keys)
+        for name in ("mask", "keep")
+    )
+    unmasked = None
+    if mask is not None and np.any(mask == -np.inf):
+        unmasked = mask != -np.inf
+        mask = np.where(unmasked, mask, mask.dtype.type(0))
+    lengths = inputs["lengths"]
+    if lengths is not None:
+        if lengths.size and not 0 <= lengths.min() <= lengths.max() <= shapes.keys:
+            wrong = next(int(n) for n in lengths.flat if not 0 <= n <= shapes.keys)
+            raise ValueError(f"lengths has {wrong}, and k has {shapes.keys} keys.")
+        lengths = _broadcast("lengths", lengths, shapes.heads).reshape(*shapes.rows, shapes.h)
+    position = _position(causal, shapes)
+    return {
+        "mask": mask, "keep": keep, "unmasked": unmasked, "lengths": lengths, "position": position,
+    }  # fmt: skip
 
 
 def _group(q: Array, k: Array, v: Array) -> int:
@@ -131,13 +155,15 @@ def _broadcast(name: str, array: Array, shape: Shape) -> Array:
         ) from None
 
 
-def _position(causal: Any, queries: int, keys: int, group: int, shape: Shape) -> Array | None:
+def _position(causal: Any, shapes: _Shapes) -> Array | None:
     if causal not in CAUSAL:
         raise ValueError(f"causal is {causal!r}: it is one of {', '.join(CAUSAL)}.")
     if causal == "none":
         return None
-    offset = keys - queries if causal == "bottom_right" else 0
-    return np.broadcast_to(np.tile(np.arange(queries) + offset, group), shape)
+    offset = shapes.keys - shapes.queries if causal == "bottom_right" else 0
+    return np.broadcast_to(
+        np.tile(np.arange(shapes.queries) + offset, shapes.group), shapes.stacked
+    )
 
 
 def present(shape: Shape, /, **parts: Any) -> npt.NDArray[np.bool_] | None:
@@ -157,27 +183,30 @@ def present(shape: Shape, /, **parts: Any) -> npt.NDArray[np.bool_] | None:
     return None if found is None else np.broadcast_to(found, shape)
 
 
-def _top(arrays: dict[str, Any], scale: float) -> Array:
+def _top(given: dict[str, Any], scale: float) -> Array:
     """The key of each query's largest score, or one near it, of those that take part."""
-    names = ("q", "k", "mask", "keep", "unmasked", "lengths", "position")
-    lead = arrays["q"].shape[:-3]
+    q, k = given["q"], given["k"]
+    *lead, h, m, _ = q.shape
+    n, rows = k.shape[-2], math.prod(lead)
+    found = np.zeros((rows, h, m), np.intp)
     flat = {
-        n: None if (a := arrays[n]) is None else a.reshape(math.prod(lead), *a.shape[len(lead) :])
-        for n in names
+        name: None if (a := given[name]) is None else a.reshape(rows, *a.shape[len(lead) :])
+        for name in ("q", "k", "mask", "keep", "unmasked", "lengths", "position")
     }
-    h, m, n = (*flat["q"].shape[1:3], flat["k"].shape[2])
-    found = np.zeros((len(flat["q"]), h, m), np.intp)
     step = max(_ELEMENTS // max(h * m * n, 1), 1)
-    if not n:
-        return found.reshape(*lead, h, m)
-    for start in range(0, len(found), step):
+    for start in range(0, rows if n else 0, step):
         some = slice(start, start + step)
         block = {name: None if array is None else array[some] for name, array in flat.items()}
         with np.errstate(all="ignore"):
-            left, right = to_float64(block["q"]), np.swapaxes(to_float64(block["k"]), -1, -2)
-            scores = blas.product(left, right) * scale
-            if block["mask"] is not None:
-                scores = scores + to_float64(block["mask"])
-        lanes = present(scores.shape, **block)
-        found[some] = (scores if lanes is None else np.where(lanes, scores, -np.inf)).argmax(-1)
+            found[some] = _approximate(block, scale).argmax(-1)
     return found.reshape(*lead, h, m)
+
+
+def _approximate(block: dict[str, Any], scale: float) -> Array:
+    """The scores in float64, -inf where a key takes no part."""
+    left, right = to_float64(block["q"]), np.swapaxes(to_float64(block["k"]), -1, -2)
+    scores = blas.product(left, right) * scale
+    if block["mask"] is not None:
+        scores = scores + to_float64(block["mask"])
+    lanes = present(scores.shape, **block)
+    return scores if lanes is None else np.where(lanes, scores, -np.inf)

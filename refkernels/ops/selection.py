@@ -3,7 +3,7 @@ elements alone; or, of a formula without stages, whole rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -129,7 +129,7 @@ class Selection:
                 found[name].append(enclose(self._output(results, name), shape).reshape(-1)[flat])
         return {name: joined(parts) for name, parts in found.items()}
 
-    def _slices(self, rows: Indices, arrays: dict[str, Any]) -> dict[str, Slice]:
+    def _slices(self, rows: Indices, arrays: Mapping[str, Any]) -> dict[str, Slice]:
         """The outputs of a sliced formula that need no more than part of the arrays."""
         found: dict[str, Slice] = {}
         if not isinstance(self.formula, Sliced):
