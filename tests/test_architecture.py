@@ -15,7 +15,10 @@ from refkernels.diagnosis import explanation
 PACKAGE = Path(__file__).parent.parent / "refkernels"
 OP = {"op", "truth"}
 ORACLE_NEEDS = {"arithmetic", "kernels", "records", "metrology", "elementwise", "ops", *OP}
-FORMULAS_OF = {"loss_ref": {"softmax_ref"}}  # whose formulas an oracle's are made of
+FORMULAS_OF = {
+    "attention_ref": {"softmax_ref"},
+    "loss_ref": {"softmax_ref"},
+}  # whose formulas an oracle's are made of
 DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "question", "registry", "layernorm_ref", *OP}
 DIAGNOSIS_NEEDS |= {"records"}
 EVERYBODYS = {"suggestion", "seat_names", "arguments"}

@@ -12,7 +12,7 @@ own loops compute the product.
 import functools
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,20 +27,55 @@ TILE = ROWS, DEPTH, COLUMNS = 512, 1024, 1024
 
 multiply = np.matmul
 
-_THREADS = threading.RLock()  # the number of a BLAS's threads belongs to the whole process
+_THREADS = threading.Lock()
+_inside = 0  # threads that are `on_one_thread`
+_before: list[tuple[Any, int]] = []  # the libraries whose limit is the process's, and what it was
 
 
 @contextmanager
 def on_one_thread() -> Iterator[None]:
     """Each product runs on the thread that asks for it. A BLAS may add in another order on another
-    number of threads."""
-    with _THREADS, _controller().limit(limits=1, user_api="blas"):
+    number of threads.
+
+    Threads may be inside side by side. Where the limit is a thread's own (OpenMP), each sets and
+    restores it; where it is the process's, the first one in sets it, the last one out restores it.
+    """
+    global _inside
+    own, shared = _libraries()
+    mine = [(library, library.get_num_threads()) for library in own]
+    with _THREADS:
+        if not _inside:
+            _before[:] = [(library, library.get_num_threads()) for library in shared]
+            _set((library, 1) for library in shared)
+        _inside += 1
+    _set((library, 1) for library in own)
+    try:
         yield
+    finally:
+        _set(mine)
+        with _THREADS:
+            _inside -= 1
+            if not _inside:
+                _set(_before)
+
+
+def _set(limits: Iterable[tuple[Any, int]]) -> None:
+    """From threadpoolctl 3.7 on, a library listens to the first thread that sets its limit, and to
+    no other until that one is through."""
+    for library, number in limits:
+        clear = getattr(library, "clear_controlling_thread", lambda force: None)
+        clear(force=True)
+        library.set_num_threads(number)
+        clear(force=True)
 
 
 @functools.cache
-def _controller() -> Any:
-    return threadpoolctl.ThreadpoolController()
+def _libraries() -> tuple[list[Any], list[Any]]:
+    """The BLAS that are loaded: those with a limit for each thread, and those with one for all."""
+    libraries = threadpoolctl.ThreadpoolController().lib_controllers
+    every = [library for library in libraries if library.user_api == "blas"]
+    own = [library for library in every if getattr(library, "threading_layer", "") == "openmp"]
+    return own, [library for library in every if library not in own]
 
 
 @functools.cache
@@ -64,10 +99,16 @@ def conventional(rows: int, terms: int, columns: int) -> bool:
 
 def product(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> Doubles:
     """a @ b, of (..., m, k) and (..., k, n): each element is the sum of its own k products, added
-    in some order, with at most k roundings on the way of a term.
+    in some order, with at most k roundings on the way of a term. The order, and so the bits, do
+    not depend on how many threads the BLAS may use.
 
     Requires float64 arrays of two axes at least; batch axes broadcast.
     """
+    with on_one_thread():
+        return _product(a, b)
+
+
+def _product(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> Doubles:
     shape = a.shape[-2], a.shape[-1], b.shape[-1]
     if all(n <= limit for n, limit in zip(shape, TILE, strict=True)):
         return _tile(a, b)

@@ -75,6 +75,18 @@ class Arb(Objectwise):
             raise ValueError(f"There is no function {name!r} in a formula.")
         return self.each(lambda x: getattr(x, name)(), a)
 
+    def matmul(self, a: Value, b: Value) -> Value:
+        """By flint's matrices, which at few bits are an order faster than its numbers."""
+        left, right = data(a), data(b)
+        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+        (m, k), n = left.shape[-2:], right.shape[-1]
+        pairs = [np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in (left, right)]
+        found = []
+        for at in np.ndindex(batch):
+            x, y = (one[at].reshape(-1).tolist() for one in pairs)
+            found += (flint.arb_mat(m, k, x) * flint.arb_mat(k, n, y)).entries()
+        return self.value(objects(found, (*batch, m, n)))
+
     def pivot(self, a: Value, axis: int = -1) -> Value:
         return self.value(np.frompyfunc(lambda x: x.mid(), 1, 1)(data(self.max(a, axis))))
 

@@ -207,7 +207,11 @@ class Ball(Context):
                 spread = spread + blas.product(a_size, q) + blas.product(p, b_size + q)
             spread = np.where(np.isnan(spread), np.inf, spread)
             lost = terms * 4.0 * ETA  # of each product, here and in the sums above
-            return self.value(mid, outward(spread * (1.0 + 4.0 * terms * U) + lost))
+            radius = outward(spread * (1.0 + 4.0 * terms * U) + lost)
+            if not mid.all():  # products of which one factor is 0 by structure are 0
+                zero = blas.product(*((x > 0.0).astype(float) for x in (a_size + p, b_size + q)))
+                radius = np.where((zero == 0.0) & (spread < np.inf), 0.0, radius)
+            return self.value(mid, radius)
 
     def pivot(self, a: Value, axis: int = -1) -> BallValue:
         return self.value(parts(a)[0].max(axis=axis, keepdims=True), 0.0)

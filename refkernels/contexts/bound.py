@@ -326,8 +326,14 @@ class Bound(Unrounded):
     # --- what a kernel may do ----------------------------------------------------------------
 
     def store(self, a: Value) -> BoundValue:
+        return self._kept(a, self.storage)
+
+    def narrow(self, a: Value, format: str) -> BoundValue:
+        return self._kept(a, Rounding(formats.get(format)))
+
+    def _kept(self, a: Value, rounding: Rounding) -> BoundValue:
         x = self.enter(a)
-        if not self.storage.narrower(self.working):
+        if not rounding.narrower(self.working):
             return x
         with np.errstate(all="ignore"):
-            return BoundValue(self, x.exact, outward(x.error + self.storage.lost(x.reach)))
+            return BoundValue(self, x.exact, outward(x.error + rounding.lost(x.reach)))

@@ -223,6 +223,10 @@ class Context(ABC):
         """a, kept in the storage format: where a kernel may keep it narrow."""
         return a
 
+    def narrow(self, a: Value, format: str) -> Value:
+        """a, kept in the format of that name, whatever the others are."""
+        return a
+
     def either(self, a: Value, b: Value) -> Value:
         """Two ways of computing the same value, either of which a kernel may take."""
         return a

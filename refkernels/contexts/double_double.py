@@ -30,7 +30,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.enclosure import PARTS, Enclosure
 from refkernels.arithmetic.exact import from_integer_balls
 from refkernels.arithmetic.exact_sums import exact_sum
-from refkernels.contexts import functions
+from refkernels.contexts import functions, products
 from refkernels.contexts.ball import Ball, BallValue, outward
 from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
 from refkernels.contexts.double_double_value import DoubleDoubleValue, parts
@@ -236,16 +236,21 @@ class DoubleDouble(Context):
         return a
 
     def matmul(self, a: Value, b: Value) -> Value:
-        """Σ_k of columns times rows."""
-        terms = a.shape[-1]
-        columns = self.rearrange(lambda part: np.moveaxis(part, -1, 0)[..., None], a)
-        rows = self.rearrange(lambda part: np.moveaxis(part, -2, 0)[..., None, :], b)
-        total: Value = self.number(0)
-        for k in range(terms):
-            one = np.array(k)
-            total = self.add(total, self.multiply(self.take(columns, one), self.take(rows, one)))
-        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-        return total if terms else self.array(np.zeros(shape))
+        """(a + α)(b + β) = a b + a β + α (b + β): that of the heads by Dot2, the others by Ball's
+        rule. A head that is too small for Dot2 joins its tail."""
+        x, y, ball = parts(a), parts(b), self.ball
+        left, right = products.Operand.of(x.head), products.Operand.of(y.head)
+        high, low, radius = products.product(left, right)
+        x_tail, y_tail = (
+            ball.add(one.tail, self._exact(part.rest)) if part.rest.any() else one.tail
+            for one, part in ((x, left), (y, right))
+        )
+        tail = ball.value(low, radius)
+        if _any(y_tail):
+            tail = ball.add(tail, ball.matmul(self._exact(x.head - left.rest), y_tail))
+        if _any(x_tail):
+            tail = ball.add(tail, ball.matmul(x_tail, self._whole(y)))
+        return self._of(high, tail)
 
     def scatter_add(self, a: Value, index: Index, length: int) -> DoubleDoubleValue:
         """In rounds: the first row of each index, then the second."""
@@ -308,6 +313,11 @@ def _exact_sums(terms: Doubles) -> Enclosure:
     sums = [exact_sum(row) for row in terms.reshape(-1, terms.shape[-1])]
     mids, exponents = zip(*sums, strict=True)
     return from_integer_balls(mids, [0] * len(sums), exponents, terms.shape[:-1])
+
+
+def _any(ball: BallValue) -> bool:
+    """Whether it is anything but zeros."""
+    return bool(ball.mid.any() or ball.radius.any())
 
 
 def _ordinary(x: Doubles) -> Bools:

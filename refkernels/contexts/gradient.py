@@ -156,6 +156,9 @@ class Gradient(Context):
     def store(self, a: Value) -> Node:
         return self._apply("store", a)
 
+    def narrow(self, a: Value, format: str) -> Node:
+        return self._apply("narrow", a, format=format)
+
     def either(self, a: Value, b: Value) -> Node:
         return self._apply("either", a, b)
 
@@ -285,6 +288,7 @@ PULLBACKS: dict[str, Pullback] = {
     "prod": lambda xp, g, z, a, axis: (g * xp.others(a, axis),),
     "matmul": _matmul,
     "store": lambda xp, g, z, a: (g,),
+    "narrow": lambda xp, g, z, a, format: (g,),
     "either": lambda xp, g, z, a, b: (g, None),
     "maximum": _maximum,
 }

@@ -36,7 +36,10 @@ class Program:
         self.outputs = list(outputs)
         self.terms = in_order(self.outputs)
         read = [arrays[term.option] for term in self.terms if term.op in READ]
-        self.shape: Shape = np.broadcast_shapes(*(array.shape for array in read))
+        try:
+            self.shape: Shape = np.broadcast_shapes(*(array.shape for array in read))
+        except ValueError:
+            raise Untraceable("A formula of parts of its rows has no rows of its own.") from None
         if not self.shape:
             raise Untraceable("A formula of numbers alone has no rows.")
         self.level: dict[Term, int] = {}

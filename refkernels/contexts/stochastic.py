@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts import functions
 from refkernels.contexts.context import FUNCTIONS, Context
@@ -81,6 +82,10 @@ class Stochastic(Working):
     def store(self, a: Value) -> WorkingValue:
         (x,) = _wide(data(a))
         return self.value(self._round(x, np.zeros_like(x), 0, self.storage))
+
+    def narrow(self, a: Value, format: str) -> WorkingValue:
+        (x,) = _wide(data(a))
+        return self.value(self._round(x, np.zeros_like(x), 0, formats.get(format)))
 
     def _round(self, hi: Doubles, lo: Doubles, scale: Any, format: Format | None = None) -> Array:
         """(hi + lo) 2^scale at random to one of its neighbours in the format."""

@@ -294,6 +294,9 @@ class Working(Context):
     def store(self, a: Value) -> WorkingValue:
         return self.value(formats.cast(data(a), self.storage))
 
+    def narrow(self, a: Value, format: str) -> WorkingValue:
+        return self.value(formats.cast(data(a), formats.get(format)))
+
     @_scalars_apart
     def less(self, a: Value, b: Value) -> Mask:
         yes = np.asarray(data(a) < data(b))

@@ -104,6 +104,9 @@ def _against_number(parts: Sequence[Array], format: Format) -> tuple[Array, ...]
     distance[wrong] = _distance(g[wrong], rounded[wrong], format)
     absolute = np.where(expected, 0.0, np.ldexp(size, q))
     certain = np.where(expected, 0.0, np.ldexp(np.maximum(size - radius, 0.0) * SLACK, q))
+    beyond = np.isinf(error) & ~np.isinf(g)  # so many ulp that z is nothing beside g
+    absolute = np.where(beyond, np.abs(g), absolute)
+    certain = np.where(beyond, np.abs(g) * SLACK, certain)
     error = np.where(compared, error, np.nan)
     return flags, error, np.where(expected, np.nan, uncertainty), absolute, certain, distance
 

@@ -12,7 +12,7 @@
 
 from refkernels.contexts.value import Mask
 from refkernels.ops.canonical import Prepared, Shared
-from refkernels.ops.formula import Fault, Staged
+from refkernels.ops.formula import Fault, Sliced, Staged
 from refkernels.ops.formula_op import formula_op, formulas_of
 from refkernels.ops.reference_kernel import Oracle, oracle
 
@@ -22,6 +22,7 @@ __all__ = [
     "Oracle",
     "Prepared",
     "Shared",
+    "Sliced",
     "Staged",
     "formula_op",
     "formulas_of",

@@ -42,6 +42,17 @@ class Staged:
 
 
 @dataclass(frozen=True)
+class Sliced:
+    """A formula that may be read for some indices of the op's free letters: of arrays that are cut
+    to them it gives the outputs, cut to them."""
+
+    formula: Formula
+
+    def __call__(self, xp: Context, /, **given: Any) -> Any:
+        return self.formula(xp, **given)
+
+
+@dataclass(frozen=True)
 class Fault:
     """A wrong, or unstable, way to compute an op, by the name of its cause (`diagnosis`).
 

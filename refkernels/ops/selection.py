@@ -3,7 +3,8 @@ elements alone; or, of a formula without stages, whole rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
 from refkernels.elementwise.blocks import BLOCK
 from refkernels.ops.canonical import Canonical
-from refkernels.ops.formula import Formula, Staged, Values, several
+from refkernels.ops.formula import Formula, Sliced, Staged, Values, several
 from refkernels.ops.readings import Reading
+from refkernels.ops.slices import Slice, sliced
 
 Indices = npt.NDArray[np.intp]
 Open = dict[str, Indices]  # flat (C order) indices, by output
+_SMALL = 0.75  # of the arrays: less is read apart
 Enclose = Callable[[Value, tuple[int, ...]], Enclosure]
 
 
@@ -107,8 +110,16 @@ class Selection:
         every = not all(question.rows_of[name] for name in self.wanted)
         for rows in [self.rows] if every else self._blocks():
             arrays = question.arrays if every else question.take(rows)
+            apart = {} if every else self._slices(rows, arrays)
+            for name, part in apart.items():
+                given = reading.given(part.arrays, question.params)
+                value = self._output(self.formula(reading.xp, **given), name)
+                shape = (rows.size, *part.shape)
+                found[name].append(enclose(value, shape).reshape(-1)[part.flat])
+            if len(apart) == len(self.wanted):
+                continue
             results = self.formula(reading.xp, **reading.given(arrays, question.params))
-            for name in self.wanted:
+            for name in (name for name in self.wanted if name not in apart):
                 shape = question.shapes[name]
                 shape = (rows.size, *shape[1:]) if question.rows_of[name] else shape
                 row, column = self.places[name]
@@ -117,6 +128,20 @@ class Selection:
                 flat = place * max(int(np.prod(shape[1:])), 1) + column[inside]
                 found[name].append(enclose(self._output(results, name), shape).reshape(-1)[flat])
         return {name: joined(parts) for name, parts in found.items()}
+
+    def _slices(self, rows: Indices, arrays: Mapping[str, Any]) -> dict[str, Slice]:
+        """The outputs of a sliced formula that need no more than part of the arrays."""
+        found: dict[str, Slice] = {}
+        if not isinstance(self.formula, Sliced):
+            return found
+        for name, (row, column) in self.places.items():
+            inside = np.isin(row, rows)
+            part = sliced(self.question, arrays, name, column[inside])
+            if part is not None and part.share < _SMALL:
+                place = np.searchsorted(rows, row[inside])
+                size = max(int(np.prod(part.shape)), 1)
+                found[name] = replace(part, flat=place * size + part.flat)
+        return found
 
     def _output(self, results: Any, name: str) -> Value:
         value = dict(zip(self.question.shapes, several(results), strict=True))[name]

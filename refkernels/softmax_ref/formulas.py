@@ -39,7 +39,7 @@ def marked(x: npt.NDArray[Any]) -> dict[str, Any]:
 
 def at(xp: Any, x: Any, mask: Bools) -> Any:
     """x where the mask first holds in each row."""
-    return xp.take_along_axis(x, mask.argmax(axis=-1)[:, None])
+    return xp.take_along_axis(x, mask.argmax(axis=-1)[..., None])
 
 
 def pivot(xp: Any, x: Any, present: Mask) -> Any:

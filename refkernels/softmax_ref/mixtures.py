@@ -24,11 +24,12 @@ from refkernels.softmax_ref.formulas import Mask, exponential, log_masked, pivot
 _NEAR = (Fraction(1, 16), Fraction(1, 4), 1, 4, 16)  # the values above m - 1/16, above m - 1/4, ...
 
 
-def _exp(xp: Any, d: Any, present: Mask) -> Any:
+def by_either(xp: Any, d: Any, present: Mask) -> Any:
+    """e^d by exp or by exp2."""
     return xp.either(exponential(xp, d, present), exponential(xp, d / 3 * 3, present))
 
 
-def _rescalings(xp: Any, x: Any, m: Any) -> Any:
+def rescalings(xp: Any, x: Any, m: Any) -> Any:
     """How often an online kernel may rescale the term of each x: not less than that."""
     one, zero, most = xp.number(1), xp.number(0), xp.number(x.shape[-1])
     for width in reversed(_NEAR):
@@ -37,18 +38,22 @@ def _rescalings(xp: Any, x: Any, m: Any) -> Any:
     return most
 
 
-def _shift(xp: Any, x: Any, present: Mask = None, **_: Any) -> Any:
-    m = pivot(xp, x, present)
-    e = _exp(xp, x - m, present)
+def online(xp: Any, x: Any, m: Any, e: Any) -> Any:
+    """e with the errors of an online kernel's factors."""
     factor = xp.exp(xp.number(0)) - 1  # 0, and how far a library may be from it
     slip = factor * 5 / 4  # the rounding of the product, and what is of second order
-    online = e * (1 + _rescalings(xp, x, m) * slip)
-    return m, xp.either(xp.sum(e), xp.sum(online))
+    return e * (1 + rescalings(xp, x, m) * slip)
+
+
+def _shift(xp: Any, x: Any, present: Mask = None, **_: Any) -> Any:
+    m = pivot(xp, x, present)
+    e = by_either(xp, x - m, present)
+    return m, xp.either(xp.sum(e), xp.sum(online(xp, x, m, e)))
 
 
 def _softmax(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -> Any:
     m, total = row
-    e = _exp(xp, x - m, present)
+    e = by_either(xp, x - m, present)
     return xp.either(e / total, e * (1 / total))
 
 
@@ -67,7 +72,7 @@ def logsumexp(xp: Any, x: Any, present: Mask = None, beyond: Mask = None, **_: A
 
 def logsumexp_gradient(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
     row = _shift(xp, x, present)
-    kept = _exp(xp, x - xp.store(row[0] + xp.log(row[1])), present)
+    kept = by_either(xp, x - xp.store(row[0] + xp.log(row[1])), present)
     return dy * xp.store(xp.either(_softmax(xp, row, x, present), kept))
 
 
@@ -90,7 +95,7 @@ def _add_up(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
 
 
 def _log_gradient(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
-    kept = _exp(xp, xp.store(_log_softmax(xp, row[:2], x)), present)
+    kept = by_either(xp, xp.store(_log_softmax(xp, row[:2], x)), present)
     return dy - xp.either(_softmax(xp, row[:2], x, present), kept) * row[2]
 
 

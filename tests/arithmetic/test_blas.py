@@ -1,11 +1,14 @@
 """What is assumed of NumPy's BLAS is looked at, and no certified product goes without the look."""
 
 import ast
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 import refkernels
 from refkernels.arithmetic import blas
@@ -132,7 +135,10 @@ def products_in(path):
 
 
 EXACT_OBJECTS = Path("contexts/objects.py")  # rationals and Arb's numbers, which no BLAS takes
-ROOMS = ("arithmetic", "contexts", "elementwise", "layernorm_ref", "matmul_ref", "norm_ref", "ops")
+ROOMS = (
+    "arithmetic", "attention_ref", "contexts", "elementwise", "layernorm_ref", "matmul_ref",
+    "norm_ref", "ops",
+)  # fmt: skip
 
 
 def test_what_is_certified_multiplies_matrices_by_blas_product_alone():
@@ -140,3 +146,63 @@ def test_what_is_certified_multiplies_matrices_by_blas_product_alone():
     assert len(files) > 60
     found = {str(path.relative_to(PACKAGE)) for path in files if any(products_in(path))}
     assert found == {"arithmetic/blas.py", str(EXACT_OBJECTS)}
+
+
+def threads():
+    return next(
+        i["num_threads"] for i in threadpoolctl.threadpool_info() if i["user_api"] == "blas"
+    )
+
+
+def by_threads(left, right, out=None):
+    """A BLAS that adds backwards on several threads."""
+    if threads() == 1:
+        return np.matmul(left, right)
+    return np.matmul(left[..., ::-1], right[..., ::-1, :])
+
+
+@pytest.fixture
+def order_of_threads(monkeypatch):
+    assert "blas" in {info["user_api"] for info in threadpoolctl.threadpool_info()}
+    monkeypatch.setattr(blas, "multiply", by_threads)
+    blas.conventional.cache_clear()
+    yield
+    blas.conventional.cache_clear()
+
+
+def on_threads(number, task):
+    with threadpoolctl.threadpool_limits(number, user_api="blas"):
+        result = task()
+        assert threads() == number  # as before
+    return result
+
+
+def test_a_product_has_the_same_bits_on_any_number_of_blas_threads(order_of_threads):
+    rng = np.random.default_rng(11)
+    left, right = rng.standard_normal((3, 7, 201)), rng.standard_normal((201, 5))
+    products = [on_threads(n, lambda: blas.product(left, right)) for n in (1, 2)]
+    assert products[0].tobytes() == products[1].tobytes()
+    unguarded = [on_threads(n, lambda: by_threads(left, right)) for n in (1, 2)]
+    assert unguarded[0].tobytes() != unguarded[1].tobytes()
+
+
+def test_threads_share_the_limit_and_the_last_one_out_lifts_it():
+    inside, leave = threading.Event(), threading.Event()
+
+    def stay():
+        with blas.on_one_thread():
+            inside.set()
+            assert leave.wait(10)
+            return threads()
+
+    def meanwhile():
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(stay)
+            assert inside.wait(10)
+            with blas.on_one_thread():
+                assert threads() == 1
+            assert threads() == 1  # the other is still inside
+            leave.set()
+            assert other.result() == 1
+
+    on_threads(2, meanwhile)

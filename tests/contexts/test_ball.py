@@ -113,3 +113,14 @@ def test_what_underflows_in_a_radius_is_not_lost_where_it_is_divided() -> None:
     with Arb(2000) as xp:
         truth = xp.rsqrt(arb_of([Fraction(a[0]) - Fraction(p[0])], (1,), xp))
         assert outside(B.rsqrt(B.value(a, p)), truth) == []
+
+
+def test_a_product_of_zeros_is_zero_and_of_what_is_unknown_unknown() -> None:
+    xp = Ball()
+    a = xp.value(np.array([[0.0, 0.0], [0.0, 1.0]]), 0.0)
+    b = xp.value(np.array([[3.0, 1.0], [0.0, 2.0]]), np.array([[0.5, 0.0], [0.0, 0.0]]))
+    found = xp.matmul(a, b)
+    np.testing.assert_array_equal(found.radius[0], 0.0)
+    np.testing.assert_array_equal(found.radius == 0.0, [[True, True], [True, False]])
+    wide = xp.value(np.ones((2, 1)), np.array([[np.inf], [0.0]]))
+    assert np.isinf(xp.matmul(a, wide).radius[0, 0])

@@ -16,7 +16,8 @@ ELEMENTWISE = (
 )  # fmt: skip
 REDUCTIONS = ("sum", "mean", "var", "std", "norm", "prod", "max", "cumsum", "logsumexp")
 NORMS = ("rms_norm", "batch_norm", "group_norm", "instance_norm")
-FORMULAS = ("hardswish", "softmax", "log_softmax", *NORMS, *REDUCTIONS)
+ATTENTION = ("attention", "rotary")
+FORMULAS = ("hardswish", "softmax", "log_softmax", *NORMS, *REDUCTIONS, *ATTENTION)
 OPS = {"matmul": "c", "linear": "y", "layernorm": "y", **dict.fromkeys(ELEMENTWISE + FORMULAS, "y")}
 LOSSES = (
     "cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss", "mse", "l1", "huber",
@@ -102,14 +103,27 @@ def test_numpy_s_layernorm_is_the_formula_that_one_writes_and_is_called_one(dtyp
     inputs = {"x": x, "weight": weight[0], "bias": bias[0]}
     with gateway.Session("numpy") as session:
         given = session.run("layernorm", "forward", inputs, {"eps": 1e-5}).outputs
-        formulas = dict.fromkeys(("linear", "layernorm", "rms_norm", *LOSSES), "NumPy formula")
+        composed = ("linear", "layernorm", "rms_norm", *LOSSES, *ATTENTION)
+        formulas = dict.fromkeys(composed, "NumPy formula")
         assert session.info["formulas"] == formulas
     assert given["y"].tobytes() == y.tobytes()
     assert given["mean"].tobytes() == mean.tobytes()
     assert np.array_equal(given["rstd"], (1 / np.sqrt(var + 1e-5)).reshape(4))
 
 
-def test_only_numpy_composes_ops() -> None:
+def test_what_an_adapter_composes_is_called_composed() -> None:
+    """Of the others, attention and rotary embedding alone, where they have no kernel."""
+    seen = {}
     for framework in catalog.BUILTIN:
-        composes = "\nFORMULAS = " in framework.adapter.read_text(encoding="utf-8")
-        assert composes == (framework.name == "numpy")
+        namespace = {}
+        for node in tree(framework).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FORMULAS":
+                namespace = ast.literal_eval(node.value)
+        seen[framework.name] = tuple(name for name in namespace if name in ATTENTION)
+        if framework.name != "numpy":
+            assert set(namespace) <= set(ATTENTION)
+            assert all(name.endswith(" ops") for name in namespace.values())
+    assert seen == {
+        "numpy": ATTENTION, "libm": (), "torch": ("rotary",), "paddle": ("rotary",),
+        "oneflow": ATTENTION, "mindspore": ATTENTION,
+    }  # fmt: skip

@@ -462,3 +462,16 @@ def test_a_limit_is_told_with_its_source_forward_only() -> None:
         assert ("limit" in told) == (direction == "forward")
     assert op.limit == 0.5
     assert "IEEE 754" in op.limit_source
+
+
+def test_a_number_beside_almost_nothing_is_off_by_itself() -> None:
+    """So many ulp that float64 does not hold them; the absolute error is the number."""
+    tiny = Enclosure(np.array([0.75]), radius=np.array([2.0**-60]), scale=np.array([-14000]))
+    for n in (1, 3000):  # an array's kernel, and its twin
+        whole = Enclosure(
+            *(np.repeat(getattr(tiny, part), n) for part in ("hi", "lo", "radius", "scale"))
+        )
+        told = metrology.summarise(np.full(n, 5e-15), whole, np.full(n, 7e-8), formats.BINARY64)
+        assert told.counts["beyond_bound"] == 0
+        told = metrology.summarise(np.full(n, 5e-15), whole, np.full(n, 4e-15), formats.BINARY64)
+        assert told.counts["beyond_bound"] == n

@@ -16,6 +16,10 @@ KINDS = (
 
 DOMAINS: dict[tuple[str, str], Any] = {("kl_div", "target"): np.abs}
 """What an input's numbers become where an op is not defined for all."""
+EVEN = {("rotary", "d")}
+"""Letters whose length is even: of what is taken in pairs."""
+BELOW = {("attention", "lengths"): "n"}
+"""Letters that an input's integers are below the length of."""
 
 
 def whole(rng: np.random.Generator, shape: tuple[int, ...], kind: str, most: int) -> Any:
@@ -63,6 +67,8 @@ def draw(
         lengths = {x: sizes[1] for one in signature.takes.values() for x in one.own}
     for letter in (x for one in signature.takes.values() for x in one.own):
         lengths.setdefault(letter, int(rng.integers(1, 9)))
+    for letter in lengths:
+        lengths[letter] += lengths[letter] % 2 if (op.name, letter) in EVEN else 0
     given: dict[str, Any] = {}
     for name, argument in signature.takes.items():
         if argument.optional and rng.random() < 0.5:
@@ -74,6 +80,8 @@ def draw(
             drawn = numbers(rng, shape, chosen, dtype)
             given[name] = np.asarray(DOMAINS.get((op.name, name), np.asarray)(drawn))
         else:
-            most = lengths.get("v", next(iter(lengths.values()), 1))  # of a table, or of classes
+            # Of a table, of keys, or of classes.
+            chosen = BELOW.get((op.name, name), "v")
+            most = lengths.get(chosen, next(iter(lengths.values()), 1))
             given[name] = whole(rng, shape, argument.kind, most)
     return given

@@ -23,7 +23,9 @@ WAYS = [
     if direction == "forward" or op.formulas.backward is not None
 ]
 
-BY_NUMPY = {  # sums along a row, products of the others, labels that are looked up, shared sums
+BY_NUMPY = {  # sums along a row, products of the others, labels that are looked up, shared sums,
+    # pairs of a row
+    *(("rotary", direction) for direction in ("forward", "backward")),
     *((name, "backward") for name in ("nll", "soft_cross_entropy", "masked_lm_loss")),
     *((name, "backward") for name in ("sum", "mean", "max", "prod", "cumsum")),
     *((name, "forward") for name in ("prod", "cumsum")),

@@ -123,6 +123,8 @@ OPS = {
     "smooth_l1": ("loss", "the C library has no losses"),
     "kl_div": ("loss", "the C library has no losses"),
     "bce_with_logits": ("loss", "the C library has no losses"),
+    "attention": ("y", "the C library has no attention"),
+    "rotary": ("y", "the C library has no rotary embedding"),
     "embedding": ("y", "the C library has no embedding"),
     "sqrt": ("y", c("sqrt")),
     "rsqrt": ("y", c("rsqrt")),

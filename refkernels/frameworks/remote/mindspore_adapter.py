@@ -15,6 +15,7 @@ FLAGS = {
     ),
 }
 TARGETS = {"cpu": "CPU", "gpu": "GPU", "ascend": "Ascend"}
+FORMULAS = {"attention": "MindSpore ops", "rotary": "MindSpore ops"}
 
 
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
@@ -175,6 +176,56 @@ def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
     return ops.group_norm(x, num_groups, weight, bias, eps)
 
 
+def allowed(q, k, keep=None, lengths=None, causal="none"):
+    """Which keys take part, as truth values; None for all."""
+    m, n = q.shape[-2], k.shape[-2]
+    if causal != "none":
+        offset = n - m if causal == "bottom_right" else 0
+        seen = ms.Tensor(np.tril(np.ones((m, n), bool), offset))
+        keep = seen if keep is None else ops.logical_and(keep, seen)
+    if lengths is not None:
+        if lengths.shape[-1] > 1 and q.ndim > 2:
+            lengths = ops.repeat_interleave(lengths, q.shape[-3] // k.shape[-3], -1)
+        inside = ms.Tensor(np.arange(n)) < lengths.reshape((*lengths.shape, 1, 1))
+        keep = inside if keep is None else ops.logical_and(keep, inside)
+    return keep
+
+
+def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
+    """Composed: MindSpore's fused attention has no kernel on a CPU. The scale is a tensor: a number
+    would be rounded to float32."""
+    lanes = allowed(q, k, keep, lengths, causal)
+    if q.shape[:-2] != k.shape[:-2]:
+        group = q.shape[-3] // k.shape[-3]
+        k, v = ops.repeat_interleave(k, group, -3), ops.repeat_interleave(v, group, -3)
+    scale = ms.Tensor(q.shape[-1] ** -0.5 if scale is None else scale, q.dtype)
+    scores = ops.matmul(q, k.swapaxes(-1, -2)) * scale
+    scores = scores if mask is None else scores + mask
+    if lanes is not None:
+        lanes = ops.broadcast_to(lanes, scores.shape)
+        scores = ops.masked_fill(scores, ops.logical_not(lanes), -float("inf"))
+    return ops.matmul(ops.softmax(scores, -1), v)
+
+
+def rotary(x, position, base=10000.0, layout="half", dim=None):
+    """As models have it, the angles in float32: ops.rotary_position_embedding has no kernel on a
+    CPU."""
+    dim = x.shape[-1] if dim is None else dim
+    steps = ms.Tensor(np.arange(0, dim, 2).astype(np.float32))
+    place = position.reshape((*position.shape, 1)).astype(ms.float32)
+    angles = place * (1.0 / ops.pow(base, steps / dim))
+    cos, sin = ops.cos(angles).astype(x.dtype), ops.sin(angles).astype(x.dtype)
+    own, rest = x[..., :dim], x[..., dim:]
+    if layout == "half":
+        cos, sin = ops.cat([cos, cos], -1), ops.cat([sin, sin], -1)
+        turned = ops.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
+    else:
+        cos, sin = ops.repeat_interleave(cos, 2, -1), ops.repeat_interleave(sin, 2, -1)
+        turned = ops.stack([-own[..., 1::2], own[..., ::2]], -1).reshape(own.shape)
+    y = own * cos + turned * sin
+    return y if dim == x.shape[-1] else ops.cat([y, rest], -1)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
@@ -226,6 +277,8 @@ OPS = {
     "smooth_l1": ("loss", smooth_l1),
     "kl_div": ("loss", kl_div),
     "bce_with_logits": ("loss", bce_with_logits),
+    "attention": ("y", attention),
+    "rotary": ("y", rotary),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),

@@ -21,6 +21,8 @@ FORMULAS = {
     "smooth_l1": "NumPy formula",
     "kl_div": "NumPy formula",
     "bce_with_logits": "NumPy formula",
+    "attention": "NumPy formula",
+    "rotary": "NumPy formula",
 }
 
 
@@ -119,6 +121,41 @@ def linear(x, weight, bias=None):
     return y if bias is None else y + bias
 
 
+def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
+    """As one writes it with NumPy."""
+    m, n = q.shape[-2], k.shape[-2]
+    lanes = np.ones((m, n), bool) if keep is None else keep
+    if causal != "none":
+        lanes = lanes & np.tril(np.ones((m, n), bool), n - m if causal == "bottom_right" else 0)
+    if lengths is not None:
+        if lengths.shape[-1:] != (1,) and q.ndim > 2:
+            lengths = np.repeat(lengths, q.shape[-3] // k.shape[-3], axis=-1)
+        lanes = lanes & (np.arange(n) < lengths[..., None, None])
+    if q.shape[:-2] != k.shape[:-2]:
+        k, v = (np.repeat(one, q.shape[-3] // k.shape[-3], axis=-3) for one in (k, v))
+    scale = q.dtype.type(q.shape[-1] ** -0.5 if scale is None else scale)
+    scores = np.matmul(q, np.swapaxes(k, -1, -2)) * scale
+    scores = scores if mask is None else scores + mask
+    scores = np.where(lanes, scores, q.dtype.type(-np.inf))
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.matmul(e / e.sum(axis=-1, keepdims=True), v)
+
+
+def rotary(x, position, base=10000.0, layout="half", dim=None):
+    """As models have it: the angles in float32."""
+    dim = x.shape[-1] if dim is None else dim
+    steps = np.arange(0, dim, 2).astype(np.float32) / np.float32(dim)
+    frequency = np.float32(1) / np.float32(base) ** steps
+    angles = position[..., None].astype(np.float32) * frequency
+    cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
+    half = layout == "half"
+    first = slice(0, dim // 2) if half else slice(0, dim, 2)
+    second = slice(dim // 2, dim) if half else slice(1, dim, 2)
+    a, b, y = x[..., first], x[..., second], x.copy()
+    y[..., first], y[..., second] = a * cos - b * sin, b * cos + a * sin
+    return y
+
+
 def axes(axis):
     return tuple(axis) if isinstance(axis, list) else axis
 
@@ -174,6 +211,8 @@ OPS = {
     "smooth_l1": ("loss", smooth_l1),
     "kl_div": ("loss", kl_div),
     "bce_with_logits": ("loss", bce_with_logits),
+    "attention": ("y", attention),
+    "rotary": ("y", rotary),
     "embedding": ("y", lambda weight, indices, padding_idx=None: weight[indices]),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", "NumPy has no batch_norm"),

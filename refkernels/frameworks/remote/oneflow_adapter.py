@@ -10,6 +10,7 @@ FLAGS = {
     "num_threads": (None, lambda v: flow.set_num_threads(int(v))),
 }
 CPU_DTYPES = ("float32", "float64")
+FORMULAS = {"attention": "OneFlow ops", "rotary": "OneFlow ops"}
 
 
 def matmul(a, b):
@@ -195,6 +196,57 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
     return made(x)
 
 
+def allowed(q, k, keep=None, lengths=None, causal="none"):
+    """Which keys take part, as truth values; None for all."""
+    m, n = q.shape[-2], k.shape[-2]
+    if causal != "none":
+        offset = n - m if causal == "bottom_right" else 0
+        seen = flow.from_numpy(np.tril(np.ones((m, n), bool), offset)).to(q.device)
+        keep = seen if keep is None else flow.logical_and(keep, seen)
+    if lengths is not None:
+        if lengths.shape[-1] > 1 and q.ndim > 2:
+            lengths = lengths.repeat_interleave(q.shape[-3] // k.shape[-3], -1)
+        inside = flow.arange(n, device=q.device) < lengths.unsqueeze(-1).unsqueeze(-1)
+        keep = inside if keep is None else flow.logical_and(keep, inside)
+    return keep
+
+
+def heads_repeated(x, group):
+    wide = x.unsqueeze(-3).expand(*x.shape[:-2], group, *x.shape[-2:])
+    return wide.reshape(*x.shape[:-3], x.shape[-3] * group, *x.shape[-2:])
+
+
+def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
+    """Composed: OneFlow's fused attention has no kernel on a CPU."""
+    lanes = allowed(q, k, keep, lengths, causal)
+    if q.shape[:-2] != k.shape[:-2]:
+        group = q.shape[-3] // k.shape[-3]
+        k, v = heads_repeated(k, group), heads_repeated(v, group)
+    scores = flow.matmul(q, k.transpose(-1, -2)) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    scores = scores if mask is None else scores + mask
+    if lanes is not None:
+        hidden = flow.logical_not(lanes).expand(*scores.shape)
+        scores = scores.masked_fill(hidden, -float("inf"))
+    return flow.matmul(flow.softmax(scores, -1), v)
+
+
+def rotary(x, position, base=10000.0, layout="half", dim=None):
+    """As models have it: the angles in float32."""
+    dim = x.shape[-1] if dim is None else dim
+    steps = flow.arange(0, dim, 2, dtype=flow.int64, device=x.device).float()
+    angles = position.unsqueeze(-1).float() * (1.0 / (base ** (steps / dim)))
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    own, rest = x[..., :dim], x[..., dim:]
+    if layout == "half":
+        cos, sin = flow.cat([cos, cos], -1), flow.cat([sin, sin], -1)
+        turned = flow.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
+    else:
+        cos, sin = (flow.stack([one, one], -1).flatten(-2) for one in (cos, sin))
+        turned = flow.stack([-own[..., 1::2], own[..., ::2]], -1).flatten(-2)
+    y = own * cos + turned * sin
+    return y if dim == x.shape[-1] else flow.cat([y, rest], -1)
+
+
 OPS = {
     "matmul": ("c", matmul),
     "linear": ("y", linear),
@@ -246,6 +298,8 @@ OPS = {
     "smooth_l1": ("loss", smooth_l1),
     "kl_div": ("loss", kl_div),
     "bce_with_logits": ("loss", bce_with_logits),
+    "attention": ("y", attention),
+    "rotary": ("y", rotary),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),

@@ -22,6 +22,7 @@ FLAGS = {
     "embedding_deterministic": flag("FLAGS_embedding_deterministic"),
 }
 CPU_DTYPES = ("float32", "float64")
+FORMULAS = {"rotary": "PaddlePaddle ops"}
 
 
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
@@ -196,6 +197,60 @@ def rmsprop(param, grad, accum, mean=None, buf=None, lr=0.01, rho=0.99, eps=1e-8
     return one_step("RMSProp", param, grad, state, **options)
 
 
+def allowed(q, k, keep=None, lengths=None, causal="none"):
+    """Which keys take part, as truth values; None for all."""
+    m, n = q.shape[-2], k.shape[-2]
+    if causal != "none":
+        whole = paddle.ones([m, n], "int32")
+        seen = paddle.tril(whole, n - m if causal == "bottom_right" else 0).astype("bool")
+        keep = seen if keep is None else keep & seen
+    if lengths is not None:
+        if lengths.shape[-1] > 1 and q.ndim > 2:
+            lengths = paddle.repeat_interleave(lengths, q.shape[-3] // k.shape[-3], -1)
+        inside = paddle.arange(n) < lengths.unsqueeze([-1, -2])
+        keep = inside if keep is None else keep & inside
+    return keep
+
+
+def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
+    """(batch, sequence, heads, d) is its layout. An attn_mask beside is_causal does nothing on a
+    CPU: lengths, and causal masks of another kind or beside other masks, are told as attn_mask."""
+    how = {"is_causal": True}
+    if causal != "top_left" or not (mask is None and keep is None and lengths is None):
+        lanes = allowed(q, k, keep, lengths, causal)
+        if mask is not None and lanes is not None:
+            mask = paddle.where(lanes, mask, paddle.full_like(mask, -float("inf")))
+        mask = lanes if mask is None else mask
+        if mask is not None and mask.ndim < 4:
+            mask = mask.reshape([1] * (4 - mask.ndim) + [*mask.shape])
+        how = {"attn_mask": mask}
+    if q.shape[:-2] != k.shape[:-2]:
+        how["enable_gqa"] = True
+    shape = [*q.shape[:-1], v.shape[-1]]
+    four = [one.reshape([-1, *[1, 1, *one.shape][-3:]]) for one in (q, k, v)]
+    y = F.scaled_dot_product_attention(
+        *(one.transpose([0, 2, 1, 3]) for one in four), scale=scale, **how
+    )
+    return y.transpose([0, 2, 1, 3]).reshape(shape)
+
+
+def rotary(x, position, base=10000.0, layout="half", dim=None):
+    """As models have it, the angles in float32: incubate's fused op has no kernel on a CPU."""
+    dim = x.shape[-1] if dim is None else dim
+    steps = paddle.arange(0, dim, 2, dtype="int64").astype("float32")
+    angles = position.unsqueeze(-1).astype("float32") * (1.0 / (base ** (steps / dim)))
+    cos, sin = angles.cos().astype(x.dtype), angles.sin().astype(x.dtype)
+    own, rest = x[..., :dim], x[..., dim:]
+    if layout == "half":
+        cos, sin = paddle.concat([cos, cos], -1), paddle.concat([sin, sin], -1)
+        turned = paddle.concat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
+    else:
+        cos, sin = paddle.repeat_interleave(cos, 2, -1), paddle.repeat_interleave(sin, 2, -1)
+        turned = paddle.stack([-own[..., 1::2], own[..., ::2]], -1).reshape(own.shape)
+    y = own * cos + turned * sin
+    return y if dim == x.shape[-1] else paddle.concat([y, rest], -1)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: paddle.matmul(a, b)),
     # Paddle's weight is (in, out), refkernels' is (out, in).
@@ -248,6 +303,8 @@ OPS = {
     "smooth_l1": ("loss", smooth_l1),
     "kl_div": ("loss", lambda x, target, **how: F.kl_div(x, target, **how)),
     "bce_with_logits": ("loss", bce_with_logits),
+    "attention": ("y", attention),
+    "rotary": ("y", rotary),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),

@@ -41,6 +41,7 @@ FLAGS = {
     ),
     "flush_denormal": (None, lambda v: torch.set_flush_denormal(truth(v))),
 }
+FORMULAS = {"rotary": "PyTorch ops"}
 
 
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
@@ -175,6 +176,50 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
     return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
 
 
+def allowed(q, k, keep=None, lengths=None, causal="none"):
+    """Which keys take part, as truth values; None for all."""
+    m, n = q.shape[-2], k.shape[-2]
+    if causal != "none":
+        whole = torch.ones(m, n, dtype=torch.bool, device=q.device)
+        seen = whole.tril(n - m if causal == "bottom_right" else 0)
+        keep = seen if keep is None else keep & seen
+    if lengths is not None:
+        if lengths.shape[-1] > 1 and q.ndim > 2:
+            lengths = lengths.repeat_interleave(q.shape[-3] // k.shape[-3], -1)
+        inside = torch.arange(n, device=q.device) < lengths[..., None, None]
+        keep = inside if keep is None else keep & inside
+    return keep
+
+
+def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
+    """Lengths, and causal masks of another kind or beside other masks, are told as attn_mask."""
+    how = {"is_causal": True}
+    if causal != "top_left" or not (mask is None and keep is None and lengths is None):
+        lanes = allowed(q, k, keep, lengths, causal)
+        if mask is not None and lanes is not None:
+            mask = torch.where(lanes, mask, torch.full_like(mask, -float("inf")))
+        how = {"attn_mask": lanes if mask is None else mask}
+    if q.shape[:-2] != k.shape[:-2]:
+        how["enable_gqa"] = True
+    return F.scaled_dot_product_attention(q, k, v, scale=scale, **how)
+
+
+def rotary(x, position, base=10000.0, layout="half", dim=None):
+    """As Hugging Face's Llama and GPT-J have it: the angles in float32."""
+    dim = x.shape[-1] if dim is None else dim
+    steps = torch.arange(0, dim, 2, dtype=torch.int64, device=x.device).float()
+    angles = position[..., None].float() * (1.0 / (base ** (steps / dim)))
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    own, rest = x[..., :dim], x[..., dim:]
+    if layout == "half":
+        cos, sin = torch.cat([cos, cos], -1), torch.cat([sin, sin], -1)
+        turned = torch.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
+    else:
+        cos, sin = cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1)
+        turned = torch.stack([-own[..., 1::2], own[..., ::2]], -1).flatten(-2)
+    return torch.cat([own * cos + turned * sin, rest], -1)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: torch.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight, bias)),
@@ -226,6 +271,8 @@ OPS = {
     "smooth_l1": ("loss", lambda x, target, **how: F.smooth_l1_loss(x, target, **how)),
     "kl_div": ("loss", lambda x, target, **how: F.kl_div(x, target, **how)),
     "bce_with_logits": ("loss", bce_with_logits),
+    "attention": ("y", attention),
+    "rotary": ("y", rotary),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm if hasattr(F, "rms_norm") else "PyTorch before 2.4 has no rms_norm"),
     "batch_norm": ("y", batch_norm),

@@ -47,5 +47,10 @@ def run(
 
 def run_products(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
     """As `run`, for tasks that multiply matrices: each multiplies on its own thread only."""
+
+    def alone(*given: Any) -> Any:
+        with blas.on_one_thread():
+            return task(*given)
+
     with blas.on_one_thread():
-        return run(task, arguments)
+        return run(alone, arguments)

@@ -45,6 +45,10 @@ _TORCH_PRECISION = (
 _TORCH_AMP = "https://docs.pytorch.org/docs/stable/amp.html"
 _TORCH_GELU = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.gelu.html"
 _TRITON_SOFTMAX = "https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html"
+_TORCH_SDPA = (
+    "https://docs.pytorch.org/docs/stable/generated/"
+    "torch.nn.functional.scaled_dot_product_attention.html"
+)
 _REPORT = (
     "Report it as a bug, with the script of this answer.",
     "请附上本答复中的脚本，作为缺陷上报。",
@@ -591,6 +595,179 @@ CAUSES: dict[str, Cause] = {
         "对输入取了对数，而它已经是对数",
         "Pass log-probabilities, and take no logarithm of them.",
         "请传入对数概率，不要再取对数。",
+    ),
+    "scale_missing": _cause(
+        "does not scale the scores, which are q k^T times 1 / sqrt(d)",
+        "没有缩放得分：应当用 q k^T 乘以 1 / sqrt(d)",
+        "Multiply the scores by 1 / sqrt(d), or by the scale that was asked for.",
+        "应当把得分乘以 1 / sqrt(d)，或乘以所要求的 scale。",
+        "https://arxiv.org/abs/1706.03762",
+    ),
+    "scale_squared": _cause(
+        "applies the scale twice: 1 / d instead of 1 / sqrt(d)",
+        "缩放了两次：用的是 1 / d，而不是 1 / sqrt(d)",
+        "Scale either q or the scores, once; pass scale=1 to a kernel whose q is scaled already.",
+        "只缩放一次，要么缩放 q，要么缩放得分；若 q 已经缩放，请传入 scale=1。",
+    ),
+    "scale_inverted": _cause(
+        "divides by the scale instead of multiplying by it: sqrt(d) instead of 1 / sqrt(d)",
+        "除以 scale 而不是乘以它：用的是 sqrt(d)，而不是 1 / sqrt(d)",
+        "Multiply by 1 / sqrt(d).",
+        "应当乘以 1 / sqrt(d)。",
+    ),
+    "causal_ignored": _cause(
+        "lets every query see all keys, as if attention were not causal",
+        "每个查询都能看到所有键，没有因果屏蔽",
+        "Pass the causal flag, or the mask, to the kernel that is called.",
+        "请把因果标志或掩码传给实际调用的算子。",
+    ),
+    "causal_sees_next": _cause(
+        "lets each query see one key too many: the causal mask is off by one",
+        "每个查询多看到一个键：因果掩码错开了一位",
+        "Query i sees keys j <= i: tril(diagonal=0), or triu(diagonal=1) for what is hidden.",
+        "查询 i 只能看到 j <= i 的键：tril(diagonal=0)；若表示要屏蔽的部分，则为 "
+        "triu(diagonal=1)。",
+    ),
+    "causal_hides_itself": _cause(
+        "hides each query's own key: the causal mask is off by one",
+        "查询看不到自己对应的键：因果掩码错开了一位",
+        "Query i sees keys j <= i: tril(diagonal=0), or triu(diagonal=1) for what is hidden.",
+        "查询 i 只能看到 j <= i 的键：tril(diagonal=0)；若表示要屏蔽的部分，则为 "
+        "triu(diagonal=1)。",
+    ),
+    "causal_other_corner": _cause(
+        "aligns the causal mask with the other corner: top left (j <= i) or bottom right "
+        "(j <= i + keys - queries)",
+        "因果掩码对齐到另一个角：左上角（j <= i）或右下角（j <= i + 键数 - 查询数）",
+        "PyTorch's is_causal is aligned top left, FlashAttention from 2.1 on bottom right: with a "
+        "cache of keys pass an explicit mask.",
+        "PyTorch 的 is_causal 按左上角对齐，FlashAttention 自 2.1 起按右下角对齐：使用键缓存时"
+        "请显式传入掩码。",
+        _TORCH_SDPA,
+        "https://github.com/Dao-AILab/flash-attention#21-change-behavior-of-causal-flag",
+    ),
+    "mask_ignored": _cause(
+        "ignores the mask: every key takes part",
+        "没有使用掩码：所有键都参与计算",
+        "See that the kernel takes a mask beside its other flags; PaddlePaddle 3.3 drops attn_mask "
+        "on a CPU where is_causal is set.",
+        "请确认该算子在其他标志之外也接受掩码；PaddlePaddle 3.3 在 CPU 上设置 is_causal 时会"
+        "丢弃 attn_mask。",
+    ),
+    "mask_inverted": _cause(
+        "takes the keys that the mask leaves out, and leaves out those that it keeps",
+        "掩码取反：使用了应屏蔽的键，屏蔽了应保留的键",
+        "True means that the key takes part in scaled_dot_product_attention, and that it does not "
+        "in MultiheadAttention's masks: invert one of them.",
+        "在 scaled_dot_product_attention 中 True 表示该键参与计算，在 MultiheadAttention 的掩码中"
+        "则表示不参与：请把其中之一取反。",
+        _TORCH_SDPA,
+        "https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html",
+    ),
+    "lengths_ignored": _cause(
+        "attends the padding beyond each sequence's length",
+        "没有使用序列长度：填充部分也参与了计算",
+        "Pass the lengths, or a mask made of them.",
+        "请传入长度，或由长度生成的掩码。",
+    ),
+    "heads_tiled": _cause(
+        "gives head h the keys of head h mod H instead of head h // g: grouped heads are tiled "
+        "instead of repeated",
+        "查询头 h 使用了键头 h mod H，而不是 h // g：对分组的键头整体平铺，而不是逐个重复",
+        "Repeat each head of k and v g times in a row: repeat_interleave, not repeat or tile.",
+        "应当把 k、v 的每个头连续重复 g 次：用 repeat_interleave，而不是 repeat 或 tile。",
+        "https://arxiv.org/abs/2305.13245",
+    ),
+    "mask_finite": _cause(
+        "adds -10000 to the scores of masked keys instead of -inf: they take part where scores "
+        "are as large, and where a whole row is masked",
+        "对被屏蔽的键加 -10000 而不是 -inf：当得分同样大，或整行都被屏蔽时，它们仍会参与计算",
+        "Mask with -inf, or with the format's most negative number; fully masked rows need a rule "
+        "of their own.",
+        "请用 -inf 或该格式的最小负数作掩码；整行都被屏蔽的情形需另行规定。",
+        "https://github.com/google-research/bert/blob/master/modeling.py",
+    ),
+    "mask_multiplied": _cause(
+        "sets the scores of masked keys to 0, where they still count with e^0",
+        "把被屏蔽的得分置为 0，它们仍以 e^0 计入",
+        "Set them to -inf before softmax.",
+        "应当在 softmax 之前置为 -inf。",
+    ),
+    "masked_keys_counted": _cause(
+        "masks the probabilities after softmax: the sum still has the masked keys",
+        "在 softmax 之后才屏蔽概率：分母中仍包含被屏蔽的键",
+        "Mask the scores before softmax, or divide by the sum of what is left.",
+        "应当在 softmax 之前屏蔽得分，或除以剩余概率之和。",
+    ),
+    "masked_rows_nan": _cause(
+        "gives NaN for a query whose keys are all masked: 0 / 0",
+        "某个查询的所有键都被屏蔽时得到 NaN：0 / 0",
+        "Give 0, as PyTorch does from 2.5 on, or leave such rows out of what follows: one NaN "
+        "spoils every gradient of its head.",
+        "应当给出 0（PyTorch 自 2.5 起如此），或在后续计算中去掉这些行：一个 NaN 会破坏该头的"
+        "所有梯度。",
+        "https://github.com/pytorch/pytorch/issues/103749",
+    ),
+    "gradient_unscaled": _cause(
+        "leaves the scale out of dq and dk",
+        "dq 与 dk 没有乘以 scale",
+        "Multiply ds by the scale before its products with k and q.",
+        "ds 在与 k、q 相乘之前应当乘以 scale。",
+    ),
+    "pairs_of_other_layout": _cause(
+        "rotates the pairs of the other layout: i and i + d / 2 (GPT-NeoX, Llama) or 2 i and "
+        "2 i + 1 (GPT-J)",
+        "旋转的是另一种布局的数对：i 与 i + d / 2（GPT-NeoX、Llama），或 2 i 与 2 i + 1（GPT-J）",
+        "Use the layout that the weights were trained with, or permute the rows of the projections "
+        "of q and k.",
+        "请使用训练权重时的布局，或对 q、k 投影矩阵的行重新排列。",
+        "https://github.com/huggingface/transformers/issues/25199",
+    ),
+    "rotated_backwards": _cause(
+        "rotates by the negative angle",
+        "按相反的角度旋转",
+        "y_a = x_a cos t - x_b sin t and y_b = x_b cos t + x_a sin t: change the sign of the sine.",
+        "y_a = x_a cos t - x_b sin t，y_b = x_b cos t + x_a sin t：请改变正弦的符号。",
+    ),
+    "positions_from_one": _cause(
+        "counts positions from 1",
+        "位置从 1 开始计数",
+        "Count them from 0, in the cache as well.",
+        "应当从 0 开始计数，缓存中也是如此。",
+    ),
+    "base_ignored": _cause(
+        "takes 10000 for the base that was asked for",
+        "没有使用所要求的 base，而是用了 10000",
+        "Pass the model's rope_theta.",
+        "请传入模型的 rope_theta。",
+    ),
+    "frequencies_of_whole_head": _cause(
+        "takes the exponents 2 i / d of the whole head, of which a part is rotated",
+        "只旋转一部分维度，指数却按整个头的 2 i / d 计算",
+        "Divide by the number of rotated dimensions.",
+        "应当除以参与旋转的维数。",
+    ),
+    "angles_in_float16": _cause(
+        "computes the angles in float16: positions beyond 2048 are rounded, and their cosine is "
+        "of another angle",
+        "用 float16 计算角度：超过 2048 的位置会被舍入，余弦属于另一个角度",
+        "Compute position, frequency, cosine and sine in float32, and convert them at the end.",
+        "位置、频率、余弦与正弦应以 float32 计算，最后再转换。",
+        "https://github.com/EleutherAI/gpt-neox/issues/1003",
+    ),
+    "angles_in_bfloat16": _cause(
+        "computes the angles in bfloat16: positions beyond 256 are rounded, and their cosine is "
+        "of another angle",
+        "用 bfloat16 计算角度：超过 256 的位置会被舍入，余弦属于另一个角度",
+        "Compute position, frequency, cosine and sine in float32, and convert them at the end.",
+        "位置、频率、余弦与正弦应以 float32 计算，最后再转换。",
+        "https://github.com/huggingface/transformers/pull/29285",
+    ),
+    "angles_in_float32": _cause(
+        "computes the angles in float32, though x is float64: they are off by 2^-24 of the angle",
+        "x 为 float64，角度却以 float32 计算：角度的误差约为其 2^-24",
+        "Compute the angles in float64, or compare models in float32.",
+        "角度应以 float64 计算，或在 float32 下比较模型。",
     ),
     "padding_zeroed": _cause(
         "gives zeros for padding_idx instead of the table's row",

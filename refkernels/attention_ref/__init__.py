@@ -1,0 +1,167 @@
+"""Scaled dot-product attention and rotary position embedding, with their gradients, certified.
+
+    attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none")  -> Enclosure
+    attention_backward(dy, q, k, v, ...)                        -> AttentionBackward(dq, dk, dv)
+    rotary(x, position, base=10000.0, layout="half", dim=None)  -> Enclosure
+    rotary_backward(dy, x, position, ...)                       -> Enclosure
+
+`formulas` and `mixtures` are the formulas of attention, `layout` says how they see its arrays,
+`faults` are the wrong ways; `rotary` has those of rotary embedding. `OPS` are the ops.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.attention_ref import formulas, layout, mixtures
+from refkernels.attention_ref import rotary as rotation
+from refkernels.attention_ref.cases import attention_cases, rotary_cases
+from refkernels.attention_ref.faults import FAULTS
+from refkernels.ops import Sliced, formula_op
+
+__all__ = [
+    "OPS", "AttentionBackward", "attention", "attention_backward", "rotary", "rotary_backward",
+]  # fmt: skip
+
+ATTENTION = formula_op(
+    "attention",
+    "q[... m d], k[... n d], v[... n e], mask[... m n]?, keep[... m n]?:bool, lengths[...]?:int "
+    "-> y[... m e]",
+    coupled="d n",
+    params={"scale": None, "causal": "none"},
+    prepare=layout.prepare,
+    forms={
+        "plain": formulas.plain,
+        "deferred": formulas.deferred,
+        "stored": formulas.stored,
+        "streaming": mixtures.streaming,
+        "materialised": mixtures.materialised,
+    },
+    backward={
+        "composed": formulas.composed,
+        "recomputed": formulas.recomputed,
+        "streaming": mixtures.streaming_gradients,
+        "materialised": mixtures.materialised_gradients,
+    },
+    truth=Sliced(formulas.certified),
+    backward_truth=Sliced(formulas.certified_gradients),
+    gradients=("q", "k", "v"),
+    faults=FAULTS,
+    cases=attention_cases,
+)
+ROTARY = formula_op(
+    "rotary",
+    "x[... d], position[...]:int -> y[... d]",
+    coupled="d",
+    params={"base": 10000.0, "layout": "half", "dim": None},
+    prepare=rotation.prepare,
+    forms=rotation.FORMS,
+    backward=rotation.BACKWARD,
+    gradients=("x",),
+    faults=rotation.FAULTS,
+    cases=rotary_cases,
+)
+OPS = (ATTENTION, ROTARY)
+
+
+class AttentionBackward(NamedTuple):
+    """The gradients."""
+
+    dq: Enclosure
+    dk: Enclosure
+    dv: Enclosure
+
+
+def attention(
+    q: Any, k: Any, v: Any, mask: Any = None, keep: Any = None, lengths: Any = None, *,
+    scale: float | None = None, causal: str = "none", certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """y_i = sum_j p_ij v_j, p_ij = e^(s_ij) / sum_j e^(s_ij), s_ij = scale (q_i . k_j) + mask_ij,
+    both sums over the keys that take part; y has q's leading axes and queries, and v's last axis.
+
+    q, k, v     (..., queries, d), (..., keys, d) and (..., keys, e): float16, bfloat16, float32 or
+                float64 (NumPy, DLPack, `__array__`). The leading axes are the same, but that the
+                last of them, q's heads, may be g times k's: head h of q then meets head h // g
+                (grouped queries)
+    mask        is added to the scores; -inf: that key takes no part. It broadcasts to
+                (..., queries, keys), the leading axes being q's
+    keep        truth values, broadcast likewise; False: that key takes no part
+    lengths     integers that broadcast to k's leading axes, (batch, 1) for one of each sequence:
+                the keys before them take part
+    scale       1 / sqrt(d) by default, exactly
+    causal      "top_left": query i sees keys j <= i (PyTorch's is_causal). "bottom_right":
+                j <= i + keys - queries (FlashAttention's from 2.1 on). Else "none"
+
+    A query for which no key takes part has y = 0, the empty sum, and no gradient, as in PyTorch
+    from 2.5 on and in FlashAttention; the formula itself, 0 / 0, is NaN elsewhere. NaN and infinite
+    inputs give what IEEE 754 arithmetic gives by the formula, in which a key that takes no part has
+    p = 0: its NaN in v is one in y.
+
+    The bound is elementwise in `OPS`. It is proven for the forms `plain`, `deferred`, (e v) / S,
+    and `streaming` (online softmax in blocks of any size, p or e kept in q's format), and for
+    `stored` and `materialised`, which keep the scores in q's format too: in bfloat16 that alone
+    allows a relative error of 2^-9 |s|. Sums in any order; e by exp or exp2; the scale applied to
+    the product, to q, or its root to both.
+
+    Raises TypeError for other dtypes; ValueError for shapes and params that do not fit, and lengths
+    that k does not have.
+    Sources: Vaswani et al. (2017), arXiv:1706.03762; Ainslie et al. (2023), arXiv:2305.13245.
+    """
+    inputs = {"q": q, "k": k, "v": v, "mask": mask, "keep": keep, "lengths": lengths}
+    given = {name: array for name, array in inputs.items() if array is not None}
+    return ATTENTION.evaluate("forward", given, {"scale": scale, "causal": causal}, certify)["y"]
+
+
+def attention_backward(
+    dy: Any, q: Any, k: Any, v: Any, mask: Any = None, keep: Any = None, lengths: Any = None, *,
+    scale: float | None = None, causal: str = "none", certify: Certify = "enclosure",
+) -> AttentionBackward:  # fmt: skip
+    """dv = pT dy, dq = scale ds k, dk = scale dsT q, with ds = p (dp - D), dp = dy vT and
+    D_i = sum_j p_ij dp_ij; of grouped heads, dk and dv are the sums.
+
+    dy has y's shape; what else is as for `attention`. mask gets no gradient here. The bound allows
+    p kept from the forward pass or computed again from the log-sum-exp, and D from y.
+    """
+    inputs = {
+        "dy": dy, "q": q, "k": k, "v": v, "mask": mask, "keep": keep, "lengths": lengths,
+    }  # fmt: skip
+    given = {name: array for name, array in inputs.items() if array is not None}
+    params = {"scale": scale, "causal": causal}
+    return AttentionBackward(**ATTENTION.evaluate("backward", given, params, certify))
+
+
+def rotary(
+    x: Any, position: Any, *, base: float = 10000.0, layout: str = "half", dim: int | None = None,
+    certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """(y_a, y_b) = (x_a cos t - x_b sin t, x_b cos t + x_a sin t), t = position base^(-2 i / dim),
+    for the pairs i = 0 ... dim / 2 - 1 of x's last axis; y has x's shape.
+
+    x           float16, bfloat16, float32 or float64, of one axis or more
+    position    integers that broadcast against x's leading axes
+    layout      which numbers are pair i: "half", a = i and b = i + dim / 2 (GPT-NeoX, Llama);
+                "interleaved", 2 i and 2 i + 1 (GPT-J)
+    dim         how many of the last axis are rotated, the first ones: all by default. The others
+                stay
+
+    The angle is exact: cosine and sine are those of the real number t. A kernel in float32 or 16
+    bits has its angles in float32, and its bound grows by about position base^(-2 i / dim) 2^-22
+    |x|; cosine, sine and the products with x may be kept in x's format.
+
+    Raises TypeError for other dtypes, ValueError for shapes and params that do not fit.
+    Source: Su et al. (2021), arXiv:2104.09864.
+    """
+    params = {"base": base, "layout": layout, "dim": dim}
+    return ROTARY.evaluate("forward", {"x": x, "position": position}, params, certify)["y"]
+
+
+def rotary_backward(
+    dy: Any, x: Any, position: Any, *, base: float = 10000.0, layout: str = "half",
+    dim: int | None = None, certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """dx is dy rotated by -t. dy has x's shape; what else is as for `rotary`."""
+    params = {"base": base, "layout": layout, "dim": dim}
+    given = {"dy": dy, "x": x, "position": position}
+    return ROTARY.evaluate("backward", given, params, certify)["dx"]

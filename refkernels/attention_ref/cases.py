@@ -1,0 +1,158 @@
+"""The inputs on which attention and rotary embedding are measured, by regime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.op import Case
+from refkernels.ops.cases import Arrays, case
+
+Generator = np.random.Generator
+Build = Callable[[Generator, str], Arrays]
+
+
+def attention_cases() -> list[Case]:
+    """All of them. Appended, never changed."""
+    make = partial(case, "attention")
+    return [
+        make("small", {"keys": 7}, _drawn((2, 3), 5, 7, 8)),
+        make("length", {"keys": 1}, _drawn((2, 3), 5, 1, 8)),
+        make("length", {"keys": 64}, _drawn((1, 2), 17, 64, 16)),
+        make("length", {"keys": 4096}, _drawn((1, 1), 3, 4096, 16), dtypes=("float32",)),
+        *(
+            make("logits", {"size": size}, _drawn((1, 2), 7, 33, 16, size))
+            for size in (1e-3, 30.0, 1e4)
+        ),
+        make("scale", {"scale": 1.0, "d": 16}, _drawn((1, 2), 7, 33, 16), {"scale": 1.0}),
+        make("values", {"of": "offset", "offset": 1e3}, _offset(1e3)),
+        make("causal", {"keys": 9}, _drawn((2, 2), 9, 9, 8), {"causal": "top_left"}),
+        make(
+            "causal", {"queries": 5, "keys": 9, "corner": "top_left"},
+            _drawn((2, 2), 5, 9, 8), {"causal": "top_left"},
+        ),
+        make(
+            "causal", {"queries": 5, "keys": 9, "corner": "bottom_right"},
+            _drawn((2, 2), 5, 9, 8), {"causal": "bottom_right"},
+        ),
+        make("masked", {"of": "additive"}, _additive),
+        make("masked", {"of": "bool"}, _half),
+        make("masked", {"of": "-inf"}, _infinite),
+        make("masked", {"of": "row"}, _whole_row),
+        make("lengths", {"keys": 12}, _lengths),
+        make("grouped", {"heads": 6, "key_heads": 2}, _drawn((2, 6), 5, 7, 8, key_heads=2)),
+        make("grouped", {"heads": 4, "key_heads": 1}, _drawn((2, 4), 5, 7, 8, key_heads=1)),
+        make("specials", {}, _specials),
+        make(
+            "causal", {"keys": 9, "size": 1e4}, _drawn((2, 2), 9, 9, 8, 1e4), {"causal": "top_left"}
+        ),
+        make("invariance", {"rows": 37, "keys": 11}, _drawn((37, 2), 5, 11, 8)),
+    ]  # fmt: skip
+
+
+def _drawn(
+    leading: tuple[int, ...], m: int, n: int, d: int, size: float = 1.0, *,
+    key_heads: int | None = None,
+) -> Build:  # fmt: skip
+    """Scores of about `size`."""
+
+    def build(rng: Generator, dtype: str) -> Arrays:
+        heads = leading if key_heads is None else (*leading[:-1], key_heads)
+        root = size**0.5
+        return {
+            "dy": rng.standard_normal((*leading, m, d)),
+            "q": root * rng.standard_normal((*leading, m, d)),
+            "k": root * rng.standard_normal((*heads, n, d)),
+            "v": rng.standard_normal((*heads, n, d)),
+        }
+
+    return build
+
+
+_few = _drawn((2, 3), 5, 12, 8)
+
+
+def _offset(offset: float) -> Build:
+    """y is that far from 0, and dp cancels."""
+
+    def build(rng: Generator, dtype: str) -> Arrays:
+        given = _drawn((1, 2), 7, 33, 16)(rng, dtype)
+        return {**given, "v": offset + given["v"]}
+
+    return build
+
+
+def _additive(rng: Generator, dtype: str) -> Arrays:
+    """A bias for each distance, as ALiBi has it, and half of the keys at -inf."""
+    given = _few(rng, dtype)
+    distance = np.abs(np.arange(5)[:, None] - np.arange(12)) * -0.25
+    return {**given, "mask": np.where(rng.random((5, 12)) < 0.5, distance, -np.inf)}
+
+
+def _half(rng: Generator, dtype: str) -> Arrays:
+    keep = rng.random((2, 1, 5, 12)) < 0.5
+    keep[..., 0] = True
+    return {**_few(rng, dtype), "keep": np.broadcast_to(keep, (2, 3, 5, 12)).copy()}
+
+
+def _infinite(rng: Generator, dtype: str) -> Arrays:
+    """Of each query, all keys but one are at -inf."""
+    mask = np.full((2, 3, 5, 12), -np.inf)
+    np.put_along_axis(mask, rng.integers(0, 12, (2, 3, 5, 1)), 0.0, -1)
+    return {**_few(rng, dtype), "mask": mask}
+
+
+def _whole_row(rng: Generator, dtype: str) -> Arrays:
+    """Of one query, no key takes part."""
+    keep = rng.random((2, 3, 5, 12)) < 0.5
+    keep[..., 0], keep[:, :, 2] = True, False
+    return {**_few(rng, dtype), "keep": keep}
+
+
+def _lengths(rng: Generator, dtype: str) -> Arrays:
+    return {**_few(rng, dtype), "lengths": np.array([[4], [12]])}
+
+
+def _specials(rng: Generator, dtype: str) -> Arrays:
+    """NaN and infinities in q, k and v, each in a head of its own."""
+    given = _drawn((2, 2), 3, 5, 4)(rng, dtype)
+    given["q"][0, 0, 1, 2] = np.nan
+    given["k"][0, 1, 2, 0], given["v"][1, 0, 4, 1] = np.inf, -np.inf
+    given["v"][1, 1, 0, 3] = np.nan
+    return given
+
+
+def rotary_cases() -> list[Case]:
+    """All of them. Appended, never changed."""
+    make = partial(case, "rotary")
+    return [
+        make("positions", {"from": 0, "d": 8}, _rotated(0, (2, 3), 9, 8)),
+        *(
+            make("positions", {"from": first, "d": 64}, _rotated(first, (2,), 9, 64))
+            for first in (250, 4000, 131000, 1000000)
+        ),
+        make("interleaved", {"from": 0, "d": 8}, _rotated(0, (2, 3), 9, 8), _INTERLEAVED),
+        make("interleaved", {"from": 4000, "d": 64}, _rotated(4000, (2,), 9, 64), _INTERLEAVED),
+        make("base", {"base": 5e5, "d": 64}, _rotated(8000, (2,), 9, 64), {"base": 5e5}),
+        make("partial", {"dim": 4, "d": 10}, _rotated(100, (2,), 9, 10), {"dim": 4}),
+        make("size", {"size": 1e4, "d": 8}, _rotated(100, (2,), 9, 8, 1e4)),
+        make("invariance", {"rows": 37, "d": 16}, _rotated(0, (), 37, 16)),
+    ]
+
+
+_INTERLEAVED: dict[str, Any] = {"layout": "interleaved"}
+
+
+def _rotated(first: int, leading: tuple[int, ...], rows: int, d: int, size: float = 1.0) -> Build:
+    def build(rng: Generator, dtype: str) -> Arrays:
+        shape = (*leading, rows, d)
+        return {
+            "dy": rng.standard_normal(shape),
+            "x": size * rng.standard_normal(shape),
+            "position": np.broadcast_to(np.arange(first, first + rows), shape[:-1]).copy(),
+        }
+
+    return build

@@ -1,0 +1,202 @@
+"""Wrong ways to compute attention, as they occur in kernels and in ports.
+
+Most are attention that was asked for with something else: another scale, other keys that take part.
+Forward and backward are then the formulas of `formulas`, and the change is told once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.attention_ref import formulas
+from refkernels.attention_ref.formulas import factor, scores, turned
+from refkernels.attention_ref.layout import present
+from refkernels.ops import Fault
+from refkernels.softmax_ref.formulas import exponential, pivot
+
+Change = Callable[..., dict[str, Any]]
+
+
+def _changed(xp: Any, formula: Any, change: Change, q: Any, **given: Any) -> Any:
+    return formula(xp, q=q, **{**given, **change(xp, q, **given)})
+
+
+def _asked(cause: str, change: Change) -> Fault:
+    """The op, asked with what `change` puts in the place of its arrays and params."""
+    forward, backward = (
+        partial(_of, formula, change) for formula in (formulas.plain, formulas.composed)
+    )
+    return Fault(cause, forward, backward)
+
+
+def _of(formula: Any, change: Change, xp: Any, /, **given: Any) -> Any:
+    return _changed(xp, formula, change, **given)
+
+
+# --- another scale ----------------------------------------------------------------------------
+
+
+def _unscaled(xp: Any, q: Any, **_: Any) -> dict[str, Any]:
+    return {"scale": xp.number(1)}
+
+
+def _squared(xp: Any, q: Any, scale: Any = None, **_: Any) -> dict[str, Any]:
+    return {"scale": xp.square(factor(xp, q, scale))}
+
+
+def _inverted(xp: Any, q: Any, scale: Any = None, **_: Any) -> dict[str, Any]:
+    return {"scale": 1 / factor(xp, q, scale)}
+
+
+# --- other keys -------------------------------------------------------------------------------
+
+
+def _moved(by: int, xp: Any, q: Any, position: Any = None, **_: Any) -> dict[str, Any]:
+    return {"position": None if position is None else position + by}
+
+
+def _other_corner(
+    xp: Any, q: Any, offset: int, corner: str, position: Any = None, **_: Any
+) -> dict[str, Any]:
+    if position is None:
+        return {}
+    return {"position": position + (offset if corner == "top_left" else -offset)}
+
+
+def _without(*names: str) -> Change:
+    return lambda xp, q, **given: dict.fromkeys(names)
+
+
+def _inverted_mask(xp: Any, q: Any, keep: Any = None, **_: Any) -> dict[str, Any]:
+    return {"keep": None if keep is None else ~keep}
+
+
+def _tiled(xp: Any, formula: Any, q: Any, group: int, **given: Any) -> Any:
+    """Head h of q with head h % H of k, H being the number of those."""
+
+    def across(array: Any, back: bool = False) -> Any:
+        if array is None:
+            return None
+        r, h, stacked, *rest = array.shape
+        first, second = (h, group) if back else (group, h)
+
+        def change(part: Any) -> Any:
+            heads = part.reshape(r, h * group, stacked // group, *rest)
+            if back:
+                swapped = heads.reshape(r, h, group, -1).swapaxes(1, 2)
+            else:
+                swapped = heads.reshape(r, first, second, -1).swapaxes(1, 2)
+            return swapped.reshape(r, h, stacked, *rest)
+
+        return change(array) if isinstance(array, np.ndarray) else xp.rearrange(change, array)
+
+    by_query = ("dy", "mask", "keep", "unmasked", "position")
+    moved = {name: across(given.get(name)) for name in by_query if name in given}
+    found = formula(xp, q=across(q), group=group, **{**given, **moved})
+    if isinstance(found, tuple):
+        return across(found[0], back=True), *found[1:]
+    return across(found, back=True)
+
+
+# --- another softmax --------------------------------------------------------------------------
+
+
+def _finite(xp: Any, s: Any, lanes: Any) -> Any:
+    """-10000 is added where no key takes part."""
+    s = s if lanes is None else xp.where(lanes, s, s - xp.number(10000))
+    return formulas.weights(xp, s, None)
+
+
+def _clipped(xp: Any, s: Any, lanes: Any) -> Any:
+    """s - m is at least -64, and -64 where no key takes part."""
+    least = xp.number(-64)
+    d = xp.maximum(s - pivot(xp, s, lanes), least)
+    e = xp.exp(d if lanes is None else xp.where(lanes, d, least))
+    return e / xp.sum(e)
+
+
+def _zeroed(xp: Any, s: Any, lanes: Any) -> Any:
+    s = s if lanes is None else xp.where(lanes, s, xp.number(0))
+    return formulas.weights(xp, s, None)
+
+
+def _counted(xp: Any, s: Any, lanes: Any) -> Any:
+    """The sum goes over all keys; those that take no part are set to 0 after it."""
+    p = formulas.weights(xp, s, None)
+    return p if lanes is None else xp.where(lanes, p, xp.number(0))
+
+
+def _unguarded(xp: Any, s: Any, lanes: Any) -> Any:
+    """0 / 0 where no key takes part."""
+    e = exponential(xp, s - pivot(xp, s, lanes), lanes)
+    return e / xp.sum(e)
+
+
+def _unshifted(xp: Any, s: Any, lanes: Any) -> Any:
+    e = exponential(xp, s, lanes)
+    return e / formulas.total(xp, e, lanes)
+
+
+def _weighted(weights: Any, xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    s = scores(xp, q, k, **how)
+    return xp.matmul(weights(xp, s, present(s.shape, **how)), v)
+
+
+def _weighted_gradients(weights: Any, xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    s = scores(xp, q, k, **how)
+    lanes = present(s.shape, **how)
+    p, dp = weights(xp, s, lanes), xp.matmul(dy, turned(xp, v))
+    ds = p * (dp - xp.sum(p * dp))
+    return formulas.gradients(xp, p, ds, dy, q, k, how.get("scale"))
+
+
+def _softmax(cause: str, weights: Any, **told: Any) -> Fault:
+    forward, backward = partial(_weighted, weights), partial(_weighted_gradients, weights)
+    return Fault(cause, forward, backward, **told)
+
+
+# --- another gradient -------------------------------------------------------------------------
+
+
+def _constant(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    s = scores(xp, q, k, **how)
+    p = formulas.weights(xp, s, present(s.shape, **how))
+    ds = p * xp.matmul(dy, turned(xp, v))
+    return formulas.gradients(xp, p, ds, dy, q, k, how.get("scale"))
+
+
+def _without_scale(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    by = factor(xp, q, how.get("scale"))
+    dq, dk, dv = formulas.composed(xp, dy, q, k, v, **how)
+    return dq / by, dk / by, dv
+
+
+FAULTS = (
+    _asked("scale_missing", _unscaled),
+    _asked("scale_squared", _squared),
+    _asked("scale_inverted", _inverted),
+    _asked("causal_ignored", _without("position")),
+    _asked("causal_sees_next", partial(_moved, 1)),
+    _asked("causal_hides_itself", partial(_moved, -1)),
+    _asked("causal_other_corner", _other_corner),
+    _asked("mask_ignored", _without("mask", "unmasked", "keep")),
+    _asked("mask_inverted", _inverted_mask),
+    _asked("lengths_ignored", _without("lengths")),
+    Fault(
+        "heads_tiled",
+        lambda xp, **given: _tiled(xp, formulas.plain, **given),
+        lambda xp, **given: _tiled(xp, formulas.composed, **given),
+    ),
+    _softmax("mask_finite", _finite),
+    _softmax("clipped_exponent", _clipped),
+    _softmax("mask_multiplied", _zeroed),
+    _softmax("masked_keys_counted", _counted),
+    _softmax("masked_rows_nan", _unguarded),
+    _softmax("no_shift", _unshifted, unstable=True),
+    Fault("constant_normaliser", backward=_constant),
+    Fault("gradient_unscaled", backward=_without_scale, outputs=("dq", "dk")),
+)

@@ -1,0 +1,124 @@
+"""The formulas of scaled dot-product attention and of its gradients.
+
+    s = scale q kᵀ + mask,   p_ij = e^(s_ij - m_i) / S_i,   y = p v
+
+    dv = pᵀ dy,   ds = p (dp - D),  dp = dy vᵀ,  D_i = sum_j p_ij dp_ij,
+    dq = scale ds k,   dk = scale dsᵀ q
+
+over the keys that take part (`layout.present`); m_i is the largest of their scores, S_i the sum of
+their e^(s_ij - m_i). Where none takes part, p is 0. D_i is also sum_e dy_ie y_ie.
+
+What is certified subtracts the score, and dp, of one key near the largest (`top`), on which no
+result depends: so y is that key's v, and its gradients are 0, where no other takes part.
+
+Sources: Vaswani et al. (2017), "Attention is all you need", arXiv:1706.03762; Dao et al. (2022),
+"FlashAttention", arXiv:2205.14135.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refkernels.attention_ref.layout import present
+from refkernels.softmax_ref.formulas import exponential, pivot
+
+
+def turned(xp: Any, a: Any) -> Any:
+    """aᵀ."""
+    return xp.rearrange(lambda part: np.swapaxes(part, -1, -2), a)
+
+
+def factor(xp: Any, q: Any, scale: Any) -> Any:
+    return 1 / xp.sqrt(xp.number(q.shape[-1])) if scale is None else scale
+
+
+def scores(xp: Any, q: Any, k: Any, scale: Any = None, mask: Any = None, **_: Any) -> Any:
+    s = xp.matmul(q, turned(xp, k)) * factor(xp, q, scale)
+    return s if mask is None else s + mask
+
+
+def total(xp: Any, e: Any, lanes: Any) -> Any:
+    """S; 1 where none takes part."""
+    if lanes is None:
+        return xp.sum(e)
+    return xp.where(lanes.any(axis=-1, keepdims=True), xp.sum(e), xp.number(1))
+
+
+def weights(xp: Any, s: Any, lanes: Any) -> Any:
+    """p."""
+    e = exponential(xp, s - pivot(xp, s, lanes), lanes)
+    return e / total(xp, e, lanes)
+
+
+def plain(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    s = scores(xp, q, k, **how)
+    return xp.matmul(weights(xp, s, present(s.shape, **how)), v)
+
+
+def deferred(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    """(e v) / S, as streaming kernels have it."""
+    s = scores(xp, q, k, **how)
+    lanes = present(s.shape, **how)
+    e = exponential(xp, s - pivot(xp, s, lanes), lanes)
+    return xp.matmul(e, v) / total(xp, e, lanes)
+
+
+def stored(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    """A kernel for each op: every result kept in the storage format."""
+    s = xp.store(xp.store(xp.matmul(q, turned(xp, k))) * factor(xp, q, how.get("scale")))
+    s = s if how.get("mask") is None else xp.store(s + how["mask"])
+    return xp.matmul(xp.store(weights(xp, s, present(s.shape, **how))), v)
+
+
+def _from_top(xp: Any, s: Any, top: Any) -> Any:
+    """s less that of the top key; there it is 0, and not defined where s is not."""
+    own = np.arange(s.shape[-1]) == top[..., None]
+    return xp.where(own, s * 0, s - xp.take_along_axis(s, top[..., None]))
+
+
+def certified(xp: Any, q: Any, k: Any, v: Any, top: Any, **how: Any) -> Any:
+    s = scores(xp, q, k, **how)
+    lanes = present(s.shape, **how)
+    e = exponential(xp, _from_top(xp, s, top), lanes)
+    return xp.matmul(e, v) / total(xp, e, lanes)
+
+
+# --- backward ---------------------------------------------------------------------------------
+
+
+def gradients(xp: Any, p: Any, ds: Any, dy: Any, q: Any, k: Any, scale: Any) -> Any:
+    """dq, dk, dv."""
+    by = factor(xp, q, scale)
+    dq, dk = xp.matmul(ds, k) * by, xp.matmul(turned(xp, ds), q) * by
+    return dq, dk, xp.matmul(turned(xp, p), dy)
+
+
+def composed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    s = scores(xp, q, k, **how)
+    p = xp.store(weights(xp, s, present(s.shape, **how)))
+    dp = xp.matmul(dy, turned(xp, v))
+    return gradients(xp, p, p * (dp - xp.sum(p * dp)), dy, q, k, how.get("scale"))
+
+
+def recomputed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    """As FlashAttention does it: p from the log of the sum, D from the y that was kept."""
+    s = scores(xp, q, k, **how)
+    lanes = present(s.shape, **how)
+    m = pivot(xp, s, lanes)
+    e = exponential(xp, s - m, lanes)
+    whole = total(xp, e, lanes)
+    y = xp.store(xp.matmul(e, v) / whole)
+    p = exponential(xp, s - (m + xp.log(whole)), lanes)
+    dp = xp.matmul(dy, turned(xp, v))
+    return gradients(xp, p, p * (dp - xp.sum(dy * y)), dy, q, k, how.get("scale"))
+
+
+def certified_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, top: Any, **how: Any) -> Any:
+    s = scores(xp, q, k, **how)
+    lanes = present(s.shape, **how)
+    e = exponential(xp, _from_top(xp, s, top), lanes)
+    p = e / total(xp, e, lanes)
+    dp = _from_top(xp, xp.matmul(dy, turned(xp, v)), top)
+    return gradients(xp, p, p * (dp - xp.sum(p * dp)), dy, q, k, how.get("scale"))

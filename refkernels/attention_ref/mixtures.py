@@ -1,0 +1,97 @@
+"""What kernels do in any mixture: the forms whose bound holds for all of them.
+
+    scores     the scale applied to the product, to q, or its root to both; divided by sqrt(d)
+    e^d        by exp or exp2; online, rescaled block by block as in `softmax_ref.mixtures`, the
+               sums of e and of e v alike
+    p v        (e v) / S, (e v) (1 / S) or (e / S) v, e or e / S kept in the storage format
+    backward   p of the forward pass, or again from its log-sum-exp; D from p and dp, or from y
+
+`streaming` keeps the scores in the working format, `materialised` every intermediate result in the
+storage format: in 16 bits their bounds differ by orders of magnitude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from refkernels.attention_ref.formulas import factor, total, turned
+from refkernels.attention_ref.layout import present
+from refkernels.softmax_ref.formulas import exponential, pivot
+from refkernels.softmax_ref.mixtures import by_either, online
+
+Keep = Callable[[Any], Any]
+
+
+def _kept_wide(a: Any) -> Any:
+    return a
+
+
+def _scores(xp: Any, keep: Keep, q: Any, k: Any, how: dict[str, Any]) -> Any:
+    by, over = factor(xp, q, how.get("scale")), turned(xp, k)
+    whole = keep(xp.matmul(q, over))
+    s = xp.either(keep(whole * by), keep(xp.matmul(keep(q * by), over)))
+    if how.get("scale") is None:
+        s = xp.either(s, keep(whole / xp.sqrt(xp.number(q.shape[-1]))))
+    if how["rooted"]:
+        root = xp.sqrt(by)
+        s = xp.either(s, keep(xp.matmul(keep(q * root), keep(over * root))))
+    return s if how.get("mask") is None else keep(s + how["mask"])
+
+
+def _weights(xp: Any, keep: Keep, q: Any, k: Any, how: dict[str, Any]) -> Any:
+    """s, the keys that take part, m, e and S."""
+    s = _scores(xp, keep, q, k, how)
+    lanes = present(s.shape, **how)
+    m = pivot(xp, s, lanes)
+    e = by_either(xp, s - m, lanes)
+    slipped = online(xp, s, m, e)
+    whole = xp.either(total(xp, e, lanes), total(xp, slipped, lanes))
+    return s, lanes, m, xp.either(e, slipped), whole
+
+
+def _output(xp: Any, e: Any, whole: Any, v: Any) -> Any:
+    p = xp.store(xp.either(e / whole, e * (1 / whole)))
+    sums = xp.matmul(xp.store(e), v)
+    return xp.either(xp.matmul(p, v), xp.either(sums / whole, sums * (1 / whole)))
+
+
+def _forward(xp: Any, keep: Keep, q: Any, k: Any, v: Any, how: dict[str, Any]) -> Any:
+    *_, e, whole = _weights(xp, keep, q, k, how)
+    return _output(xp, e, whole, v)
+
+
+def _backward(xp: Any, keep: Keep, dy: Any, q: Any, k: Any, v: Any, how: dict[str, Any]) -> Any:
+    s, lanes, m, e, whole = _weights(xp, keep, q, k, how)
+    y = xp.store(_output(xp, e, whole, v))
+    again = exponential(xp, s - (m + xp.log(whole)), lanes)
+    p = keep(xp.either(xp.either(e / whole, e * (1 / whole)), again))
+    dp = keep(xp.matmul(dy, turned(xp, v)))
+    mean = xp.either(xp.sum(p * dp), xp.sum(dy * y))
+    ds = xp.store(p * (dp - mean))
+    by, back = factor(xp, q, how.get("scale")), turned(xp, ds)
+    scaled = xp.store(ds * by)
+    dq = xp.either(xp.matmul(ds, k) * by, xp.matmul(scaled, k))
+    dk = xp.either(xp.matmul(back, q) * by, xp.matmul(turned(xp, scaled), q))
+    dk = xp.either(dk, xp.matmul(back, keep(q * by)))
+    if how["rooted"]:
+        root = xp.sqrt(by)
+        dq = xp.either(dq, keep(xp.matmul(ds, keep(k * root))) * root)
+        dk = xp.either(dk, keep(xp.matmul(back, keep(q * root))) * root)
+    return dq, dk, xp.matmul(turned(xp, xp.store(p)), dy)
+
+
+def streaming(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    return _forward(xp, _kept_wide, q, k, v, how)
+
+
+def materialised(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    return _forward(xp, xp.store, q, k, v, how)
+
+
+def streaming_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    return _backward(xp, _kept_wide, dy, q, k, v, how)
+
+
+def materialised_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+    return _backward(xp, xp.store, dy, q, k, v, how)

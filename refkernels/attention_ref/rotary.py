@@ -1,0 +1,159 @@
+"""The formulas of rotary position embedding, and the wrong ways to compute it.
+
+    (y_a, y_b) = (x_a cos t - x_b sin t, x_b cos t + x_a sin t),   t = p base^(-2 i / D)
+
+for the pairs i = 0 ... D/2 - 1 of the first D of x's last axis: a, b = i, i + D/2 (`layout` "half":
+GPT-NeoX, Llama) or 2 i, 2 i + 1 ("interleaved": GPT-J, RoFormer). The rest of x stays.
+
+The angle is exact, p being an integer. Kernels compute it in float32: the frequency is off by some
+roundings, the product by one more, so that t is off by about p 2^-22 base^(-2 i / D) and the bound
+grows with the position.
+
+Source: Su et al. (2021), "RoFormer", arXiv:2104.09864.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.scalars import as_count, as_real
+from refkernels.op import Direction
+from refkernels.ops import Fault, Prepared
+
+LAYOUTS = ("half", "interleaved")
+
+
+def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """Raises ValueError for a dim that x does not have, or that has no pairs."""
+    x, base, layout = inputs["x"], as_real(params["base"], "base"), params["layout"]
+    if not x.ndim:
+        raise ValueError("x has shape (): it is x[... d].")
+    d, given = x.shape[-1], params["dim"]
+    dim = d if given is None else as_count(given, "dim")
+    if dim > d or dim % 2:
+        raise ValueError(f"x has shape {x.shape}: of {d}, an even number is rotated, not {dim}.")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout is {layout!r}: it is one of {', '.join(LAYOUTS)}.")
+    if not 0.0 < base < np.inf:
+        raise ValueError(f"base is {base}: it is a positive number.")
+    position = inputs["position"]
+    if position.size and np.abs(position).max() > 2**53:
+        raise ValueError("position has an element beyond 2^53.")
+    return Prepared(inputs, {"base": Fraction(base), "dim": dim, "layout": layout})
+
+
+def _pairs(dim: int, layout: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    if layout == "half":
+        return np.arange(dim // 2), np.arange(dim // 2, dim)
+    return np.arange(0, dim, 2), np.arange(1, dim, 2)
+
+
+def _wide(a: Any) -> Any:
+    return a
+
+
+def _rotate(
+    xp: Any, x: Any, cosine: Any, sine: Any, dim: int, layout: str, keep: Any = _wide
+) -> Any:
+    """`keep`: what is done with each product."""
+    first, second = _pairs(dim, layout)
+    rest = np.arange(dim, x.shape[-1])
+    a, b, beyond = (xp.take(x, some, axis=-1) for some in (first, second, rest))
+    found = [
+        keep(a * cosine) - keep(b * sine),
+        keep(b * cosine) + keep(a * sine),
+        beyond,
+    ]
+    back = np.argsort(np.concatenate([first, second, rest]))
+    return xp.take(xp.concatenate(found), back, axis=-1)
+
+
+def _exponents(xp: Any, dim: int, of: int | None = None) -> Any:
+    """2 i / D."""
+    return xp.array(np.arange(0, dim, 2)[None]) / xp.number(of or dim)
+
+
+def _angles(xp: Any, position: Any, base: Any, dim: int, of: int | None = None) -> Any:
+    frequency = xp.exp(-(_exponents(xp, dim, of) * xp.log(xp.number(base))))
+    return xp.array(position) * frequency
+
+
+def exact(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
+    angles = _angles(xp, position, base, dim)
+    return _rotate(xp, x, xp.cos(angles), xp.sin(angles), dim, layout)
+
+
+def tables(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
+    """The frequency 1 / base^(2 i / D), as Hugging Face's Llama has it; its cosine and sine, and
+    the products with x, kept in the storage format."""
+    frequency = 1 / xp.exp(_exponents(xp, dim) * xp.log(xp.number(base)))
+    angles = xp.array(position) * frequency
+    cosine, sine = xp.store(xp.cos(angles)), xp.store(xp.sin(angles))
+    return _rotate(xp, x, cosine, sine, dim, layout, xp.store)
+
+
+def _turned_back(form: Any, xp: Any, dy: Any, x: Any, position: Any, **given: Any) -> Any:
+    """dx is dy, rotated by -t: a kernel has the same angles, and another sign of the sine."""
+    return form(xp, x=dy, position=-position, **given)
+
+
+FORMS = {"exact": exact, "tables": tables}
+BACKWARD = {name: partial(_turned_back, form) for name, form in FORMS.items()}
+
+
+# --- faults -----------------------------------------------------------------------------------
+
+
+def _other_layout(xp: Any, layout: str, **given: Any) -> Any:
+    return exact(xp, layout=LAYOUTS[layout == LAYOUTS[0]], **given)
+
+
+def _backwards(xp: Any, position: Any, **given: Any) -> Any:
+    return exact(xp, position=-position, **given)
+
+
+def _from_one(xp: Any, position: Any, **given: Any) -> Any:
+    return exact(xp, position=position + 1, **given)
+
+
+def _usual_base(xp: Any, base: Any, **given: Any) -> Any:
+    return exact(xp, base=Fraction(10000), **given)
+
+
+def _of_whole(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
+    """The exponents are 2 i / d, d being the whole of x's axis."""
+    angles = _angles(xp, position, base, dim, x.shape[-1])
+    return _rotate(xp, x, xp.cos(angles), xp.sin(angles), dim, layout)
+
+
+def _narrow(format: str, xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
+    """Frequencies, positions, angles, their cosine and sine: each kept in a narrow format."""
+
+    def kept(a: Any) -> Any:
+        return xp.narrow(a, format)
+
+    frequency = kept(1 / kept(xp.exp(_exponents(xp, dim) * xp.log(xp.number(base)))))
+    angles = kept(kept(xp.array(position)) * frequency)
+    return _rotate(xp, x, kept(xp.cos(angles)), kept(xp.sin(angles)), dim, layout)
+
+
+def _fault(cause: str, formula: Any, **told: Any) -> Fault:
+    return Fault(cause, formula, partial(_turned_back, formula), **told)
+
+
+FAULTS = (
+    _fault("pairs_of_other_layout", _other_layout),
+    _fault("rotated_backwards", _backwards),
+    _fault("positions_from_one", _from_one),
+    _fault("base_ignored", _usual_base),
+    _fault("frequencies_of_whole_head", _of_whole),
+    *(
+        _fault(f"angles_in_{format}", partial(_narrow, format), unstable=True)
+        for format in ("float16", "bfloat16", "float32")
+    ),
+)

@@ -1,0 +1,100 @@
+"""Elements of rotary embedding, worked out by hand with mpmath; its bound; what is refused."""
+
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from refkernels.attention_ref import ROTARY, rotary, rotary_backward
+
+RNG = np.random.default_rng(21)
+X, DY = (RNG.standard_normal((2, 4, 10)).astype(np.float32) for _ in range(2))
+PLACES = np.array([0, 7, 4000, 1_000_003])
+
+
+def rotated(x: Any, place: int, pair: int, dim: int, base: Any, at: tuple[int, int]) -> Any:
+    """(y_a, y_b) of a pair of x."""
+    t = place * mpmath.power(base, -mpmath.mpf(2 * pair) / dim)
+    a, b = (mpmath.mpf(float(x[i])) for i in at)
+    cosine, sine = mpmath.cos(t), mpmath.sin(t)
+    return a * cosine - b * sine, b * cosine + a * sine
+
+
+def close(enclosure: Any, at: Any, value: Any) -> None:
+    with mpmath.workprec(300):
+        off = abs(mpmath.mpf(float(enclosure.hi[at])) + mpmath.mpf(float(enclosure.lo[at])) - value)
+    assert off <= float(enclosure.radius[at])
+    assert float(enclosure.radius[at]) < 1e-7 * max(abs(float(value)), 0.01)
+
+
+@pytest.mark.parametrize(("dim", "base"), [(None, 10000.0), (4, 10000.0), (6, 5e5)])
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+@mpmath.workprec(300)
+def test_pairs_are_rotated_and_the_rest_stays(layout: str, dim: Any, base: float) -> None:
+    asked = ("ulp", "float32", 0.01)
+    found = rotary(X, PLACES, base=base, layout=layout, dim=dim, certify=asked)
+    back = rotary_backward(DY, X, PLACES, base=base, layout=layout, dim=dim, certify=asked)
+    size = dim or 10
+    for row, place in enumerate(PLACES.tolist()):
+        for pair in range(size // 2):
+            at = (pair, pair + size // 2) if layout == "half" else (2 * pair, 2 * pair + 1)
+            for got, x, sign in ((found, X, 1), (back, DY, -1)):
+                values = rotated(x[1, row], sign * place, pair, size, mpmath.mpf(base), at)
+                for i, value in zip(at, values, strict=True):
+                    close(got, (1, row, i), value)
+    np.testing.assert_array_equal(found.hi[..., size:], X[..., size:])
+
+
+def test_positions_broadcast_against_leading_axes() -> None:
+    whole = rotary(X, np.broadcast_to(PLACES, (2, 4)))
+    np.testing.assert_array_equal(rotary(X, PLACES).hi, whole.hi)
+
+
+def test_the_bound_of_a_kernel_in_float32_grows_with_the_position() -> None:
+    """To about position 2^-22 for the fastest pair, and hardly for the slowest."""
+    x, bounds = np.ones((1, 64), np.float32), {}
+    for place in (0, 100, 10_000, 1_000_000):
+        given = {"x": x, "position": np.array([place])}
+        bounds[place] = ROTARY.bound("forward", given, {}, "float32")["y"][0]
+    for place in (100, 10_000, 1_000_000):
+        assert 0.1 < bounds[place][0] / (place * 2.0**-22) < 10.0
+        assert bounds[place][31] < 2e-3 * bounds[place][0] + 1e-5
+    assert bounds[0].max() < 2.0**-19
+
+
+def test_a_kernel_with_angles_in_float32_keeps_to_the_bound() -> None:
+    x = RNG.standard_normal((500, 64)).astype(np.float32)
+    place = RNG.integers(0, 200_000, 500)
+    frequency = np.float32(1) / np.float32(10000) ** (np.arange(0, 64, 2, dtype=np.float32) / 64)
+    angles = place[:, None].astype(np.float32) * frequency.astype(np.float32)
+    cosine, sine = np.cos(angles), np.sin(angles)
+    a, b = x[:, :32], x[:, 32:]
+    got = np.concatenate([a * cosine - b * sine, b * cosine + a * sine], axis=1)
+    given = {"x": x, "position": place}
+    exact = np.asarray(ROTARY.evaluate("forward", given, {})["y"])
+    bound = ROTARY.bound("forward", given, {}, "float32")["y"]
+    assert np.all(np.abs(got - exact) <= bound)
+    assert np.abs(got - exact).max() > 1e-3  # where ulp alone would blame it
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "said"),
+    [
+        ({"x": X[..., :9]}, ValueError, "an even number is rotated, not 9"),
+        ({"dim": 12}, ValueError, "of 10, an even number is rotated, not 12"),
+        ({"dim": 3}, ValueError, "not 3"),
+        ({"dim": 4.0}, TypeError, "dim is 4.0"),
+        ({"layout": "neox"}, ValueError, "one of half, interleaved"),
+        ({"base": -1.0}, ValueError, "a positive number"),
+        ({"base": "10000"}, TypeError, "base"),
+        ({"position": PLACES.astype(float)}, TypeError, "whole numbers"),
+        ({"position": PLACES[:3]}, ValueError, "do not fit"),
+        ({"position": np.array(2**60)}, ValueError, "beyond 2\\^53"),
+        ({"x": np.float32(1)}, ValueError, "it is x\\[\\.\\.\\. d\\]"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_told_in_a_sentence(given: Any, kind: Any, said: str) -> None:
+    with pytest.raises(kind, match=said) as caught:
+        rotary(**{"x": X, "position": PLACES, **given})
+    assert "\n" not in str(caught.value)

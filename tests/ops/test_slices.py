@@ -1,0 +1,86 @@
+"""A sliced formula is read for the indices of its wanted elements, and is the formula there."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refkernels.contexts import DoubleDouble
+from refkernels.ops import Fault, Sliced, enclosing, formula_op
+from refkernels.ops.selection import Selection
+
+SEEN: list[tuple[tuple[int, ...], ...]] = []
+
+
+def weighted(xp: Any, a: Any, b: Any, w: Any) -> Any:
+    """Two outputs: one with all letters free, one that sums a letter of it."""
+    SEEN.append((a.shape, b.shape, w.shape))
+    c = xp.matmul(a, b)
+    w = xp.reshape(w, (*w.shape[:2], 1))
+    return xp.exp(c) * w, xp.reshape(xp.sum(c * w, axis=-2), (w.shape[0], b.shape[-1]))
+
+
+def other(xp: Any, a: Any, b: Any, w: Any) -> Any:
+    y, z = weighted(xp, a, b, w)
+    return y, z + z
+
+
+OP = formula_op(
+    "weighted",
+    "a[... m k], b[... k n], w[... m] -> y[... m n], z[... n]",
+    forms={"plain": Sliced(weighted)},
+    faults=(Fault("doubled", other),),
+    gradients=(),
+)
+
+
+def arrays() -> dict[str, Any]:
+    rng = np.random.default_rng(2)
+    shapes = {"a": (3, 5, 4), "b": (3, 4, 7), "w": (3, 5)}
+    return {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+
+
+def read(formula: Any, wanted: dict[str, Any]) -> dict[str, Any]:
+    question = OP.formulas.question("forward", arrays(), {})
+    SEEN.clear()
+    places = {name: np.asarray(at, np.intp) for name, at in wanted.items()}
+    return Selection(formula, question, places).read(DoubleDouble(), enclosing.value)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shapes"),
+    [
+        # elements (0, 1, 2), (0, 1, 6): one m, two n
+        ({"y": [9, 13]}, [((1, 1, 4), (1, 4, 2), (1, 1))]),
+        # (0, 0, 0), (2, 4, 1): a block has both rows, the union of m and that of n
+        ({"y": [0, 99]}, [((2, 2, 4), (2, 4, 2), (2, 2))]),
+        # z (1, 3): every m, one n
+        ({"z": [10]}, [((1, 5, 4), (1, 4, 1), (1, 5))]),
+        ({"y": [36], "z": [9]}, [((1, 1, 4), (1, 4, 1), (1, 1)), ((1, 5, 4), (1, 4, 1), (1, 5))]),
+    ],
+    ids=str,
+)
+def test_it_is_read_for_these_indices_alone(wanted: Any, shapes: Any) -> None:
+    whole = read(weighted, wanted)
+    assert [one[0][1:] for one in SEEN] == [(5, 4)]  # not told to be sliced
+    part = read(Sliced(weighted), wanted)
+    assert sorted(SEEN) == sorted(shapes)
+    for name in wanted:
+        ends = [(one[name].hi + one[name].lo, one[name].radius + 1e-28) for one in (whole, part)]
+        assert np.all(np.abs(ends[0][0] - ends[1][0]) <= ends[0][1] + ends[1][1])
+        np.testing.assert_array_equal(whole[name].hi, part[name].hi)
+
+
+def test_all_elements_are_read_whole() -> None:
+    read(Sliced(weighted), {"y": np.arange(105), "z": np.arange(21)})
+    assert len(SEEN) == 1
+
+
+def test_a_certified_answer_is_that_of_the_whole_formula() -> None:
+    given = arrays()
+    found = OP.evaluate("forward", given, {}, ("rounding", "float64"))
+    c = np.einsum("bmk,bkn->bmn", given["a"], given["b"])
+    np.testing.assert_allclose(found["y"].hi, np.exp(c) * given["w"][..., None], rtol=1e-13)
+    np.testing.assert_allclose(found["z"].hi, (c * given["w"][..., None]).sum(1), rtol=1e-11)
+    doubled = OP.formulas.certified("forward", other, given, {}, ("rounding", "float64"))
+    np.testing.assert_allclose(doubled["z"].hi, 2 * found["z"].hi, rtol=1e-13)
