@@ -20,6 +20,7 @@ The head is the nearest float64 to head + tail's middle.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -42,6 +43,7 @@ Doubles = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 LONG = 4096
 """Terms of exact numbers that are added as integers."""
+_AT_ONCE = 1 << 15
 _SMALL, _LARGE = 2.0**-900, 2.0**1000
 
 
@@ -236,16 +238,19 @@ class DoubleDouble(Context):
         return a
 
     def matmul(self, a: Value, b: Value) -> Value:
-        """Σ_k of columns times rows."""
-        terms = a.shape[-1]
-        columns = self.rearrange(lambda part: np.moveaxis(part, -1, 0)[..., None], a)
-        rows = self.rearrange(lambda part: np.moveaxis(part, -2, 0)[..., None, :], b)
-        total: Value = self.number(0)
-        for k in range(terms):
-            one = np.array(k)
-            total = self.add(total, self.multiply(self.take(columns, one), self.take(rows, one)))
-        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-        return total if terms else self.array(np.zeros(shape))
+        """Σ_k of columns times rows: many k at once, in a tree, where the result is small."""
+        m, terms, n = *a.shape[-2:], b.shape[-1]
+        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n)
+        step = max(_AT_ONCE // max(math.prod(shape), 1), 1)
+        total: Value | None = None
+        for start in range(0, terms, step):
+            some = np.arange(start, min(start + step, terms))
+            columns, rows = self.take(a, some, -1), self.take(b, some, -2)
+            columns = self.reshape(columns, (*columns.shape, 1))
+            rows = self.reshape(rows, (*rows.shape[:-2], 1, *rows.shape[-2:]))
+            one = self.sum(self.multiply(columns, rows), -2)
+            total = one if total is None else self.add(total, one)
+        return self.array(np.zeros(shape)) if total is None else self.reshape(total, shape)
 
     def scatter_add(self, a: Value, index: Index, length: int) -> DoubleDoubleValue:
         """In rounds: the first row of each index, then the second."""

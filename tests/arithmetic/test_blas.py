@@ -1,11 +1,13 @@
 """What is assumed of NumPy's BLAS is looked at, and no certified product goes without the look."""
 
 import ast
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 import refkernels
 from refkernels.arithmetic import blas
@@ -140,3 +142,17 @@ def test_what_is_certified_multiplies_matrices_by_blas_product_alone():
     assert len(files) > 60
     found = {str(path.relative_to(PACKAGE)) for path in files if any(products_in(path))}
     assert found == {"arithmetic/blas.py", str(EXACT_OBJECTS)}
+
+
+def blas_threads():
+    infos = (one for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas")
+    return {one["num_threads"] for one in infos}
+
+
+def test_helpers_of_who_holds_the_blas_may_look_at_it_too():
+    before = blas_threads()
+    with ThreadPoolExecutor(1) as pool, blas.on_one_thread(), blas.on_one_thread():
+        blas.conventional.cache_clear()
+        assert pool.submit(blas.conventional, 8, 8, 8).result(timeout=60)
+        assert blas_threads() == {1}
+    assert blas_threads() == before

@@ -22,7 +22,7 @@ LOSSES = (
     "cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss", "mse", "l1", "huber",
     "smooth_l1", "kl_div", "bce_with_logits",
 )  # fmt: skip
-OPS |= dict.fromkeys(LOSSES, "loss") | {"embedding": "y"}
+OPS |= dict.fromkeys(LOSSES, "loss") | {"embedding": "y", "conv1d": "y", "conv2d": "y"}
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "lamb", "adagrad", "rmsprop", "lion")
 OPS |= dict.fromkeys(OPTIMIZERS, "param")
 FUNCTIONS = {
@@ -102,7 +102,9 @@ def test_numpy_s_layernorm_is_the_formula_that_one_writes_and_is_called_one(dtyp
     inputs = {"x": x, "weight": weight[0], "bias": bias[0]}
     with gateway.Session("numpy") as session:
         given = session.run("layernorm", "forward", inputs, {"eps": 1e-5}).outputs
-        formulas = dict.fromkeys(("linear", "layernorm", "rms_norm", *LOSSES), "NumPy formula")
+        formulas = dict.fromkeys(
+            ("linear", "layernorm", "rms_norm", *LOSSES, "conv1d", "conv2d"), "NumPy formula"
+        )
         assert session.info["formulas"] == formulas
     assert given["y"].tobytes() == y.tobytes()
     assert given["mean"].tobytes() == mean.tobytes()

@@ -18,6 +18,10 @@ DOMAINS: dict[tuple[str, str], Any] = {("kl_div", "target"): np.abs}
 """What an input's numbers become where an op is not defined for all."""
 
 
+CONVOLVED = {"conv1d": (("w", "k"),), "conv2d": (("h", "k"), ("w", "l"))}
+"""Axes, with those of the taps: no more taps than places, and y has the places where all fit."""
+
+
 def whole(rng: np.random.Generator, shape: tuple[int, ...], kind: str, most: int) -> Any:
     """Truth values, or integers below a length: of classes, of a table."""
     return rng.random(shape) < 0.5 if kind == "bool" else rng.integers(0, max(most, 1), shape)
@@ -63,11 +67,15 @@ def draw(
         lengths = {x: sizes[1] for one in signature.takes.values() for x in one.own}
     for letter in (x for one in signature.takes.values() for x in one.own):
         lengths.setdefault(letter, int(rng.integers(1, 9)))
+    above = dict(lengths)
+    for axis, taps in CONVOLVED.get(op.name, ()):
+        lengths[taps], lengths[axis] = sorted((lengths[taps], lengths[axis]))
+        above[axis] = lengths[axis] - lengths[taps] + 1
     given: dict[str, Any] = {}
     for name, argument in signature.takes.items():
         if argument.optional and rng.random() < 0.5:
             continue
-        own = tuple(lengths[x] for x in argument.own)
+        own = tuple((above if name == op.cotangent else lengths)[x] for x in argument.own)
         chosen = kind or str(rng.choice(KINDS))
         shape = (leading if argument.rows else ()) + own
         if argument.kind == "float":

@@ -123,6 +123,8 @@ OPS = {
     "smooth_l1": ("loss", "the C library has no losses"),
     "kl_div": ("loss", "the C library has no losses"),
     "bce_with_logits": ("loss", "the C library has no losses"),
+    "conv1d": ("y", "the C library has no conv1d"),
+    "conv2d": ("y", "the C library has no conv2d"),
     "embedding": ("y", "the C library has no embedding"),
     "sqrt": ("y", c("sqrt")),
     "rsqrt": ("y", c("rsqrt")),

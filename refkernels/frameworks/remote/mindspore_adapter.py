@@ -175,6 +175,19 @@ def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
     return ops.group_norm(x, num_groups, weight, bias, eps)
 
 
+def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    """MindSpore's numbers of padding go with pad_mode "pad", and are those of both ends of an axis:
+    other zeros are put there first."""
+    rank = x.ndim - 2
+    if isinstance(padding, (list, tuple)) and len(padding) == 2 * rank:
+        x = ops.pad(x, [end for k in range(2 * rank - 2, -1, -2) for end in padding[k : k + 2]])
+        padding = 0
+    mode, pads = (padding, 0) if isinstance(padding, str) else ("pad", padding)
+    pads = tuple(pads) if isinstance(pads, (list, tuple)) else pads
+    steps = [tuple(one) if isinstance(one, (list, tuple)) else one for one in (stride, dilation)]
+    return function(x, weight, bias, steps[0], mode, pads, steps[1], groups)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
@@ -226,6 +239,8 @@ OPS = {
     "smooth_l1": ("loss", smooth_l1),
     "kl_div": ("loss", kl_div),
     "bce_with_logits": ("loss", bce_with_logits),
+    "conv1d": ("y", lambda **given: conv(ops.conv1d, **given)),
+    "conv2d": ("y", lambda **given: conv(ops.conv2d, **given)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),
@@ -268,6 +283,8 @@ def unsupported(op, direction, dtype, device):
         return OPS[op][1]
     if device == "cpu" and dtype == "bfloat16":
         return "MindSpore has no bfloat16 kernels for %s on a CPU" % op
+    if device == "cpu" and dtype == "float64" and op in ("conv1d", "conv2d"):
+        return "MindSpore has no float64 kernels for %s on a CPU" % op
     if device == "cpu" and op == "rms_norm":
         return "MindSpore has no kernel for rms_norm on a CPU"
     return None

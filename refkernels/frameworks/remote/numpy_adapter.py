@@ -21,6 +21,8 @@ FORMULAS = {
     "smooth_l1": "NumPy formula",
     "kl_div": "NumPy formula",
     "bce_with_logits": "NumPy formula",
+    "conv1d": "NumPy formula",
+    "conv2d": "NumPy formula",
 }
 
 
@@ -123,6 +125,38 @@ def axes(axis):
     return tuple(axis) if isinstance(axis, list) else axis
 
 
+def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    """As one writes it with NumPy: np.pad, sliding_window_view and tensordot, group by group."""
+    rank = weight.ndim - 2
+    taps, axes = weight.shape[2:], tuple(range(2, 2 + rank))
+    steps, wide = ([one] * rank if isinstance(one, int) else one for one in (stride, dilation))
+    reach = [d * (k - 1) + 1 for k, d in zip(taps, wide)]
+    ends = pads(padding, x.shape[2:], reach, steps)
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(x, [(0, 0), (0, 0), *ends]), reach, axis=axes
+    )
+    some = [slice(None)] * 2 + [slice(None, None, s) for s in [*steps, *wide]]
+    parts = []
+    for own, kernel in zip(np.split(windows[tuple(some)], groups, 1), np.split(weight, groups)):
+        summed = ([1, *range(2 + rank, 2 + 2 * rank)], [1, *axes])
+        parts.append(np.moveaxis(np.tensordot(own, kernel, summed), -1, 1))
+    y = np.concatenate(parts, axis=1)
+    return y if bias is None else y + bias.reshape((-1,) + (1,) * rank)
+
+
+def pads(padding, lengths, reach, steps):
+    """The zeros before and after each axis."""
+    rank = len(lengths)
+    if padding == "valid":
+        return [(0, 0)] * rank
+    if padding == "same":
+        total = [max(-(-n // s) * s - s + k - n, 0) for n, k, s in zip(lengths, reach, steps)]
+        return [(one // 2, one - one // 2) for one in total]
+    each = [padding] * rank if isinstance(padding, int) else padding
+    each = [one for one in each for _ in range(2)] if len(each) == rank else each
+    return list(zip(each[::2], each[1::2]))
+
+
 OPS = {
     "matmul": ("c", lambda a, b: np.matmul(a, b)),
     "linear": ("y", linear),
@@ -174,6 +208,8 @@ OPS = {
     "smooth_l1": ("loss", smooth_l1),
     "kl_div": ("loss", kl_div),
     "bce_with_logits": ("loss", bce_with_logits),
+    "conv1d": ("y", conv),
+    "conv2d": ("y", conv),
     "embedding": ("y", lambda weight, indices, padding_idx=None: weight[indices]),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", "NumPy has no batch_norm"),

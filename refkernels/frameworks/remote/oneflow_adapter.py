@@ -195,6 +195,20 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
     return made(x)
 
 
+def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    """OneFlow pads both ends of an axis alike: other zeros are put there first."""
+    rank = x.ndim - 2
+    if padding == "same":
+        raise NotImplementedError("oneflow.conv takes no padding='same'")
+    if isinstance(padding, (list, tuple)) and len(padding) == 2 * rank:
+        x = F.pad(x, [end for k in range(2 * rank - 2, -1, -2) for end in padding[k : k + 2]])
+        padding = 0
+    steps = [[one] * rank if isinstance(one, int) else one for one in (stride, dilation)]
+    padding = 0 if padding == "valid" else padding
+    padding = [padding] * rank if isinstance(padding, int) else padding
+    return function(x, weight, bias, steps[0], padding, steps[1], groups)
+
+
 OPS = {
     "matmul": ("c", matmul),
     "linear": ("y", linear),
@@ -246,6 +260,8 @@ OPS = {
     "smooth_l1": ("loss", smooth_l1),
     "kl_div": ("loss", kl_div),
     "bce_with_logits": ("loss", bce_with_logits),
+    "conv1d": ("y", lambda **given: conv(flow._C.conv1d, **given)),
+    "conv2d": ("y", lambda **given: conv(flow._C.conv2d, **given)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),

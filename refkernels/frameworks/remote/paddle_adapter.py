@@ -196,6 +196,12 @@ def rmsprop(param, grad, accum, mean=None, buf=None, lr=0.01, rho=0.99, eps=1e-8
     return one_step("RMSProp", param, grad, state, **options)
 
 
+def conv(function, x, weight, bias=None, padding="valid", **how):
+    return function(
+        x, weight, bias, padding=padding.upper() if padding == str(padding) else padding, **how
+    )
+
+
 OPS = {
     "matmul": ("c", lambda a, b: paddle.matmul(a, b)),
     # Paddle's weight is (in, out), refkernels' is (out, in).
@@ -248,6 +254,8 @@ OPS = {
     "smooth_l1": ("loss", smooth_l1),
     "kl_div": ("loss", lambda x, target, **how: F.kl_div(x, target, **how)),
     "bce_with_logits": ("loss", bce_with_logits),
+    "conv1d": ("y", lambda **given: conv(F.conv1d, **given)),
+    "conv2d": ("y", lambda **given: conv(F.conv2d, **given)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),

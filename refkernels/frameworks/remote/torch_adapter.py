@@ -175,6 +175,19 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
     return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
 
 
+def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    """torch pads both ends of an axis alike: other zeros are put there first. Its padding="same" is
+    for stride 1."""
+    rank = weight.ndim - 2
+    steps = [stride] * rank if isinstance(stride, int) else stride
+    if padding == "same" and max(steps) > 1:
+        raise NotImplementedError("torch's padding='same' takes no stride")
+    if isinstance(padding, (list, tuple)) and len(padding) == 2 * rank:
+        x = F.pad(x, [end for k in range(2 * rank - 2, -1, -2) for end in padding[k : k + 2]])
+        padding = 0
+    return function(x, weight, bias, stride, padding, dilation, groups)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: torch.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight, bias)),
@@ -226,6 +239,8 @@ OPS = {
     "smooth_l1": ("loss", lambda x, target, **how: F.smooth_l1_loss(x, target, **how)),
     "kl_div": ("loss", lambda x, target, **how: F.kl_div(x, target, **how)),
     "bce_with_logits": ("loss", bce_with_logits),
+    "conv1d": ("y", lambda **given: conv(F.conv1d, **given)),
+    "conv2d": ("y", lambda **given: conv(F.conv2d, **given)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm if hasattr(F, "rms_norm") else "PyTorch before 2.4 has no rms_norm"),
     "batch_norm": ("y", batch_norm),
