@@ -101,7 +101,7 @@ class Formulas:
         """The flat indices of the elements of each input on which an output's element depends."""
         places = {  # from 1: what an op's `prepare` fills in is 0
             name: np.arange(1, array.size + 1, dtype=np.float64).reshape(array.shape)
-            if self.way(direction).signature.takes[name].kind == "float"
+            if self.way(direction).signature.takes[name].kind in ("float", "low")
             else array
             for name, array in inputs.items()
         }

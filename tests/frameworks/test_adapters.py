@@ -17,7 +17,13 @@ ELEMENTWISE = (
 REDUCTIONS = ("sum", "mean", "var", "std", "norm", "prod", "max", "cumsum", "logsumexp")
 NORMS = ("rms_norm", "batch_norm", "group_norm", "instance_norm")
 FORMULAS = ("hardswish", "softmax", "log_softmax", *NORMS, *REDUCTIONS)
-OPS = {"matmul": "c", "linear": "y", "layernorm": "y", **dict.fromkeys(ELEMENTWISE + FORMULAS, "y")}
+OPS = {
+    "matmul": "c",
+    "scaled_matmul": "c",
+    "linear": "y",
+    "layernorm": "y",
+    **dict.fromkeys(ELEMENTWISE + FORMULAS, "y"),
+}
 LOSSES = (
     "cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss", "mse", "l1", "huber",
     "smooth_l1", "kl_div", "bce_with_logits",
@@ -103,7 +109,8 @@ def test_numpy_s_layernorm_is_the_formula_that_one_writes_and_is_called_one(dtyp
     with gateway.Session("numpy") as session:
         given = session.run("layernorm", "forward", inputs, {"eps": 1e-5}).outputs
         formulas = dict.fromkeys(
-            ("linear", "layernorm", "rms_norm", *LOSSES, "conv1d", "conv2d"), "NumPy formula"
+            ("linear", "layernorm", "rms_norm", *LOSSES, "scaled_matmul", "conv1d", "conv2d"),
+            "NumPy formula",
         )
         assert session.info["formulas"] == formulas
     assert given["y"].tobytes() == y.tobytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from refkernels.arithmetic import formats
@@ -25,6 +26,18 @@ CONVOLVED = {"conv1d": (("w", "k"),), "conv2d": (("h", "k"), ("w", "l"))}
 def whole(rng: np.random.Generator, shape: tuple[int, ...], kind: str, most: int) -> Any:
     """Truth values, or integers below a length: of classes, of a table."""
     return rng.random(shape) < 0.5 if kind == "bool" else rng.integers(0, max(most, 1), shape)
+
+
+LOW = ("float8_e4m3fn", "float8_e5m2", "int8", "float16", "bfloat16")
+
+
+def operand(rng: np.random.Generator, shape: tuple[int, ...], kind: str, dtype: str) -> Any:
+    """Numbers of a kind, of 8 bits, of 16, or of the dtype."""
+    chosen = str(rng.choice([*LOW, dtype]))
+    if chosen not in LOW[:3]:
+        return numbers(rng, shape, kind, chosen)
+    drawn = np.clip(np.asarray(numbers(rng, shape, kind, "float16"), float), -127, 127)
+    return drawn.astype(np.dtype(getattr(ml_dtypes, chosen, chosen)))
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], kind: str, dtype: str) -> Any:
@@ -81,6 +94,8 @@ def draw(
         if argument.kind == "float":
             drawn = numbers(rng, shape, chosen, dtype)
             given[name] = np.asarray(DOMAINS.get((op.name, name), np.asarray)(drawn))
+        elif argument.kind == "low":
+            given[name] = operand(rng, shape, chosen, dtype)
         else:
             most = lengths.get("v", next(iter(lengths.values()), 1))  # of a table, or of classes
             given[name] = whole(rng, shape, argument.kind, most)

@@ -70,6 +70,7 @@ def version():
 
 OPS = {
     "matmul": ("c", "the C library has no matrix product"),
+    "scaled_matmul": ("c", "the C library has no scaled_matmul"),
     "linear": ("y", "the C library has no matrix product"),
     "layernorm": ("y", "the C library has no LayerNorm"),
     "sum": ("y", "the C library has no sum"),

@@ -190,6 +190,7 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
 
 OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
+    "scaled_matmul": ("c", "MindSpore has no scaled_matmul on a CPU"),
     "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
     "layernorm": ("y", layernorm),
     "sum": ("y", lambda x, axis=-1: ops.sum(x, axes(x, axis))),

@@ -21,6 +21,7 @@ FORMULAS = {
     "smooth_l1": "NumPy formula",
     "kl_div": "NumPy formula",
     "bce_with_logits": "NumPy formula",
+    "scaled_matmul": "NumPy formula",
     "conv1d": "NumPy formula",
     "conv2d": "NumPy formula",
 }
@@ -125,6 +126,15 @@ def axes(axis):
     return tuple(axis) if isinstance(axis, list) else axis
 
 
+def scaled_matmul(a, b, scale_a, scale_b, bias=None):
+    """As one writes it with NumPy: int8 in int32, the rest in float32, rounded once."""
+    wide = np.result_type(scale_a, np.float32)
+    inner = np.dtype("int32") if a.dtype == b.dtype == np.int8 else wide
+    product = np.matmul(a.astype(inner), b.astype(inner)).astype(wide)
+    y = product * scale_a.astype(wide)[..., None] * scale_b.astype(wide)
+    return (y if bias is None else y + bias).astype(scale_a.dtype)
+
+
 def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     """As one writes it with NumPy: np.pad, sliding_window_view and tensordot, group by group."""
     rank = weight.ndim - 2
@@ -159,6 +169,7 @@ def pads(padding, lengths, reach, steps):
 
 OPS = {
     "matmul": ("c", lambda a, b: np.matmul(a, b)),
+    "scaled_matmul": ("c", scaled_matmul),
     "linear": ("y", linear),
     "layernorm": ("y", layernorm),
     "sum": ("y", lambda x, axis=-1: np.sum(x, axis=axes(axis))),
@@ -259,6 +270,8 @@ def unsupported(op, direction, dtype, device):
 
 
 def tensor(array, dtype, device):
+    if dtype.startswith("float8") or dtype == "bfloat16":
+        raise NotImplementedError("NumPy has no %s" % dtype)
     return array
 
 

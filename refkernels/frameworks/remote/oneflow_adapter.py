@@ -211,6 +211,7 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
 
 OPS = {
     "matmul": ("c", matmul),
+    "scaled_matmul": ("c", "OneFlow has no scaled_matmul on a CPU"),
     "linear": ("y", linear),
     "layernorm": ("y", layernorm),
     "sum": ("y", lambda x, axis=-1: flow.sum(x, axes(x, axis))),

@@ -204,6 +204,7 @@ def conv(function, x, weight, bias=None, padding="valid", **how):
 
 OPS = {
     "matmul": ("c", lambda a, b: paddle.matmul(a, b)),
+    "scaled_matmul": ("c", "PaddlePaddle has no scaled_matmul on a CPU"),
     # Paddle's weight is (in, out), refkernels' is (out, in).
     "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight.t(), bias)),
     "layernorm": ("y", layernorm),

@@ -290,6 +290,63 @@ CAUSES: dict[str, Cause] = {
         "Add the sums of the blocks, and divide by their number of elements once.",
         "应当把各块的和相加，最后再除以元素总数。",
     ),
+    "scale_a_missing": _cause(
+        "leaves the scale of a out",
+        "漏乘了 a 的缩放因子",
+        "Multiply by scale_a: one number, or one for each row of a.",
+        "应当乘以 scale_a：一个数，或 a 的每行一个。",
+    ),
+    "scale_b_missing": _cause(
+        "leaves the scale of b out",
+        "漏乘了 b 的缩放因子",
+        "Multiply by scale_b: one number, or one for each column of b.",
+        "应当乘以 scale_b：一个数，或 b 的每列一个。",
+    ),
+    "scales_inverted": _cause(
+        "divides by the scales instead of multiplying by them",
+        "除以了缩放因子，而不是乘以它",
+        "Conventions differ: a scale that quantises is the inverse of the one that dequantises. "
+        "Pass the inverse on one side.",
+        "约定不同：量化所用的缩放因子是反量化所用者的倒数。请在其中一边传入倒数。",
+    ),
+    "scales_swapped": _cause(
+        "applies a's scales to the columns and b's to the rows",
+        "把 a 的缩放因子用在了列上，把 b 的用在了行上",
+        "Give a's scales the shape (M, 1) and b's (1, N).",
+        "a 的缩放因子应为 (M, 1)，b 的应为 (1, N)。",
+    ),
+    "float8_misread": _cause(
+        "reads the bits of one float8 as the other's: e4m3fn as e5m2, or e5m2 as e4m3fn",
+        "把一种 float8 的位模式当作另一种来读：e4m3fn 当作 e5m2，或反之",
+        "Check the dtype that the kernel is told.",
+        "请检查传给内核的数据类型。",
+        "https://arxiv.org/abs/2209.05433",
+    ),
+    "nan_saturated": _cause(
+        "takes NaN and infinity of float8 for the largest finite number",
+        "把 float8 的 NaN 与无穷大当作最大的有限数",
+        "Saturate when converting to float8; in float8, NaN stays NaN.",
+        "饱和只应发生在转换为 float8 时；float8 中的 NaN 应当保持为 NaN。",
+        "https://arxiv.org/abs/2209.05433",
+    ),
+    "int16_wrapped": _cause(
+        "adds products of int8 in int16, which wraps",
+        "以 int16 累加 int8 的乘积，发生了回绕",
+        "Accumulate in int32: 128 * 128 * 2 is beyond int16.",
+        "应当以 int32 累加：128 * 128 * 2 已超出 int16。",
+    ),
+    "narrow_accumulator": _cause(
+        "keeps every partial sum in the output's format",
+        "每个部分和都以输出的格式保存",
+        "Accumulate in float32 and round once.",
+        "应当以 float32 累加，最后只舍入一次。",
+    ),
+    "scaled_operands_rounded": _cause(
+        "scales the operands and rounds them to the output's format before it multiplies them",
+        "先把操作数乘以缩放因子并舍入到输出的格式，然后才相乘",
+        "Multiply the operands as they are, and scale the sum.",
+        "应当直接把操作数相乘，再对和进行缩放。",
+    ),
     "kernel_flipped": _cause(
         "flips the kernel: a convolution as mathematics has it, not the cross-correlation that "
         "frameworks compute",
