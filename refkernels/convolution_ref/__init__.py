@@ -93,13 +93,14 @@ def _check(x: Any, weight: Any, bias: Any, groups: int, rank: int) -> None:
     if weight.ndim != rank + 2:
         raise ValueError(f"weight has shape {weight.shape}, but it must have {rank + 2} axes.")
     channels = x.shape[-rank - 1]
+    for name, number in (("x", channels), ("y", weight.shape[0])):
+        if number % groups:
+            raise ValueError(f"groups is {groups}, and {name} has {number} channels.")
     if weight.shape[1] * groups != channels:
         raise ValueError(
             f"weight has shape {weight.shape}, and x has {channels} channels in {groups} groups: "
-            f"weight.shape[1] is {channels} / {groups}."
+            f"weight.shape[1] is {channels // groups}."
         )
-    if weight.shape[0] % groups:
-        raise ValueError(f"groups is {groups}, which does not divide {weight.shape[0]} channels.")
     if bias is not None and bias.shape != weight.shape[:1]:
         raise ValueError(f"bias has shape {bias.shape}, and y has {weight.shape[0]} channels.")
 

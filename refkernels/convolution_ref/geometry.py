@@ -181,9 +181,8 @@ def axes_of(
         _each(one, name, rank) for one, name in ((stride, "stride"), (dilation, "dilation"))
     )
     pads = _padding(padding, lengths, taps, steps, wide)
-    axes = tuple(
-        Axis(*one, *both) for *one, both in zip(lengths, taps, steps, wide, pads, strict=True)
-    )
+    each = zip(lengths, taps, steps, wide, pads, strict=True)
+    axes = tuple(Axis(n, k, s, d, low, high) for n, k, s, d, (low, high) in each)
     for axis in axes:
         if axis.reach > axis.length + axis.low + axis.high:
             raise ValueError(

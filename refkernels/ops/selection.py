@@ -3,7 +3,7 @@ elements alone; each output's slices; or, of other formulas, whole rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,8 @@ class Selection:
         formula = self._apart(name)
         row, column = self.places[name]
         by_row = self.question.rows_of[name]
-        for rows in self._blocks(np.unique(row)) if by_row else [slice(None)]:
+        blocks: Iterable[Any] = self._blocks(np.unique(row)) if by_row else [slice(None)]
+        for rows in blocks:
             inside = np.isin(row, rows) if by_row else slice(None)
             arrays, shape, at = self.question.narrowed(name, rows, column[inside], formula.sliced)
             given = reading.given(needed(formula, arrays), self.question.params)
