@@ -12,6 +12,12 @@ from pathlib import Path
 from typing import Any, cast
 
 
+class TextOrNumbers(str):
+    """A param's default that is a text, and in whose place numbers may stand: padding="valid"."""
+
+    __slots__ = ()
+
+
 def as_names(value: Any, name: str) -> tuple[str, ...]:
     """A list, tuple or set of texts. Raises TypeError for anything else."""
     found = as_list(value, name)

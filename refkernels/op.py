@@ -122,6 +122,7 @@ class Op:
 
     `sums` are, by name, the outputs that are sums of products, both directions together; `means`
     the outputs that are means of the first input over its last axis, where nothing else is asked.
+    `factors`: the inputs that are multiplied in sums of products which have no such letters.
     `total`: whether the op is the sum, or the mean, of x along its axes.
     """
 
@@ -148,6 +149,7 @@ class Op:
     row_inputs: tuple[str, ...] = ()
     row_gradients: tuple[str, ...] = ()
     sums: Mapping[str, Sum] = field(default_factory=dict)
+    factors: tuple[str, ...] = ()
     means: tuple[str, ...] = ()
     total: Literal["", "sum", "mean"] = ""
     limit: float | None = None

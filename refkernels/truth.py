@@ -137,7 +137,8 @@ class Truth:
 
 
 def holds(format: Format, arrays: Arrays) -> bool:
-    """Whether the format has every number of the arrays' formats; integers have none."""
+    """Whether the format has every number of the arrays' formats; integers have none, and every
+    format has those of 8 bits."""
     return all(format.holds(own) for own in _formats(arrays))
 
 
@@ -149,4 +150,4 @@ def with_underflow(bounds: Mapping[str, Doubles], format: Format, arrays: Arrays
 
 
 def _formats(arrays: Arrays) -> set[Format]:
-    return {formats.of(array) for array in arrays.values() if array.dtype.kind not in "iub"}
+    return {formats.of(array) for array in arrays.values() if formats.is_one(array.dtype)}

@@ -17,7 +17,9 @@ from refkernels.arithmetic.no_arithmetic import NoArithmetic
 from refkernels.arithmetic.protocols import items_of, read
 from refkernels.arithmetic.scalars import as_real
 
-Kind = Literal["float", "int", "bool"]
+Kind = Literal["float", "int", "bool", "low"]
+LOW = {np.dtype(one) for one in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8)}
+"""Of operands that other numbers scale, beside the formats; float16 holds each of their numbers."""
 MOST_AXES = 32  # what NumPy 1 and Numba can have
 
 
@@ -66,8 +68,32 @@ def as_truth_values(value: Any, name: str) -> npt.NDArray[np.bool_]:
 
 
 def as_array_of(kind: Kind, value: Any, name: str) -> npt.NDArray[Any]:
-    """`value` as an array of floats, of whole numbers (int64) or of truth values."""
+    """`value` as an array of floats, of whole numbers (int64), of truth values or of operands."""
     return _AS_ARRAY[kind](value, name)
+
+
+def as_operand(value: Any, name: str) -> npt.NDArray[Any]:
+    """`value` as an array of float8_e4m3fn, float8_e5m2, int8, or as `as_float_array` has it."""
+    kind = str(getattr(value, "dtype", "")).rpartition(".")[2]
+    if kind in ("float8_e4m3fn", "float8_e5m2") and not isinstance(value, np.ndarray):
+        bits = value.detach().cpu().contiguous().view(sys.modules["torch"].uint8).numpy()
+        return np.asarray(bits.view(getattr(ml_dtypes, kind)))
+    array = read(value) if kind == "int8" else value
+    if isinstance(array, np.ndarray) and array.dtype in LOW and not _masked(array):
+        return np.asarray(array)
+    try:
+        return as_float_array(value, name)
+    except TypeError as refused:
+        if kind not in ("", "object") and "an oracle takes" in str(refused):
+            raise TypeError(
+                f"{name} has dtype {kind}, but an operand is float8_e4m3fn, float8_e5m2, int8, "
+                "float16, bfloat16, float32 or float64."
+            ) from None
+        raise
+
+
+def _masked(array: npt.NDArray[Any]) -> bool:
+    return isinstance(array, np.ma.MaskedArray)
 
 
 def _whole(value: Any, name: str, depth: int) -> npt.NDArray[np.int64]:
@@ -181,4 +207,5 @@ _AS_ARRAY: dict[str, Callable[[Any, str], npt.NDArray[Any]]] = {
     "float": as_float_array,
     "int": as_whole_numbers,
     "bool": as_truth_values,
+    "low": as_operand,
 }

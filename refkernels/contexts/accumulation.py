@@ -26,7 +26,7 @@ def summed(rounding: Rounding, errors: Doubles, sizes: Doubles, terms: Any, most
     return np.where(rounding.beyond(sizes * (1.0 + growth) * slack), np.inf, error)
 
 
-def product(rounding: Rounding, terms: int, sizes: Doubles) -> Doubles:
+def product(rounding: Rounding, terms: int | Doubles, sizes: Doubles) -> Doubles:
     """K w A + K η/2, A = Σ |a b| + K η/2, w = u / (1 - u), each product rounded or fused into an
     addition, from sizes >= Σ |a b|.
 

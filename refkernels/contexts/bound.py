@@ -315,11 +315,12 @@ class Bound(Unrounded):
         with np.errstate(all="ignore"):
             error = blas.product(x.size, y.error) + blas.product(x.error, y.size + y.error)
             sizes = blas.product(x.reach, y.reach) * (1.0 + 4.0 * terms * U)
-            lost = accumulation.product(self.working, terms, sizes)
+            # By structure: a product by 0 is 0, and to add it rounds nothing.
+            counts = blas.product(*((part.reach > 0.0).astype(float) for part in (x, y)))
+            lost = accumulation.product(self.working, counts, sizes)
             error = np.where(np.isnan(error), np.inf, error) * (1.0 + 4.0 * terms * U)
             error = error + lost + 4 * terms * ETA
-            zero = blas.product(*((part.reach > 0.0).astype(float) for part in (x, y))) == 0.0
-            zero &= error < np.inf  # by structure: a product may underflow here too
+            zero = (counts == 0.0) & (error < np.inf)  # a product may underflow here too
             error = np.where(zero, 0.0, error)
             return BoundValue(self, self.ball.matmul(x.exact, y.exact), outward(error))
 

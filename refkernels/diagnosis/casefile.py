@@ -3,8 +3,8 @@
 input.x, input.weight, ...      the inputs by the names of the op's signature
 output.torch.y, ...             what each kernel answered
 meta                            JSON as UTF-8 bytes: schema, op, direction, params, dtypes (of every
-                                array: bfloat16 is stored as its uint16 bits), environment (by
-                                kernel), reported (what a thread said), source (where)
+                                array: bfloat16 and float8 are stored as their bits), environment
+                                (by kernel), reported (what a thread said), source (where)
 
 A file is untrusted: it is checked before any array is read, and what is wrong is one sentence.
 """
@@ -25,7 +25,7 @@ import refkernels
 from refkernels import registry
 from refkernels.arguments import as_path
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.arrays import LOW, as_float_array
 from refkernels.diagnosis.explain import explain
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.op import DIRECTIONS, DTYPES, Direction
@@ -114,9 +114,10 @@ def load(path: str | os.PathLike[str]) -> CaseFile:
 
 
 def _stored(array: Array) -> Array:
-    """The array as NumPy alone can read it: bfloat16 as its bits."""
+    """The array as NumPy alone can read it: bfloat16 and float8 as their bits."""
     plain = np.ascontiguousarray(array).reshape(array.shape)
-    return plain.view(np.uint16) if array.dtype.name == "bfloat16" else plain
+    own = array.dtype.name == "bfloat16" or array.dtype in LOW - {np.dtype(np.int8)}
+    return plain.view(f"u{array.dtype.itemsize}") if own else plain
 
 
 class _Reader:
@@ -204,8 +205,11 @@ class _Reader:
     def array(self, key: str, dtypes: Mapping[str, Any]) -> Array:
         stored = self.archive.read(key)
         name = dtypes.get(key)
-        if key.startswith("input.") and name == stored.dtype.name in ("int64", "bool"):
+        if key.startswith("input.") and name == stored.dtype.name in ("int64", "bool", "int8"):
             return stored
+        low = [one for one in LOW if key.startswith("input.") and name == one.name]
+        if low and stored.dtype == np.uint8:
+            return stored.view(low[0])
         if stored.dtype.kind not in "fu":
             raise self.wrong(f"{key} has dtype {stored.dtype}: a case holds floats.")
         if not isinstance(name, str) or name not in DTYPES:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology.worst import exact_text, text
@@ -133,7 +132,7 @@ def _slices(index: Index) -> tuple[Any, ...]:
 def _hex(values: Array) -> str:
     whole = values.dtype.kind in "iub"
     bits = np.ascontiguousarray(values)
-    bits = bits if whole else bits.view(formats.of(values).bits_dtype)
+    bits = bits if whole else bits.view(f"u{values.dtype.itemsize}")
     return bits.astype(bits.dtype.newbyteorder("<")).tobytes().hex()
 
 

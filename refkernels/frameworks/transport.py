@@ -37,9 +37,11 @@ MINIMAL_ROOM = 1 << 28
 
 def pack(array: Array) -> tuple[str, Array]:
     """(dtype name, C-contiguous array of that dtype or of bfloat16's bits); raise `TypeError`.
-    Whole numbers and truth values travel as they are."""
+    Whole numbers and truth values travel as they are, float8 as its bits."""
     array = np.asarray(array)
     name = array.dtype.name
+    if name.startswith("float8"):
+        return name, np.asarray(array, order="C").view(np.uint8)
     if name not in DTYPES and array.dtype.kind not in "iub":
         raise TypeError(f"arrays of dtype {name} cannot be sent: give one of {', '.join(DTYPES)}")
     # Frameworks get dense arrays whatever the strides were; a 0-d array stays one.

@@ -12,11 +12,12 @@
 
 from refkernels.contexts.value import Mask
 from refkernels.ops.canonical import Prepared, Shared
-from refkernels.ops.formula import Fault, Sliced, Staged
+from refkernels.ops.formula import Apart, Fault, Sliced, Staged
 from refkernels.ops.formula_op import formula_op, formulas_of
 from refkernels.ops.reference_kernel import Oracle, oracle
 
 __all__ = [
+    "Apart",
     "Fault",
     "Mask",
     "Oracle",

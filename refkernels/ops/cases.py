@@ -46,7 +46,7 @@ def _build(
 ) -> tuple[Arrays, dict[str, Any]]:
     made = arrays(np.random.default_rng(seed), dtype)
     inputs = {
-        name: formats.round_to(array, dtype) if array.dtype.kind == "f" else array
+        name: formats.round_to(array, dtype) if array.dtype == np.float64 else array
         for name, array in made.items()
     }
     return inputs, dict(params)

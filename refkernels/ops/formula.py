@@ -13,13 +13,22 @@ says which part of the work is a row's and which an element's,
 
 so that an answer for some elements computes the statistics of their rows once, and nothing else of
 the row. In `finish` an output is elementwise in the rows' arrays and in the statistics; one that
-has no rows (a gradient of a weight) is a sum of that over the rows, its last operation.
+has no rows (a gradient of a weight) is a sum of that over the rows, its last operation. A formula
+whose outputs have nothing in common is
+
+    Apart((dx, dweight, dbias))   a formula for each, which names the arrays that it takes
+
+so that an answer for some elements of one output reads the slices of these arrays at the elements'
+rows and free letters, and nothing else. Of what does not compute each index of a free letter by
+itself, `sliced` is False: it reads whole rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from refkernels.contexts.context import Context
@@ -50,6 +59,28 @@ class Sliced:
 
     def __call__(self, xp: Context, /, **given: Any) -> Any:
         return self.formula(xp, **given)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A formula for each output, None for one that is not asked for: see the module."""
+
+    formulas: tuple[Formula | None, ...]
+    sliced: bool = True
+
+    def __call__(self, xp: Context, /, **given: Any) -> Any:
+        return tuple(one and one(xp, **given) for one in self.formulas)
+
+    def asked(self, outputs: Iterable[bool]) -> Apart:
+        """Of some of the outputs."""
+        pairs = zip(self.formulas, outputs, strict=True)
+        return replace(self, formulas=tuple(one if wanted else None for one, wanted in pairs))
+
+    @functools.cached_property
+    def takes(self) -> frozenset[str]:
+        """The arrays and params that its formulas name."""
+        named = (inspect.signature(one).parameters for one in self.formulas if one)
+        return frozenset(name for parameters in named for name in parameters)
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,11 @@ def formula_op(
     invariants: tuple[Invariant, ...] = (),
     cases: Callable[[], list[Case]] = list,
     total: Any = "",
+    factors: tuple[str, ...] = (),
     **described: Any,
 ) -> Op:
-    """The op that these formulas are; `described` as for `formulas_of`, `total` as `Op` has it."""
+    """The op that these formulas are; `described` as for `formulas_of`, `total` and `factors` as
+    for `Op`."""
     formulas = formulas_of(name, signature, coupled, **described)
     takes, gives = formulas.forward.signature.takes, formulas.forward.signature.gives
     reverse = formulas.backward
@@ -45,6 +47,7 @@ def formula_op(
         cases=cases,
         invariants=invariants,
         total=total,
+        factors=factors,
         elementwise=not any(one.own for one in takes.values())
         and all(one.rows for one in gives.values()),
         kinds={one.name: one.kind for one in takes.values() if one.kind != "float"},

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arguments import TextOrNumbers
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_array_of, as_float_array
 from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
@@ -98,9 +99,9 @@ class Formulas:
         params: Mapping[str, Any],
     ) -> dict[str, npt.NDArray[np.intp]]:
         """The flat indices of the elements of each input on which an output's element depends."""
-        places = {
-            name: np.arange(array.size, dtype=np.float64).reshape(array.shape)
-            if self.way(direction).signature.takes[name].kind == "float"
+        places = {  # from 1: what an op's `prepare` fills in is 0
+            name: np.arange(1, array.size + 1, dtype=np.float64).reshape(array.shape)
+            if self.way(direction).signature.takes[name].kind in ("float", "low")
             else array
             for name, array in inputs.items()
         }
@@ -118,7 +119,9 @@ class Formulas:
             if name in places and array is not None and array.dtype.kind not in "iub":
                 rows = asked.signature.takes[name].rows
                 found[name] = array[slices if rows else (slice(None), *slices)]
-        return {name: np.unique(array).astype(np.intp) for name, array in found.items()}
+        return {
+            name: np.unique(array[array > 0]).astype(np.intp) - 1 for name, array in found.items()
+        }
 
     def names(self, direction: Direction, question: Canonical) -> tuple[str, ...]:
         """The outputs that there are: no gradient of an input that is absent, and no new value of a
@@ -280,6 +283,8 @@ def _param(name: str, value: Any, default: Any) -> Any:
     op's `prepare` looks at."""
     if isinstance(default, float):
         return as_real(value, name)
+    if isinstance(default, TextOrNumbers):
+        return value
     for kind, called in ((bool, "True or False"), (str, "a text")):
         if isinstance(default, kind) and not issubclass(type(value), kind):
             raise TypeError(f"{name} is {shown(value)}, but it must be {called}.")

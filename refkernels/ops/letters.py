@@ -10,8 +10,8 @@ op for each of their indices. In an output, a letter is
     contracted   inputs alone have it                                             k of matmul
 
 After the brackets: `?` may be left out, `*` a list of such arrays, `:int` and `:bool` arrays of
-integers and truth values, which have no gradient. A name with a dot is one of a tree's:
-`state.exp_avg[...]`.
+integers and truth values, `:low` operands of float8, int8 or any format; these have no gradient. A
+name with a dot is one of a tree's: `state.exp_avg[...]`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from refkernels.arithmetic.arrays import Kind
 
 ROWS = "..."
 Shape = tuple[int, ...]
-_ARGUMENT = re.compile(r"([A-Za-z_][\w.]*)\[([^\]]*)\](\??)(\*?)(?::(int|bool))?$")
+_ARGUMENT = re.compile(r"([A-Za-z_][\w.]*)\[([^\]]*)\](\??)(\*?)(?::(int|bool|low))?$")
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,8 @@ def _named(argument: Argument, name: str) -> Argument:
 
 
 def _kind(text: str | None) -> Kind:
-    return "int" if text == "int" else "bool" if text == "bool" else "float"
+    assert text in (None, "int", "bool", "low")
+    return text or "float"  # type: ignore[return-value]
 
 
 def _arguments(text: str) -> dict[str, Argument]:

@@ -8,13 +8,14 @@ then its last stage in blocks of columns, so that a bound sees every term of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import blas
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.context import Context
@@ -24,7 +25,7 @@ from refkernels.contexts.value import Value
 from refkernels.contexts.working import Working, WorkingValue
 from refkernels.elementwise.blocks import BLOCK, spread
 from refkernels.ops.canonical import Canonical, Shared
-from refkernels.ops.formula import Formula, Staged, Values, several
+from refkernels.ops.formula import Apart, Formula, Staged, Values, several
 from refkernels.ops.letters import Shape
 
 Array = npt.NDArray[Any]
@@ -105,13 +106,33 @@ def read(
     if not names:
         return found
     summed = [name for name in names if not question.rows_of[name]]
+    if isinstance(formula, Apart) and 0 < len(summed) < len(names):
+        by_row = tuple(name for name in names if name not in summed)
+        for some in (by_row, tuple(summed)):
+            found |= read(formula, reading, question, some)
+        return found
     blocks = _Blocks(formula, reading, question, names)
-    if summed and not isinstance(formula, Staged):
-        return found | blocks.whole()
-    found |= blocks.rows(keep_statistics=bool(summed))
-    if summed:
-        found |= blocks.columns(summed)
+    with blas.on_one_thread():  # blocks have threads of their own
+        if summed and not isinstance(formula, Staged):
+            return found | blocks.whole()
+        found |= blocks.rows(keep_statistics=bool(summed))
+        if summed:
+            found |= blocks.columns(summed)
     return found
+
+
+def asked_of(formula: Formula, question: Canonical, names: Collection[str]) -> Formula:
+    """The formula of these outputs, where it has one for each."""
+    if not isinstance(formula, Apart):
+        return formula
+    return formula.asked(name in names for name in question.shapes)
+
+
+def needed(formula: Formula, arrays: Given) -> Given:
+    """The arrays that a formula takes."""
+    if not isinstance(formula, Apart):
+        return arrays
+    return {name: array for name, array in arrays.items() if name in formula.takes}
 
 
 def _nothing(reading: Reading, shape: Shape) -> Parts:
@@ -124,7 +145,8 @@ class _Blocks:
     def __init__(
         self, formula: Formula, reading: Reading, question: Canonical, names: tuple[str, ...]
     ) -> None:
-        self.formula, self.reading, self.question, self.names = formula, reading, question, names
+        self.reading, self.question, self.names = reading, question, names
+        self.formula = asked_of(formula, question, names)
         self.statistics: list[Values] = []
         reading.given({}, question.params)  # what is shared, before there are threads
 
@@ -200,7 +222,7 @@ class _Blocks:
         }
 
     def _outputs(self, arrays: Given) -> dict[str, Value]:
-        given = self.reading.given(arrays, self.question.params)
+        given = self.reading.given(needed(self.formula, arrays), self.question.params)
         return self._named(self.formula(self.reading.xp, **given))
 
     def _named(self, results: Any) -> dict[str, Value]:

@@ -1,9 +1,9 @@
 """Some elements of a formula's outputs, in any context: their rows' statistics once, and then those
-elements alone; or, of a formula without stages, whole rows."""
+elements alone; each output's slices; or, of other formulas, whole rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,8 @@ from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
 from refkernels.elementwise.blocks import BLOCK
 from refkernels.ops.canonical import Canonical
-from refkernels.ops.formula import Formula, Sliced, Staged, Values, several
-from refkernels.ops.readings import Reading
+from refkernels.ops.formula import Apart, Formula, Sliced, Staged, Values, several
+from refkernels.ops.readings import Reading, asked_of, needed
 from refkernels.ops.slices import Slice, sliced
 
 Indices = npt.NDArray[np.intp]
@@ -39,6 +39,8 @@ class Selection:
         self.rows: Indices = np.arange(question.rows) if every else np.unique(found)
         width = question.elements // max(question.rows, 1)
         self.cost = self.rows.size * max(width, 1) + sum(map(len, wanted.values()))
+        if isinstance(formula, Apart):
+            self.cost = sum(self._size(name) for name in wanted)
 
     def _places(self, name: str, at: Indices) -> tuple[Indices, Indices]:
         """The rows, and the places in them, of flat indices."""
@@ -51,6 +53,8 @@ class Selection:
         if not self.wanted:
             return {}
         reading = Reading(xp, lambda value: ())
+        if isinstance(self.formula, Apart):
+            return {name: joined(self._of_one(reading, name, enclose)) for name in self.wanted}
         if not self.staged:
             return self._whole_rows(reading, enclose)
         statistics = self._statistics(reading)
@@ -63,11 +67,42 @@ class Selection:
             for name in self.wanted
         }
 
-    def _blocks(self) -> Iterator[Indices]:
+    def _size(self, name: str) -> int:
+        """The elements of the slices that some elements of an output are read from."""
+        rows, columns = self.places[name]
+        number = np.unique(rows).size if self.question.rows_of[name] else self.question.rows
+        formula = self._apart(name)
+        arrays, _, _ = self.question.narrowed(name, slice(0, 1), columns, formula.sliced)
+        taken = needed(formula, arrays).items()
+        own = {one for one, argument in self.question.signature.takes.items() if argument.rows}
+        return sum(a.size * (number if n in own else 1) for n, a in taken if a is not None)
+
+    def _apart(self, name: str) -> Apart:
+        formula = asked_of(self.formula, self.question, [name])
+        assert isinstance(formula, Apart)
+        return formula
+
+    def _of_one(self, reading: Reading, name: str, enclose: Enclose) -> Iterator[Enclosure]:
+        formula = self._apart(name)
+        row, column = self.places[name]
+        by_row = self.question.rows_of[name]
+        blocks: Iterable[Any] = self._blocks(np.unique(row)) if by_row else [slice(None)]
+        for rows in blocks:
+            inside = np.isin(row, rows) if by_row else slice(None)
+            arrays, shape, at = self.question.narrowed(name, rows, column[inside], formula.sliced)
+            given = reading.given(needed(formula, arrays), self.question.params)
+            value = self._output(formula(reading.xp, **given), name)
+            if by_row:
+                at = np.searchsorted(rows, row[inside]) * int(np.prod(shape)) + at
+            shape = (len(rows) if by_row else 1, *shape)
+            yield enclose(value, shape).reshape(-1)[at]
+
+    def _blocks(self, own: Indices | None = None) -> Iterator[Indices]:
         width = max(self.question.elements // max(self.question.rows, 1), 1)
         length = max(BLOCK // width, 1)
-        for start in range(0, max(self.rows.size, 1), length):  # of no rows there is a sum
-            yield self.rows[start : start + length]
+        listed = self.rows if own is None else own
+        for start in range(0, max(listed.size, 1), length):  # of no rows there is a sum
+            yield listed[start : start + length]
 
     def _statistics(self, reading: Reading) -> Values:
         formula, xp, params = self.formula, reading.xp, self.question.params

@@ -389,3 +389,28 @@ def test_the_pivot_holds_every_largest_score_that_a_kernel_may_find() -> None:
         largest = (mid + side * (radius + error)).max(-1, keepdims=True)
         assert np.all(np.abs(largest - pivot.exact.mid) <= pivot.exact.radius + 2.0**-50)
     assert not np.any(pivot.error)
+
+
+@pytest.mark.parametrize("format", ["float16", "bfloat16", "float32", "float64"])
+def test_products_by_zero_round_nothing(format: str) -> None:
+    """Of a sum of k products and zeros the bound is that of the k, and kernels keep to it."""
+    rng, xp, compared = np.random.default_rng(12), Bound(format), 0
+    for k in (1, 2, 5):
+        a, b = (
+            formats.round_to(rng.standard_normal(shape), format)
+            for shape in ((1, 3, 40), (1, 40, 2))
+        )
+        kept = np.sort(rng.permutation(40)[:k])
+        a[..., np.setdiff1d(np.arange(40), kept)] = 0
+        whole = xp.bound(xp.matmul(xp.array(a), xp.array(b)))
+        part = xp.bound(xp.matmul(xp.array(a[..., kept]), xp.array(b[:, kept])))
+        assert np.all(whole >= part * (1 - 2.0**-40))
+        assert np.all(whole <= part * (1 + 2.0**-20))
+        exact = a.astype(float) @ b.astype(float)
+        for order in ("sequential", "pairwise", "random"):
+            working = Working(format, order=order, fma=order == "random")
+            got = data(working.matmul(working.array(a), working.array(b))).astype(float)
+            slack = 60 * 2.0**-53 * (np.abs(a).astype(float) @ np.abs(b).astype(float))
+            assert np.all(np.abs(got - exact) <= whole + slack)
+            compared += got.size
+    assert compared == 54

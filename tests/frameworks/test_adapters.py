@@ -18,12 +18,18 @@ REDUCTIONS = ("sum", "mean", "var", "std", "norm", "prod", "max", "cumsum", "log
 NORMS = ("rms_norm", "batch_norm", "group_norm", "instance_norm")
 ATTENTION = ("attention", "rotary")
 FORMULAS = ("hardswish", "softmax", "log_softmax", *NORMS, *REDUCTIONS, *ATTENTION)
-OPS = {"matmul": "c", "linear": "y", "layernorm": "y", **dict.fromkeys(ELEMENTWISE + FORMULAS, "y")}
+OPS = {
+    "matmul": "c",
+    "scaled_matmul": "c",
+    "linear": "y",
+    "layernorm": "y",
+    **dict.fromkeys(ELEMENTWISE + FORMULAS, "y"),
+}
 LOSSES = (
     "cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss", "mse", "l1", "huber",
     "smooth_l1", "kl_div", "bce_with_logits",
 )  # fmt: skip
-OPS |= dict.fromkeys(LOSSES, "loss") | {"embedding": "y"}
+OPS |= dict.fromkeys(LOSSES, "loss") | {"embedding": "y", "conv1d": "y", "conv2d": "y"}
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "lamb", "adagrad", "rmsprop", "lion")
 OPS |= dict.fromkeys(OPTIMIZERS, "param")
 FUNCTIONS = {
@@ -103,7 +109,8 @@ def test_numpy_s_layernorm_is_the_formula_that_one_writes_and_is_called_one(dtyp
     inputs = {"x": x, "weight": weight[0], "bias": bias[0]}
     with gateway.Session("numpy") as session:
         given = session.run("layernorm", "forward", inputs, {"eps": 1e-5}).outputs
-        composed = ("linear", "layernorm", "rms_norm", *LOSSES, *ATTENTION)
+        of_formulas = ("scaled_matmul", "conv1d", "conv2d", *ATTENTION)
+        composed = ("linear", "layernorm", "rms_norm", *LOSSES, *of_formulas)
         formulas = dict.fromkeys(composed, "NumPy formula")
         assert session.info["formulas"] == formulas
     assert given["y"].tobytes() == y.tobytes()

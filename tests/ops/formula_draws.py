@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from refkernels.arithmetic import formats
@@ -22,9 +23,25 @@ BELOW = {("attention", "lengths"): "n"}
 """Letters that an input's integers are below the length of."""
 
 
+CONVOLVED = {"conv1d": (("w", "k"),), "conv2d": (("h", "k"), ("w", "l"))}
+"""Axes, with those of the taps: no more taps than places, and y has the places where all fit."""
+
+
 def whole(rng: np.random.Generator, shape: tuple[int, ...], kind: str, most: int) -> Any:
     """Truth values, or integers below a length: of classes, of a table."""
     return rng.random(shape) < 0.5 if kind == "bool" else rng.integers(0, max(most, 1), shape)
+
+
+LOW = ("float8_e4m3fn", "float8_e5m2", "int8", "float16", "bfloat16")
+
+
+def operand(rng: np.random.Generator, shape: tuple[int, ...], kind: str, dtype: str) -> Any:
+    """Numbers of a kind, of 8 bits, of 16, or of the dtype."""
+    chosen = str(rng.choice([*LOW, dtype]))
+    if chosen not in LOW[:3]:
+        return numbers(rng, shape, kind, chosen)
+    drawn = np.clip(np.asarray(numbers(rng, shape, kind, "float16"), float), -127, 127)
+    return drawn.astype(np.dtype(getattr(ml_dtypes, chosen, chosen)))
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], kind: str, dtype: str) -> Any:
@@ -69,16 +86,22 @@ def draw(
         lengths.setdefault(letter, int(rng.integers(1, 9)))
     for letter in lengths:
         lengths[letter] += lengths[letter] % 2 if (op.name, letter) in EVEN else 0
+    above = dict(lengths)
+    for axis, taps in CONVOLVED.get(op.name, ()):
+        lengths[taps], lengths[axis] = sorted((lengths[taps], lengths[axis]))
+        above[axis] = lengths[axis] - lengths[taps] + 1
     given: dict[str, Any] = {}
     for name, argument in signature.takes.items():
         if argument.optional and rng.random() < 0.5:
             continue
-        own = tuple(lengths[x] for x in argument.own)
+        own = tuple((above if name == op.cotangent else lengths)[x] for x in argument.own)
         chosen = kind or str(rng.choice(KINDS))
         shape = (leading if argument.rows else ()) + own
         if argument.kind == "float":
             drawn = numbers(rng, shape, chosen, dtype)
             given[name] = np.asarray(DOMAINS.get((op.name, name), np.asarray)(drawn))
+        elif argument.kind == "low":
+            given[name] = operand(rng, shape, chosen, dtype)
         else:
             # Of a table, of keys, or of classes.
             chosen = BELOW.get((op.name, name), "v")

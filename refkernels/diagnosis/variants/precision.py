@@ -27,7 +27,7 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Inputs rounded to a narrower format, or cut off at it: the factors of a product, the argument
     of a function, x of LayerNorm (with the cotangent); and then all of them."""
     for format in (formats.TF32, formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
-        if format is formats.TF32 and not problem.op.sums:
+        if format is formats.TF32 and not _multiplies(problem):
             continue
         for names in _choices(problem):
             arrays = {name: problem.inputs[name] for name in names}
@@ -44,13 +44,18 @@ def _choices(problem: Problem) -> list[list[str]]:
     """Which inputs a kernel may have narrowed together."""
     floats = [name for name in problem.op.takes(problem.direction) if name not in problem.op.kinds]
     takes = [name for name in floats if name in problem.inputs]
-    if problem.op.sums:
+    if _multiplies(problem):
         first = [name for name in takes if name != "bias"]
     else:
         first = [name for name in takes if name == "x"]
     data = [name for name in takes if name in ("x", problem.op.cotangent)]
-    choices = [first, takes] if problem.op.sums else [first, data, takes]
+    choices = [first, takes] if _multiplies(problem) else [first, data, takes]
     return [list(names) for names in dict.fromkeys(map(tuple, choices))]
+
+
+def _multiplies(problem: Problem) -> bool:
+    """Whether the op is sums of products."""
+    return bool(problem.op.sums or problem.op.factors)
 
 
 def _narrower(array: Array, format: Format) -> bool:

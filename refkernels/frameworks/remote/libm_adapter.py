@@ -70,6 +70,7 @@ def version():
 
 OPS = {
     "matmul": ("c", "the C library has no matrix product"),
+    "scaled_matmul": ("c", "the C library has no scaled_matmul"),
     "linear": ("y", "the C library has no matrix product"),
     "layernorm": ("y", "the C library has no LayerNorm"),
     "sum": ("y", "the C library has no sum"),
@@ -125,6 +126,8 @@ OPS = {
     "bce_with_logits": ("loss", "the C library has no losses"),
     "attention": ("y", "the C library has no attention"),
     "rotary": ("y", "the C library has no rotary embedding"),
+    "conv1d": ("y", "the C library has no conv1d"),
+    "conv2d": ("y", "the C library has no conv2d"),
     "embedding": ("y", "the C library has no embedding"),
     "sqrt": ("y", c("sqrt")),
     "rsqrt": ("y", c("rsqrt")),

@@ -226,8 +226,22 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     return y if dim == x.shape[-1] else ops.cat([y, rest], -1)
 
 
+def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    """MindSpore's numbers of padding go with pad_mode "pad", and are those of both ends of an axis:
+    other zeros are put there first."""
+    rank = x.ndim - 2
+    if isinstance(padding, (list, tuple)) and len(padding) == 2 * rank:
+        x = ops.pad(x, [end for k in range(2 * rank - 2, -1, -2) for end in padding[k : k + 2]])
+        padding = 0
+    mode, pads = (padding, 0) if isinstance(padding, str) else ("pad", padding)
+    pads = tuple(pads) if isinstance(pads, (list, tuple)) else pads
+    steps = [tuple(one) if isinstance(one, (list, tuple)) else one for one in (stride, dilation)]
+    return function(x, weight, bias, steps[0], mode, pads, steps[1], groups)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
+    "scaled_matmul": ("c", "MindSpore has no scaled_matmul on a CPU"),
     "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
     "layernorm": ("y", layernorm),
     "sum": ("y", lambda x, axis=-1: ops.sum(x, axes(x, axis))),
@@ -279,6 +293,8 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
     "rotary": ("y", rotary),
+    "conv1d": ("y", lambda **given: conv(ops.conv1d, **given)),
+    "conv2d": ("y", lambda **given: conv(ops.conv2d, **given)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),
@@ -321,6 +337,8 @@ def unsupported(op, direction, dtype, device):
         return OPS[op][1]
     if device == "cpu" and dtype == "bfloat16":
         return "MindSpore has no bfloat16 kernels for %s on a CPU" % op
+    if device == "cpu" and dtype == "float64" and op in ("conv1d", "conv2d"):
+        return "MindSpore has no float64 kernels for %s on a CPU" % op
     if device == "cpu" and op == "rms_norm":
         return "MindSpore has no kernel for rms_norm on a CPU"
     return None

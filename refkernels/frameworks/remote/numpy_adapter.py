@@ -23,6 +23,9 @@ FORMULAS = {
     "bce_with_logits": "NumPy formula",
     "attention": "NumPy formula",
     "rotary": "NumPy formula",
+    "scaled_matmul": "NumPy formula",
+    "conv1d": "NumPy formula",
+    "conv2d": "NumPy formula",
 }
 
 
@@ -160,8 +163,50 @@ def axes(axis):
     return tuple(axis) if isinstance(axis, list) else axis
 
 
+def scaled_matmul(a, b, scale_a, scale_b, bias=None):
+    """As one writes it with NumPy: int8 in int32, the rest in float32, rounded once."""
+    wide = np.result_type(scale_a, np.float32)
+    inner = np.dtype("int32") if a.dtype == b.dtype == np.int8 else wide
+    product = np.matmul(a.astype(inner), b.astype(inner)).astype(wide)
+    y = product * scale_a.astype(wide)[..., None] * scale_b.astype(wide)
+    return (y if bias is None else y + bias).astype(scale_a.dtype)
+
+
+def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    """As one writes it with NumPy: np.pad, sliding_window_view and tensordot, group by group."""
+    rank = weight.ndim - 2
+    taps, axes = weight.shape[2:], tuple(range(2, 2 + rank))
+    steps, wide = ([one] * rank if isinstance(one, int) else one for one in (stride, dilation))
+    reach = [d * (k - 1) + 1 for k, d in zip(taps, wide)]
+    ends = pads(padding, x.shape[2:], reach, steps)
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(x, [(0, 0), (0, 0), *ends]), reach, axis=axes
+    )
+    some = [slice(None)] * 2 + [slice(None, None, s) for s in [*steps, *wide]]
+    parts = []
+    for own, kernel in zip(np.split(windows[tuple(some)], groups, 1), np.split(weight, groups)):
+        summed = ([1, *range(2 + rank, 2 + 2 * rank)], [1, *axes])
+        parts.append(np.moveaxis(np.tensordot(own, kernel, summed), -1, 1))
+    y = np.concatenate(parts, axis=1)
+    return y if bias is None else y + bias.reshape((-1,) + (1,) * rank)
+
+
+def pads(padding, lengths, reach, steps):
+    """The zeros before and after each axis."""
+    rank = len(lengths)
+    if padding == "valid":
+        return [(0, 0)] * rank
+    if padding == "same":
+        total = [max(-(-n // s) * s - s + k - n, 0) for n, k, s in zip(lengths, reach, steps)]
+        return [(one // 2, one - one // 2) for one in total]
+    each = [padding] * rank if isinstance(padding, int) else padding
+    each = [one for one in each for _ in range(2)] if len(each) == rank else each
+    return list(zip(each[::2], each[1::2]))
+
+
 OPS = {
     "matmul": ("c", lambda a, b: np.matmul(a, b)),
+    "scaled_matmul": ("c", scaled_matmul),
     "linear": ("y", linear),
     "layernorm": ("y", layernorm),
     "sum": ("y", lambda x, axis=-1: np.sum(x, axis=axes(axis))),
@@ -213,6 +258,8 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
     "rotary": ("y", rotary),
+    "conv1d": ("y", conv),
+    "conv2d": ("y", conv),
     "embedding": ("y", lambda weight, indices, padding_idx=None: weight[indices]),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", "NumPy has no batch_norm"),
@@ -262,6 +309,8 @@ def unsupported(op, direction, dtype, device):
 
 
 def tensor(array, dtype, device):
+    if dtype.startswith("float8") or dtype == "bfloat16":
+        raise NotImplementedError("NumPy has no %s" % dtype)
     return array
 
 

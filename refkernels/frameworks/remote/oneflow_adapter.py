@@ -247,8 +247,23 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     return y if dim == x.shape[-1] else flow.cat([y, rest], -1)
 
 
+def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    """OneFlow pads both ends of an axis alike: other zeros are put there first."""
+    rank = x.ndim - 2
+    if padding == "same":
+        raise NotImplementedError("oneflow.conv takes no padding='same'")
+    if isinstance(padding, (list, tuple)) and len(padding) == 2 * rank:
+        x = F.pad(x, [end for k in range(2 * rank - 2, -1, -2) for end in padding[k : k + 2]])
+        padding = 0
+    steps = [[one] * rank if isinstance(one, int) else one for one in (stride, dilation)]
+    padding = 0 if padding == "valid" else padding
+    padding = [padding] * rank if isinstance(padding, int) else padding
+    return function(x, weight, bias, steps[0], padding, steps[1], groups)
+
+
 OPS = {
     "matmul": ("c", matmul),
+    "scaled_matmul": ("c", "OneFlow has no scaled_matmul on a CPU"),
     "linear": ("y", linear),
     "layernorm": ("y", layernorm),
     "sum": ("y", lambda x, axis=-1: flow.sum(x, axes(x, axis))),
@@ -300,6 +315,8 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
     "rotary": ("y", rotary),
+    "conv1d": ("y", lambda **given: conv(flow._C.conv1d, **given)),
+    "conv2d": ("y", lambda **given: conv(flow._C.conv2d, **given)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),

@@ -251,8 +251,15 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     return y if dim == x.shape[-1] else paddle.concat([y, rest], -1)
 
 
+def conv(function, x, weight, bias=None, padding="valid", **how):
+    return function(
+        x, weight, bias, padding=padding.upper() if padding == str(padding) else padding, **how
+    )
+
+
 OPS = {
     "matmul": ("c", lambda a, b: paddle.matmul(a, b)),
+    "scaled_matmul": ("c", "PaddlePaddle has no scaled_matmul on a CPU"),
     # Paddle's weight is (in, out), refkernels' is (out, in).
     "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight.t(), bias)),
     "layernorm": ("y", layernorm),
@@ -305,6 +312,8 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
     "rotary": ("y", rotary),
+    "conv1d": ("y", lambda **given: conv(F.conv1d, **given)),
+    "conv2d": ("y", lambda **given: conv(F.conv2d, **given)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),

@@ -220,8 +220,44 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     return torch.cat([own * cos + turned * sin, rest], -1)
 
 
+def scaled_matmul(a, b, scale_a, scale_b, bias=None):
+    """torch._scaled_mm of float8; torch._int_mm of int8, which takes no scales: they are applied in
+    float32."""
+    rows, columns, dtype = scale_a.reshape(-1, 1), scale_b.reshape(1, -1), scale_a.dtype
+    if str(a.dtype).startswith("torch.float8"):
+        if dtype == torch.float64:
+            raise NotImplementedError("torch._scaled_mm gives no float64")
+        scales = [one.float() for one in (rows, columns)]
+        if scales[0].numel() != scales[1].numel() or scales[0].numel() > 1:
+            scales = [
+                one.expand(shape).contiguous()
+                for one, shape in zip(scales, ((len(a), 1), (1, b.shape[1])))
+            ]
+        # Its second operand is column-major.
+        return torch._scaled_mm(a, b.t().contiguous().t(), *scales, bias=bias, out_dtype=dtype)
+    if a.dtype != torch.int8 or b.dtype != torch.int8:
+        raise NotImplementedError("torch has no scaled product of %s on a CPU" % a.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    y = torch._int_mm(a, b).to(wide) * rows.to(wide) * columns.to(wide)
+    return (y if bias is None else y + bias.to(wide)).to(dtype)
+
+
+def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    """torch pads both ends of an axis alike: other zeros are put there first. Its padding="same" is
+    for stride 1."""
+    rank = weight.ndim - 2
+    steps = [stride] * rank if isinstance(stride, int) else stride
+    if padding == "same" and max(steps) > 1:
+        raise NotImplementedError("torch's padding='same' takes no stride")
+    if isinstance(padding, (list, tuple)) and len(padding) == 2 * rank:
+        x = F.pad(x, [end for k in range(2 * rank - 2, -1, -2) for end in padding[k : k + 2]])
+        padding = 0
+    return function(x, weight, bias, stride, padding, dilation, groups)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: torch.matmul(a, b)),
+    "scaled_matmul": ("c", scaled_matmul),
     "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight, bias)),
     "layernorm": ("y", layernorm),
     "sum": ("y", lambda x, axis=-1: torch.sum(x, axes(x, axis))),
@@ -273,6 +309,8 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
     "rotary": ("y", rotary),
+    "conv1d": ("y", lambda **given: conv(F.conv1d, **given)),
+    "conv2d": ("y", lambda **given: conv(F.conv2d, **given)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm if hasattr(F, "rms_norm") else "PyTorch before 2.4 has no rms_norm"),
     "batch_norm": ("y", batch_norm),
@@ -325,6 +363,8 @@ def unsupported(op, direction, dtype, device):
 
 
 def tensor(array, dtype, device):
+    if dtype.startswith("float8"):
+        return torch.from_numpy(array).view(getattr(torch, dtype)).to(device)
     if dtype == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16).to(device)
     return torch.from_numpy(array).to(device)

@@ -5,8 +5,8 @@ needs the standard library and NumPy only (Python 3.8, NumPy 1.20).  Requests an
 every reply has a "status" and, where that is not "ok", a "reason" of one sentence.
 
 Arrays travel as ``(dtype name, shape, where, ...)``: where is "inline" with the bytes, or "mapped"
-with a file and an offset.  bfloat16 travels as its uint16 bits.  The host owns the folder of the
-mapped files and removes it whatever happens here.
+with a file and an offset.  bfloat16 travels as its uint16 bits, float8 as its uint8 bits.  The host
+owns the folder of the mapped files and removes it whatever happens here.
 
 An adapter is a module with these names (see numpy_adapter.py for the smallest):
 
@@ -91,11 +91,14 @@ def aligned_copy(array):
 
 
 def bits_dtype(name):
+    if name.startswith("float8"):
+        return np.dtype("uint8")
     return np.dtype("uint16" if name == "bfloat16" else name)
 
 
 def is_whole(name):
-    """Whether the dtype is one of whole numbers or truth values."""
+    """Whether the dtype is one of whole numbers, truth values or float8, in which nothing is
+    computed."""
     return bits_dtype(name).kind in "iub" and name != "bfloat16"
 
 

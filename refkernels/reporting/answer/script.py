@@ -19,7 +19,7 @@ from refkernels.reporting.words.escaping import clipped
 _WIDTH = 96
 _STORAGE = {
     "float16": "<f2", "bfloat16": "<u2", "float32": "<f4", "float64": "<f8",
-    "int64": "<i8", "bool": "|b1",
+    "int64": "<i8", "bool": "|b1", "int8": "|i1", "float8_e4m3fn": "|u1", "float8_e5m2": "|u1",
 }  # fmt: skip
 _SHOWN = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "float64": "float64"}
 
@@ -35,6 +35,7 @@ class _Plumbing:
     leaf: str = ""
     gradients: str = ""
     start: str = ""
+    float8: str = ""
 
 
 _PLUMBING = {
@@ -45,6 +46,7 @@ _PLUMBING = {
         "tensor.detach().cpu().double().numpy()",
         "leaf.requires_grad_()",
         "torch.autograd.grad({y}, ({leaves},), {dy})",
+        float8="torch.from_numpy({a}).view(torch.{dtype}).to({device})",
     ),
     "paddle": _Plumbing(
         "paddle.to_tensor({a})",
@@ -91,19 +93,20 @@ def script(
     plumbing, told = _PLUMBING.get(framework), environment or {}
     op = _operation(source, question["op"])
     backward = question["direction"] == "backward"
-    narrow = question["format"] == "bfloat16"
     if plumbing is None or op is None or (backward and not plumbing.gradients):
         return None
-    if narrow and not plumbing.bfloat16:
+    dtypes = _dtypes(question)
+    if "low" in dtypes.values() or ("bfloat16" in dtypes.values() and not plumbing.bfloat16):
+        return None
+    if not plumbing.float8 and any(one.startswith("float8") for one in dtypes.values()):
         return None
     device = str(told.get("device") or "cpu")
     takes = [name for name in question["shapes"] if not (backward and name == _cotangent(question))]
-    whole = question.get("kinds", {})
     body = [
         *_arrays(question),
         *([plumbing.start.format(device=repr(device))] if plumbing.start else []),
         *[
-            f"{name} = {_tensor(plumbing, name, narrow and name not in whole, device)}"
+            f"{name} = {_tensor(plumbing, name, dtypes[name], device)}"
             for name in question["shapes"]
         ],
         *_call(question, plumbing, op, takes),
@@ -127,11 +130,8 @@ def blank_script(question: Mapping[str, Any]) -> str:
     told = dict.fromkeys(one["output"] for one in question["elements"])
     outputs = ", ".join(f"'{name}': ..." for name in told)
     params = [f"{key}={_param(value)}" for key, value in question["params"].items()]
-    wide = (
-        [f"{name} = widened({name})" for name in names if name not in question.get("kinds", {})]
-        if question["format"] == "bfloat16"
-        else []
-    )
+    dtypes = _dtypes(question).items()
+    wide = [f"{name} = widened({name})" for name, one in dtypes if one == "bfloat16"]
     lines = [
         f"# {question['op']} {question['direction']} in {question['format']}: what does it give?",
         "import numpy as np",
@@ -249,7 +249,7 @@ def _helpers(question: Mapping[str, Any], host: str) -> list[str]:
             "",
             "",
         ]
-    if question["format"] == "bfloat16":
+    if "bfloat16" in _dtypes(question).values():
         lines += [
             "def widened(bits):",
             '    """bfloat16 bits as float32 values, exactly."""',
@@ -285,8 +285,20 @@ def _part(part: Mapping[str, Any]) -> list[str]:
     return [f'    ({place}, """', *rows, '    """),']
 
 
-def _tensor(plumbing: _Plumbing, name: str, narrow: bool, device: str) -> str:
-    if narrow:
+def _dtypes(question: Mapping[str, Any]) -> dict[str, str]:
+    """Those of the inputs; of inputs that are not there, what they are to a question of one
+    format."""
+    kinds, inputs = question.get("kinds", {}), question["inputs"] or {}
+    return {
+        name: inputs[name]["dtype"] if name in inputs else kinds.get(name, question["format"])
+        for name in question["shapes"]
+    }
+
+
+def _tensor(plumbing: _Plumbing, name: str, dtype: str, device: str) -> str:
+    if dtype.startswith("float8"):
+        return plumbing.float8.format(a=name, dtype=dtype, device=repr(device))
+    if dtype == "bfloat16":
         return plumbing.bfloat16.format(a=f"widened({name})", device=repr(device))
     return plumbing.tensor.format(a=name, device=repr(device))
 

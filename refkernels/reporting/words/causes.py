@@ -42,6 +42,7 @@ _TORCH_CUDA = "https://docs.pytorch.org/docs/stable/notes/cuda.html"
 _TORCH_PRECISION = (
     "https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html"
 )
+_TORCH_CONV = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv2d.html"
 _TORCH_AMP = "https://docs.pytorch.org/docs/stable/amp.html"
 _TORCH_GELU = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.gelu.html"
 _TRITON_SOFTMAX = "https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html"
@@ -292,6 +293,133 @@ CAUSES: dict[str, Cause] = {
         "对各块（每块 {block} 个）的均值再取均值，而最后一块较短，权重却相同",
         "Add the sums of the blocks, and divide by their number of elements once.",
         "应当把各块的和相加，最后再除以元素总数。",
+    ),
+    "scale_a_missing": _cause(
+        "leaves the scale of a out",
+        "漏乘了 a 的缩放因子",
+        "Multiply by scale_a: one number, or one for each row of a.",
+        "应当乘以 scale_a：一个数，或 a 的每行一个。",
+    ),
+    "scale_b_missing": _cause(
+        "leaves the scale of b out",
+        "漏乘了 b 的缩放因子",
+        "Multiply by scale_b: one number, or one for each column of b.",
+        "应当乘以 scale_b：一个数，或 b 的每列一个。",
+    ),
+    "scales_inverted": _cause(
+        "divides by the scales instead of multiplying by them",
+        "除以了缩放因子，而不是乘以它",
+        "Conventions differ: a scale that quantises is the inverse of the one that dequantises. "
+        "Pass the inverse on one side.",
+        "约定不同：量化所用的缩放因子是反量化所用者的倒数。请在其中一边传入倒数。",
+    ),
+    "scales_swapped": _cause(
+        "applies a's scales to the columns and b's to the rows",
+        "把 a 的缩放因子用在了列上，把 b 的用在了行上",
+        "Give a's scales the shape (M, 1) and b's (1, N).",
+        "a 的缩放因子应为 (M, 1)，b 的应为 (1, N)。",
+    ),
+    "float8_misread": _cause(
+        "reads the bits of one float8 as the other's: e4m3fn as e5m2, or e5m2 as e4m3fn",
+        "把一种 float8 的位模式当作另一种来读：e4m3fn 当作 e5m2，或反之",
+        "Check the dtype that the kernel is told.",
+        "请检查传给内核的数据类型。",
+        "https://arxiv.org/abs/2209.05433",
+    ),
+    "nan_saturated": _cause(
+        "takes NaN and infinity of float8 for the largest finite number",
+        "把 float8 的 NaN 与无穷大当作最大的有限数",
+        "Saturate when converting to float8; in float8, NaN stays NaN.",
+        "饱和只应发生在转换为 float8 时；float8 中的 NaN 应当保持为 NaN。",
+        "https://arxiv.org/abs/2209.05433",
+    ),
+    "int16_wrapped": _cause(
+        "adds products of int8 in int16, which wraps",
+        "以 int16 累加 int8 的乘积，发生了回绕",
+        "Accumulate in int32: 128 * 128 * 2 is beyond int16.",
+        "应当以 int32 累加：128 * 128 * 2 已超出 int16。",
+    ),
+    "narrow_accumulator": _cause(
+        "keeps every partial sum in the output's format",
+        "每个部分和都以输出的格式保存",
+        "Accumulate in float32 and round once.",
+        "应当以 float32 累加，最后只舍入一次。",
+    ),
+    "scaled_operands_rounded": _cause(
+        "scales the operands and rounds them to the output's format before it multiplies them",
+        "先把操作数乘以缩放因子并舍入到输出的格式，然后才相乘",
+        "Multiply the operands as they are, and scale the sum.",
+        "应当直接把操作数相乘，再对和进行缩放。",
+    ),
+    "kernel_flipped": _cause(
+        "flips the kernel: a convolution as mathematics has it, not the cross-correlation that "
+        "frameworks compute",
+        "翻转了卷积核：计算的是数学意义上的卷积，而不是各框架所用的互相关",
+        "Flip the taps once more, or compare with a weight that is flipped along its spatial axes.",
+        "请再翻转一次卷积核，或与沿空间轴翻转后的权重比较。",
+        _TORCH_CONV,
+    ),
+    "first_tap_missing": _cause(
+        "leaves the kernel's first tap out",
+        "漏掉了卷积核的第一个抽头（位置）",
+        "Check where the loop over the taps begins.",
+        "请检查遍历卷积核的循环从何处开始。",
+    ),
+    "last_tap_missing": _cause(
+        "leaves the kernel's last tap out",
+        "漏掉了卷积核的最后一个抽头（位置）",
+        "Check where the loop over the taps ends.",
+        "请检查遍历卷积核的循环到何处结束。",
+    ),
+    "first_group_alone": _cause(
+        "convolves the first group's channels for all groups",
+        "所有分组都使用了第一组的通道",
+        "Add the group's first channel, g * C / G, to the index of the channel.",
+        "通道下标应当加上该组的起始通道 g * C / G。",
+    ),
+    "dilation_ignored": _cause(
+        "convolves without dilation, from the same first tap",
+        "忽略了空洞率（dilation），起始位置不变",
+        "Check that dilation is passed, and that it multiplies the tap's index.",
+        "请检查 dilation 确实传入，并且与抽头下标相乘。",
+    ),
+    "padding_at_front": _cause(
+        "puts in front the padding that belongs at the end, and the other way round",
+        "把应当补在末端的零补在了前端，反之亦然",
+        "Where the padding is odd, padding='same' has the greater part at the end.",
+        "补零个数为奇数时，padding='same' 在末端多补一个。",
+        "https://www.tensorflow.org/api_docs/python/tf/nn#notes_on_padding_2",
+    ),
+    "padding_replicated": _cause(
+        "repeats the outermost elements where zeros are asked for",
+        "在应当补零的地方重复了边缘元素",
+        "Ask for padding_mode='zeros'.",
+        "请使用 padding_mode='zeros'。",
+        "https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html",
+    ),
+    "stride_ignored": _cause(
+        "takes the inputs of dweight one after the other instead of a stride apart",
+        "计算 dweight 时逐个读取输入，而没有按步长（stride）间隔读取",
+        "Multiply the place in dy by the stride: x[i * stride + k * dilation].",
+        "dy 的下标应当乘以步长：x[i * stride + k * dilation]。",
+    ),
+    "narrow_col2im": _cause(
+        "adds the taps' shares of dx one by one in the storage format",
+        "以存储格式逐个累加各抽头对 dx 的贡献",
+        "Add them in float32 and round once.",
+        "应当以 float32 累加，最后只舍入一次。",
+    ),
+    "bias_along_width": _cause(
+        "adds the bias along the last axis instead of along the channels",
+        "把偏置加在了最后一个轴上，而不是通道轴上",
+        "Give the bias the shape (1, C, 1, 1) before it is added.",
+        "相加之前请把偏置的形状变为 (1, C, 1, 1)。",
+    ),
+    "bias_after_rounding": _cause(
+        "rounds the sum to the storage format before it adds the bias, and then again",
+        "先把乘积之和舍入到存储格式，再加偏置，又舍入一次",
+        "Start the accumulator with the bias, or add it in float32 before the result is rounded.",
+        "应当以偏置作为累加器的初值，或在结果舍入之前以 float32 加上偏置。",
     ),
     "part_of_sum_left_out": _cause(
         "leaves terms {start} to {stop} of {n} out of its sums (counted from 0, {stop} excluded)",

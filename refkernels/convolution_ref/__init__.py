@@ -1,0 +1,219 @@
+"""Convolutions over one and two axes, and their gradients, certified.
+
+    conv1d(x, weight, bias=None, *, stride=1, padding="valid", dilation=1, groups=1)   -> Enclosure
+    conv1d_backward(dy, x, weight, bias=None, ...)             -> Backward(dx, dweight, dbias)
+    conv2d(x, weight, bias=None, ...), conv2d_backward(dy, x, weight, bias=None, ...)
+
+`geometry` says which elements meet, `formulas` are the forms for any number of axes, `winograd` is
+the fast one, `faults` the wrong ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from refkernels.arguments import TextOrNumbers
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.arithmetic.scalars import as_count
+from refkernels.convolution_ref import cases
+from refkernels.convolution_ref.faults import FAULTS
+from refkernels.convolution_ref.formulas import (
+    BACKWARD,
+    BACKWARD_TRUTH,
+    BACKWARDS,
+    FORMS,
+    FORWARD,
+    TRUTH,
+)  # fmt: skip
+from refkernels.convolution_ref.geometry import Source, axes_of
+from refkernels.op import Direction, Op
+from refkernels.ops import Prepared, formula_op
+
+__all__ = ["OPS", "Backward", "conv1d", "conv1d_backward", "conv2d", "conv2d_backward"]
+Numbers = int | Sequence[int]
+
+
+def _prepare(
+    inputs: dict[str, Any], params: dict[str, Any], direction: Direction, rank: int
+) -> Prepared:
+    """Places, groups and taps as axes; what lies under the taps is gathered here."""
+    x, weight, bias = inputs["x"], inputs["weight"], inputs.get("bias")
+    groups = as_count(params["groups"], "groups")
+    _check(x, weight, bias, groups, rank)
+    leading, channels, lengths = x.shape[: -rank - 1], x.shape[-rank - 1], x.shape[-rank:]
+    out, taps = weight.shape[0], weight.shape[2:]
+    grid = axes_of(lengths, taps, *(params[name] for name in ("stride", "padding", "dilation")))
+    images, of_x, of_y = (math.prod(one) for one in (leading, lengths, grid.out))
+    split = (groups, out // groups, channels // groups, math.prod(taps))
+    source = Source.of(x.reshape(images, groups, split[2], of_x), grid)
+    found = {
+        "weight": weight.reshape(split),
+        "bias": None if bias is None else bias.reshape(split[:2]),
+    }
+
+    def restore(name: str, array: Any) -> Any:
+        if name in ("dweight", "dbias"):
+            return array.reshape(weight.shape if name == "dweight" else (out,))
+        shape = (out, *grid.out) if name == "y" else (channels, *lengths)
+        return np.moveaxis(array, 1, -1).reshape(*leading, *shape)
+
+    if direction == "forward":
+        found["x"] = source.gathered(grid.windows)
+        found["row"] = np.arange(images * of_y).reshape(images, of_y)
+        return Prepared(found, {"source": source}, restore, FORWARD)
+    dy = inputs["dy"]
+    if dy.shape != (*leading, out, *grid.out):
+        raise ValueError(f"dy has shape {dy.shape}, and y has {(*leading, out, *grid.out)}.")
+    dy = dy.reshape(images, groups, split[1], of_y)
+    back = Source.of(dy, grid.turned())
+    table = np.where(grid.windows < 0, -1, grid.windows + of_x * np.arange(images)[:, None, None])
+    found |= {
+        "dy": np.moveaxis(dy, -1, 1).reshape(images * of_y, *split[:2]),
+        "x": np.moveaxis(source.array[..., :-1], -1, 1),
+        "above": back.gathered(grid.back),
+        "row": np.arange(images * of_x).reshape(images, of_x),
+        "places": table.reshape(images * of_y, split[3]),
+    }
+    if not np.isfinite(to_float64(weight)).all():
+        found["there"] = np.broadcast_to(grid.back >= 0, (images, *grid.back.shape))
+    return Prepared(found, {"source": source, "back": back}, restore, BACKWARD)
+
+
+def _check(x: Any, weight: Any, bias: Any, groups: int, rank: int) -> None:
+    axes = " ".join("DHW"[3 - rank :])
+    if x.ndim < rank + 1:
+        raise ValueError(f"x has shape {x.shape}, but it must be (..., C, {axes}).")
+    if weight.ndim != rank + 2:
+        raise ValueError(f"weight has shape {weight.shape}, but it must have {rank + 2} axes.")
+    channels = x.shape[-rank - 1]
+    for name, number in (("x", channels), ("y", weight.shape[0])):
+        if number % groups:
+            raise ValueError(f"groups is {groups}, and {name} has {number} channels.")
+    if weight.shape[1] * groups != channels:
+        raise ValueError(
+            f"weight has shape {weight.shape}, and x has {channels} channels in {groups} groups: "
+            f"weight.shape[1] is {channels // groups}."
+        )
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(f"bias has shape {bias.shape}, and y has {weight.shape[0]} channels.")
+
+
+def _op(name: str, axes: str, taps: str, rank: int) -> Op:
+    return formula_op(
+        name,
+        f"x[... c {axes}], weight[o c {taps}], bias[o]? -> y[... o {axes}]",
+        coupled=axes,  # whose lengths in y are others, by the params
+        params={"stride": 1, "padding": TextOrNumbers("valid"), "dilation": 1, "groups": 1},
+        prepare=functools.partial(_prepare, rank=rank),
+        truth=TRUTH,
+        forms=FORMS,
+        backward=BACKWARDS,
+        backward_truth=BACKWARD_TRUTH,
+        faults=FAULTS,
+        cases=functools.partial(cases.cases, name, rank),
+        factors=("x", "weight"),
+    )
+
+
+CONV1D = _op("conv1d", "w", "k", 1)
+CONV2D = _op("conv2d", "h w", "k l", 2)
+OPS = (CONV1D, CONV2D)
+
+
+class Backward(NamedTuple):
+    """The gradients; dbias is None where there is no bias."""
+
+    dx: Enclosure
+    dweight: Enclosure
+    dbias: Enclosure | None
+
+
+def conv2d(
+    x: Any, weight: Any, bias: Any = None, *, stride: Numbers = 1, padding: Numbers | str = "valid",
+    dilation: Numbers = 1, groups: int = 1, certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """y[n, o, i, j] = bias[o] + sum over c, k, l of weight[o, c, k, l]
+    x[n, c, i stride + k dilation - low, j stride + l dilation - low], c over the channels of o's
+    group; a cross-correlation, as all frameworks have it.
+
+    x           (..., C, H, W), float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    weight      (O, C / groups, K, L); bias (O,)
+    stride      one number or one for each axis; dilation likewise
+    padding     zeros: a number, one for each axis, or [top, bottom, left, right]; "valid" is 0,
+                "same" gives ceil(H / stride) rows, the odd one of its zeros at the end
+    groups      those of C / groups and of O / groups channels in a row
+    certify     the question (`refkernels.Enclosure`)
+
+    With K terms that are no padding the bound is about (K + 1) u (sum |x weight| + |bias|), proven
+    for the direct sum and for a matrix product, in any order, the bias first or last; and, for 3 x
+    3 taps with stride and dilation 1, for Winograd's F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3) with tiles
+    from the first element on: `OPS` has it elementwise, and form by form.
+
+    Padding is zeros: where it meets a weight that is not finite, y is NaN.
+
+    Raises TypeError for other dtypes and for params that are no integers, ValueError for shapes and
+    params that do not fit.
+    Sources: Dumoulin and Visin (2016), "A guide to convolution arithmetic for deep learning",
+    arXiv:1603.07285; Lavin and Gray (2016), arXiv:1509.09308.
+    """
+    return _forward(CONV2D, x, weight, bias, certify, stride, padding, dilation, groups)
+
+
+def conv2d_backward(
+    dy: Any, x: Any, weight: Any, bias: Any = None, *, stride: Numbers = 1,
+    padding: Numbers | str = "valid", dilation: Numbers = 1, groups: int = 1,
+    certify: Certify = "enclosure",
+) -> Backward:  # fmt: skip
+    """dx: of every element, the sum of dy weight over the elements of y that it has a part in;
+    dweight: the sum of dy x over images and places; dbias: that of dy.
+
+    dy has y's shape; what else is as for `conv2d`. The bound of dx is proven for one sum over
+    channels and taps, for the taps' sums kept in x's format and added (col2im), and for Winograd's
+    forms; those of dweight and dbias for sums in any order.
+    """
+    return _backward(CONV2D, dy, x, weight, bias, certify, stride, padding, dilation, groups)
+
+
+def conv1d(
+    x: Any, weight: Any, bias: Any = None, *, stride: Numbers = 1, padding: Numbers | str = "valid",
+    dilation: Numbers = 1, groups: int = 1, certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """y[n, o, i] = bias[o] + sum over c, k of weight[o, c, k] x[n, c, i stride + k dilation - low].
+
+    x is (..., C, W), weight (O, C / groups, K); padding a number or [low, high]. What else is as
+    for `conv2d`; Winograd's forms are F(2, 3) and F(4, 3).
+    """
+    return _forward(CONV1D, x, weight, bias, certify, stride, padding, dilation, groups)
+
+
+def conv1d_backward(
+    dy: Any, x: Any, weight: Any, bias: Any = None, *, stride: Numbers = 1,
+    padding: Numbers | str = "valid", dilation: Numbers = 1, groups: int = 1,
+    certify: Certify = "enclosure",
+) -> Backward:  # fmt: skip
+    """As `conv2d_backward`, over one axis."""
+    return _backward(CONV1D, dy, x, weight, bias, certify, stride, padding, dilation, groups)
+
+
+def _asked(x: Any, weight: Any, bias: Any, params: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    inputs = {"x": x, "weight": weight} | ({} if bias is None else {"bias": bias})
+    return inputs, dict(zip(("stride", "padding", "dilation", "groups"), params, strict=True))
+
+
+def _forward(op: Op, x: Any, weight: Any, bias: Any, certify: Certify, *params: Any) -> Enclosure:
+    return op.evaluate("forward", *_asked(x, weight, bias, params), certify)["y"]
+
+
+def _backward(
+    op: Op, dy: Any, x: Any, weight: Any, bias: Any, certify: Certify, *params: Any
+) -> Backward:
+    inputs, named = _asked(x, weight, bias, params)
+    found = op.evaluate("backward", {"dy": dy, **inputs}, named, certify)
+    return Backward(found["dx"], found["dweight"], found.get("dbias"))

@@ -1,0 +1,176 @@
+"""Wrong ways to convolve, as formulas: they mix groups and taps, so none is of slices alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from refkernels.convolution_ref.formulas import (
+    columns_of,
+    dbias,
+    direct,
+    dweight,
+    dweight_of,
+    dx_direct,
+    im2col,
+    product,
+    reverse,
+    windows,
+)  # fmt: skip
+from refkernels.convolution_ref.geometry import (
+    Axis,
+    Places,
+    Source,
+    swapped,
+    undilated,
+    unstrided,
+)  # fmt: skip
+from refkernels.ops import Apart, Fault
+from refkernels.ops.formula import Formula
+
+Change = Callable[[Any, Any], Any]
+
+
+def _backward(dx: Formula, dweight: Formula) -> Apart:
+    """Whole rows: these mix groups and taps."""
+    return Apart((dx, dweight, dbias), sliced=False)
+
+
+def _of_weight(cause: str, change: Change) -> Fault:
+    """Another weight; its gradient is changed as it is."""
+
+    def forward(xp: Any, x: Any, weight: Any, bias: Any = None, **_: Any) -> Any:
+        return direct(xp, x, change(xp, weight), bias)
+
+    def dx(xp: Any, above: Any, weight: Any, there: Any = None, **_: Any) -> Any:
+        return dx_direct(xp, above, change(xp, weight), there)
+
+    def changed_dweight(xp: Any, dy: Any, x: Any, places: Any, **_: Any) -> Any:
+        gradient = dweight(xp, dy, x, places)
+        return change(xp, xp.reshape(gradient, (1, *gradient.shape)))
+
+    return Fault(cause, forward, _backward(dx, changed_dweight))
+
+
+def _of_channels(cause: str, change: Change, back: Change) -> Fault:
+    """Other channels of x for the groups; `back` is what that does to a gradient (.., g, c)."""
+
+    def forward(xp: Any, x: Any, weight: Any, bias: Any = None, **_: Any) -> Any:
+        return direct(xp, change(xp, x), weight, bias)
+
+    def dx(xp: Any, above: Any, weight: Any, there: Any = None, **_: Any) -> Any:
+        return back(xp, dx_direct(xp, above, weight, there))
+
+    def changed_dweight(xp: Any, dy: Any, x: Any, places: Any, **_: Any) -> Any:
+        return dweight_of(xp, dy, change(xp, windows(xp, x, places)))
+
+    return Fault(cause, forward, _backward(dx, changed_dweight))
+
+
+def _of_places(cause: str, change: Callable[[Axis], Axis]) -> Fault:
+    """Another geometry with y's shape."""
+
+    def forward(
+        xp: Any, x: Any, weight: Any, row: Any, source: Source, bias: Any = None, **_: Any
+    ) -> Any:
+        other = source.grid.changed(change)
+        return direct(xp, xp.array(source.at(row, other.windows)), weight, bias)
+
+    def dx(xp: Any, weight: Any, row: Any, source: Source, back: Source, **_: Any) -> Any:
+        table = source.grid.changed(change).back
+        return dx_direct(xp, xp.array(back.at(row, table)), weight)
+
+    def changed_dweight(xp: Any, dy: Any, source: Source, **_: Any) -> Any:
+        return _dweight_at(xp, dy, source, source.grid.changed(change).windows)
+
+    return Fault(cause, forward, _backward(dx, changed_dweight))
+
+
+def _dweight_at(xp: Any, dy: Any, source: Source, table: Places) -> Any:
+    found = source.gathered(table)
+    return dweight_of(xp, dy, xp.array(found.reshape(-1, *found.shape[2:])))
+
+
+def _without_tap(tap: int) -> Change:
+    def change(xp: Any, weight: Any) -> Any:
+        mask = np.arange(weight.shape[-1]) == tap % max(weight.shape[-1], 1)
+        return xp.where(mask, xp.number(0), weight)
+
+    return change
+
+
+def _interleaved(xp: Any, x: Any) -> Any:
+    """Channel j G + g as the j-th of group g."""
+    rows, groups, channels, taps = x.shape
+    return xp.transpose(xp.reshape(x, (rows, channels, groups, taps)), (0, 2, 1, 3))
+
+
+def _separated(xp: Any, dx: Any) -> Any:
+    return xp.reshape(xp.transpose(dx, (0, 2, 1)), dx.shape)
+
+
+def _first_group(xp: Any, x: Any) -> Any:
+    return xp.broadcast(xp.take(x, np.arange(min(1, x.shape[1])), axis=1), x.shape)
+
+
+def _to_first_group(xp: Any, dx: Any) -> Any:
+    total = xp.broadcast(xp.sum(dx, 1), dx.shape)
+    mask = np.arange(dx.shape[1])[:, None] == 0
+    return xp.where(mask, total, xp.number(0))
+
+
+def _replicated(
+    xp: Any, x: Any, weight: Any, row: Any, source: Source, bias: Any = None, **_: Any
+) -> Any:
+    return direct(xp, xp.array(source.at(row, source.grid.clipped)), weight, bias)
+
+
+def _replicated_dweight(xp: Any, dy: Any, source: Source, **_: Any) -> Any:
+    return _dweight_at(xp, dy, source, source.grid.clipped)
+
+
+def _unstrided_dweight(xp: Any, dy: Any, source: Source, **_: Any) -> Any:
+    return _dweight_at(xp, dy, source, source.grid.changed(unstrided).windows)
+
+
+def _narrow_col2im(xp: Any, above: Any, weight: Any, **_: Any) -> Any:
+    """The taps' sums added one by one, each partial sum kept in x's format."""
+    columns = columns_of(xp, above, weight)
+    total = xp.take(columns, np.array([0]), axis=-1)
+    for t in range(1, columns.shape[-1]):
+        total = xp.store(total + xp.take(columns, np.array([t]), axis=-1))
+    return xp.reshape(total, columns.shape[:-1])
+
+
+def _bias_along_width(
+    xp: Any, x: Any, weight: Any, row: Any, source: Source, bias: Any = None, **_: Any
+) -> Any:
+    width = source.grid.out[-1]
+    if bias is None or bias.shape[1] * bias.shape[2] != width:
+        return direct(xp, x, weight, bias)
+    along = xp.take(xp.reshape(bias, (width,)), row % width, axis=0)
+    return product(xp, x, weight) + xp.reshape(along, (len(row), 1, 1))
+
+
+def _bias_after_rounding(xp: Any, x: Any, weight: Any, bias: Any = None, **_: Any) -> Any:
+    y = xp.store(product(xp, x, weight))
+    return im2col(xp, x, weight) if bias is None else y + bias
+
+
+FAULTS = (
+    _of_weight("kernel_flipped", reverse),
+    _of_weight("first_tap_missing", _without_tap(0)),
+    _of_weight("last_tap_missing", _without_tap(-1)),
+    _of_channels("interleaved_groups", _interleaved, _separated),
+    _of_channels("first_group_alone", _first_group, _to_first_group),
+    _of_places("dilation_ignored", undilated),
+    _of_places("padding_at_front", swapped),
+    Fault("padding_replicated", _replicated),
+    Fault("padding_replicated", backward=_backward(dx_direct, _replicated_dweight)),
+    Fault("stride_ignored", backward=_backward(dx_direct, _unstrided_dweight)),
+    Fault("narrow_col2im", backward=_backward(_narrow_col2im, dweight), unstable=True),
+    Fault("bias_along_width", _bias_along_width),
+    Fault("bias_after_rounding", _bias_after_rounding, unstable=True),
+)

@@ -1,0 +1,222 @@
+"""Which elements of x an element of y is computed from, and the other way round, as integers.
+
+On each axis, y at p has its taps t at p stride + t dilation - low of x. A table of places has -1
+where there is no element; of several axes, places are those of the flattened array. `Source` is an
+array with such a table: what is gathered from it is exact, and 0 where nothing is.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.scalars import as_count
+from refkernels.arithmetic.wording import shown
+
+Places = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
+
+
+class Axis(NamedTuple):
+    """`length` of x and `out` of y, `taps` of the kernel; `low` and `high` are the padding."""
+
+    length: int
+    taps: int
+    stride: int
+    dilation: int
+    low: int
+    high: int
+
+    @property
+    def reach(self) -> int:
+        """What the taps span."""
+        return max(self.dilation * (self.taps - 1) + 1, 0)
+
+    @property
+    def out(self) -> int:
+        return (self.length + self.low + self.high - self.reach) // self.stride + 1
+
+    def windows(self, clip: bool = False) -> Places:
+        """(out, taps): of x; with `clip`, what lies beyond is the nearest element."""
+        p, t = np.arange(self.out)[:, None], np.arange(self.taps)
+        place = p * self.stride + t * self.dilation - self.low
+        if clip:
+            return np.clip(place, 0, max(self.length - 1, 0))
+        return _within(place, self.length)
+
+    def back(self) -> Places:
+        """(length, taps): of y, where it has x at this tap."""
+        r, t = np.arange(self.length)[:, None], np.arange(self.taps)
+        place, rest = np.divmod(r + self.low - t * self.dilation, self.stride)
+        return np.where(rest == 0, _within(place, self.out), -1)
+
+    def tiles(self, m: int) -> Places:
+        """(out, m + taps - 1): of x, the window of the tile of m in which y's element lies; of an
+        axis whose stride and dilation are 1."""
+        p, u = np.arange(self.out)[:, None], np.arange(m + self.taps - 1)
+        return _within(p // m * m + u - self.low, self.length)
+
+    def turned(self) -> Axis:
+        """x's axis as the outputs of y's, the taps in reverse; where stride and dilation are 1."""
+        edge = self.taps - 1
+        return self._replace(length=self.out, low=edge - self.low, high=edge - self.high)
+
+
+def _within(place: Places, length: int) -> Places:
+    return np.where((place >= 0) & (place < length), place, -1)
+
+
+def joined(tables: Sequence[Places], lengths: Sequence[int]) -> Places:
+    """The tables of all axes as one of the flattened array, of these lengths."""
+    found, missing = np.zeros((1, 1), np.int64), np.zeros((1, 1), bool)
+    for table, length in zip(tables, lengths, strict=True):
+        one = table[None, :, None, :]
+        both = len(found) * len(table), found.shape[1] * table.shape[1]
+        missing = (missing[:, None, :, None] | (one < 0)).reshape(both)
+        found = (found[:, None, :, None] * length + one).reshape(both)
+    return np.where(missing, -1, found)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The axes of a convolution."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return tuple(axis.length for axis in self.axes)
+
+    @property
+    def out(self) -> tuple[int, ...]:
+        return tuple(axis.out for axis in self.axes)
+
+    @property
+    def taps(self) -> tuple[int, ...]:
+        return tuple(axis.taps for axis in self.axes)
+
+    @property
+    def of_three_taps(self) -> bool:
+        """Whether Winograd's forms are there: three taps and steps of one."""
+        return all((a.taps, a.stride, a.dilation) == (3, 1, 1) for a in self.axes)
+
+    @functools.cached_property
+    def windows(self) -> Places:
+        """(places of y, taps): of x."""
+        return joined([axis.windows() for axis in self.axes], self.lengths)
+
+    @functools.cached_property
+    def clipped(self) -> Places:
+        return joined([axis.windows(clip=True) for axis in self.axes], self.lengths)
+
+    @functools.cached_property
+    def back(self) -> Places:
+        """(places of x, taps): of y."""
+        return joined([axis.back() for axis in self.axes], self.out)
+
+    def tiles(self, m: int) -> Places:
+        """(places of y, elements of a tile's window): of x."""
+        return joined([axis.tiles(m) for axis in self.axes], self.lengths)
+
+    def turned(self) -> Grid:
+        return Grid(tuple(axis.turned() for axis in self.axes))
+
+    def changed(self, change: Callable[[Axis], Axis]) -> Grid:
+        """Another geometry, with y's shape. Where it has another, this one."""
+        other = Grid(tuple(change(axis) for axis in self.axes))
+        return other if other.out == self.out else self
+
+
+def undilated(axis: Axis) -> Axis:
+    """Without dilation, from the same first tap."""
+    return axis._replace(dilation=1, high=axis.high - axis.reach + axis.taps)
+
+
+def swapped(axis: Axis) -> Axis:
+    """What is padded at the end, padded at the front."""
+    return axis._replace(low=axis.high, high=axis.low)
+
+
+def unstrided(axis: Axis) -> Axis:
+    """As many elements, one after the other."""
+    return axis._replace(stride=1, high=axis.out - 1 + axis.reach - axis.length - axis.low)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """An array (images, groups, channels, places + 1), whose last place is 0, and its grid."""
+
+    array: Array
+    grid: Grid
+
+    @staticmethod
+    def of(array: Array, grid: Grid) -> Source:
+        zero = np.zeros((*array.shape[:-1], 1), array.dtype)
+        return Source(np.concatenate([array, zero], axis=-1), grid)
+
+    def gathered(self, table: Places) -> Array:
+        """(images, places, groups, channels, elements) at a table of places."""
+        return np.moveaxis(self.array[..., table], -2, 1)
+
+    def at(self, row: Places, table: Places) -> Array:
+        """The same of some rows, an image's place each: (rows, groups, channels, elements)."""
+        image, place = np.divmod(row, max(len(table), 1))
+        found = self.array[image[:, None], :, :, table[place]]
+        return np.moveaxis(found, 1, -1)
+
+
+def axes_of(
+    lengths: Sequence[int], taps: Sequence[int], stride: Any, padding: Any, dilation: Any
+) -> Grid:
+    """The grid that these params describe. Raises TypeError for what is no integer and ValueError
+    for other numbers of them, and for a kernel that is larger than what is padded."""
+    rank = len(lengths)
+    steps, wide = (
+        _each(one, name, rank) for one, name in ((stride, "stride"), (dilation, "dilation"))
+    )
+    pads = _padding(padding, lengths, taps, steps, wide)
+    each = zip(lengths, taps, steps, wide, pads, strict=True)
+    axes = tuple(Axis(n, k, s, d, low, high) for n, k, s, d, (low, high) in each)
+    for axis in axes:
+        if axis.reach > axis.length + axis.low + axis.high:
+            raise ValueError(
+                f"weight spans {axis.reach} places of an axis that has "
+                f"{axis.length + axis.low + axis.high}, padding included."
+            )
+    return Grid(axes)
+
+
+def _each(value: Any, name: str, rank: int, least: int = 1) -> list[int]:
+    listed = list(value) if isinstance(value, list | tuple) else [value] * rank
+    if len(listed) != rank:
+        raise ValueError(
+            f"{name} is {shown(value)}: give one number, or one for each of {rank} axes."
+        )
+    return [as_count(one, name, least) for one in listed]
+
+
+def _padding(
+    padding: Any, lengths: Sequence[int], taps: Sequence[int], steps: list[int], wide: list[int]
+) -> list[tuple[int, int]]:
+    rank = len(lengths)
+    if isinstance(padding, str):
+        if padding not in ("same", "valid"):
+            raise ValueError(f"padding is {shown(padding)}: it is 'same', 'valid' or numbers.")
+        if padding == "valid":
+            return [(0, 0)] * rank
+        free = [Axis(*one, 0, 0) for one in zip(lengths, taps, steps, wide, strict=True)]
+        total = [
+            max((math.ceil(a.length / a.stride) - 1) * a.stride + a.reach - a.length, 0)
+            for a in free
+        ]
+        return [(one // 2, one - one // 2) for one in total]
+    if isinstance(padding, list | tuple) and len(padding) == 2 * rank:
+        ends = _each(padding, "padding", 2 * rank, 0)
+        return list(zip(ends[::2], ends[1::2], strict=True))
+    return [(one, one) for one in _each(padding, "padding", rank, 0)]

@@ -1,0 +1,315 @@
+"""Products of operands of 8 and 16 bits with scales, certified.
+
+    c_ij = scale_a_i scale_b_j (sum over k of a_ik b_kj) + bias_j
+
+a and b are float8 (e4m3fn, e5m2), int8, or numbers of any format; their numbers are exact, and so
+is what is asked for: the product of what is given, not of what it was quantised from. c has
+whatever format a kernel gives it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.arrays import LOW
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.op import Case, Direction
+from refkernels.ops import Apart, Fault, Prepared, formula_op
+from refkernels.ops.cases import Arrays, case
+from refkernels.ops.letters import Signature
+
+__all__ = ["OPS", "scaled_matmul"]
+Array = npt.NDArray[Any]
+_SIGNATURE = Signature.parse(
+    "a[... k], b[k n], scale_a[...], scale_b[n], bias[n]?, row[...]:int -> c[... n]"
+)
+_E4M3, _E5M2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """The arrays as they were given, a of two axes: what wrong kernels read in them."""
+
+    a: Array
+    b: Array
+    scale_a: Array
+    scale_b: Array
+
+    @property
+    def one_format(self) -> bool:
+        return {self.a.dtype, self.b.dtype} <= {_E4M3, _E5M2}
+
+    def misread(self) -> tuple[Array, Array]:
+        """Each float8 as the other one."""
+        others = {_E4M3: _E5M2, _E5M2: _E4M3}
+        both = (one.view(others[one.dtype]) for one in (self.a, self.b))
+        return tuple(map(_exact, both))  # type: ignore[return-value]
+
+    def saturated(self) -> tuple[Array, Array]:
+        """NaN as the largest number of its sign, as converters saturate."""
+        return tuple(map(_saturated, (self.a, self.b)))  # type: ignore[return-value]
+
+    def wrapped(self) -> Array:
+        """The sums of products of int8 in int16."""
+        return (self.a.astype(np.int64) @ self.b.astype(np.int64)).astype(np.int16)
+
+
+def _exact(array: Array) -> Array:
+    """Of 8 bits as float16, which holds them."""
+    with np.errstate(invalid="ignore"):
+        return array.astype(np.float16) if array.dtype in LOW else array
+
+
+def _saturated(array: Array) -> Array:
+    wide = _exact(array)
+    if array.dtype not in (_E4M3, _E5M2):
+        return wide
+    most = float(ml_dtypes.finfo(array.dtype).max)
+    sign = np.where(array.view(np.uint8) >> 7, -most, most)
+    return np.where(np.isfinite(wide), wide, sign).astype(np.float16)
+
+
+def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """A scale for every row of a and column of b."""
+    a, b, scale_a, scale_b = (inputs[name] for name in ("a", "b", "scale_a", "scale_b"))
+    if a.ndim < 1 or b.ndim != 2 or a.shape[-1] != b.shape[0]:
+        raise ValueError(f"a has shape {a.shape} and b {b.shape}: they are (..., K) and (K, N).")
+    columns = b.shape[1:]
+    if scale_a.shape not in ((), a.shape[:-1]):
+        raise ValueError(
+            f"scale_a has shape {scale_a.shape}: it is one number, or {a.shape[:-1]}, a's rows."
+        )
+    if scale_b.shape not in ((), columns):
+        raise ValueError(f"scale_b has shape {scale_b.shape}: it is one number, or {columns}.")
+    rows = int(np.prod(a.shape[:-1]))
+    found = {
+        **inputs,
+        "a": _exact(a),
+        "b": _exact(b),
+        "scale_a": np.broadcast_to(scale_a, a.shape[:-1]),
+        "scale_b": np.broadcast_to(scale_b, columns),
+        "row": np.arange(rows).reshape(a.shape[:-1]),
+    }
+    flat = np.broadcast_to(scale_a, a.shape[:-1]).reshape(rows)
+    given = _Given(a.reshape(rows, a.shape[-1]), b, flat, found["scale_b"])
+    return Prepared(found, {"given": given}, signature=_SIGNATURE)
+
+
+def _product(xp: Any, a: Any, b: Any) -> Any:
+    """(rows, n)."""
+    product = xp.matmul(xp.reshape(a, (1, *a.shape)), xp.reshape(b, (1, *b.shape[-2:])))
+    return xp.reshape(product, (a.shape[0], b.shape[-1]))
+
+
+def _column(xp: Any, scale_a: Any) -> Any:
+    return xp.reshape(scale_a, (scale_a.shape[0], 1))
+
+
+def _wide(xp: Any, scale_b: Any) -> Any:
+    return xp.reshape(scale_b, (1, 1, scale_b.shape[-1]))
+
+
+def _plus(y: Any, bias: Any) -> Any:
+    return y if bias is None else y + bias
+
+
+def _after(
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
+) -> Any:  # fmt: skip
+    """The scales applied to the sum, one after the other or their product."""
+    total, rows = _product(xp, a, b), _column(xp, scale_a)
+    by_rows = xp.either(total * rows * scale_b, total * scale_b * rows)
+    return _plus(xp.either(by_rows, total * (rows * scale_b)), bias)
+
+
+def _before(
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
+) -> Any:  # fmt: skip
+    """The scales applied to the operands."""
+    return _plus(_product(xp, a * _column(xp, scale_a), b * _wide(xp, scale_b)), bias)
+
+
+def _rounded(
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
+) -> Any:  # fmt: skip
+    """The operands scaled, and kept in c's format."""
+    left, right = xp.store(a * _column(xp, scale_a)), xp.store(b * _wide(xp, scale_b))
+    return _plus(_product(xp, left, right), bias)
+
+
+def _narrow(
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
+) -> Any:  # fmt: skip
+    """Every partial sum kept in c's format."""
+    total = xp.number(0)
+    for k in range(a.shape[-1]):
+        one = np.array([k])
+        right = xp.reshape(xp.take(b, one, axis=-2), (1, b.shape[-1]))
+        total = xp.store(total + xp.take(a, one, axis=-1) * right)
+    return _plus(total * _column(xp, scale_a) * scale_b, bias)
+
+
+def _without(missing: str) -> Any:
+    def formula(
+        xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
+    ) -> Any:  # fmt: skip
+        kept = scale_b if missing == "scale_a" else _column(xp, scale_a)
+        return _plus(_product(xp, a, b) * kept, bias)
+
+    return formula
+
+
+def _inverted(
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
+) -> Any:  # fmt: skip
+    return _plus(_product(xp, a, b) / _column(xp, scale_a) / scale_b, bias)
+
+
+def _swapped(
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, given: _Given, bias: Any = None,
+    **_: Any,
+) -> Any:  # fmt: skip
+    """a's scales along the columns and b's along the rows, where there are as many."""
+    if given.scale_a.shape != given.scale_b.shape:
+        return _after(xp, a, b, scale_a, scale_b, bias)
+    rows, columns = xp.array(given.scale_b[row][:, None]), xp.array(given.scale_a[None])
+    return _plus(_product(xp, a, b) * rows * columns, bias)
+
+
+def _of_others(read: str) -> Any:
+    """Other numbers for operands of float8."""
+
+    def formula(
+        xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, given: _Given,
+        bias: Any = None, **_: Any,
+    ) -> Any:  # fmt: skip
+        if given.one_format:
+            left, right = getattr(given, read)()
+            a, b = xp.array(left[row]), xp.array(right)
+        return _after(xp, a, b, scale_a, scale_b, bias)
+
+    return formula
+
+
+def _wrapped(
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, given: _Given, bias: Any = None,
+    **_: Any,
+) -> Any:  # fmt: skip
+    if {given.a.dtype, given.b.dtype} != {np.dtype(np.int8)}:
+        return _after(xp, a, b, scale_a, scale_b, bias)
+    total = xp.array(given.wrapped()[row].astype(np.float32))
+    return _plus(total * _column(xp, scale_a) * scale_b, bias)
+
+
+_FAULTS = (
+    Fault("scale_a_missing", _without("scale_a")),
+    Fault("scale_b_missing", _without("scale_b")),
+    Fault("scales_inverted", _inverted),
+    Fault("scales_swapped", _swapped),
+    Fault("float8_misread", _of_others("misread")),
+    Fault("nan_saturated", _of_others("saturated")),
+    Fault("int16_wrapped", _wrapped),
+    Fault("narrow_accumulator", _narrow, unstable=True),
+    Fault("scaled_operands_rounded", _rounded, unstable=True),
+)
+
+
+def cases() -> list[Case]:
+    """All of them. Appended, never changed."""
+
+    def make(regime: str, parameters: Any, *shape: int, **how: Any) -> Case:
+        arrays = partial(_drawn, shape or (6, 48, 5), **how)
+        return case("scaled_matmul", regime, parameters, arrays, directions=("forward",))
+
+    low = ("float8_e4m3fn", "float8_e5m2", "int8", "bfloat16", "float16")
+    return [
+        *(make("tensor", {"operands": one}, operands=one) for one in low),
+        *(make("row", {"operands": one}, operands=one, rows=True) for one in low),
+        *(make("products", {"products": k}, 4, k, 3) for k in (16, 64, 256, 1024)),
+        *(
+            make("products", {"products": k, "of": "int8"}, 4, k, 3, operands="int8")
+            for k in (256, 4096)
+        ),
+        make("square", {"n": 6}, 6, 32, 6, rows=True),
+        make("bias", {"scale": 1000}, bias=1000.0, rows=True),
+        make("bias", {"of": "int8"}, operands="int8", bias=1.0),
+        make("cancelling", {"pairs": 24}, cancelling=True),
+        make("range", {"numbers": "all"}, operands="float8_e5m2", every=True),
+        make("range", {"of": "int8"}, operands="int8", every=True, rows=True),
+        make("specials", {"of": "e4m3"}, specials=True),
+        make("specials", {"of": "e5m2"}, operands="float8_e5m2", specials=True),
+        make("invariance", {"rows": 37}, 37, 48, 5, rows=True),
+    ]
+
+
+def _drawn(
+    shape: tuple[int, ...], rng: np.random.Generator, dtype: str, *,
+    operands: str = "float8_e4m3fn", rows: bool = False, bias: float = 0.0,
+    cancelling: bool = False, every: bool = False, specials: bool = False,
+) -> Arrays:  # fmt: skip
+    m, k, n = shape
+    kind = np.dtype(getattr(ml_dtypes, operands, operands))
+    a, b = (_low(rng, one, kind, every) for one in ((m, k), (k, n)))
+    if cancelling:
+        a[:, 1::2], b[1::2] = -a[:, ::2], b[::2]
+        a[:, 0] = _low(rng, (m,), kind, every)
+    if specials:
+        a[1, 2], b[3, 1] = np.nan, -np.nan if kind == _E4M3 else np.inf
+    scales = rng.uniform(0.001, 0.1, m if rows else ()), rng.uniform(0.001, 0.1, n if rows else ())
+    made = {"a": a, "b": b, "scale_a": np.asarray(scales[0]), "scale_b": np.asarray(scales[1])}
+    if bias:
+        made["bias"] = bias * rng.standard_normal(n)
+    return made
+
+
+def _low(rng: np.random.Generator, shape: tuple[int, ...], kind: Any, every: bool) -> Array:
+    if kind == np.int8:
+        return rng.integers(-128 if every else -127, 128, shape).astype(np.int8)
+    if every:
+        bits = rng.integers(0, 256, shape).astype(np.uint8).view(kind)
+        return np.where(np.isfinite(bits), bits, np.zeros((), kind)).astype(kind)
+    return rng.standard_normal(shape).astype(kind)
+
+
+OPS = (
+    formula_op(
+        "scaled_matmul",
+        "a[... k]:low, b[k n]:low, scale_a[...], scale_b[n], bias[n]? -> c[... n]",
+        forms={"after": Apart((_after,)), "before": Apart((_before,))},
+        gradients=(),
+        prepare=_prepare,
+        faults=_FAULTS,
+        cases=cases,
+    ),
+)
+
+
+def scaled_matmul(
+    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, *, certify: Certify = "enclosure"
+) -> Enclosure:
+    """c_ij = scale_a_i scale_b_j (sum over k of a_ik b_kj) + bias_j, of the operands' own numbers.
+
+    a, b        (..., K) and (K, N): float8_e4m3fn and float8_e5m2 (of `ml_dtypes`, or torch's),
+                int8, float16, bfloat16, float32, float64; the two may differ
+    scale_a     one number, or one for each row of a; float16, bfloat16, float32 or float64
+    scale_b     one number, or one for each column of b
+    bias        (N,)
+
+    NaN of float8 is NaN, and so is inf - inf; e4m3fn has no infinity. The bound of a float32 c is
+    about (K + 3) 2^-24 |scale_a_i scale_b_j| sum |a b|, proven for the scales applied to the sum in
+    any order or their product to it, and to the operands; sums in any order; an integer accumulator
+    that is rounded once is covered.
+
+    Raises TypeError for other dtypes, ValueError for shapes that do not fit.
+    Source: Micikevicius et al. (2022), "FP8 formats for deep learning", arXiv:2209.05433.
+    """
+    given = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b}
+    given |= {} if bias is None else {"bias": bias}
+    return OPS[0].evaluate("forward", given, {}, certify)["c"]

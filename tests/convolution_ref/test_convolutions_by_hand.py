@@ -1,0 +1,213 @@
+"""Convolutions and their gradients against loops over fractions; Winograd's forms; cones."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refkernels import convolution_ref, registry
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.contexts.arb import Arb
+from refkernels.contexts.objects import data
+from refkernels.op import DTYPES
+from refkernels.ops.formula import several
+from refkernels.ops.readings import Reading
+
+FORWARD = {"conv1d": convolution_ref.conv1d, "conv2d": convolution_ref.conv2d}
+BACKWARD = {"conv1d": convolution_ref.conv1d_backward, "conv2d": convolution_ref.conv2d_backward}
+PLACES = [  # x, taps, stride, pads before and after each axis, dilation, groups; and the padding
+    ((7,), (3,), (1,), [(0, 0)], (1,), 1, "valid"),
+    ((7,), (2,), (2,), [(0, 1)], (1,), 2, "same"),
+    ((8,), (3,), (3,), [(2, 0)], (2,), 1, [2, 0]),
+    ((5, 6), (3, 2), (2, 1), [(1, 1), (0, 0)], (1, 3), 1, [1, 0]),
+    ((4, 5), (2, 3), (2, 2), [(0, 0), (1, 1)], (1, 1), 2, "same"),
+    ((3, 4), (3, 3), (1, 1), [(0, 1), (1, 0)], (1, 1), 1, [0, 1, 1, 0]),
+    ((2, 3), (1, 2), (1, 3), [(2, 2), (2, 2)], (1, 2), 1, 2),
+]
+WINOGRAD = pytest.mark.parametrize(
+    ("name", "size"), [("conv1d", (6,)), ("conv1d", (9,)), ("conv2d", (6, 5)), ("conv2d", (3, 9))]
+)
+
+
+def exact(array: Any) -> Any:
+    return np.frompyfunc(lambda one: Fraction(float(one)), 1, 1)(array)
+
+
+def terms(places: Any, shape: Any, weight: Any) -> Any:
+    """(image, y's channel and place, weight's index, x's channel and place) of every product."""
+    size, taps, stride, pads, dilation, groups, _ = places
+    out = [
+        (n + sum(pad) - d * (k - 1) - 1) // s + 1
+        for n, k, s, pad, d in zip(size, taps, stride, pads, dilation, strict=True)
+    ]
+    loops = (range(shape[0]), *map(range, (weight.shape[0], *out, *weight.shape[1:])))
+    rank = len(size)
+    for image, o, *rest in itertools.product(*loops):
+        p, c, t = rest[:rank], rest[rank], rest[rank + 1 :]
+        at = [
+            i * s + j * d - pad[0]
+            for i, j, s, d, pad in zip(p, t, stride, dilation, pads, strict=True)
+        ]
+        if all(0 <= i < n for i, n in zip(at, size, strict=True)):
+            channel = o // (weight.shape[0] // groups) * weight.shape[1] + c
+            yield (image, o, *p), (o, c, *t), (image, channel, *at)
+
+
+def drawn(places: Any, seed: int) -> dict[str, Any]:
+    size, taps, *_, groups, _ = places
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((2, 2 * groups, *size)).astype(np.float32)
+    weight = rng.standard_normal((3 * groups, 2, *taps)).astype(np.float32)
+    return {"x": x, "weight": weight, "bias": rng.standard_normal(3 * groups).astype(np.float32)}
+
+
+def asked(places: Any) -> dict[str, Any]:
+    _, _, stride, _, dilation, groups, padding = places
+    return {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+
+
+def check(enclosure: Enclosure, values: Any) -> None:
+    assert enclosure.shape == values.shape
+    assert values.size > 0
+    for place in np.ndindex(values.shape):
+        hi, lo, radius = (
+            Fraction(float(part[place])) for part in (enclosure.hi, enclosure.lo, enclosure.radius)
+        )
+        unit = Fraction(2) ** int(enclosure.scale[place])
+        assert abs(values[place] - (hi + lo) * unit) <= radius * unit
+        assert radius * unit <= abs(values[place]) * Fraction(2) ** -40 + Fraction(2) ** -40
+
+
+@pytest.mark.parametrize("places", PLACES, ids=lambda one: str(one[-1]) + str(one[0]))
+def test_a_convolution_and_its_gradients_are_the_loops(places: Any) -> None:
+    arrays, name = drawn(places, 3), f"conv{len(places[0])}d"
+    x, weight, bias = (exact(arrays[one]) for one in ("x", "weight", "bias"))
+    listed = list(terms(places, x.shape, weight))
+    answer = FORWARD[name](**arrays, **asked(places))
+    y = np.zeros(answer.shape, object) + bias.reshape(-1, *[1] * len(places[0]))
+    for of_y, of_weight, of_x in listed:
+        y[of_y] += weight[of_weight] * x[of_x]
+    check(answer, y)
+    given = np.random.default_rng(4).standard_normal(y.shape).astype(np.float32)
+    dy, dx, dweight = exact(given), 0 * x, 0 * weight
+    for of_y, of_weight, of_x in listed:
+        dx[of_x] += dy[of_y] * weight[of_weight]
+        dweight[of_weight] += dy[of_y] * x[of_x]
+    found = BACKWARD[name](given, **arrays, **asked(places), certify=("rounding", "float32"))
+    check(found.dx, dx)
+    check(found.dweight, dweight)
+    check(found.dbias, dy.sum(axis=(0, *range(2, dy.ndim))))
+
+
+def padded(name: str, size: tuple[int, ...], dtype: str, seed: int) -> tuple[Any, Any]:
+    rank = len(size)
+    rng = np.random.default_rng(seed)
+    shapes = {"dy": (2, 4, *size), "x": (2, 6, *size), "weight": (4, 3, *(3,) * rank), "bias": (4,)}
+    kinds = 1.0, 10.0 ** rng.uniform(-3, 3)
+    arrays = {
+        one: formats.round_to(rng.choice(kinds) * rng.standard_normal(shape), dtype)
+        for one, shape in shapes.items()
+    }
+    return arrays, {"padding": 1, "groups": 2}
+
+
+@WINOGRAD
+def test_winograd_is_the_same_function(name: str, size: tuple[int, ...]) -> None:
+    definition = registry.get(name).definition
+    assert definition is not None
+    compared = 0
+    for direction in ("forward", "backward"):
+        arrays, params = padded(name, size, "float32", 5)
+        takes = registry.get(name).takes(direction)
+        question = definition.question(direction, {n: arrays[n] for n in takes}, params)
+        way = definition.way(direction)
+        with Arb(200) as xp:
+            given = Reading(xp, lambda value: ()).given(question.arrays, question.params)
+            truth = several(way.truth(xp, **given))
+            for form in ("winograd_2", "winograd_4"):
+                for one, other in zip(truth, several(way.forms[form](xp, **given)), strict=True):
+                    pairs = zip(data(one).reshape(-1), data(other).reshape(-1), strict=True)
+                    for a, b in pairs:
+                        assert a.overlaps(b)
+                        assert a.is_finite()
+                        compared += 1
+    assert compared > 100
+
+
+@WINOGRAD
+def test_winograd_keeps_to_its_own_bound(name: str, size: tuple[int, ...]) -> None:
+    """And not to that of the sums: it is there for what it loses."""
+    op = registry.get(name)
+    assert op.definition is not None
+    compared = apart = 0
+    for seed, dtype in itertools.product(range(3), DTYPES):
+        for direction in ("forward", "backward"):
+            arrays, params = padded(name, size, dtype, seed)
+            inputs = {n: arrays[n] for n in op.takes(direction)}
+            exact_ = op.evaluate(direction, inputs, params, ("ulp", "float64", 2.0**-10))
+            bounds = op.forms(direction, inputs, params, formats.get(dtype))
+            for form, order in itertools.product(
+                ("winograd_2", "winograd_4"), ("random", "pairwise")
+            ):
+                formula = op.definition.way(direction).forms[form]
+                how = {"order": order, "fma": order == "random"}
+                got = op.definition.computed(direction, formula, inputs, params, dtype, **how)
+                for output, values in got.items():
+                    off = np.abs(values.astype(np.float64) - np.asarray(exact_[output]))
+                    assert np.all(off <= bounds[form][output] * (1.0 + 2.0**-20))
+                    apart += int(np.count_nonzero(off > bounds["direct"][output]))
+                    compared += values.size
+    assert compared > 1000
+    assert apart > 0
+
+
+def test_the_cone_of_an_element_is_what_lies_under_the_taps() -> None:
+    op = convolution_ref.CONV2D
+    assert op.definition is not None
+    arrays, params = padded("conv2d", (5, 4), "float32", 1)
+    inputs = {n: arrays[n] for n in op.inputs}
+    cone = op.definition.cone("forward", "y", (1, 3, 0, 2), inputs, params)
+    at = np.arange(arrays["x"].size).reshape(arrays["x"].shape)
+    np.testing.assert_array_equal(cone["x"], np.sort(at[1, 3:, :2, 1:4].reshape(-1)))
+    np.testing.assert_array_equal(cone["weight"], 3 * 27 + np.arange(27))
+    np.testing.assert_array_equal(cone["bias"], [3])
+
+
+def test_a_missing_tap_is_no_term_of_dx_and_padding_is_zeros() -> None:
+    """0 times infinity is NaN where zeros are multiplied."""
+    x = np.ones((1, 1, 4), np.float32)
+    weight = np.array([[[1.0, 2.0, np.inf]]], np.float32)
+    y = np.asarray(convolution_ref.conv1d(x, weight, padding=1))
+    assert np.isposinf(y[0, 0, :3]).all()
+    assert np.isnan(y[0, 0, 3])
+    dx = np.asarray(convolution_ref.conv1d_backward(np.ones_like(x), x, weight, padding=1).dx)
+    assert np.isposinf(dx[0, 0, 1:]).all()
+    assert dx[0, 0, 0] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"stride": 0}, "at least 1"),
+        ({"stride": [1, 2, 3]}, "one for each of 2 axes"),
+        ({"padding": "full"}, "'same', 'valid' or numbers"),
+        ({"padding": -1}, "at least 0"),
+        ({"groups": 4}, "groups is 4, and x has 6 channels"),
+        ({"groups": 1}, "in 1 groups: weight.shape.1. is 6"),
+        ({"dilation": 9}, "spans 19 places of an axis that has 5"),
+        ({"weight": np.ones((4, 6, 3), np.float32)}, "must have 4 axes"),
+        ({"bias": np.ones(5, np.float32)}, "y has 4 channels"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change: dict[str, Any], message: str) -> None:
+    arrays, _ = padded("conv2d", (5, 5), "float32", 1)
+    given = {n: arrays[n] for n in ("x", "weight", "bias")} | {"groups": 2} | change
+    with pytest.raises(ValueError, match=message):
+        convolution_ref.conv2d(**given)
+    assert math.prod(arrays["x"].shape) > 0

@@ -1,0 +1,143 @@
+"""Products with scales against loops over fractions; what operands may be; mixed formats."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import refkernels
+from refkernels import matmul_ref, registry, scaled_matmul_ref
+from refkernels.arithmetic import formats
+from refkernels.diagnosis import casefile
+from refkernels.scaled_matmul_ref import scaled_matmul
+from refkernels.testing import assert_kernel
+
+LOW = ("float8_e4m3fn", "float8_e5m2", "int8", "float16", "bfloat16", "float32")
+
+
+def operand(rng: np.random.Generator, shape: Any, name: str) -> Any:
+    drawn = np.clip(40 * rng.standard_normal(shape), -127, 127)
+    return drawn.astype(np.dtype(getattr(ml_dtypes, name, name)))
+
+
+def exact(array: Any) -> Any:
+    return np.frompyfunc(lambda one: Fraction(float(one)), 1, 1)(array)
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b"), list(itertools.product(LOW, ("float8_e5m2", "int8", "bfloat16")))
+)
+def test_the_product_is_that_of_the_numbers_given(of_a: str, of_b: str) -> None:
+    rng = np.random.default_rng(len(of_a) + 31 * len(of_b))
+    a, b = operand(rng, (2, 3, 7), of_a), operand(rng, (7, 5), of_b)
+    rows, columns = (rng.uniform(0.01, 1, shape).astype(np.float32) for shape in ((2, 3), 5))
+    bias = rng.standard_normal(5).astype(np.float32)
+    compared = 0
+    for scale_a, scale_b in itertools.product((rows, rows[0, 0]), (columns, columns[2])):
+        answer = scaled_matmul(a, b, scale_a, scale_b, bias, certify=("rounding", "float32"))
+        one, other = (exact(np.broadcast_to(s, n)) for s, n in ((scale_a, (2, 3)), (scale_b, 5)))
+        left, right, added = exact(a), exact(b), exact(bias)
+        for i, j, n in np.ndindex(answer.shape):
+            total = sum(left[i, j, k] * right[k, n] for k in range(7))
+            value = total * one[i, j] * other[n] + added[n]
+            hi, lo, radius = (
+                Fraction(float(part[i, j, n])) for part in (answer.hi, answer.lo, answer.radius)
+            )
+            assert abs(value - hi - lo) <= radius
+            assert radius <= abs(value) * Fraction(2) ** -30 + Fraction(2) ** -30
+            compared += 1
+    assert compared == 4 * 30
+
+
+def test_float8_nan_is_nan_and_infinity_times_zero_too() -> None:
+    a = np.array([[np.nan, 1.0], [448.0, 1.0]], ml_dtypes.float8_e4m3fn)
+    b = np.array([[np.inf, 1.0], [1.0, 0.0]], ml_dtypes.float8_e5m2)
+    c = np.asarray(scaled_matmul(a, b, np.float32(0.5), np.float32(2.0)))
+    assert np.isnan(c[0]).all()
+    assert np.isposinf(c[1, 0])
+    assert c[1, 1] == 448.0
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_every_number_of_float8_is_read_exactly(name: str) -> None:
+    every = np.arange(256, dtype=np.uint8).view(getattr(ml_dtypes, name))
+    a, one = every[:, None], np.ones((1, 1), np.int8)
+    got = np.asarray(scaled_matmul(a, one, np.float32(1), np.float32(1)))[:, 0]
+    np.testing.assert_array_equal(got, every.astype(np.float64))
+
+
+@pytest.mark.parametrize("output", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("operands", ["float8_e4m3fn", "int8"])
+def test_a_kernel_of_low_operands_is_asserted_in_its_own_format(output: str, operands: str) -> None:
+    rng = np.random.default_rng(3)
+    inputs = {
+        "a": operand(rng, (6, 33), operands), "b": operand(rng, (33, 4), operands),
+        "scale_a": np.float32(0.125), "scale_b": rng.uniform(0.01, 0.1, 4).astype(np.float32),
+    }  # fmt: skip
+    wide = {one: array.astype(np.float32) for one, array in inputs.items()}
+    c = formats.cast((wide["a"] @ wide["b"]) * wide["scale_a"] * wide["scale_b"], output)
+    assert_kernel("scaled_matmul", inputs, c)
+    wrong = formats.cast((wide["a"] @ wide["b"]) * wide["scale_b"], output)
+    with pytest.raises(AssertionError, match="scale"):
+        assert_kernel("scaled_matmul", inputs, wrong)
+    found = refkernels.explain("scaled_matmul", inputs, {"c": wrong})
+    assert (found.cause, found.confidence) == ("scale_a_missing", "proven")
+
+
+@pytest.mark.parametrize("op", ["matmul", "linear"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_16_bits_in_float32_are_judged_in_float32(op: str, dtype: str) -> None:
+    """And one that was rounded to 16 bits on the way is told."""
+    rng = np.random.default_rng(5)
+    a, b = (formats.round_to(rng.standard_normal(shape), dtype) for shape in ((5, 40), (3, 40)))
+    wide = a.astype(np.float32) @ b.astype(np.float32).T
+    names = ("x", "weight") if op == "linear" else ("a", "b")
+    inputs = dict(zip(names, (a, b if op == "linear" else b.T), strict=True))
+    assert_kernel(op, inputs, wide)
+    narrow = formats.cast(wide, dtype).astype(np.float32)
+    with pytest.raises(AssertionError):
+        assert_kernel(op, inputs, narrow)
+    output = registry.get(op).outputs[0]
+    assert refkernels.explain(op, inputs, {output: narrow}).cause == "wrong_dtype"
+    bound = matmul_ref.forward_bound(a, b.T, format="float32")
+    assert np.all(bound < matmul_ref.forward_bound(a, b.T, format=dtype))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"a": np.ones((2, 3), np.int16)}, TypeError, "a has dtype int16, but an operand is"),
+        ({"scale_a": np.ones(3, np.float32)}, ValueError, "a's rows"),
+        ({"scale_b": np.ones(3, np.float32)}, ValueError, "it is one number, or"),
+        ({"b": np.ones((2, 3), np.int8)}, ValueError, r"\(K, N\)"),
+        ({"scale_a": np.ones(2, np.int8)}, TypeError, "scale_a has dtype int8"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change: Any, error: Any, message: str) -> None:
+    given = {
+        "a": np.ones((2, 3), np.int8), "b": np.ones((3, 4), np.int8), "scale_a": np.float32(1),
+        "scale_b": np.float32(1),
+    }  # fmt: skip
+    with pytest.raises(error, match=message):
+        scaled_matmul(**(given | change))
+    assert scaled_matmul_ref.OPS[0].directions == ("forward",)
+
+
+def test_operands_of_8_bits_are_saved_and_read(tmp_path: Any) -> None:
+    rng = np.random.default_rng(6)
+    for of_a, of_b in itertools.pairwise(LOW[:3] * 2):
+        inputs = {
+            "a": operand(rng, (3, 7), of_a), "b": operand(rng, (7, 2), of_b),
+            "scale_a": np.asarray(0.5, np.float32), "scale_b": np.asarray(0.25, np.float32),
+        }  # fmt: skip
+        c = np.asarray(scaled_matmul(**inputs)).astype(np.float32)
+        case = casefile.CaseFile("scaled_matmul", "forward", inputs, {"mine": {"c": c}}, {})
+        found = casefile.load(casefile.save(tmp_path / f"{of_a}.npz", case))
+        for name, array in inputs.items():
+            assert found.inputs[name].dtype == array.dtype
+            assert found.inputs[name].tobytes() == array.tobytes()
