@@ -16,7 +16,10 @@ ELEMENTWISE = (
 )  # fmt: skip
 REDUCTIONS = ("sum", "mean", "var", "std", "norm", "prod", "max", "cumsum", "logsumexp")
 NORMS = ("rms_norm", "batch_norm", "group_norm", "instance_norm")
-FORMULAS = ("hardswish", "softmax", "log_softmax", *NORMS, *REDUCTIONS)
+ACTIVATIONS = (
+    "hardswish", "mish", "hardsigmoid", "elu", "selu", "softsign", "log_sigmoid", "swiglu",
+)  # fmt: skip
+FORMULAS = (*ACTIVATIONS, "softmax", "log_softmax", *NORMS, *REDUCTIONS)
 OPS = {"matmul": "c", "linear": "y", "layernorm": "y", **dict.fromkeys(ELEMENTWISE + FORMULAS, "y")}
 LOSSES = (
     "cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss", "mse", "l1", "huber",

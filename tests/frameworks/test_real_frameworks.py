@@ -23,7 +23,10 @@ CPU_DTYPES = {
     "mindspore": {"float16", "float32", "float64"},
 }
 NO_PI = {"sinpi", "cospi"}
-ROWS = {"softmax", "log_softmax", "hardswish"}
+ROWS = {
+    "softmax", "log_softmax", "hardswish", "mish", "hardsigmoid", "elu", "selu", "softsign",
+    "log_sigmoid", "swiglu",
+}  # fmt: skip
 NORMS = {"batch_norm", "group_norm", "instance_norm"}
 STEPS = {"sgd", "momentum", "adam", "adamw", "lamb", "adagrad", "rmsprop", "lion"}
 LACKING = {

@@ -175,6 +175,12 @@ def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
     return ops.group_norm(x, num_groups, weight, bias, eps)
 
 
+def elu(x, alpha=1.0):
+    if alpha != 1.0:
+        raise NotImplementedError("MindSpore's elu has no other alpha than 1.0")
+    return ops.elu(x, alpha)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
@@ -214,6 +220,13 @@ OPS = {
     "gelu": ("y", lambda x: ops.gelu(x, approximate="none")),
     "gelu_tanh": ("y", lambda x: ops.gelu(x, approximate="tanh")),
     "hardswish": ("y", lambda x: ops.hardswish(x)),
+    "mish": ("y", lambda x: ops.mish(x)),
+    "hardsigmoid": ("y", lambda x: ops.hardsigmoid(x)),
+    "elu": ("y", elu),
+    "selu": ("y", lambda x: ops.selu(x)),
+    "softsign": ("y", lambda x: ops.softsign(x)),
+    "log_sigmoid": ("y", lambda x: ops.logsigmoid(x)),
+    "swiglu": ("y", lambda a, b: ops.silu(a) * b),
     "softmax": ("y", lambda x, axis=-1: ops.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: ops.log_softmax(x, axis)),
     "cross_entropy": ("loss", cross_entropy),

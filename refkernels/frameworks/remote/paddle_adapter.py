@@ -196,6 +196,15 @@ def rmsprop(param, grad, accum, mean=None, buf=None, lr=0.01, rho=0.99, eps=1e-8
     return one_step("RMSProp", param, grad, state, **options)
 
 
+def swiglu(a, b):
+    """In paddle.nn.functional since 3.3."""
+    if hasattr(F, "swiglu"):
+        return F.swiglu(a, b)
+    from paddle.incubate.nn.functional import swiglu as fused
+
+    return fused(a, b)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: paddle.matmul(a, b)),
     # Paddle's weight is (in, out), refkernels' is (out, in).
@@ -236,6 +245,13 @@ OPS = {
     "gelu": ("y", lambda x: F.gelu(x)),
     "gelu_tanh": ("y", lambda x: F.gelu(x, approximate=True)),
     "hardswish": ("y", lambda x: F.hardswish(x)),
+    "mish": ("y", lambda x: F.mish(x)),
+    "hardsigmoid": ("y", lambda x: F.hardsigmoid(x)),
+    "elu": ("y", lambda x, alpha=1.0: F.elu(x, alpha)),
+    "selu": ("y", lambda x: F.selu(x)),
+    "softsign": ("y", lambda x: F.softsign(x)),
+    "log_sigmoid": ("y", lambda x: F.log_sigmoid(x)),
+    "swiglu": ("y", swiglu),
     "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
     "cross_entropy": ("loss", cross_entropy),

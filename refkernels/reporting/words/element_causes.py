@@ -1,0 +1,114 @@
+"""The causes of ops whose elements stand alone, of clipping and of dropout, as `causes` takes them:
+what the kernel does in English and in Chinese, and what to do."""
+
+ELEMENTS: dict[str, tuple[str, str, str, str]] = {
+    "tanh_of_exponential": (
+        "computes x tanh(e^x), without the logarithm of softplus",
+        "计算的是 x tanh(e^x)，漏掉了 softplus 中的对数",
+        "Compute x tanh(log1p(e^x)).",
+        "应当计算 x tanh(log1p(e^x))。",
+    ),
+    "log_of_one_plus": (
+        "computes log(1 + e), which drops the digits of a small e",
+        "计算 log(1 + e)，当 e 很小时丢失其有效数字",
+        "Use log1p(e).",
+        "应当使用 log1p(e)。",
+    ),
+    "slope_of_a_fifth": (
+        "has the slope 1/5 instead of 1/6, as Keras and Theano define the hard sigmoid",
+        "斜率为 1/5 而不是 1/6，这是 Keras 和 Theano 的 hard sigmoid 定义",
+        "Both definitions are in use: choose one for both sides.",
+        "两种定义都有人使用：请在两边选用同一种。",
+    ),
+    "sigmoid_instead": (
+        "computes the sigmoid itself",
+        "计算的是 sigmoid 本身",
+        "Ask for hardsigmoid, or compare with sigmoid.",
+        "请使用 hardsigmoid；若本意如此，请与 sigmoid 比较。",
+    ),
+    "exponential_minus_one": (
+        "computes e^x - 1, which cancels near 0",
+        "计算 e^x - 1，在 0 附近发生相消",
+        "Use expm1(x).",
+        "应当使用 expm1(x)。",
+    ),
+    "alpha_left_out": (
+        "takes alpha for 1",
+        "把 alpha 当作 1",
+        "Multiply e^x - 1 by alpha.",
+        "应当把 e^x - 1 乘以 alpha。",
+    ),
+    "selu_instead": (
+        "computes selu, which has constants of its own",
+        "计算的是 selu，它使用固定的常数",
+        "Ask for elu, or compare with selu.",
+        "请使用 elu；若本意如此，请与 selu 比较。",
+    ),
+    "scale_left_out": (
+        "leaves out selu's factor 1.0507",
+        "漏乘了 selu 的系数 1.0507",
+        "Multiply by 1.0507009873554804934193349852946.",
+        "应当乘以 1.0507009873554804934193349852946。",
+    ),
+    "rounded_constants": (
+        "uses constants of a few decimals, such as 1.0507 and 1.6733",
+        "使用位数不足的常数，例如 1.0507 和 1.6733",
+        "Use 1.0507009873554804934193349852946 and 1.6732632423543772848170429916717.",
+        "应当使用 1.0507009873554804934193349852946 和 1.6732632423543772848170429916717。",
+    ),
+    "float32_constants": (
+        "holds its constants in float32 although it computes in float64",
+        "以 float64 计算，常数却只有 float32 精度",
+        "Write the constants as float64: 1.0 / 6.0, not 1.0f / 6.0f.",
+        "常数应写成 float64：1.0 / 6.0，而不是 1.0f / 6.0f。",
+    ),
+    "quotient_rule": (
+        "differentiates x / (1 + |x|) as a quotient, dy / d - dy |x| / d², which cancels where "
+        "x is large",
+        "按商的求导法则计算 dy / d - dy |x| / d²，x 较大时发生相消",
+        "Compute dy / (1 + |x|)² in one kernel.",
+        "应当在一个算子中计算 dy / (1 + |x|)²。",
+    ),
+    "root_of_square": (
+        "computes x / √(1 + x²)",
+        "计算的是 x / √(1 + x²)",
+        "Compute x / (1 + |x|).",
+        "应当计算 x / (1 + |x|)。",
+    ),
+    "tanh_instead": (
+        "computes tanh(x)",
+        "计算的是 tanh(x)",
+        "Ask for softsign, or compare with tanh.",
+        "请使用 softsign；若本意如此，请与 tanh 比较。",
+    ),
+    "slope_not_squared": (
+        "divides the gradient by 1 + |x| once, not twice",
+        "梯度只除以一次 1 + |x|，而不是两次",
+        "Compute dy / (1 + |x|)².",
+        "应当计算 dy / (1 + |x|)²。",
+    ),
+    "sigmoid_of_x": (
+        "multiplies by sigmoid(x) instead of sigmoid(-x)",
+        "乘以 sigmoid(x)，而不是 sigmoid(-x)",
+        "Compute dy sigmoid(-x).",
+        "应当计算 dy sigmoid(-x)。",
+    ),
+    "gate_swapped": (
+        "takes the second input for the gate: silu(b) a",
+        "把第二个输入当作门：silu(b) a",
+        "Swap the two halves of the projection.",
+        "请交换投影结果的两半。",
+    ),
+    "sigmoid_gate": (
+        "computes sigmoid(a) b, which is GLU",
+        "计算的是 sigmoid(a) b，即 GLU",
+        "Multiply by a once more, or compare with GLU.",
+        "应当再乘以 a；若本意如此，请与 GLU 比较。",
+    ),
+    "gelu_gate": (
+        "computes gelu(a) b, which is GEGLU",
+        "计算的是 gelu(a) b，即 GEGLU",
+        "Use silu for the gate, or compare with GEGLU.",
+        "门应当使用 silu；若本意如此，请与 GEGLU 比较。",
+    ),
+}
