@@ -19,7 +19,8 @@ NORMS = ("rms_norm", "batch_norm", "group_norm", "instance_norm")
 ACTIVATIONS = (
     "hardswish", "mish", "hardsigmoid", "elu", "selu", "softsign", "log_sigmoid", "swiglu",
 )  # fmt: skip
-FORMULAS = (*ACTIVATIONS, "softmax", "log_softmax", *NORMS, *REDUCTIONS)
+BINARY = ("pow", "atan2", "hypot")
+FORMULAS = (*ACTIVATIONS, *BINARY, "softmax", "log_softmax", *NORMS, *REDUCTIONS)
 OPS = {"matmul": "c", "linear": "y", "layernorm": "y", **dict.fromkeys(ELEMENTWISE + FORMULAS, "y")}
 LOSSES = (
     "cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss", "mse", "l1", "huber",

@@ -58,7 +58,7 @@ LACKING = {
     },
     "torch": {*NO_PI, "masked_lm_loss", "lamb", "lion"},
     "paddle": {*NO_PI, "masked_lm_loss", "exp2", "erfc", "lion"},
-    "oneflow": {*NO_PI, "masked_lm_loss", "huber", "exp2", "lion"},
+    "oneflow": {*NO_PI, "masked_lm_loss", "huber", "exp2", "lion", "hypot"},
     "mindspore": {*NO_PI, "masked_lm_loss", "instance_norm", "rms_norm", "lamb", "lion"},
 }
 U = 2.0**-53
