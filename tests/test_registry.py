@@ -76,7 +76,10 @@ def test_the_names_of_a_record_fit_together(op: Op) -> None:
     assert (op.limit is None) == (not op.limit_source)
     if op.elementwise:
         for direction in op.directions:
-            given = {name: np.ones(2, np.float32) for name in op.takes(direction)}
+            given = {
+                name: np.ones(2, bool if op.kinds.get(name) == "bool" else np.float32)
+                for name in op.takes(direction)
+            }
             told = op.forms(direction, given, {}, formats.BINARY32)
             assert bool(told) == (op.limit is None or direction == "backward")
     for invariant in op.invariants:

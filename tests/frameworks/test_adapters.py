@@ -19,7 +19,7 @@ NORMS = ("rms_norm", "batch_norm", "group_norm", "instance_norm")
 ACTIVATIONS = (
     "hardswish", "mish", "hardsigmoid", "elu", "selu", "softsign", "log_sigmoid", "swiglu",
 )  # fmt: skip
-BINARY = ("pow", "atan2", "hypot")
+BINARY = ("pow", "atan2", "hypot", "dropout")
 FORMULAS = (*ACTIVATIONS, *BINARY, "softmax", "log_softmax", *NORMS, *REDUCTIONS)
 OPS = {"matmul": "c", "linear": "y", "layernorm": "y", **dict.fromkeys(ELEMENTWISE + FORMULAS, "y")}
 LOSSES = (

@@ -24,6 +24,7 @@ CPU_DTYPES = {
 }
 NO_PI = {"sinpi", "cospi"}
 ROWS = {
+    "dropout",
     "softmax", "log_softmax", "hardswish", "mish", "hardsigmoid", "elu", "selu", "softsign",
     "log_sigmoid", "swiglu",
 }  # fmt: skip
@@ -56,10 +57,10 @@ LACKING = {
         "gelu_tanh",
         "reciprocal",
     },
-    "torch": {*NO_PI, "masked_lm_loss", "lamb", "lion"},
-    "paddle": {*NO_PI, "masked_lm_loss", "exp2", "erfc", "lion"},
-    "oneflow": {*NO_PI, "masked_lm_loss", "huber", "exp2", "lion", "hypot"},
-    "mindspore": {*NO_PI, "masked_lm_loss", "instance_norm", "rms_norm", "lamb", "lion"},
+    "torch": {*NO_PI, "dropout", "masked_lm_loss", "lamb", "lion"},
+    "paddle": {*NO_PI, "dropout", "masked_lm_loss", "exp2", "erfc", "lion"},
+    "oneflow": {*NO_PI, "dropout", "masked_lm_loss", "huber", "exp2", "lion", "hypot"},
+    "mindspore": {*NO_PI, "dropout", "masked_lm_loss", "instance_norm", "rms_norm", "lamb", "lion"},
 }
 U = 2.0**-53
 each = pytest.mark.parametrize("name", NAMES)

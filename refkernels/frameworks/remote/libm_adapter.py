@@ -126,6 +126,7 @@ OPS = {
     "pow": ("y", c("pow", 2)),
     "atan2": ("y", c("atan2", 2)),
     "hypot": ("y", c("hypot", 2)),
+    "dropout": ("y", "the C library has no dropout"),
     "softmax": ("y", "the C library has no softmax"),
     "log_softmax": ("y", "the C library has no log_softmax"),
     "rms_norm": ("y", "the C library has no RMS norm"),

@@ -230,6 +230,7 @@ OPS = {
     "pow": ("y", lambda x, exponent: ops.pow(x, exponent)),
     "atan2": ("y", lambda a, b: ops.atan2(a, b)),
     "hypot": ("y", lambda a, b: ops.hypot(a, b)),
+    "dropout": ("y", "MindSpore's dropout takes no mask: it draws its own"),
     "softmax": ("y", lambda x, axis=-1: ops.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: ops.log_softmax(x, axis)),
     "cross_entropy": ("loss", cross_entropy),

@@ -172,6 +172,7 @@ OPS = {
     "pow": ("y", lambda x, exponent: np.power(x, exponent)),
     "atan2": ("y", lambda a, b: np.arctan2(a, b)),
     "hypot": ("y", lambda a, b: np.hypot(a, b)),
+    "dropout": ("y", "NumPy has no dropout"),
     "softmax": ("y", "NumPy has no softmax (SciPy has one)"),
     "log_softmax": ("y", "NumPy has no log_softmax (SciPy has one)"),
     "cross_entropy": ("loss", cross_entropy),

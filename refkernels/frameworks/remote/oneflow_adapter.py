@@ -244,6 +244,7 @@ OPS = {
     "pow": ("y", lambda x, exponent: flow.pow(x, exponent)),
     "atan2": ("y", lambda a, b: flow.atan2(a, b)),
     "hypot": ("y", "OneFlow has no hypot"),
+    "dropout": ("y", "OneFlow's dropout takes no mask: it draws its own"),
     "softmax": ("y", lambda x, axis=-1: flow.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
     "cross_entropy": ("loss", cross_entropy),

@@ -255,6 +255,7 @@ OPS = {
     "pow": ("y", lambda x, exponent: paddle.pow(x, exponent)),
     "atan2": ("y", lambda a, b: paddle.atan2(a, b)),
     "hypot": ("y", lambda a, b: paddle.hypot(a, b)),
+    "dropout": ("y", "Paddle's dropout takes no mask: it draws its own"),
     "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
     "cross_entropy": ("loss", cross_entropy),

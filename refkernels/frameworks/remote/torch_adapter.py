@@ -224,6 +224,7 @@ OPS = {
     "pow": ("y", lambda x, exponent: torch.pow(x, exponent)),
     "atan2": ("y", lambda a, b: torch.atan2(a, b)),
     "hypot": ("y", lambda a, b: torch.hypot(a, b)),
+    "dropout": ("y", "PyTorch's dropout takes no mask: it draws its own"),
     "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
     "cross_entropy": ("loss", cross_entropy),

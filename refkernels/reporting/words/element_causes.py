@@ -93,6 +93,37 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Compute dy sigmoid(-x).",
         "应当计算 dy sigmoid(-x)。",
     ),
+    "other_dropout_convention": (
+        "scales in inference what should be scaled in training, or the other way round",
+        "把训练时的缩放放到了推理时，或者相反",
+        "Choose one convention: Paddle calls them upscale_in_train, PyTorch's, and "
+        "downscale_in_infer.",
+        "请统一约定：Paddle 称之为 upscale_in_train（与 PyTorch 相同）和 downscale_in_infer。",
+    ),
+    "scaled_by_keep_probability": (
+        "multiplies by 1 - p instead of dividing by it",
+        "乘以 1 - p，而不是除以 1 - p",
+        "Divide what is kept by 1 - p.",
+        "保留的元素应除以 1 - p。",
+    ),
+    "scaled_by_drop_probability": (
+        "divides by p: it takes p for the probability of being kept",
+        "除以 p：把 p 当作保留概率",
+        "Pass the probability of being dropped.",
+        "请传入丢弃概率。",
+    ),
+    "float32_scale": (
+        "holds the scale 1 / (1 - p) in float32 although it computes in float64",
+        "以 float64 计算，缩放系数 1 / (1 - p) 却只有 float32 精度",
+        "Compute 1 / (1 - p) in float64.",
+        "应当以 float64 计算 1 / (1 - p)。",
+    ),
+    "mask_inverted": (
+        "keeps what the mask drops, and drops what it keeps",
+        "把掩码的含义弄反：保留了应丢弃的，丢弃了应保留的",
+        "Pass the mask of what is kept.",
+        "掩码应标记保留的元素。",
+    ),
     "power_by_logarithm": (
         "computes exp(y log x) in the working precision: the logarithm's error is multiplied by y",
         "以工作精度计算 exp(y log x)，把对数的误差放大了 y 倍",
