@@ -18,7 +18,14 @@ from refkernels.op import DIRECTIONS, DTYPES, Case, Op
 from refkernels.runs.measurement.invariance import REGIME
 
 OPS = registry.ops()
-NO_ROWS = ("batch_norm", "group_norm", "instance_norm", "lamb")  # an element takes whole arrays
+NO_ROWS = (
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
+    "lamb",
+    "clip_by_global_norm",
+    "clip_by_norm",
+)  # an element takes whole arrays
 each = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
 
 
@@ -65,7 +72,7 @@ def test_the_names_of_a_record_fit_together(op: Op) -> None:
     assert op.cotangent == f"d{op.outputs[0]}"
     assert set(op.differentiated) <= set(op.inputs) - set(op.kinds)
     assert op.gradients == tuple(f"d{name}" for name in op.differentiated)
-    assert op.gradients or op.outputs[0] == "param"  # a step of an optimizer has none
+    assert op.gradients or op.outputs[0] in ("param", "clipped")  # steps and clipping have none
     assert set(op.optional) < set(op.inputs)
     assert op.row_inputs or op.name in NO_ROWS
     assert set(op.row_inputs) <= set(op.inputs)

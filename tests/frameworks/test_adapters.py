@@ -27,6 +27,8 @@ LOSSES = (
     "smooth_l1", "kl_div", "bce_with_logits",
 )  # fmt: skip
 OPS |= dict.fromkeys(LOSSES, "loss") | {"embedding": "y"}
+CLIPPING = ("clip_by_global_norm", "clip_by_norm", "clip_by_value")
+OPS |= dict.fromkeys(CLIPPING, "clipped")
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "lamb", "adagrad", "rmsprop", "lion")
 OPS |= dict.fromkeys(OPTIMIZERS, "param")
 FUNCTIONS = {

@@ -181,6 +181,27 @@ def elu(x, alpha=1.0):
     return ops.elu(x, alpha)
 
 
+def pieces(grads, tensor):
+    """The tensors, one by one."""
+    ends = np.cumsum(np.bincount(tensor.asnumpy())).tolist()
+    return [grads[start:end] for start, end in zip([0, *ends], ends)]
+
+
+def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
+    listed = pieces(grads, tensor)
+    if way == "max" and norm_type == 2.0:
+        return {"clipped": ops.cat(list(ops.clip_by_global_norm(listed, max_norm)))}
+    if way == "max" or eps != 1e-6:
+        raise NotImplementedError(
+            "MindSpore's clipping has eps=1e-6, and way='max' for norm_type=2"
+        )
+    return {"clipped": ops.cat(list(ops.clip_by_norm(listed, max_norm, norm_type)))}
+
+
+def clip_by_value(grads, max_value=1.0):
+    return ops.clamp(grads, -max_value, max_value)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
     "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
@@ -231,6 +252,9 @@ OPS = {
     "atan2": ("y", lambda a, b: ops.atan2(a, b)),
     "hypot": ("y", lambda a, b: ops.hypot(a, b)),
     "dropout": ("y", "MindSpore's dropout takes no mask: it draws its own"),
+    "clip_by_global_norm": ("clipped", clip_by_global_norm),
+    "clip_by_norm": ("clipped", "MindSpore has no clipping of each tensor"),
+    "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", lambda x, axis=-1: ops.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: ops.log_softmax(x, axis)),
     "cross_entropy": ("loss", cross_entropy),

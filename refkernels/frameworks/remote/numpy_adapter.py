@@ -123,6 +123,10 @@ def axes(axis):
     return tuple(axis) if isinstance(axis, list) else axis
 
 
+def clip_by_value(grads, max_value=1.0):
+    return np.clip(grads, -max_value, max_value)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: np.matmul(a, b)),
     "linear": ("y", linear),
@@ -173,6 +177,9 @@ OPS = {
     "atan2": ("y", lambda a, b: np.arctan2(a, b)),
     "hypot": ("y", lambda a, b: np.hypot(a, b)),
     "dropout": ("y", "NumPy has no dropout"),
+    "clip_by_global_norm": ("clipped", "NumPy has no clipping of gradients"),
+    "clip_by_norm": ("clipped", "NumPy has no clipping of gradients"),
+    "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", "NumPy has no softmax (SciPy has one)"),
     "log_softmax": ("y", "NumPy has no log_softmax (SciPy has one)"),
     "cross_entropy": ("loss", cross_entropy),

@@ -124,6 +124,57 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Pass the mask of what is kept.",
         "掩码应标记保留的元素。",
     ),
+    "clipped_per_tensor": (
+        "clips each tensor by its own norm instead of all by the norm of all",
+        "每个张量按各自的范数裁剪，而不是全部张量按全局范数裁剪",
+        "Pass all parameters in one call.",
+        "应当在一次调用中传入全部参数。",
+    ),
+    "clipped_globally": (
+        "clips by the norm of all tensors instead of each tensor by its own",
+        "按全局范数裁剪，而不是每个张量按各自的范数裁剪",
+        "Clip tensor by tensor.",
+        "应当逐个张量裁剪。",
+    ),
+    "clip_eps_differs": (
+        "has another factor: min(1, M / (n + 1e-6)) where M / max(n, M) is asked for, or the other "
+        "way round",
+        "裁剪系数的定义不同：应为 M / max(n, M) 而使用 min(1, M / (n + 1e-6))，或者相反",
+        "Both are in use: PyTorch and OneFlow add 1e-6, Paddle's classes and TensorFlow do not; "
+        "they differ by 1e-6 / n.",
+        "两种定义都有人使用：PyTorch 和 OneFlow 加 1e-6，Paddle 的裁剪类和 TensorFlow 不加；"
+        "两者相差 1e-6 / n。",
+    ),
+    "clip_eps_always": (
+        "divides by max(n, M) + eps: gradients that need no clipping shrink too",
+        "除以 max(n, M) + eps：无需裁剪的梯度也会缩小",
+        "Leave eps out, or take the minimum with 1.",
+        "去掉 eps，或与 1 取较小者。",
+    ),
+    "always_rescaled": (
+        "scales to the norm max_norm always, up as well as down",
+        "总是把范数缩放到 max_norm，小于它时反而放大",
+        "Compare first: min(1, max_norm / norm).",
+        "应先比较：min(1, max_norm / norm)。",
+    ),
+    "clipping_left_out": (
+        "gives the gradients as they were",
+        "梯度原样返回，没有裁剪",
+        "Check that clipping is called, after backward and before the step.",
+        "请检查是否在反向传播之后、更新之前调用了裁剪。",
+    ),
+    "norm_not_rooted": (
+        "takes the sum of squares for the norm",
+        "把平方和当作范数",
+        "Take its square root.",
+        "应当开平方。",
+    ),
+    "sum_of_norms": (
+        "adds the tensors' norms up",
+        "把各张量的范数直接相加",
+        "Take the root of the sum of their squares.",
+        "应取各范数平方和的平方根。",
+    ),
     "power_by_logarithm": (
         "computes exp(y log x) in the working precision: the logarithm's error is multiplied by y",
         "以工作精度计算 exp(y log x)，把对数的误差放大了 y 倍",
