@@ -18,7 +18,14 @@ from refkernels.op import DIRECTIONS, DTYPES, Case, Op
 from refkernels.runs.measurement.invariance import REGIME
 
 OPS = registry.ops()
-NO_ROWS = ("batch_norm", "group_norm", "instance_norm", "lamb")  # an element takes whole arrays
+NO_ROWS = (
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
+    "lamb",
+    "clip_by_global_norm",
+    "clip_by_norm",
+)  # an element takes whole arrays
 each = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
 
 
@@ -65,7 +72,8 @@ def test_the_names_of_a_record_fit_together(op: Op) -> None:
     assert op.cotangent == f"d{op.outputs[0]}"
     assert set(op.differentiated) <= set(op.inputs) - set(op.kinds)
     assert op.gradients == tuple(f"d{name}" for name in op.differentiated)
-    assert op.gradients or op.outputs[0] == "param" or "low" in op.kinds.values()
+    none = op.outputs[0] in ("param", "clipped") or "low" in op.kinds.values()
+    assert op.gradients or none  # steps, clipping and products of narrow operands
     assert set(op.optional) < set(op.inputs)
     assert op.row_inputs or op.name in NO_ROWS
     assert set(op.row_inputs) <= set(op.inputs)
@@ -76,7 +84,10 @@ def test_the_names_of_a_record_fit_together(op: Op) -> None:
     assert (op.limit is None) == (not op.limit_source)
     if op.elementwise:
         for direction in op.directions:
-            given = {name: np.ones(2, np.float32) for name in op.takes(direction)}
+            given = {
+                name: np.ones(2, bool if op.kinds.get(name) == "bool" else np.float32)
+                for name in op.takes(direction)
+            }
             told = op.forms(direction, given, {}, formats.BINARY32)
             assert bool(told) == (op.limit is None or direction == "backward")
     for invariant in op.invariants:

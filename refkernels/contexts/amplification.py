@@ -13,6 +13,7 @@ A large eps gives, instead, how far y may be off if its inputs are so far off.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,11 @@ class Amplification(Bound):
 
     def pi(self) -> BoundValue:
         return BoundValue(self, self.ball.pi(), 0.0)
+
+    def library(
+        self, formula: Callable[..., Value], limit: int, inputs: Sequence[Value], *beside: Any
+    ) -> Value:
+        return formula(self, *inputs, *beside)
 
     def amplification(self, result: Value) -> Doubles:
         """At least the condition number of each element; infinite where the result may be 0, and 0

@@ -26,6 +26,7 @@ Spreads, x = p / a:
   erfc     2 p / √pi; for a >= 0 also p e^(2 a p) slope(a), and slope(a) = 2 e^(-a²) / √pi
            <= (a + √(a² + 2)) erfc a (Abramowitz and Stegun 7.1.13), e^(2 a p) <= 1.065
   sin cos  p
+  atan     p, at most pi
   sqrt     √a - √(a - p) = √a x / (1 + √(1 - x)) <= √a x / (2 - x) <= √a x (1 + x) / 2 for x <= 1
   rsqrt    (1 - x)^(-1/2) - 1 <= x/2 + x² for x <= 1/2: 3/8 x² and then at most 5/8 x³
 """
@@ -53,6 +54,7 @@ from refkernels.kernels.elementary.logarithm import (
     split_fast,
 )
 from refkernels.kernels.elementary.tables import LN2_HIGH
+from refkernels.kernels.trigonometric.inverse import arctangent
 from refkernels.kernels.trigonometric.values import COS, SIN
 from refkernels.kernels.trigonometric.values import value as sine_or_cosine
 
@@ -214,14 +216,20 @@ def rsqrt(a: Any, p: Any) -> Any:
 def _turned(code: int, a: Any, p: Any) -> Any:
     if not abs(a) < math.inf:
         return a, math.inf
-    high, low, radius, scale = sine_or_cosine(code, a)
-    scaled = scale != 0  # the sine of |a| < 2^-250 is a, to |a|^3
-    value = a if scaled else high
-    error = abs(a) * 2.0**-100 if scaled else abs(low) + radius
-    error = error + ETA if a != 0.0 else 0.0
+    value, error = _unscaled(a, *sine_or_cosine(code, a))
     if p is None:
         return value, _told(True, error)
     return value, _told(p < math.inf, error + (p if p < 2.0 else 2.0))
+
+
+@rule
+def _unscaled(a: Any, high: Any, low: Any, radius: Any, scale: Any) -> Any:
+    """A value and its error. The sine and arctangent of |a| < 2^-250, a to |a|^3, have
+    a scale; f(0) is exact."""
+    scaled = scale != 0
+    value = a if scaled else high
+    error = abs(a) * 2.0**-100 if scaled else abs(low) + radius
+    return value, error + ETA if a != 0.0 else 0.0
 
 
 @rule
@@ -232,3 +240,13 @@ def sin(a: Any, p: Any) -> Any:
 @rule
 def cos(a: Any, p: Any) -> Any:
     return _turned(COS, a, p)
+
+
+@rule
+def atan(a: Any, p: Any) -> Any:
+    if not abs(a) < math.inf:
+        return a, math.inf
+    value, error = _unscaled(a, *arctangent(a))
+    if p is None:
+        return value, _told(True, error)
+    return value, _told(p < math.inf, error + (p if p < 3.1416 else 3.1416))

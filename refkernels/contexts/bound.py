@@ -13,6 +13,7 @@ compute has |ẑ - z| <= r. With M = |mid| + rho >= |z| and M + r >= |ẑ|, and 
     sum of n     Σ r + (n - 1) u Σ (M + r)                  in any order; no condition on n
     prod         `accumulation.products`; welford      `accumulation.moments`
     matmul       M_A R_B + R_A M_B + R_A R_B, then `accumulation.product`
+    library      the library's limit, of exact arguments
     max, min     the largest r of those that may be the largest; no rounding
     where        r of the branch; if the comparison may fall out either way, the jump too
     pivot        rho takes in whatever pivot a kernel may find; r = 0
@@ -34,6 +35,7 @@ Sources: Higham (2002), "Accuracy and Stability of Numerical Algorithms", chapte
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -200,6 +202,24 @@ class Bound(Unrounded):
 
     def function(self, name: str, a: Value) -> BoundValue:
         return self._function(name, parts(a), False)
+
+    def library(
+        self, formula: Callable[..., Value], limit: int, inputs: Sequence[Value], *beside: Any
+    ) -> Value:
+        """f(ẑ) = f(z), and the library's limit; of inputs that are not exact nothing is known."""
+        exact = formula(
+            self.ball,
+            *(parts(one).exact for one in inputs),
+            *(parts(one).exact if isinstance(one, Value) else one for one in beside),
+        )
+        assert isinstance(exact, BallValue)
+        with np.errstate(all="ignore"):
+            size = np.abs(exact.mid) + exact.radius
+            lost = 2.0 * limit * (self.working.unit * size + self.working.half)
+            known = ~self.working.beyond(size + lost)
+            for one in inputs:
+                known = known & (parts(one).error == 0.0)
+            return BoundValue(self, exact, outward(np.where(known, lost, np.inf)))
 
     def norm(self, a: Value, axis: int = -1) -> BoundValue:
         return self._function("sqrt", parts(self.sum(self.square(a), axis)), True)

@@ -114,6 +114,10 @@ class Context(ABC):
     def power(self, a: Value, exponent: int) -> Value:
         """a^exponent for an integer exponent."""
 
+    def real_power(self, a: Value, exponent: Value) -> Value:
+        """a^exponent for a > 0."""
+        return self.exp(self.multiply(exponent, self.log(a)))
+
     # --- functions ---------------------------------------------------------------------------
 
     @abstractmethod
@@ -152,6 +156,17 @@ class Context(ABC):
 
     def cos(self, a: Value) -> Value:
         return self.function("cos", a)
+
+    def atan(self, a: Value) -> Value:
+        return self.function("atan", a)
+
+    def library(
+        self, formula: Callable[..., Value], limit: int, inputs: Sequence[Value], *beside: Any
+    ) -> Value:
+        """formula(xp, *inputs, *beside) as a library's function gives it that a kernel calls:
+        within `limit` ulp, however it is computed. The inputs are numbers that kernels have
+        exactly; what stands beside them is not the kernel's."""
+        return formula(self, *inputs, *beside)
 
     # --- reductions --------------------------------------------------------------------------
 
@@ -281,7 +296,9 @@ class Context(ABC):
         """Row i of the result, of `length`, is the sum of the rows j of a with index[j] = i."""
 
 
-FUNCTIONS = ("sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "tanh", "erf", "erfc", "sin", "cos")
+FUNCTIONS = (
+    "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "tanh", "erf", "erfc", "sin", "cos", "atan",
+)  # fmt: skip
 
 
 def fraction(value: Any) -> Fraction:

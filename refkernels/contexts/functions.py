@@ -5,6 +5,7 @@
     tanh         p sup 1/cosh² <= p 4 e^(-2 m)         m = max(|a| - p, 0); at most p, 2
     erf, erfc    p sup |slope| <= p (2/√pi) e^(-m²); at most 2
     sin, cos     p, at most 2
+    atan         p sup 1/(1 + x²) <= p / (1 + m²), at most pi
     sqrt         p / (√a + √(a - p)) = √a - √(a - p), the larger side    for a - p >= 0
     rsqrt        (p / 2) (a - p)^(-3/2)                for a - p > 0
 
@@ -43,8 +44,9 @@ def _record(name: str) -> Function:
     about a formula, such as on what an element depends, need none."""
     from refkernels.elementary_ref import erf_functions, functions
     from refkernels.trig_ref import functions as trigonometric
+    from refkernels.trig_ref import inverse_functions
 
-    rooms = (functions, erf_functions, trigonometric)
+    rooms = (functions, erf_functions, trigonometric, inverse_functions)
     return next(record for room in rooms for record in room.FUNCTIONS if record.name == name)
 
 
@@ -205,6 +207,7 @@ _SPREADS: dict[str, Any] = {
     "erfc": lambda low, p, size, inner: _bell(p, inner),
     "sin": lambda low, p, size, inner: np.minimum(p, 2.0),
     "cos": lambda low, p, size, inner: np.minimum(p, 2.0),
+    "atan": lambda low, p, size, inner: np.minimum(p / ((1.0 + np.square(inner)) * _LESS), 3.1416),
     "sqrt": lambda low, p, size, inner: np.where(
         low - p >= 0.0, p / (np.sqrt(low) + np.sqrt(np.maximum(_below(low, p), 0.0))), np.inf
     ),

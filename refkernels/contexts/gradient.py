@@ -305,5 +305,6 @@ SLOPES: dict[str, Callable[[Context, Value, Value], Value]] = {
     "erfc": lambda xp, z, a: -2 * xp.exp(-xp.square(a)) / xp.sqrt(xp.pi()),
     "sin": lambda xp, z, a: xp.cos(a),
     "cos": lambda xp, z, a: -xp.sin(a),
+    "atan": lambda xp, z, a: 1 / (1 + xp.square(a)),
 }
 assert set(SLOPES) == set(FUNCTIONS)

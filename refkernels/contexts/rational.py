@@ -13,12 +13,23 @@ import numpy as np
 
 from refkernels.contexts.context import FUNCTIONS, fraction
 from refkernels.contexts.objects import Objectwise, data
-from refkernels.contexts.surd import Irrational, Surd
+from refkernels.contexts.surd import Irrational, Surd, root
 from refkernels.contexts.value import Value
 
 __all__ = ["Irrational", "Rational", "values"]
 
-_AT_ZERO = {"exp": 1, "expm1": 0, "log1p": 0, "tanh": 0, "erf": 0, "erfc": 1, "sin": 0, "cos": 1}
+_LONGEST = 1 << 16  # bits of a power: those of more are no ties
+_AT_ZERO = {
+    "exp": 1,
+    "expm1": 0,
+    "log1p": 0,
+    "tanh": 0,
+    "erf": 0,
+    "erfc": 1,
+    "sin": 0,
+    "cos": 1,
+    "atan": 0,
+}
 
 
 class Rational(Objectwise):
@@ -39,6 +50,10 @@ class Rational(Objectwise):
     def power(self, a: Value, exponent: int) -> Value:
         return self.each(lambda x: x**exponent, a)
 
+    def real_power(self, a: Value, exponent: Value) -> Value:
+        """Of a perfect 2^j-th power, 2^j being the exponent's denominator."""
+        return self.each(_real_power, a, exponent)
+
     def function(self, name: str, a: Value) -> Value:
         if name not in FUNCTIONS:
             raise ValueError(f"There is no function {name!r} in a formula.")
@@ -55,6 +70,18 @@ class Rational(Objectwise):
 
     def union(self, a: Any, b: Any) -> Any:
         raise AssertionError("a comparison of rationals is always decided")
+
+
+def _real_power(x: Fraction, y: Fraction) -> Fraction:
+    n, d = y.numerator, y.denominator
+    base: Fraction | None = x if x > 0 and not d & (d - 1) else None
+    while base is not None and d > 1:
+        base, d = (base if base == 1 else root(base)), d // 2
+    if base is None:
+        raise Irrational(f"{x}^{y} is no rational, or no power at all.")
+    if abs(n) * max(base.numerator.bit_length(), base.denominator.bit_length()) > _LONGEST:
+        raise Irrational(f"{x}^{y} has more bits than are worth the while.")
+    return base**n
 
 
 def _at_point(name: str, x: Any) -> Fraction:

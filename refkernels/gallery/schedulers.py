@@ -22,10 +22,14 @@ class SchedulersError(RuntimeError):
 
 
 def rates(
-    framework: str, *, min_lr: float, max_lr: float, decay_steps: int, timeout: float = 120.0
-) -> dict[str, npt.NDArray[Any]]:
+    framework: str, *, min_lr: float, max_lr: float, decay_steps: int, warmup_steps: int = 0,
+    timeout: float = 120.0,
+) -> dict[str, npt.NDArray[Any]]:  # fmt: skip
     """The rates of steps 0 to decay_steps by the name of the scheduler, and those of the "formula"
     min_lr + (max_lr - min_lr) / 2 (1 + cos(pi t / T)) in the framework's own float32 ops.
+
+    With warm-up steps, instead, those of the framework's linear warm-up, and of a linear decay that
+    ends at step decay_steps where the warm-up takes one.
 
     Schedulers that are stepped in Python give float64, those made of ops float32.
     Raises SchedulersError where the framework is not one of the four, not installed, or fails.
@@ -41,7 +45,8 @@ def rates(
         raise SchedulersError(f"{framework} is on another machine: schedules are asked here only.")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rates.npz"
-        question = [framework, repr(min_lr), repr(max_lr), str(decay_steps), str(file)]
+        question = [framework, repr(min_lr), repr(max_lr), str(decay_steps)]
+        question += [str(warmup_steps), str(file)]
         _run([python.python, str(_SOURCE), *question], framework, timeout)
         with np.load(file, allow_pickle=False) as held:
             return dict(held)

@@ -30,10 +30,10 @@ from refkernels.elementwise.function import Ball
 
 Steps = npt.NDArray[np.int64]
 
-_PRECISIONS = (160, 320, 640, 1280)
+PRECISIONS = (160, 320, 640, 1280)
 # cos^2(pi q / 2) where it is rational for a rational 0 <= q <= 1: the cosine of a rational multiple
 # of pi is rational only for 0, ±1/2 and ±1 (Niven 1956, corollary 3.12), so nowhere else.
-_RATIONAL = {
+RATIONAL = {
     Fraction(0): Fraction(1),
     Fraction(1, 3): Fraction(3, 4),
     Fraction(1, 2): Fraction(1, 2),
@@ -63,8 +63,8 @@ def cosine_decay(
     steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
     flat = np.minimum(steps.reshape(-1), decay_steps).tolist()
     ends = Fraction(min_lr), Fraction(max_lr)
-    found = _enclose(_balls(flat, decay_steps, ends, _PRECISIONS[0]))
-    for precision in _PRECISIONS[1:]:
+    found = _enclose(_balls(flat, decay_steps, ends, PRECISIONS[0]))
+    for precision in PRECISIONS[1:]:
         rest = np.flatnonzero(question.undecided(found))
         if not rest.size:
             break
@@ -126,7 +126,7 @@ def _balls(
 
 def _rational_steps(decay_steps: int) -> dict[int, Fraction]:
     """cos^2 at the steps where it is rational."""
-    places = {decay_steps * part: share for part, share in _RATIONAL.items()}
+    places = {decay_steps * part: share for part, share in RATIONAL.items()}
     return {int(step): share for step, share in places.items() if step.denominator == 1}
 
 

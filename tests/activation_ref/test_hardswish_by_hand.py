@@ -12,7 +12,7 @@ from refkernels.activation_ref import OPS, hardswish, hardswish_backward
 from refkernels.arithmetic import formats
 from refkernels.op import DTYPES
 
-(OP,) = OPS
+OP = OPS[0]
 
 
 def by_hand(x: Any) -> tuple[Fraction, Fraction]:

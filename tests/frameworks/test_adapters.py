@@ -17,7 +17,11 @@ ELEMENTWISE = (
 REDUCTIONS = ("sum", "mean", "var", "std", "norm", "prod", "max", "cumsum", "logsumexp")
 NORMS = ("rms_norm", "batch_norm", "group_norm", "instance_norm")
 ATTENTION = ("attention", "rotary")
-FORMULAS = ("hardswish", "softmax", "log_softmax", *NORMS, *REDUCTIONS, *ATTENTION)
+ACTIVATIONS = (
+    "hardswish", "mish", "hardsigmoid", "elu", "selu", "softsign", "log_sigmoid", "swiglu",
+)  # fmt: skip
+BINARY = ("pow", "atan2", "hypot", "dropout")
+FORMULAS = (*ACTIVATIONS, *BINARY, "softmax", "log_softmax", *NORMS, *REDUCTIONS, *ATTENTION)
 OPS = {
     "matmul": "c",
     "scaled_matmul": "c",
@@ -30,6 +34,8 @@ LOSSES = (
     "smooth_l1", "kl_div", "bce_with_logits",
 )  # fmt: skip
 OPS |= dict.fromkeys(LOSSES, "loss") | {"embedding": "y", "conv1d": "y", "conv2d": "y"}
+CLIPPING = ("clip_by_global_norm", "clip_by_norm", "clip_by_value")
+OPS |= dict.fromkeys(CLIPPING, "clipped")
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "lamb", "adagrad", "rmsprop", "lion")
 OPS |= dict.fromkeys(OPTIMIZERS, "param")
 FUNCTIONS = {

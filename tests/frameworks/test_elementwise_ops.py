@@ -38,6 +38,14 @@ FUNCTIONS = {
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "silu": lambda x: x / (1 + mpmath.exp(-x)),
     "hardswish": lambda x: x * min(max(x + 3, 0), 6) / 6,
+    "mish": lambda x: x * mpmath.tanh(mpmath.log1p(mpmath.exp(x))),
+    "hardsigmoid": lambda x: min(max(x + 3, 0), 6) / 6,
+    "elu": lambda x: x if x > 0 else mpmath.expm1(x),
+    "selu": lambda x: (
+        mpmath.mpf("1.0507009873554805") * (x if x > 0 else 1.6732632423543772 * mpmath.expm1(x))
+    ),
+    "softsign": lambda x: x / (1 + abs(x)),
+    "log_sigmoid": lambda x: -mpmath.log1p(mpmath.exp(-x)),
     "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
     "erf": mpmath.erf,
     "erfc": mpmath.erfc,

@@ -23,12 +23,19 @@ CPU_DTYPES = {
     "mindspore": {"float16", "float32", "float64"},
 }
 NO_PI = {"sinpi", "cospi"}
-ROWS = {"softmax", "log_softmax", "hardswish"}
+ROWS = {
+    "dropout",
+    "softmax", "log_softmax", "hardswish", "mish", "hardsigmoid", "elu", "selu", "softsign",
+    "log_sigmoid", "swiglu",
+}  # fmt: skip
 NORMS = {"batch_norm", "group_norm", "instance_norm"}
+CLIPS = {"clip_by_global_norm", "clip_by_norm", "clip_by_value"}
 STEPS = {"sgd", "momentum", "adam", "adamw", "lamb", "adagrad", "rmsprop", "lion"}
 LACKING = {
     "numpy": {
         *STEPS,
+        "clip_by_global_norm",
+        "clip_by_norm",
         *NORMS,
         "logsumexp",
         *NO_PI,
@@ -44,6 +51,7 @@ LACKING = {
     },
     "libm": {
         *STEPS,
+        *CLIPS,
         *ROWS,
         "rms_norm",
         "sigmoid",
@@ -53,10 +61,28 @@ LACKING = {
         "gelu_tanh",
         "reciprocal",
     },
-    "torch": {*NO_PI, "masked_lm_loss", "lamb", "lion"},
-    "paddle": {*NO_PI, "masked_lm_loss", "exp2", "erfc", "lion"},
-    "oneflow": {*NO_PI, "masked_lm_loss", "huber", "exp2", "lion"},
-    "mindspore": {*NO_PI, "masked_lm_loss", "instance_norm", "rms_norm", "lamb", "lion"},
+    "torch": {*NO_PI, "dropout", "clip_by_norm", "masked_lm_loss", "lamb", "lion"},
+    "paddle": {*NO_PI, "dropout", "masked_lm_loss", "exp2", "erfc", "lion"},
+    "oneflow": {
+        *NO_PI,
+        "dropout",
+        "clip_by_norm",
+        "masked_lm_loss",
+        "huber",
+        "exp2",
+        "lion",
+        "hypot",
+    },
+    "mindspore": {
+        *NO_PI,
+        "dropout",
+        "clip_by_norm",
+        "masked_lm_loss",
+        "instance_norm",
+        "rms_norm",
+        "lamb",
+        "lion",
+    },
 }
 U = 2.0**-53
 each = pytest.mark.parametrize("name", NAMES)

@@ -15,7 +15,11 @@ KINDS = (
 )  # fmt: skip
 
 
-DOMAINS: dict[tuple[str, str], Any] = {("kl_div", "target"): np.abs}
+DOMAINS: dict[tuple[str, str], Any] = {
+    ("kl_div", "target"): np.abs,
+    ("pow", "x"): lambda x: np.where(x == 0.0, np.ones_like(x), np.abs(x)),
+    ("pow", "exponent"): lambda x: np.clip(x, -(2**15), 2**15),  # 2^±2^30 and beyond have no scale
+}
 """What an input's numbers become where an op is not defined for all."""
 EVEN = {("rotary", "d")}
 """Letters whose length is even: of what is taken in pairs."""

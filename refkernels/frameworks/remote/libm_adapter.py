@@ -41,11 +41,17 @@ def each(function, x, y):
         y[i] = function(x[i])
 
 
+def each_pair(function, a, b, y):
+    """y[i] = function(a[i], b[i])."""
+    for i in range(a.size):
+        y[i] = function(a[i], b[i])
+
+
 if numba is not None:
-    each = numba.njit(nogil=True)(each)
+    each, each_pair = numba.njit(nogil=True)(each), numba.njit(nogil=True)(each_pair)
 
 
-def c(name):
+def c(name, arguments=1):
     """{dtype: the C function}, or a sentence where the library lacks it."""
     functions = {}
     for dtype, suffix in (("float32", "f"), ("float64", "")):
@@ -53,7 +59,7 @@ def c(name):
         if function is None:
             return "the C library (%s) has no function %s%s" % (version(), name, suffix)
         function.restype = TYPES[dtype]
-        function.argtypes = [TYPES[dtype]]
+        function.argtypes = [TYPES[dtype]] * arguments
         functions[dtype] = function
     return functions
 
@@ -111,6 +117,20 @@ OPS = {
     "gelu": ("y", "the C library has no GELU"),
     "gelu_tanh": ("y", "the C library has no GELU"),
     "hardswish": ("y", "the C library has no hardswish"),
+    "mish": ("y", "the C library has no mish"),
+    "hardsigmoid": ("y", "the C library has no hardsigmoid"),
+    "elu": ("y", "the C library has no elu"),
+    "selu": ("y", "the C library has no selu"),
+    "softsign": ("y", "the C library has no softsign"),
+    "log_sigmoid": ("y", "the C library has no log_sigmoid"),
+    "swiglu": ("y", "the C library has no swiglu"),
+    "pow": ("y", c("pow", 2)),
+    "atan2": ("y", c("atan2", 2)),
+    "hypot": ("y", c("hypot", 2)),
+    "dropout": ("y", "the C library has no dropout"),
+    "clip_by_global_norm": ("clipped", "the C library has no clipping"),
+    "clip_by_norm": ("clipped", "the C library has no clipping"),
+    "clip_by_value": ("clipped", "the C library has no clipping"),
     "softmax": ("y", "the C library has no softmax"),
     "log_softmax": ("y", "the C library has no log_softmax"),
     "rms_norm": ("y", "the C library has no RMS norm"),
@@ -172,14 +192,15 @@ def array(tensor):
 
 def forward(op, inputs, params):
     name, functions = OPS[op]
-    x = np.ascontiguousarray(inputs["x"])
-    y = np.empty(x.size, x.dtype)
-    function = functions[str(x.dtype)]
+    given = [np.ascontiguousarray(one) for one in inputs.values()]  # in the C function's order
+    y = np.empty(given[0].size, given[0].dtype)
+    function = functions[str(y.dtype)]
+    flat = [one.reshape(-1) for one in given]
     if numba is not None:
-        each(function, x.reshape(-1), y)
+        (each if len(flat) == 1 else each_pair)(function, *flat, y)
     else:
-        y[:] = [function(value) for value in x.reshape(-1).tolist()]
-    return {name: y.reshape(x.shape)}
+        y[:] = [function(*values) for values in zip(*(one.tolist() for one in flat))]
+    return {name: y.reshape(given[0].shape)}
 
 
 def backward(op, inputs, cotangent, params):

@@ -239,6 +239,33 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
     return function(x, weight, bias, steps[0], mode, pads, steps[1], groups)
 
 
+def elu(x, alpha=1.0):
+    if alpha != 1.0:
+        raise NotImplementedError("MindSpore's elu has no other alpha than 1.0")
+    return ops.elu(x, alpha)
+
+
+def pieces(grads, tensor):
+    """The tensors, one by one."""
+    ends = np.cumsum(np.bincount(tensor.asnumpy())).tolist()
+    return [grads[start:end] for start, end in zip([0, *ends], ends)]
+
+
+def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
+    listed = pieces(grads, tensor)
+    if way == "max" and norm_type == 2.0:
+        return {"clipped": ops.cat(list(ops.clip_by_global_norm(listed, max_norm)))}
+    if way == "max" or eps != 1e-6:
+        raise NotImplementedError(
+            "MindSpore's clipping has eps=1e-6, and way='max' for norm_type=2"
+        )
+    return {"clipped": ops.cat(list(ops.clip_by_norm(listed, max_norm, norm_type)))}
+
+
+def clip_by_value(grads, max_value=1.0):
+    return ops.clamp(grads, -max_value, max_value)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: ops.matmul(a, b)),
     "scaled_matmul": ("c", "MindSpore has no scaled_matmul on a CPU"),
@@ -279,6 +306,20 @@ OPS = {
     "gelu": ("y", lambda x: ops.gelu(x, approximate="none")),
     "gelu_tanh": ("y", lambda x: ops.gelu(x, approximate="tanh")),
     "hardswish": ("y", lambda x: ops.hardswish(x)),
+    "mish": ("y", lambda x: ops.mish(x)),
+    "hardsigmoid": ("y", lambda x: ops.hardsigmoid(x)),
+    "elu": ("y", elu),
+    "selu": ("y", lambda x: ops.selu(x)),
+    "softsign": ("y", lambda x: ops.softsign(x)),
+    "log_sigmoid": ("y", lambda x: ops.logsigmoid(x)),
+    "swiglu": ("y", lambda a, b: ops.silu(a) * b),
+    "pow": ("y", lambda x, exponent: ops.pow(x, exponent)),
+    "atan2": ("y", lambda a, b: ops.atan2(a, b)),
+    "hypot": ("y", lambda a, b: ops.hypot(a, b)),
+    "dropout": ("y", "MindSpore's dropout takes no mask: it draws its own"),
+    "clip_by_global_norm": ("clipped", clip_by_global_norm),
+    "clip_by_norm": ("clipped", "MindSpore has no clipping of each tensor"),
+    "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", lambda x, axis=-1: ops.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: ops.log_softmax(x, axis)),
     "cross_entropy": ("loss", cross_entropy),

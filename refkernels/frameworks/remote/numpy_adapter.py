@@ -204,6 +204,10 @@ def pads(padding, lengths, reach, steps):
     return list(zip(each[::2], each[1::2]))
 
 
+def clip_by_value(grads, max_value=1.0):
+    return np.clip(grads, -max_value, max_value)
+
+
 OPS = {
     "matmul": ("c", lambda a, b: np.matmul(a, b)),
     "scaled_matmul": ("c", scaled_matmul),
@@ -244,6 +248,20 @@ OPS = {
     "gelu": ("y", "NumPy has no gelu"),
     "gelu_tanh": ("y", "NumPy has no gelu_tanh"),
     "hardswish": ("y", "NumPy has no hardswish"),
+    "mish": ("y", "NumPy has no mish"),
+    "hardsigmoid": ("y", "NumPy has no hardsigmoid"),
+    "elu": ("y", "NumPy has no elu"),
+    "selu": ("y", "NumPy has no selu"),
+    "softsign": ("y", "NumPy has no softsign"),
+    "log_sigmoid": ("y", "NumPy has no log_sigmoid"),
+    "swiglu": ("y", "NumPy has no swiglu"),
+    "pow": ("y", lambda x, exponent: np.power(x, exponent)),
+    "atan2": ("y", lambda a, b: np.arctan2(a, b)),
+    "hypot": ("y", lambda a, b: np.hypot(a, b)),
+    "dropout": ("y", "NumPy has no dropout"),
+    "clip_by_global_norm": ("clipped", "NumPy has no clipping of gradients"),
+    "clip_by_norm": ("clipped", "NumPy has no clipping of gradients"),
+    "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", "NumPy has no softmax (SciPy has one)"),
     "log_softmax": ("y", "NumPy has no log_softmax (SciPy has one)"),
     "cross_entropy": ("loss", cross_entropy),

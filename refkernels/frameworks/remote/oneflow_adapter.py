@@ -261,6 +261,32 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
     return function(x, weight, bias, steps[0], padding, steps[1], groups)
 
 
+def pieces(grads, tensor):
+    """Parameters whose gradients these are, tensor by tensor."""
+    sizes = np.bincount(tensor.numpy()).tolist()
+    made = [flow.nn.Parameter(flow.zeros_like(one)) for one in flow.split(grads, sizes)]
+    for parameter, grad in zip(made, flow.split(grads, sizes)):
+        parameter.grad = grad.clone()
+    return made
+
+
+def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
+    if way != "eps" or eps != 1e-6:
+        raise NotImplementedError(
+            "oneflow.nn.utils.clip_grad_norm_ has way='eps' and eps=1e-6 alone"
+        )
+    made = pieces(grads, tensor)
+    norm = flow.nn.utils.clip_grad_norm_(made, max_norm, norm_type)
+    return {"clipped": flow.cat([one.grad for one in made]), "norm": norm}
+
+
+def clip_by_value(grads, max_value=1.0):
+    parameter = flow.nn.Parameter(flow.zeros_like(grads))
+    parameter.grad = grads.clone()
+    flow.nn.utils.clip_grad_value_(parameter, max_value)
+    return parameter.grad
+
+
 OPS = {
     "matmul": ("c", matmul),
     "scaled_matmul": ("c", "OneFlow has no scaled_matmul on a CPU"),
@@ -301,6 +327,20 @@ OPS = {
     "gelu": ("y", lambda x: flow.gelu(x)),
     "gelu_tanh": ("y", lambda x: F.gelu(x, approximate="tanh")),
     "hardswish": ("y", lambda x: F.hardswish(x)),
+    "mish": ("y", lambda x: F.mish(x)),
+    "hardsigmoid": ("y", lambda x: F.hardsigmoid(x)),
+    "elu": ("y", lambda x, alpha=1.0: F.elu(x, alpha)),
+    "selu": ("y", lambda x: F.selu(x)),
+    "softsign": ("y", lambda x: F.softsign(x)),
+    "log_sigmoid": ("y", lambda x: F.logsigmoid(x)),
+    "swiglu": ("y", lambda a, b: flow.silu(a) * b),
+    "pow": ("y", lambda x, exponent: flow.pow(x, exponent)),
+    "atan2": ("y", lambda a, b: flow.atan2(a, b)),
+    "hypot": ("y", "OneFlow has no hypot"),
+    "dropout": ("y", "OneFlow's dropout takes no mask: it draws its own"),
+    "clip_by_global_norm": ("clipped", clip_by_global_norm),
+    "clip_by_norm": ("clipped", "OneFlow clips by the norm of all tensors"),
+    "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", lambda x, axis=-1: flow.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
     "cross_entropy": ("loss", cross_entropy),

@@ -257,6 +257,50 @@ def conv(function, x, weight, bias=None, padding="valid", **how):
     )
 
 
+def swiglu(a, b):
+    """In paddle.nn.functional since 3.3."""
+    if hasattr(F, "swiglu"):
+        return F.swiglu(a, b)
+    from paddle.incubate.nn.functional import swiglu as fused
+
+    return fused(a, b)
+
+
+def pieces(grads, tensor):
+    """Parameters whose gradients these are, tensor by tensor."""
+    sizes = np.bincount(tensor.numpy()).tolist()
+    parts = paddle.split(grads, sizes)
+    made = [paddle.create_parameter(one.shape, one.dtype) for one in parts]
+    for parameter, grad in zip(made, parts):
+        parameter.grad = grad.clone()
+    return made
+
+
+def clipped_by(clip, grads, tensor):
+    """By one of paddle's classes, which optimizers call."""
+    pairs = clip([(one, one.grad) for one in pieces(grads, tensor)])
+    return paddle.concat([grad for _, grad in pairs])
+
+
+def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
+    if way == "max" and norm_type == 2.0:
+        return {"clipped": clipped_by(paddle.nn.ClipGradByGlobalNorm(max_norm), grads, tensor)}
+    if way == "max" or eps != 1e-6:
+        raise NotImplementedError("paddle's clipping has eps=1e-6, and way='max' for norm_type=2")
+    made = pieces(grads, tensor)
+    norm = paddle.nn.utils.clip_grad_norm_(made, max_norm, norm_type)
+    return {"clipped": paddle.concat([one.grad for one in made]), "norm": norm}
+
+
+def clip_by_norm(grads, tensor, max_norm=1.0):
+    return clipped_by(paddle.nn.ClipGradByNorm(max_norm), grads, tensor)
+
+
+def clip_by_value(grads, max_value=1.0):
+    clip = paddle.nn.ClipGradByValue(max_value)
+    return clipped_by(clip, grads, paddle.zeros(grads.shape, "int64"))
+
+
 OPS = {
     "matmul": ("c", lambda a, b: paddle.matmul(a, b)),
     "scaled_matmul": ("c", "PaddlePaddle has no scaled_matmul on a CPU"),
@@ -298,6 +342,20 @@ OPS = {
     "gelu": ("y", lambda x: F.gelu(x)),
     "gelu_tanh": ("y", lambda x: F.gelu(x, approximate=True)),
     "hardswish": ("y", lambda x: F.hardswish(x)),
+    "mish": ("y", lambda x: F.mish(x)),
+    "hardsigmoid": ("y", lambda x: F.hardsigmoid(x)),
+    "elu": ("y", lambda x, alpha=1.0: F.elu(x, alpha)),
+    "selu": ("y", lambda x: F.selu(x)),
+    "softsign": ("y", lambda x: F.softsign(x)),
+    "log_sigmoid": ("y", lambda x: F.log_sigmoid(x)),
+    "swiglu": ("y", swiglu),
+    "pow": ("y", lambda x, exponent: paddle.pow(x, exponent)),
+    "atan2": ("y", lambda a, b: paddle.atan2(a, b)),
+    "hypot": ("y", lambda a, b: paddle.hypot(a, b)),
+    "dropout": ("y", "Paddle's dropout takes no mask: it draws its own"),
+    "clip_by_global_norm": ("clipped", clip_by_global_norm),
+    "clip_by_norm": ("clipped", clip_by_norm),
+    "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
     "cross_entropy": ("loss", cross_entropy),

@@ -1,8 +1,10 @@
 """The frameworks' own cosine schedules, and the formula built from their ops, at every step.
 
-    python schedulers.py FRAMEWORK MIN_LR MAX_LR DECAY_STEPS FILE.npz
+    python schedulers.py FRAMEWORK MIN_LR MAX_LR DECAY_STEPS WARMUP_STEPS FILE.npz
 
 Runs in the framework's interpreter; writes one array of decay_steps + 1 rates by scheduler name.
+With warm-up steps these are the framework's linear warm-ups, followed by a linear decay to the last
+step where its warm-up takes one.
 """
 
 import math
@@ -75,6 +77,54 @@ def mindspore_rates(low, high, last):
     return {"CosineDecayLR": schedule(steps).asnumpy(), "formula": formula.asnumpy()}
 
 
+def torch_warmed(low, high, last, warm):
+    import torch
+
+    schedulers = torch.optim.lr_scheduler
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=high)
+    rise = schedulers.LinearLR(optimizer, 0.125, 1.0, warm)
+    fall = schedulers.LinearLR(optimizer, 1.0, low / high, last - warm)
+    scheduler = schedulers.SequentialLR(optimizer, [rise, fall], [warm])
+    optimizer.step()
+    rate = lambda: optimizer.param_groups[0]["lr"]  # noqa: E731
+    return {"SequentialLR": stepped(scheduler, rate, last)}
+
+
+def paddle_warmed(low, high, last, warm):
+    from paddle.optimizer import lr
+
+    scheduler = lr.LinearWarmup(lr.PolynomialDecay(high, last - warm, low, 1.0), warm, 0.0, high)
+    return {"LinearWarmup": stepped(scheduler, scheduler, last)}
+
+
+def oneflow_warmed(low, high, last, warm):
+    import oneflow as flow
+
+    schedulers = flow.optim.lr_scheduler
+    found = {}
+    for name, prefix, steps in (("WarmUpLR", False, last), ("WarmUpLR, prefix", True, last - warm)):
+        optimizer = flow.optim.SGD([flow.nn.Parameter(flow.zeros(1))], lr=high)
+        fall = schedulers.PolynomialLR(optimizer, steps, low, 1.0)
+        scheduler = schedulers.WarmUpLR(fall, 0.0, warm, "linear", prefix)
+        found[name] = stepped(scheduler, lambda o=optimizer: o.param_groups[0]["lr"], last)
+    return found
+
+
+def mindspore_warmed(low, high, last, warm):
+    import mindspore
+    from mindspore import Tensor
+
+    steps = Tensor(np.arange(last + 1), mindspore.int32)
+    rates = [mindspore.nn.WarmUpLR(high, warm)(step).asnumpy() for step in steps]
+    return {"WarmUpLR": np.array(rates)}
+
+
+WARMED = {
+    "torch": torch_warmed,
+    "paddle": paddle_warmed,
+    "oneflow": oneflow_warmed,
+    "mindspore": mindspore_warmed,
+}
 RATES = {
     "torch": torch_rates,
     "paddle": paddle_rates,
@@ -83,8 +133,12 @@ RATES = {
 }
 
 
-def main(framework, low, high, last, path):
-    np.savez(path, **RATES[framework](float(low), float(high), int(last)))
+def main(framework, low, high, last, warm, path):
+    question = float(low), float(high), int(last)
+    if int(warm):
+        np.savez(path, **WARMED[framework](*question, int(warm)))
+    else:
+        np.savez(path, **RATES[framework](*question))
 
 
 if __name__ == "__main__":

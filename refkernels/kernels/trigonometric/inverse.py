@@ -131,6 +131,12 @@ def _value(code: int, x: Any) -> Any:
     return high, low, abs(high) * ERROR, 0
 
 
+@njit
+def arctangent(x: Any) -> Any:
+    """atan(x) as (high, low, radius, scale): in (high + low ± radius) 2^scale."""
+    return _value(ATAN, x)
+
+
 @inner
 def _acos(x: Any) -> Any:
     size = abs(x)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from refkernels.reporting.words.element_causes import ELEMENTS
 from refkernels.reporting.words.optimizer_causes import OPTIMIZERS
 
 LANGUAGES = ("en", "zh")
@@ -938,20 +939,20 @@ CAUSES: dict[str, Cause] = {
     "silu_gate": _cause(
         "computes x sigmoid(x), which is SiLU",
         "计算的是 x sigmoid(x)，即 SiLU",
-        "Ask for hardswish, or compare with silu.",
-        "请使用 hardswish；若本意如此，请与 silu 比较。",
+        "Ask for the activation that is meant, or compare with silu.",
+        "请使用所要的激活函数；若本意如此，请与 silu 比较。",
     ),
     "rounded_sixth": _cause(
-        "multiplies by 0.1667 instead of dividing by 6",
-        "乘以 0.1667，而不是除以 6",
+        "multiplies by a decimal of few digits, such as 0.1667, instead of dividing by 6",
+        "乘以位数不足的小数（例如 0.1667），而不是除以 6",
         "Divide by 6, or multiply by 1.0 / 6.0.",
         "应当除以 6，或乘以 1.0 / 6.0。",
     ),
     "constant_gate": _cause(
-        "treats clip(x + 3, 0, 6) as a constant in the backward pass",
-        "在反向传播中把 clip(x + 3, 0, 6) 当作常数",
-        "Let the gradient flow through it: dx = dy (2 x + 3) / 6 between -3 and 3.",
-        "让梯度也通过它传播：在 -3 与 3 之间 dx = dy (2 x + 3) / 6。",
+        "treats the gate, the factor beside x, as a constant in the backward pass",
+        "在反向传播中把门（x 的系数）当作常数",
+        "Let the gradient flow through it: dx = dy (gate + x gate').",
+        "让梯度也通过它传播：dx = dy (gate + x gate')。",
     ),
     "wrong_axes": _cause(
         "normalises over the axes {axes}",
@@ -1059,5 +1060,6 @@ CAUSES: dict[str, Cause] = {
         "两边请使用同一形式（approximate='none' 或 'tanh'）。",
         _TORCH_GELU,
     ),
+    **{name: _cause(*texts) for name, texts in ELEMENTS.items()},
     **{name: _cause(*texts) for name, texts in OPTIMIZERS.items()},
 }

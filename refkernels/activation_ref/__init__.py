@@ -1,0 +1,214 @@
+"""Activations that are formulas, with their gradients, certified: hardswish, mish, hardsigmoid,
+elu, selu, softsign, log_sigmoid, swiglu.
+
+    mish(x) -> y        mish_backward(dy, x) -> dx        Enclosures
+
+`formulas` has them and what is wrong with others, `OPS` the ops, with their bounds. sigmoid, silu,
+softplus, gelu and tanh are in `elementary_ref`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from refkernels.activation_ref import formulas
+from refkernels.activation_ref.cases import cases_of, gated
+from refkernels.activation_ref.hardswish import HARDSWISH
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.op import Direction, Op
+from refkernels.ops import Prepared, formula_op
+from refkernels.ops.tree import tree
+
+__all__ = [
+    "OPS",
+    "elu",
+    "elu_backward",
+    "hardsigmoid",
+    "hardsigmoid_backward",
+    "hardswish",
+    "hardswish_backward",
+    "log_sigmoid",
+    "log_sigmoid_backward",
+    "mish",
+    "mish_backward",
+    "selu",
+    "selu_backward",
+    "softsign",
+    "softsign_backward",
+    "swiglu",
+    "swiglu_backward",
+]
+
+
+def _limits_of_mish(
+    inputs: dict[str, Any], params: dict[str, Any], direction: Direction
+) -> Prepared:
+    """Its value grows with x, its slope does not."""
+    return formulas.limits(inputs, params, direction, "x", "x" * (direction == "backward"))
+
+
+def _activation(name: str, forms: str, backward: str, **described: Any) -> Op:
+    """`forms`, `backward`: the names of the formulas, the definition first."""
+    ways = [{way: getattr(formulas, way) for way in one.split()} for one in (forms, backward)]
+    return formula_op(
+        name,
+        **{
+            "signature": "x[...] -> y[...]",
+            "forms": ways[0],
+            "backward": ways[1],
+            "faults": formulas.FAULTS[name],
+            "cases": partial(cases_of, name),
+            **described,
+        },
+    )
+
+
+OPS = (
+    HARDSWISH,
+    _activation(
+        "mish", "mish mish_softplus", "mish_slope mish_softplus_slope", prepare=_limits_of_mish,
+        cases=partial(cases_of, "mish", (-1.1924,)),
+    ),
+    _activation(
+        "hardsigmoid", "hardsigmoid hardsigmoid_clipped hardsigmoid_scaled hardsigmoid_multiplied",
+        "hardsigmoid_slope hardsigmoid_slope_of_either_side",
+        cases=partial(cases_of, "hardsigmoid", (-3.0, 3.0)),
+    ),
+    _activation(
+        "elu", "elu", "elu_slope elu_slope_of_either_side elu_slope_of_output",
+        params={"alpha": 1.0}, cases=partial(cases_of, "elu", params={"alpha": 0.75}),
+    ),
+    _activation("selu", "selu", "selu_slope selu_slope_of_either_side selu_slope_of_output"),
+    _activation(
+        "softsign", "softsign", "softsign_slope",
+        prepare=partial(formulas.limits, below="x", above="x"),
+    ),
+    _activation(
+        "log_sigmoid", "log_sigmoid log_sigmoid_softplus",
+        "log_sigmoid_slope log_sigmoid_slope_of_saved log_sigmoid_slope_of_output",
+    ),
+    _activation(
+        "swiglu", "swiglu swiglu_stored", "swiglu_slope swiglu_slope_stored",
+        signature="a[...], b[...] -> y[...]", prepare=partial(formulas.limits, below="a"),
+        cases=partial(gated, "swiglu"),
+    ),
+)  # fmt: skip
+_BY_NAME = {op.name: op for op in OPS}
+
+
+def _forward(name: str, x: Any, certify: Certify, **params: Any) -> Enclosure:
+    return _BY_NAME[name].evaluate("forward", {"x": x}, params, certify)["y"]
+
+
+def _backward(name: str, dy: Any, x: Any, certify: Certify, **params: Any) -> Enclosure:
+    return _BY_NAME[name].evaluate("backward", {"dy": dy, "x": x}, params, certify)["dx"]
+
+
+def hardswish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = x min(max(x + 3, 0), 6) / 6, of any shape.
+
+    x           float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    certify     the question (`refkernels.Enclosure`)
+
+    The bound is about 4 u |y|: `OPS` has it elementwise, proven for the pieces, x gate / 6,
+    (x gate) (1 / 6) and x (gate / 6), where x 6 does not overflow.
+    Raises TypeError for other dtypes. Source: Howard et al. (2019), arXiv:1905.02244.
+    """
+    return _forward("hardswish", x, certify)
+
+
+def hardswish_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """dx = dy times 0 for x <= -3, 1 for x >= 3, (2 x + 3) / 6 between; dy has x's shape.
+
+    The bound takes in the jump of the slope at ±3. Else as for `hardswish`.
+    """
+    return _backward("hardswish", dy, x, certify)
+
+
+def mish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = x tanh(log(1 + e^x)); 0 at -inf. The bound is proven for x n / d (`formulas`) and for
+    x tanh(softplus(x)), each function within 4 ulp. Source: Misra (2019), arXiv:1908.08681.
+    Else as `hardswish`."""
+    return _forward("mish", x, certify)
+
+
+def mish_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """dx = dy (t + x σ(x) (1 - t²)), t = tanh(log(1 + e^x)). Else as `mish`."""
+    return _backward("mish", dy, x, certify)
+
+
+def hardsigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = min(max(x + 3, 0), 6) / 6. The bound is proven for this, for the product with 1 / 6 and
+    for min(max(x / 6 + 1 / 2, 0), 1). Source: Howard et al. (2019), arXiv:1905.02244. Else as
+    `hardswish`."""
+    return _forward("hardsigmoid", x, certify)
+
+
+def hardsigmoid_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """dx = dy / 6 for |x| < 3, else 0; the bound takes in the jump at ±3. Else as `hardswish`."""
+    return _backward("hardsigmoid", dy, x, certify)
+
+
+def elu(x: Any, *, alpha: float = 1.0, certify: Certify = "enclosure") -> Enclosure:
+    """y = x for x > 0, alpha (e^x - 1) else, alpha being the binary64 number given. The bound is
+    proven for kernels that use expm1 (4 ulp). Source: Clevert et al. (2015), arXiv:1511.07289.
+    Else as `hardswish`."""
+    return _forward("elu", x, certify, alpha=alpha)
+
+
+def elu_backward(
+    dy: Any, x: Any, *, alpha: float = 1.0, certify: Certify = "enclosure"
+) -> Enclosure:
+    """dx = dy for x > 0, dy alpha e^x else; the bound is that of dy (y + alpha) too, and takes in
+    the jump at 0. Else as `elu`."""
+    return _backward("elu", dy, x, certify, alpha=alpha)
+
+
+def selu(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = λ x for x > 0, λ α (e^x - 1) else, with the decimals of `formulas` for λ and α. Source:
+    Klambauer et al. (2017), arXiv:1706.02515. Else as `elu`."""
+    return _forward("selu", x, certify)
+
+
+def selu_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """dx = λ dy for x > 0, λ α dy e^x else. Else as `elu_backward`."""
+    return _backward("selu", dy, x, certify)
+
+
+def softsign(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = x / (1 + |x|); ±1 at ±inf. The bound is about 2 u |y|. Source: Turian, Bergstra and
+    Bengio (2009). Else as `hardswish`."""
+    return _forward("softsign", x, certify)
+
+
+def softsign_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """dx = dy / (1 + |x|)². The bound is proven for dy (1 / d)² and dy / d / d. Else as
+    `softsign`."""
+    return _backward("softsign", dy, x, certify)
+
+
+def log_sigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = -log(1 + e^-x). The bound is proven for min(x, 0) - log1p(e^-|x|) and -softplus(-x),
+    each function within 4 ulp. Else as `hardswish`."""
+    return _forward("log_sigmoid", x, certify)
+
+
+def log_sigmoid_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """dx = dy / (1 + e^x). The bound is that of 1 - e / (1 + e) with a saved e, and of 1 - e^y,
+    too: absolute where x is large. Else as `log_sigmoid`."""
+    return _backward("log_sigmoid", dy, x, certify)
+
+
+def swiglu(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = a σ(a) b, σ(a) = 1 / (1 + e^-a), a and b of one shape; a σ(a) is 0 at -inf. The
+    bound is that of a silu kept in the arrays' format, too. Source: Shazeer (2020),
+    arXiv:2002.05202. Else as `hardswish`."""
+    return _BY_NAME["swiglu"].evaluate("forward", {"a": a, "b": b}, {}, certify)["y"]
+
+
+def swiglu_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
+    """(da, db) = (dy b σ(a) (1 + a σ(-a)), dy a σ(a)); dy has the shape of y. Else as `swiglu`."""
+    op = _BY_NAME["swiglu"]
+    return tree("Swiglu", op.evaluate("backward", {"dy": dy, "a": a, "b": b}, {}, certify))

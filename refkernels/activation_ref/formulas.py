@@ -1,0 +1,355 @@
+"""The formulas of activations, of their gradients, and wrong ways to compute them.
+
+    mish         x tanh(s(x)),  s(x) = log(1 + e^x)
+    hardsigmoid  0 for x <= -3, 1 for x >= 3, (x + 3) / 6 between
+    elu          x for x > 0, α (e^x - 1) else                slope 1, α e^x
+    selu         λ times that, λ = 1.0507009873554804934193349852946 and
+                 α = 1.6732632423543772848170429916717
+    softsign     x / (1 + |x|)                                slope 1 / (1 + |x|)²
+    log_sigmoid  -s(-x) = min(x, 0) - log(1 + e^-|x|)         slope σ(-x)
+    swiglu       a σ(a) b,  σ(a) = 1 / (1 + e^-a)
+
+With e = e^-|x| nothing overflows. mish is x n / d, its slope (n + 4 x (1 + e) m / d) / d,
+
+    x >= 0       n = 1 + 2 e,     d = n + 2 e²,  m = e²
+    x < 0        n = e (e + 2),   d = n + 2,     m = e
+
+At an infinity a value is the limit: `limits` puts the largest number of the format in its place.
+
+Sources: Misra (2019), arXiv:1908.08681; Courbariaux, Bengio and David (2015), arXiv:1511.00363, the
+hard sigmoid, with these constants Howard et al. (2019), arXiv:1905.02244; Clevert, Unterthiner and
+Hochreiter (2015), arXiv:1511.07289; Klambauer et al. (2017), arXiv:1706.02515, whose code gives
+selu's constants in these digits, as do PyTorch, Paddle and OneFlow; Shazeer (2020),
+arXiv:2002.05202, SwiGLU.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.op import Direction
+from refkernels.ops import Fault, Mask, Prepared
+from refkernels.ops.formula import derived
+
+SELU = Fraction("1.0507009873554804934193349852946"), Fraction("1.6732632423543772848170429916717")
+
+
+def fault(cause: str, formula: Any, unstable: bool = False, inputs: str = "x") -> Fault:
+    """A wrong formula, and its gradients."""
+    return Fault(cause, formula, derived(formula, ("y",), {"dy": "y"}, tuple(inputs)), unstable)
+
+
+def limits(
+    inputs: dict[str, Any],
+    params: dict[str, Any],
+    direction: Direction,
+    below: str = "",
+    above: str = "",
+) -> Prepared:
+    """`below`: the inputs in which -inf is the lowest number of the format; `above`: +inf."""
+    shapes = {name: array.shape for name, array in inputs.items()}
+    if len({*shapes.values()}) > 1:
+        raise ValueError(f"The arrays have shapes {shapes}: they are the same.")
+    found = dict(inputs)
+    for name in {*below, *above} & {*inputs}:
+        x = inputs[name]
+        most = np.asarray(formats.of(x).max).astype(x.dtype)
+        found[name] = np.clip(
+            x, -most if name in below else -np.inf, most if name in above else np.inf
+        ).astype(x.dtype)
+    return Prepared(found, params)
+
+
+def sigmoid(xp: Any, x: Any) -> Any:
+    e = xp.exp(-abs(x))
+    return xp.where(x < 0, e, xp.number(1)) / (1 + e)
+
+
+def _slack(xp: Any, x: Any) -> Any:
+    """log(1 + e^-|x|)."""
+    return xp.log1p(xp.exp(-abs(x)))
+
+
+def _softplus(xp: Any, x: Any) -> Any:
+    """By log1p(e^x) too; a kernel whose e^x overflows is at 40 as near as one that has no slack."""
+    apart = xp.where(x < 0, xp.number(0), x) + _slack(xp, x)
+    whole = xp.log1p(xp.exp(xp.minimum(x, xp.number(40))))
+    return xp.either(apart, xp.where(x < 40, whole, apart))
+
+
+# --- mish --------------------------------------------------------------------------------------
+
+
+def _parts(xp: Any, x: Any) -> tuple[Any, Any, Any]:
+    """e, n and d."""
+    e = xp.exp(-abs(x))
+    n = xp.where(x < 0, e * (e + 2), 1 + 2 * e)
+    return e, n, n + 2 * xp.where(x < 0, xp.number(1), xp.square(e))
+
+
+def mish(xp: Any, x: Any) -> Any:
+    _, n, d = _parts(xp, x)
+    return xp.either(x * (n / d), x * n / d)
+
+
+def mish_softplus(xp: Any, x: Any) -> Any:
+    return x * xp.tanh(_softplus(xp, x))
+
+
+def mish_slope(xp: Any, dy: Any, x: Any) -> Any:
+    e, n, d = _parts(xp, x)
+    more = xp.where(x < 0, e, xp.square(e)) * (1 + e)
+    return dy * ((n + x * (4 * more) / d) / d)
+
+
+def mish_softplus_slope(xp: Any, dy: Any, x: Any) -> Any:
+    s = _softplus(xp, x)
+    t = xp.tanh(s)
+    rest = 1 - xp.square(t)
+    gate = xp.either(sigmoid(xp, x), 1 - xp.exp(-s))
+    return dy * xp.either(t + x * gate * rest, t + x * (gate * rest))
+
+
+# --- hardsigmoid -------------------------------------------------------------------------------
+
+
+def hardsigmoid(xp: Any, x: Any) -> Any:
+    beyond = xp.where(x < 0, xp.number(0), xp.where(x > 0, xp.number(1), x))  # NaN stays
+    return xp.where(abs(x) < 3, (x + 3) / 6, beyond)
+
+
+def hardsigmoid_clipped(xp: Any, x: Any) -> Any:
+    return xp.clip(x + 3, 0, 6) / 6
+
+
+def hardsigmoid_scaled(xp: Any, x: Any, sixth: Any = Fraction(1, 6)) -> Any:
+    part = x * xp.number(sixth)
+    part = xp.either(x / 6, part) if 6 * sixth == 1 else part
+    return xp.clip(part + xp.number(Fraction(1, 2)), 0, 1)
+
+
+def hardsigmoid_multiplied(xp: Any, x: Any) -> Any:
+    return xp.clip(x + 3, 0, 6) * xp.number(Fraction(1, 6))
+
+
+def hardsigmoid_slope(xp: Any, dy: Any, x: Any) -> Any:
+    beyond = xp.where(abs(x) < 4, xp.number(0), 0 * xp.clip(x, -4, 4))  # NaN stays
+    return xp.where(abs(x) < 3, dy / 6, dy * beyond)
+
+
+def hardsigmoid_slope_of_either_side(xp: Any, dy: Any, x: Any) -> Any:
+    """Where x ± 3 may round to 0 as well."""
+    gate = abs(x) - 3
+    inside = Mask((abs(x) < 3).yes & (gate < 0).yes, (abs(x) > 3).yes & (gate > 0).yes)
+    return xp.where(inside, dy * xp.number(Fraction(1, 6)), 0 * dy)
+
+
+def _scaled_slope(xp: Any, dy: Any, x: Any, sixth: Fraction) -> Any:
+    within = abs(x) < xp.number(3 if abs(6 * sixth - 1) < Fraction(1, 1000) else 1 / (2 * sixth))
+    return xp.where(within, dy * xp.number(sixth), 0 * dy)
+
+
+# --- elu, selu ---------------------------------------------------------------------------------
+
+
+def elu(xp: Any, x: Any, alpha: Any, exp: str = "expm1") -> Any:
+    low = xp.minimum(x, xp.number(0))
+    return xp.where(x > 0, x, alpha * (xp.expm1(low) if exp == "expm1" else xp.exp(low) - 1))
+
+
+def _either_side(x: Any) -> Mask:
+    return Mask((x > 0).yes, (x < 0).yes)
+
+
+def elu_slope(xp: Any, dy: Any, x: Any, alpha: Any) -> Any:
+    e = xp.exp(xp.minimum(x, xp.number(0)))
+    return xp.where(x > 0, dy, xp.either(dy * (alpha * e), dy * alpha * e))
+
+
+def elu_slope_of_either_side(xp: Any, dy: Any, x: Any, alpha: Any) -> Any:
+    return xp.where(_either_side(x), dy, elu_slope(xp, dy, xp.minimum(x, xp.number(0)), alpha))
+
+
+def elu_slope_of_output(xp: Any, dy: Any, x: Any, alpha: Any) -> Any:
+    y = xp.store(elu(xp, xp.minimum(x, xp.number(0)), alpha))
+    return xp.where(x > 0, dy, dy * (y + alpha))
+
+
+def selu(xp: Any, x: Any, exp: str = "expm1") -> Any:
+    scale, alpha = map(xp.number, SELU)
+    low = xp.minimum(x, xp.number(0))
+    e = xp.expm1(low) if exp == "expm1" else xp.exp(low) - 1
+    return xp.where(x > 0, scale * x, xp.either(scale * alpha * e, scale * (alpha * e)))
+
+
+def selu_slope(xp: Any, dy: Any, x: Any) -> Any:
+    scale, alpha = map(xp.number, SELU)
+    e = xp.exp(xp.minimum(x, xp.number(0)))
+    low = xp.either(dy * (scale * alpha * e), dy * (scale * alpha) * e)
+    return xp.where(x > 0, dy * scale, low)
+
+
+def selu_slope_of_either_side(xp: Any, dy: Any, x: Any) -> Any:
+    scale, _ = map(xp.number, SELU)
+    low = selu_slope(xp, dy, xp.minimum(x, xp.number(0)))
+    return xp.where(_either_side(x), dy * scale, low)
+
+
+def selu_slope_of_output(xp: Any, dy: Any, x: Any) -> Any:
+    scale, alpha = map(xp.number, SELU)
+    y = xp.store(selu(xp, xp.minimum(x, xp.number(0))))
+    return xp.where(x > 0, dy * scale, dy * (y + scale * alpha))
+
+
+# --- softsign ----------------------------------------------------------------------------------
+
+
+def softsign(xp: Any, x: Any) -> Any:
+    return x / (1 + abs(x))
+
+
+def softsign_slope(xp: Any, dy: Any, x: Any) -> Any:
+    d = 1 + abs(x)
+    return xp.either(dy * xp.square(1 / d), dy / d / d)
+
+
+# --- log_sigmoid -------------------------------------------------------------------------------
+
+
+def log_sigmoid(xp: Any, x: Any) -> Any:
+    return xp.where(x < 0, x, xp.number(0)) - _slack(xp, x)
+
+
+def log_sigmoid_softplus(xp: Any, x: Any) -> Any:
+    return -_softplus(xp, -x)
+
+
+def log_sigmoid_slope(xp: Any, dy: Any, x: Any) -> Any:
+    return dy * sigmoid(xp, -x)
+
+
+def log_sigmoid_slope_of_saved(xp: Any, dy: Any, x: Any) -> Any:
+    """Of the exponential that the forward pass kept."""
+    e = xp.store(xp.exp(-abs(x)))
+    part = e / (1 + e)
+    return dy * xp.where(x < 0, 1 - part, part)
+
+
+def log_sigmoid_slope_of_output(xp: Any, dy: Any, x: Any) -> Any:
+    """1 - e^y cancels where x is large: its error is absolute."""
+    return dy * (1 - xp.exp(log_sigmoid(xp, x)))
+
+
+# --- swiglu ------------------------------------------------------------------------------------
+
+
+def silu(xp: Any, a: Any) -> Any:
+    e = xp.exp(-abs(a))
+    gate = xp.where(a < 0, e, xp.number(1))
+    apart = xp.either(a * (gate / (1 + e)), a * gate / (1 + e))
+    divided = a / (1 + xp.exp(-xp.maximum(a, xp.number(-80))))
+    return xp.either(apart, xp.where(a > -80, divided, apart))
+
+
+def swiglu(xp: Any, a: Any, b: Any) -> Any:
+    return silu(xp, a) * b
+
+
+def swiglu_stored(xp: Any, a: Any, b: Any) -> Any:
+    return xp.store(silu(xp, a)) * b
+
+
+def silu_slope(xp: Any, a: Any) -> Any:
+    gate = sigmoid(xp, a)
+    return gate * (1 + a * xp.either(sigmoid(xp, -a), 1 - gate))
+
+
+def swiglu_slope(xp: Any, dy: Any, a: Any, b: Any) -> Any:
+    slope = silu_slope(xp, a)
+    return xp.either(dy * b * slope, dy * (b * slope)), dy * silu(xp, a)
+
+
+def swiglu_slope_stored(xp: Any, dy: Any, a: Any, b: Any) -> Any:
+    return xp.store(dy * b) * silu_slope(xp, a), dy * xp.store(silu(xp, a))
+
+
+# --- wrong ways --------------------------------------------------------------------------------
+
+
+def _without_alpha(formula: Any) -> Any:
+    return lambda xp, *x, **given: formula(xp, *x, **{**given, "alpha": xp.number(1)})
+
+
+def _selu_of(scale: Fraction, alpha: Fraction) -> Any:
+    return lambda xp, x: xp.number(scale) * elu(xp, x, alpha=xp.number(alpha))
+
+
+FAULTS: dict[str, tuple[Fault, ...]] = {
+    "mish": (
+        fault("silu_gate", lambda xp, x: x * sigmoid(xp, x)),
+        fault("tanh_of_exponential", lambda xp, x: x * xp.tanh(xp.exp(x))),
+        Fault(
+            "log_of_one_plus",
+            lambda xp, x: x * xp.tanh(xp.log(1 + xp.exp(x))),
+            unstable=True,
+        ),
+        Fault("constant_gate", backward=lambda xp, dy, x: mish(xp, x) / x * dy),
+    ),
+    "hardsigmoid": (
+        *(
+            Fault(
+                cause, partial(hardsigmoid_scaled, sixth=slope), partial(_scaled_slope, sixth=slope)
+            )
+            for cause, slope in (
+                ("rounded_sixth", Fraction("0.1666667")),
+                ("float32_constants", Fraction(float(np.float32(1 / 6)))),
+                ("slope_of_a_fifth", Fraction(1, 5)),
+            )
+        ),
+        fault("sigmoid_instead", sigmoid),
+    ),
+    "elu": (
+        Fault("exponential_minus_one", partial(elu, exp="exp"), unstable=True),
+        Fault("alpha_left_out", _without_alpha(elu), _without_alpha(elu_slope)),
+        fault("selu_instead", lambda xp, x, alpha: selu(xp, x)),
+    ),
+    "selu": (
+        Fault("exponential_minus_one", partial(selu, exp="exp"), unstable=True),
+        fault("scale_left_out", _selu_of(Fraction(1), SELU[1])),
+        fault("alpha_left_out", _selu_of(SELU[0], Fraction(1))),
+        fault("rounded_constants", _selu_of(Fraction("1.0507"), Fraction("1.6733"))),
+        fault("rounded_constants", _selu_of(Fraction("1.05070098"), Fraction("1.67326324"))),
+        fault("float32_constants", _selu_of(*(Fraction(float(np.float32(one))) for one in SELU))),
+    ),
+    "softsign": (
+        fault("root_of_square", lambda xp, x: x / xp.sqrt(1 + xp.square(x))),
+        fault("tanh_instead", lambda xp, x: xp.tanh(x)),
+        Fault(
+            "quotient_rule", backward=derived(softsign, ("y",), {"dy": "y"}, ("x",)), unstable=True
+        ),
+        Fault("slope_not_squared", backward=lambda xp, dy, x: dy / (1 + abs(x))),
+    ),
+    "log_sigmoid": (
+        Fault("log_of_sigmoid", lambda xp, x: xp.log(sigmoid(xp, x)), unstable=True),
+        Fault(
+            "log_of_one_plus",
+            lambda xp, x: xp.minimum(x, xp.number(0)) - xp.log(1 + xp.exp(-abs(x))),
+            unstable=True,
+        ),
+        Fault("sigmoid_of_x", backward=lambda xp, dy, x: dy * sigmoid(xp, x)),
+    ),
+    "swiglu": (
+        fault("gate_swapped", lambda xp, a, b: silu(xp, b) * a, inputs="ab"),
+        fault("sigmoid_gate", lambda xp, a, b: sigmoid(xp, a) * b, inputs="ab"),
+        fault("gelu_gate", lambda xp, a, b: _gelu(xp, a) * b, inputs="ab"),
+    ),
+}
+
+
+def _gelu(xp: Any, a: Any) -> Any:
+    return a * xp.erfc(-a / xp.sqrt(xp.number(2))) / 2

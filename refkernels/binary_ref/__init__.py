@@ -1,0 +1,108 @@
+"""Functions of two numbers, with their gradients, certified: pow, atan2, hypot.
+
+    pow(x, exponent)    atan2(a, b)    hypot(a, b)        -> y, Enclosures
+    pow_backward(dy, x, exponent) -> (dx, dexponent), and so on
+
+Elements stand alone; arrays are of one shape. `formulas` has the formulas, `OPS` the ops.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.binary_ref import formulas
+from refkernels.binary_ref.cases import cases_of_plane, cases_of_pow
+from refkernels.ops import formula_op
+from refkernels.ops.tree import tree
+
+__all__ = ["OPS", "atan2", "atan2_backward", "hypot", "hypot_backward", "pow", "pow_backward"]
+
+OPS = (
+    formula_op(
+        "pow",
+        "x[...], exponent[...] -> y[...]",
+        forms={"library": formulas.pow},
+        backward={
+            "library": formulas.pow_slopes,
+            "rounded_exponent": partial(formulas.pow_slopes, rounded=True),
+        },
+        faults=formulas.FAULTS["pow"],
+        prepare=formulas.prepare_pow,
+        cases=cases_of_pow,
+    ),
+    formula_op(
+        "atan2",
+        "a[...], b[...] -> y[...]",
+        forms={"library": formulas.atan2, "composed": formulas.atan2_composed},
+        backward={
+            "quotient": formulas.atan2_slopes,
+            "reciprocal": formulas.atan2_slopes_by_reciprocal,
+        },
+        faults=formulas.FAULTS["atan2"],
+        prepare=formulas.prepare_atan2,
+        cases=partial(cases_of_plane, "atan2"),
+    ),
+    formula_op(
+        "hypot",
+        "a[...], b[...] -> y[...]",
+        forms={"library": formulas.hypot},
+        backward={"library": formulas.hypot_slopes},
+        faults=formulas.FAULTS["hypot"],
+        prepare=formulas.prepare_hypot,
+        cases=partial(cases_of_plane, "hypot"),
+    ),
+)
+_BY_NAME = {op.name: op for op in OPS}
+
+
+def _ask(name: str, certify: Certify, **arrays: Any) -> Any:
+    direction = "backward" if "dy" in arrays else "forward"
+    found = _BY_NAME[name].evaluate(direction, arrays, {}, certify)  # type: ignore[arg-type]
+    return tree(name.title(), found)
+
+
+def pow(x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = x^exponent, elementwise; special values as those of C's pow.
+
+    x, exponent  of one shape, float16, bfloat16, float32 or float64
+    certify      the question (`refkernels.Enclosure`)
+
+    Powers that are rational are found and known exactly, so that ties are ties. The bound is a
+    library limit, 16 ulp (OpenCL's full profile). Raises TypeError for other dtypes, ValueError for
+    shapes that differ.
+    """
+    return _ask("pow", certify, x=x, exponent=exponent)
+
+
+def pow_backward(dy: Any, x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Any:
+    """(dx, dexponent) = (dy e x^(e - 1), dy x^e log x). dx is 0 for e = 0 everywhere, dexponent 0
+    for x = 0 and e > 0, NaN for x < 0. The bound allows 16 ulp for powers, 4 for the logarithm, and
+    an e - 1 that is rounded. Else as `pow`."""
+    return _ask("pow", certify, dy=dy, x=x, exponent=exponent)
+
+
+def atan2(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """The angle of the point with abscissa b and ordinate a, in [-π, π]; special values as those of
+    C's atan2(a, b). The bound is a library limit, 6 ulp (OpenCL's full profile), and that of the
+    arctangent of a rounded quotient, put into its quadrant. Else as `pow`."""
+    return _ask("atan2", certify, a=a, b=b)
+
+
+def atan2_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
+    """(da, db) = (dy b, -dy a) / (a² + b²), NaN at the origin. The bound is proven for kernels that
+    do not scale: it is infinite where the squares may leave the format's range. Else as `atan2`."""
+    return _ask("atan2", certify, dy=dy, a=a, b=b)
+
+
+def hypot(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = √(a² + b²); infinite where a or b is, as C's hypot. The bound is a library limit, 4 ulp
+    (OpenCL's full profile). Else as `pow`."""
+    return _ask("hypot", certify, a=a, b=b)
+
+
+def hypot_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
+    """(da, db) = dy (a, b) / hypot(a, b), NaN at the origin. Else as `hypot`."""
+    return _ask("hypot", certify, dy=dy, a=a, b=b)

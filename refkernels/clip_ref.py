@@ -1,0 +1,358 @@
+"""Clipping of gradients, certified: by the norm of all tensors, by each tensor's norm, by value.
+
+    clip_by_global_norm   c = min(1, M / (n + eps))         way="eps": PyTorch, OneFlow
+                          c = M / max(n, M)                 way="max": Paddle, MindSpore, TensorFlow
+    clip_by_norm          c = M / max(n, M), n of each tensor by itself
+    clip_by_value         min(max(g, -M), M)
+
+and g c. The gradients are one array, tensor after tensor; `tensor` has the number of the tensor
+that each element belongs to, from 0. n is (Σ g²)^(1/2), or max |g| for norm_type=inf. A norm of 0
+clips nothing; where it is infinite, c is 0, an infinite element NaN and every other 0; where an
+element is NaN, everything is. A max_norm of 0 gives zeros, but 0 / 0 = NaN for way="max" where n
+is 0 too.
+
+Source: Pascanu, Mikolov and Bengio (2013), arXiv:1211.5063.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from refkernels.arguments import as_text
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.arithmetic.scalars import as_real
+from refkernels.op import Case, Direction
+from refkernels.ops import Fault, Prepared, formula_op
+from refkernels.ops.cases import Arrays, case
+
+__all__ = ["OPS", "Clipped", "clip_by_global_norm", "clip_by_norm", "clip_by_value"]
+
+WAYS = ("eps", "max")
+_LISTED = "grads[n], tensor[n]:int"
+
+
+class Clipped(NamedTuple):
+    """The gradients, clipped, and the norm that they had."""
+
+    clipped: Enclosure
+    norm: Enclosure
+
+
+def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """`largest`: whether the norm is the largest magnitude; `count`: the number of tensors."""
+    told = dict(params)
+    for name in ("max_norm", "eps", "max_value"):
+        if name in told and not 0.0 <= as_real(told[name], name) < math.inf:
+            raise ValueError(f"{name} is {told[name]!r}: it is a finite number, 0 or more.")
+    if "way" in told and as_text(told["way"], "way") not in WAYS:
+        raise ValueError(f"way is {told['way']!r}: it is {' or '.join(map(repr, WAYS))}.")
+    if "norm_type" in told:
+        norm_type = as_real(told.pop("norm_type"), "norm_type")
+        if norm_type not in (2.0, math.inf):
+            raise ValueError(f"norm_type is {norm_type!r}: it is 2 or inf.")
+        told["largest"] = norm_type == math.inf
+    if "tensor" in inputs:
+        tensor = inputs["tensor"]
+        if inputs["grads"].shape != tensor.shape or tensor.ndim != 1:
+            raise ValueError(
+                f"grads has shape {inputs['grads'].shape} and tensor {tensor.shape}: both "
+                "are lists of elements, of one length."
+            )
+        if tensor.size and not 0 <= tensor.min() <= tensor.max() < tensor.size:
+            raise ValueError("tensor holds the numbers of tensors: from 0, below that of elements.")
+        told["count"] = int(tensor.max()) + 1 if tensor.size else 0
+    return Prepared(inputs, told)
+
+
+# --- norms -------------------------------------------------------------------------------------
+
+
+def _norms(xp: Any, grads: Any, tensor: Any, count: int, largest: bool = False) -> Any:
+    """Of each tensor: (1, count)."""
+    if largest:
+        masks = (tensor == k for k in range(count))
+        own = [xp.max(xp.where(mask, abs(grads), xp.number(0))) for mask in masks]
+        return xp.concatenate(own, -1)
+    squares = xp.reshape(xp.square(grads), (-1, 1))
+    sums = xp.scatter_add(squares, tensor.reshape(-1), count)
+    return xp.sqrt(xp.reshape(sums, (1, count)))
+
+
+def _whole(xp: Any, grads: Any, largest: bool) -> Any:
+    return xp.max(abs(grads)) if largest else xp.norm(grads)
+
+
+def _of_norms(xp: Any, grads: Any, tensor: Any, count: int, largest: bool) -> Any:
+    """The norm of the tensors' norms, each kept in the arrays' format."""
+    return xp.store(_whole(xp, xp.store(_norms(xp, grads, tensor, count, largest)), largest))
+
+
+# --- factors -----------------------------------------------------------------------------------
+
+
+def _eps(xp: Any, n: Any, max_norm: Any, eps: Any) -> Any:
+    return xp.minimum(max_norm / (n + eps), xp.number(1))
+
+
+def _stored_eps(xp: Any, n: Any, max_norm: Any, eps: Any) -> Any:
+    return xp.minimum(xp.store(max_norm / xp.store(n + eps)), xp.number(1))
+
+
+def _max(xp: Any, n: Any, max_norm: Any, eps: Any = None) -> Any:
+    return max_norm / xp.maximum(n, max_norm)
+
+
+def _clipped(xp: Any, grads: Any, n: Any, max_norm: Any, way: str, eps: Any, stored: bool) -> Any:
+    if way == "eps":
+        return grads * (_stored_eps if stored else _eps)(xp, n, max_norm, eps)
+    c = _max(xp, n, max_norm)
+    product = grads * (xp.store(c) if stored else c)
+    return xp.either(product, grads * max_norm / xp.maximum(n, max_norm))
+
+
+def _by_global_norm(
+    xp: Any, grads: Any, tensor: Any, *, max_norm: Any, eps: Any, way: str, largest: bool,
+    count: int, listed: bool = False,
+) -> Any:  # fmt: skip
+    """`listed`: by the norm of norms, every step of it kept in the arrays' format."""
+    if not grads.shape[-1]:
+        return grads, xp.number(0)
+    ready = _of_norms(xp, grads, tensor, count, largest) if listed else _whole(xp, grads, largest)
+    return _clipped(xp, grads, ready, max_norm, way, eps, listed), ready
+
+
+def _by_norm(xp: Any, grads: Any, tensor: Any, *, max_norm: Any, count: int, stored: bool) -> Any:
+    if not grads.shape[-1]:
+        return grads
+    n = _norms(xp, grads, tensor, count)
+    c = _max(xp, xp.store(n) if stored else n, max_norm)
+    return grads * xp.take(xp.store(c) if stored else c, tensor.reshape(-1), -1)
+
+
+def _by_value(xp: Any, grads: Any, *, max_value: Any) -> Any:
+    return xp.minimum(xp.maximum(grads, -max_value), max_value)
+
+
+# --- wrong ways --------------------------------------------------------------------------------
+
+
+def _global_fault(cause: str, factor: Callable[..., Any], norm: Any = None) -> Fault:
+    """Another factor; `norm`: another norm, as well."""
+
+    def formula(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
+        n = _whole(xp, grads, largest)
+        if norm is not None:
+            n = norm(xp, grads, tensor, count, largest)
+        return grads * factor(xp, n, **params), n
+
+    return Fault(cause, formula, outputs=("clipped",) if norm is None else ())
+
+
+def _as_asked(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
+    return _eps(xp, n, max_norm, eps) if way == "eps" else _max(xp, n, max_norm)
+
+
+def _per_tensor(xp: Any, grads: Any, tensor: Any, count: int, largest: bool, **params: Any) -> Any:
+    c = _as_asked(xp, _norms(xp, grads, tensor, count, largest), **params)
+    return grads * xp.take(c, tensor.reshape(-1), -1), _whole(xp, grads, largest)
+
+
+def _other_eps(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
+    """Of the other way: with eps where there is none, or without it."""
+    return _max(xp, n, max_norm) if way == "eps" else _eps(xp, n, max_norm, eps)
+
+
+def _eps_beside_max(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
+    return max_norm / (xp.maximum(n, max_norm) + eps)
+
+
+_GLOBAL = (
+    Fault("clipped_per_tensor", _per_tensor, outputs=("clipped",)),
+    _global_fault("clip_eps_differs", _other_eps),
+    _global_fault("clip_eps_always", _eps_beside_max),
+    _global_fault("always_rescaled", lambda xp, n, max_norm, **_: max_norm / n),
+    _global_fault("clipping_left_out", lambda xp, n, **_: xp.number(1)),
+    _global_fault(
+        "norm_not_rooted", _as_asked,
+        lambda xp, g, t, count, largest: xp.square(_whole(xp, g, largest)),
+    ),
+    _global_fault(
+        "sum_of_norms", _as_asked,
+        lambda xp, g, t, count, largest: xp.sum(_norms(xp, g, t, count, largest)),
+    ),
+    _global_fault(
+        "other_norm", _as_asked, lambda xp, g, t, count, largest: _whole(xp, g, not largest)
+    ),
+)  # fmt: skip
+
+
+def _tensor_fault(cause: str, factor: Callable[..., Any]) -> Fault:
+    def formula(xp: Any, grads: Any, tensor: Any, max_norm: Any, count: int) -> Any:
+        n = _norms(xp, grads, tensor, count)
+        return grads * xp.take(factor(xp, n, max_norm), tensor.reshape(-1), -1)
+
+    return Fault(cause, formula)
+
+
+_EACH = (
+    Fault(
+        "clipped_globally",
+        lambda xp, grads, tensor, max_norm, count: grads * _max(xp, xp.norm(grads), max_norm),
+    ),
+    _tensor_fault("always_rescaled", lambda xp, n, max_norm: max_norm / n),
+    _tensor_fault("clipping_left_out", lambda xp, n, max_norm: 1 + 0 * n),
+    _tensor_fault("norm_not_rooted", lambda xp, n, max_norm: _max(xp, xp.square(n), max_norm)),
+)
+
+
+# --- cases -------------------------------------------------------------------------------------
+
+SIZES = (5, 98, 100)
+_TENSOR = np.repeat(np.arange(len(SIZES)), SIZES)
+
+
+def _drawn(norm: float, kind: str, rng: np.random.Generator, dtype: str) -> Arrays:
+    """Gradients of about this norm, a twentieth of it in the second tensor."""
+    grads = rng.standard_normal(_TENSOR.size) * np.where(_TENSOR == 1, 0.05, 1.0)
+    grads *= norm / np.linalg.norm(grads)
+    format = formats.get(dtype)
+    if kind == "zero":
+        grads *= 0.0
+    elif kind == "large":
+        grads *= format.max**0.75
+    elif kind == "tiny":
+        grads *= format.min_normal
+    elif kind == "infinite":
+        grads[7] = -np.inf
+    elif kind == "nan":
+        grads[150] = np.nan
+    elif kind == "exact":
+        grads = np.where(np.arange(grads.size) == 2, 3.0, 0.0)
+        grads[100] = 4.0
+    return {"grads": grads, "tensor": _TENSOR}
+
+
+def _cases(op: str, asked: tuple[tuple[str, dict[str, Any]], ...]) -> list[Case]:
+    """Those of one op: its regimes, in each of the ways that it may be asked."""
+    regimes = (
+        ("clipped", "", 5.0, 1.0), ("barely", "", 1.01, 1.0), ("not_clipped", "", 0.7, 1.0),
+        ("norm_is_max", "exact", 5.0, 5.0), ("zero", "zero", 1.0, 1.0),
+        ("large", "large", 1.0, 1.0), ("tiny", "tiny", 1.0, 2.0**-20),
+        ("infinite", "infinite", 5.0, 1.0), ("nan", "nan", 5.0, 1.0), ("invariance", "", 5.0, 1.0),
+    )  # fmt: skip
+    found = []
+    for label, more in asked:
+        for regime, kind, norm, most in regimes:
+            if label and regime not in ("clipped", "not_clipped", "norm_is_max", "infinite", "nan"):
+                continue
+            shown = {"norm": norm, **{name: str(value) for name, value in more.items()}}
+            params, build = {"max_norm": most, **more}, partial(_drawn, norm, kind)
+            found.append(case(op, regime, shown, build, params, directions=("forward",)))
+    return found
+
+
+def _by_value_cases() -> list[Case]:
+    def make(regime: str, values: Callable[[np.random.Generator], Any], most: float) -> Case:
+        def build(rng: np.random.Generator, _: str) -> Arrays:
+            return {"grads": values(rng)}
+
+        params = {"max_value": most}
+        return case("clip_by_value", regime, params, build, params, directions=("forward",))
+
+    def normal(rng: np.random.Generator) -> Any:
+        return rng.standard_normal(259)
+
+    specials = np.array([0.0, -0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan])
+    return [
+        make("clipped", normal, 0.1),
+        make("some", normal, 1.0),
+        make("decimal", lambda rng: np.repeat([0.3, -0.3, 0.30078125], 20), 0.3),
+        make("specials", lambda rng: specials, 1.0),
+        make("invariance", normal, 0.5),
+    ]
+
+
+OPS = (
+    formula_op(
+        "clip_by_global_norm",
+        f"{_LISTED} -> clipped[n], norm[]",
+        "n",
+        gradients=(),
+        params={"max_norm": 1.0, "eps": 1e-6, "way": "eps", "norm_type": 2.0},
+        forms={"one_sum": _by_global_norm, "norm_of_norms": partial(_by_global_norm, listed=True)},
+        faults=_GLOBAL,
+        prepare=_prepare,
+        cases=partial(
+            _cases,
+            "clip_by_global_norm",
+            (("", {}), ("max", {"way": "max"}), ("inf", {"norm_type": math.inf})),
+        ),
+    ),
+    formula_op(
+        "clip_by_norm",
+        f"{_LISTED} -> clipped[n]",
+        "n",
+        gradients=(),
+        params={"max_norm": 1.0},
+        forms={
+            "one_sum": partial(_by_norm, stored=False),
+            "stored": partial(_by_norm, stored=True),
+        },
+        faults=_EACH,
+        prepare=_prepare,
+        cases=partial(_cases, "clip_by_norm", (("", {}),)),
+    ),
+    formula_op(
+        "clip_by_value",
+        "grads[...] -> clipped[...]",
+        gradients=(),
+        params={"max_value": 1.0},
+        forms={"clipped": _by_value},
+        faults=(Fault("clipping_left_out", lambda xp, grads, **_: grads + 0),),
+        prepare=_prepare,
+        cases=_by_value_cases,
+    ),
+)
+_BY_NAME = {op.name: op for op in OPS}
+
+
+def clip_by_global_norm(
+    grads: Any, tensor: Any, *, certify: Certify = "enclosure", **params: Any
+) -> Clipped:
+    """(clipped, norm) of gradients that are clipped by the norm of all of them.
+
+    grads       float16, bfloat16, float32 or float64, one axis: tensor after tensor
+    tensor      whole numbers from 0: the tensor of each element
+    params      max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0 (or inf); see the module
+    certify     the question (`refkernels.Enclosure`)
+
+    The bound (`OPS`) is proven for one sum of squares and for the norm of the tensors' norms, each
+    step of it kept in the arrays' format or not, sums in any order, where no square overflows.
+    Raises TypeError for other dtypes, ValueError for params that are none and shapes that differ.
+    """
+    given = {"grads": grads, "tensor": tensor}
+    return Clipped(**_BY_NAME["clip_by_global_norm"].evaluate("forward", given, params, certify))
+
+
+def clip_by_norm(
+    grads: Any, tensor: Any, *, max_norm: float = 1.0, certify: Certify = "enclosure"
+) -> Enclosure:
+    """The gradients, each tensor clipped by its own norm. Else as `clip_by_global_norm`."""
+    given, params = {"grads": grads, "tensor": tensor}, {"max_norm": max_norm}
+    return _BY_NAME["clip_by_norm"].evaluate("forward", given, params, certify)["clipped"]
+
+
+def clip_by_value(
+    grads: Any, *, max_value: float = 1.0, certify: Certify = "enclosure"
+) -> Enclosure:
+    """min(max(g, -max_value), max_value), of any shape; NaN stays. The bound is half an ulp, that
+    of a max_value which the format does not hold. Else as `clip_by_global_norm`."""
+    given, params = {"grads": grads}, {"max_value": max_value}
+    return _BY_NAME["clip_by_value"].evaluate("forward", given, params, certify)["clipped"]

@@ -1,0 +1,174 @@
+"""Dropout's scale, with its gradient, certified: the mask is an input, and nothing is random.
+
+    mode="upscale_in_train"      y = x m / (1 - p);   without a mask, in inference, y = x
+    mode="downscale_in_infer"    y = x m;             without a mask, y = x (1 - p)
+
+m is 1 where the mask holds, and p the probability that it does not. p = 1 gives zeros. A masked
+infinity is NaN, as a product with 0 is.
+
+Source: Srivastava et al. (2014), "Dropout: a simple way to prevent neural networks from
+overfitting", JMLR 15, whose convention is the second; the first is PyTorch's, and Paddle has both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refkernels.arguments import as_text
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.arithmetic.scalars import as_real
+from refkernels.op import Case, Direction
+from refkernels.ops import Fault, Prepared, formula_op
+from refkernels.ops.cases import Arrays, case
+from refkernels.ops.formula import derived
+
+__all__ = ["OPS", "dropout", "dropout_backward"]
+
+UPSCALE, DOWNSCALE = MODES = ("upscale_in_train", "downscale_in_infer")
+
+
+def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """`dropped`, which is a probability; `kept`, 1 / (1 - p) as float32 has it."""
+    p = as_real(params["p"], "p")
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"p is {p!r}: it is the probability that an element is dropped.")
+    mode = as_text(params["mode"], "mode")
+    if mode not in MODES:
+        raise ValueError(f"mode is {mode!r}: it is {' or '.join(map(repr, MODES))}.")
+    shapes = {name: one.shape for name, one in inputs.items() if one is not None}
+    if len({*shapes.values()}) > 1:
+        raise ValueError(f"The arrays have shapes {shapes}: they are the same.")
+    scale = np.float32(1.0) / np.float32(1.0 - p) if p < 1.0 else np.float32(0.0)
+    return Prepared(inputs, {"p": p, "mode": mode, "all": p == 1.0, "float32": float(scale)})
+
+
+def _masked(xp: Any, x: Any, mask: Any) -> Any:
+    return x if mask is None else xp.where(mask, x, 0 * x)
+
+
+def _form(quotient: bool) -> Any:
+    def dropout(
+        xp: Any, x: Any, mask: Any = None, *, p: Any, mode: str, all: bool, **_: Any
+    ) -> Any:
+        if mask is None:
+            return x * (1 - p) if mode == DOWNSCALE else x
+        if mode == DOWNSCALE:
+            return _masked(xp, x, mask)
+        if all:
+            return 0 * x
+        return _masked(xp, x / (1 - p) if quotient else x * (1 / (1 - p)), mask)
+
+    return dropout
+
+
+def _fault(cause: str, wrong: Any) -> Fault:
+    """`wrong`: from the masked x, and from what the op gives."""
+
+    def formula(xp: Any, x: Any, mask: Any = None, **params: Any) -> Any:
+        right = _form(True)(xp, x, mask, **params)
+        found = wrong(xp, x, mask, **params)
+        return right if found is None else found
+
+    return Fault(cause, formula, derived(formula, ("y",), {"dy": "y"}, ("x",)))
+
+
+def _upscaling(change: Any) -> Any:
+    """A fault of the upscaling convention alone, in training."""
+
+    def wrong(xp: Any, x: Any, mask: Any, mode: str, all: bool, **params: Any) -> Any:
+        if mask is None or all or mode == DOWNSCALE:
+            return None
+        return change(xp, _masked(xp, x, mask), **params)
+
+    return wrong
+
+
+def _other_convention(xp: Any, x: Any, mask: Any, mode: str, **params: Any) -> Any:
+    return _form(True)(xp, x, mask, mode=UPSCALE if mode == DOWNSCALE else DOWNSCALE, **params)
+
+
+def _inverted(xp: Any, x: Any, mask: Any, **params: Any) -> Any:
+    return None if mask is None else _form(True)(xp, x, ~mask, **params)
+
+
+_FAULTS = (
+    _fault("other_dropout_convention", _other_convention),
+    _fault("scaled_by_keep_probability", _upscaling(lambda xp, x, p, **_: x * (1 - p))),
+    _fault("scaled_by_drop_probability", _upscaling(lambda xp, x, p, **_: x / p)),
+    _fault("float32_scale", _upscaling(lambda xp, x, p, float32: x * float32)),
+    _fault("mask_inverted", _inverted),
+)
+
+
+def cases() -> list[Case]:
+    """All of them. Appended, never changed."""
+
+    def make(
+        regime: str, p: float, mode: str = UPSCALE, n: int = 2003, scale: float = 1.0,
+        masked: bool = True, values: tuple[float, ...] = (),
+    ) -> Case:  # fmt: skip
+        def build(rng: np.random.Generator, _: str) -> Arrays:
+            x = np.resize(values, n) if values else scale * rng.standard_normal(n)
+            made: Arrays = {"dy": rng.standard_normal(n), "x": x}
+            return {**made, "mask": rng.random(n) >= p} if masked else made
+
+        shown = {"p": p} if regime != "invariance" else {"n": n}
+        return case("dropout", regime, shown, build, {"p": p, "mode": mode})
+
+    return [
+        make("training", 0.3),
+        make("training", 0.5),
+        make("training", 0.9),
+        make("training", 0.0),
+        make("training", 1.0),
+        make("inference", 0.3, masked=False),
+        make("downscale", 0.3, DOWNSCALE),
+        make("downscale_in_inference", 0.3, DOWNSCALE, masked=False),
+        make("subnormal", 0.1, scale=1e-38),
+        make("specials", 0.25, n=64, values=(0.0, -0.0, 1.0, np.inf, -np.inf, np.nan)),
+        make("invariance", 0.1, n=259),
+    ]
+
+
+OPS = (
+    formula_op(
+        "dropout",
+        "x[...], mask[...]?:bool -> y[...]",
+        gradients=("x",),
+        params={"p": 0.5, "mode": UPSCALE},
+        forms={"quotient": _form(True), "product": _form(False)},
+        faults=_FAULTS,
+        prepare=_prepare,
+        cases=cases,
+    ),
+)
+
+
+def dropout(
+    x: Any, mask: Any = None, *, p: float = 0.5, mode: str = UPSCALE,
+    certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """y = x m / (1 - p), or as `mode` says; of any shape.
+
+    x           float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    mask        truth values, of x's shape; None in inference
+    certify     the question (`refkernels.Enclosure`)
+
+    The bound is at most 4 u |y|: `OPS` has it elementwise, proven for the quotient and for the
+    product with 1 / (1 - p), p held in the working format or exactly. Raises TypeError for other
+    dtypes, ValueError for another mode, for p outside [0, 1] and for shapes that differ.
+    """
+    given = {"x": x} if mask is None else {"x": x, "mask": mask}
+    return OPS[0].evaluate("forward", given, {"p": p, "mode": mode}, certify)["y"]
+
+
+def dropout_backward(
+    dy: Any, x: Any, mask: Any = None, *, p: float = 0.5, mode: str = UPSCALE,
+    certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """dx: dy, treated as `dropout` treats x."""
+    given = {"dy": dy, "x": x} if mask is None else {"dy": dy, "x": x, "mask": mask}
+    return OPS[0].evaluate("backward", given, {"p": p, "mode": mode}, certify)["dx"]

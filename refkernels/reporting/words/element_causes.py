@@ -1,0 +1,244 @@
+"""The causes of ops whose elements stand alone, of clipping and of dropout, as `causes` takes them:
+what the kernel does in English and in Chinese, and what to do."""
+
+ELEMENTS: dict[str, tuple[str, str, str, str]] = {
+    "tanh_of_exponential": (
+        "computes x tanh(e^x), without the logarithm of softplus",
+        "计算的是 x tanh(e^x)，漏掉了 softplus 中的对数",
+        "Compute x tanh(log1p(e^x)).",
+        "应当计算 x tanh(log1p(e^x))。",
+    ),
+    "log_of_one_plus": (
+        "computes log(1 + e), which drops the digits of a small e",
+        "计算 log(1 + e)，当 e 很小时丢失其有效数字",
+        "Use log1p(e).",
+        "应当使用 log1p(e)。",
+    ),
+    "slope_of_a_fifth": (
+        "has the slope 1/5 instead of 1/6, as Keras and Theano define the hard sigmoid",
+        "斜率为 1/5 而不是 1/6，这是 Keras 和 Theano 的 hard sigmoid 定义",
+        "Both definitions are in use: choose one for both sides.",
+        "两种定义都有人使用：请在两边选用同一种。",
+    ),
+    "sigmoid_instead": (
+        "computes the sigmoid itself",
+        "计算的是 sigmoid 本身",
+        "Ask for hardsigmoid, or compare with sigmoid.",
+        "请使用 hardsigmoid；若本意如此，请与 sigmoid 比较。",
+    ),
+    "exponential_minus_one": (
+        "computes e^x - 1, which cancels near 0",
+        "计算 e^x - 1，在 0 附近发生相消",
+        "Use expm1(x).",
+        "应当使用 expm1(x)。",
+    ),
+    "alpha_left_out": (
+        "takes alpha for 1",
+        "把 alpha 当作 1",
+        "Multiply e^x - 1 by alpha.",
+        "应当把 e^x - 1 乘以 alpha。",
+    ),
+    "selu_instead": (
+        "computes selu, which has constants of its own",
+        "计算的是 selu，它使用固定的常数",
+        "Ask for elu, or compare with selu.",
+        "请使用 elu；若本意如此，请与 selu 比较。",
+    ),
+    "scale_left_out": (
+        "leaves out selu's factor 1.0507",
+        "漏乘了 selu 的系数 1.0507",
+        "Multiply by 1.0507009873554804934193349852946.",
+        "应当乘以 1.0507009873554804934193349852946。",
+    ),
+    "rounded_constants": (
+        "uses constants of a few decimals, such as 1.0507 and 1.6733",
+        "使用位数不足的常数，例如 1.0507 和 1.6733",
+        "Use 1.0507009873554804934193349852946 and 1.6732632423543772848170429916717.",
+        "应当使用 1.0507009873554804934193349852946 和 1.6732632423543772848170429916717。",
+    ),
+    "float32_constants": (
+        "holds its constants in float32 although it computes in float64",
+        "以 float64 计算，常数却只有 float32 精度",
+        "Write the constants as float64: 1.0 / 6.0, not 1.0f / 6.0f.",
+        "常数应写成 float64：1.0 / 6.0，而不是 1.0f / 6.0f。",
+    ),
+    "quotient_rule": (
+        "differentiates x / (1 + |x|) as a quotient, dy / d - dy |x| / d², which cancels where "
+        "x is large",
+        "按商的求导法则计算 dy / d - dy |x| / d²，x 较大时发生相消",
+        "Compute dy / (1 + |x|)² in one kernel.",
+        "应当在一个算子中计算 dy / (1 + |x|)²。",
+    ),
+    "root_of_square": (
+        "computes x / √(1 + x²)",
+        "计算的是 x / √(1 + x²)",
+        "Compute x / (1 + |x|).",
+        "应当计算 x / (1 + |x|)。",
+    ),
+    "tanh_instead": (
+        "computes tanh(x)",
+        "计算的是 tanh(x)",
+        "Ask for softsign, or compare with tanh.",
+        "请使用 softsign；若本意如此，请与 tanh 比较。",
+    ),
+    "slope_not_squared": (
+        "divides the gradient by 1 + |x| once, not twice",
+        "梯度只除以一次 1 + |x|，而不是两次",
+        "Compute dy / (1 + |x|)².",
+        "应当计算 dy / (1 + |x|)²。",
+    ),
+    "sigmoid_of_x": (
+        "multiplies by sigmoid(x) instead of sigmoid(-x)",
+        "乘以 sigmoid(x)，而不是 sigmoid(-x)",
+        "Compute dy sigmoid(-x).",
+        "应当计算 dy sigmoid(-x)。",
+    ),
+    "other_dropout_convention": (
+        "scales in inference what should be scaled in training, or the other way round",
+        "把训练时的缩放放到了推理时，或者相反",
+        "Choose one convention: Paddle calls them upscale_in_train, PyTorch's, and "
+        "downscale_in_infer.",
+        "请统一约定：Paddle 称之为 upscale_in_train（与 PyTorch 相同）和 downscale_in_infer。",
+    ),
+    "scaled_by_keep_probability": (
+        "multiplies by 1 - p instead of dividing by it",
+        "乘以 1 - p，而不是除以 1 - p",
+        "Divide what is kept by 1 - p.",
+        "保留的元素应除以 1 - p。",
+    ),
+    "scaled_by_drop_probability": (
+        "divides by p: it takes p for the probability of being kept",
+        "除以 p：把 p 当作保留概率",
+        "Pass the probability of being dropped.",
+        "请传入丢弃概率。",
+    ),
+    "float32_scale": (
+        "holds the scale 1 / (1 - p) in float32 although it computes in float64",
+        "以 float64 计算，缩放系数 1 / (1 - p) 却只有 float32 精度",
+        "Compute 1 / (1 - p) in float64.",
+        "应当以 float64 计算 1 / (1 - p)。",
+    ),
+    "mask_inverted": (
+        "keeps what the mask drops, and drops what it keeps",
+        "把掩码的含义弄反：保留了应丢弃的，丢弃了应保留的",
+        "Pass the mask of what is kept.",
+        "掩码应标记保留的元素。",
+    ),
+    "clipped_per_tensor": (
+        "clips each tensor by its own norm instead of all by the norm of all",
+        "每个张量按各自的范数裁剪，而不是全部张量按全局范数裁剪",
+        "Pass all parameters in one call.",
+        "应当在一次调用中传入全部参数。",
+    ),
+    "clipped_globally": (
+        "clips by the norm of all tensors instead of each tensor by its own",
+        "按全局范数裁剪，而不是每个张量按各自的范数裁剪",
+        "Clip tensor by tensor.",
+        "应当逐个张量裁剪。",
+    ),
+    "clip_eps_differs": (
+        "has another factor: min(1, M / (n + 1e-6)) where M / max(n, M) is asked for, or the other "
+        "way round",
+        "裁剪系数的定义不同：应为 M / max(n, M) 而使用 min(1, M / (n + 1e-6))，或者相反",
+        "Both are in use: PyTorch and OneFlow add 1e-6, Paddle's classes and TensorFlow do not; "
+        "they differ by 1e-6 / n.",
+        "两种定义都有人使用：PyTorch 和 OneFlow 加 1e-6，Paddle 的裁剪类和 TensorFlow 不加；"
+        "两者相差 1e-6 / n。",
+    ),
+    "clip_eps_always": (
+        "divides by max(n, M) + eps: gradients that need no clipping shrink too",
+        "除以 max(n, M) + eps：无需裁剪的梯度也会缩小",
+        "Leave eps out, or take the minimum with 1.",
+        "去掉 eps，或与 1 取较小者。",
+    ),
+    "always_rescaled": (
+        "scales to the norm max_norm always, up as well as down",
+        "总是把范数缩放到 max_norm，小于它时反而放大",
+        "Compare first: min(1, max_norm / norm).",
+        "应先比较：min(1, max_norm / norm)。",
+    ),
+    "clipping_left_out": (
+        "gives the gradients as they were",
+        "梯度原样返回，没有裁剪",
+        "Check that clipping is called, after backward and before the step.",
+        "请检查是否在反向传播之后、更新之前调用了裁剪。",
+    ),
+    "norm_not_rooted": (
+        "takes the sum of squares for the norm",
+        "把平方和当作范数",
+        "Take its square root.",
+        "应当开平方。",
+    ),
+    "sum_of_norms": (
+        "adds the tensors' norms up",
+        "把各张量的范数直接相加",
+        "Take the root of the sum of their squares.",
+        "应取各范数平方和的平方根。",
+    ),
+    "power_by_logarithm": (
+        "computes exp(y log x) in the working precision: the logarithm's error is multiplied by y",
+        "以工作精度计算 exp(y log x)，把对数的误差放大了 y 倍",
+        "Call pow, or carry the logarithm in twice the precision.",
+        "请调用 pow，或以两倍精度保存对数。",
+    ),
+    "magnitude_of_base": (
+        "takes |x| for x: odd powers of negative numbers lose their sign",
+        "用 |x| 代替 x：负数的奇次幂丢失了符号",
+        "Give odd integer powers the sign of x.",
+        "奇数次幂应带上 x 的符号。",
+    ),
+    "exponent_not_lowered": (
+        "multiplies by x^y instead of x^(y - 1) in the gradient of x",
+        "x 的梯度中乘以 x^y，而不是 x^(y - 1)",
+        "Compute dy y x^(y - 1).",
+        "应当计算 dy y x^(y - 1)。",
+    ),
+    "quadrants_folded": (
+        "computes atan(a / b): the sign of b is lost",
+        "计算的是 atan(a / b)：丢失了 b 的符号",
+        "Call atan2(a, b).",
+        "请调用 atan2(a, b)。",
+    ),
+    "arguments_exchanged": (
+        "takes the arguments in the other order, atan2(b, a)",
+        "参数次序颠倒，计算的是 atan2(b, a)",
+        "Pass the ordinate first.",
+        "第一个参数应为纵坐标。",
+    ),
+    "sign_of_abscissa_gradient": (
+        "gives the gradient of the second argument with the wrong sign",
+        "第二个参数的梯度符号相反",
+        "Compute db = -dy a / (a² + b²).",
+        "应当计算 db = -dy a / (a² + b²)。",
+    ),
+    "unscaled_squares": (
+        "computes √(a² + b²) without scaling: the squares overflow or underflow",
+        "未经缩放就计算 √(a² + b²)：平方会上溢或下溢",
+        "Call hypot, or divide by the larger magnitude first.",
+        "请调用 hypot，或先除以绝对值较大者。",
+    ),
+    "sum_of_magnitudes": (
+        "computes |a| + |b|",
+        "计算的是 |a| + |b|",
+        "Compute √(a² + b²).",
+        "应当计算 √(a² + b²)。",
+    ),
+    "gate_swapped": (
+        "takes the second input for the gate: silu(b) a",
+        "把第二个输入当作门：silu(b) a",
+        "Swap the two halves of the projection.",
+        "请交换投影结果的两半。",
+    ),
+    "sigmoid_gate": (
+        "computes sigmoid(a) b, which is GLU",
+        "计算的是 sigmoid(a) b，即 GLU",
+        "Multiply by a once more, or compare with GLU.",
+        "应当再乘以 a；若本意如此，请与 GLU 比较。",
+    ),
+    "gelu_gate": (
+        "computes gelu(a) b, which is GEGLU",
+        "计算的是 gelu(a) b，即 GEGLU",
+        "Use silu for the gate, or compare with GEGLU.",
+        "门应当使用 silu；若本意如此，请与 GEGLU 比较。",
+    ),
+}

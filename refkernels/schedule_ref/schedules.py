@@ -1,0 +1,237 @@
+"""Warm-up and decay, certified, and the conventions by which frameworks' schedules differ.
+
+    s = t - late                                       t, the step, counts from 0
+    warm-up, s < W     max_lr (f + (1 - f) (s + first) / W)
+    decay, s >= W      d(u),  u = s - W counted from the warm-up's end, or s from its start
+
+    constant           max_lr
+    linear             max_lr - (max_lr - min_lr) u / T
+    polynomial         min_lr + (max_lr - min_lr) (1 - u / T)^power
+    cosine             min_lr + (max_lr - min_lr) cos²(π u / (2 T))
+    step               max_lr gamma^floor(u / T)
+    exponential        max_lr gamma^u
+
+T = decay_steps. Linear, polynomial and cosine decays stay where they are from u = T on, if the
+schedule is `clamped`; where it is not, linear and odd polynomials become negative and a cosine
+rises again. `late` is 0 in the definition, 1 where the rate of step t is that of step t - 1, -1
+where it is that of step t + 1.
+
+PyTorch's SequentialLR of LinearLR, Paddle's LinearWarmup, MindSpore's WarmUpLR and OneFlow's, with
+warmup_prefix, have first = 0 and u from the warm-up's end, PyTorch f = start_factor and the others
+f = 0. OneFlow's without it rises to the rate of the decay at step W, counted from the start.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.arrays import as_float_array, as_whole_numbers
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.exact import from_fractions, from_integer_balls
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.question import Certify, Question
+from refkernels.arithmetic.scalars import as_count, as_real
+from refkernels.elementwise import balls
+from refkernels.schedule_ref.oracle import PRECISIONS, RATIONAL
+
+DECAYS = ("constant", "linear", "polynomial", "cosine", "step", "exponential")
+_LONGEST = 1 << 16  # bits of an exact power
+Number = Fraction | Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule and its conventions; see the module. Numbers are the binary64 numbers given.
+
+    Raises ValueError, in a sentence, for what is no schedule.
+    """
+
+    max_lr: float
+    decay: str = "constant"
+    decay_steps: int = 1
+    min_lr: float = 0.0
+    power: float = 1.0
+    gamma: float = 0.1
+    warmup_steps: int = 0
+    warmup_factor: float = 0.0
+    first: int = 0
+    late: int = 0
+    from_start: bool = False
+    clamped: bool = True
+
+    def __post_init__(self) -> None:
+        if self.decay not in DECAYS:
+            raise ValueError(f"decay is {self.decay!r}: it is one of {', '.join(DECAYS)}.")
+        as_count(self.decay_steps, "decay_steps")
+        for name in ("max_lr", "min_lr", "power", "gamma", "warmup_factor"):
+            if not math.isfinite(as_real(getattr(self, name), name)):
+                raise ValueError(f"{name} is {getattr(self, name)!r}: it is a finite number.")
+        if not self.min_lr <= self.max_lr:
+            raise ValueError(f"min_lr {self.min_lr!r} is more than max_lr {self.max_lr!r}.")
+        if self.warmup_steps < 0 or self.first not in (0, 1) or self.late not in (-1, 0, 1):
+            raise ValueError("warmup_steps is 0 or more, first 0 or 1, and late -1, 0 or 1.")
+        if self.decay == "polynomial" and not self.clamped and self.power != int(self.power):
+            raise ValueError(
+                f"power is {self.power!r}: 1 - u / T has no such power beyond the end."
+            )
+
+    def at(self, step: int) -> Number:
+        """The rate of a step: a fraction, or what gives a ball of Arb."""
+        s, top, low = max(step - self.late, 0), Fraction(self.max_lr), Fraction(self.min_lr)
+        if s < self.warmup_steps:
+            f = Fraction(self.warmup_factor)
+            return top * (f + (1 - f) * Fraction(s + self.first, self.warmup_steps))
+        u = s if self.from_start else s - self.warmup_steps
+        part = Fraction(min(u, self.decay_steps) if self.clamped else u, self.decay_steps)
+        if self.decay == "constant":
+            return top
+        if self.decay == "cosine":
+            return _affine(low, top - low, _cosine(part))
+        if self.decay == "linear":
+            return top - (top - low) * part
+        if self.decay == "polynomial":
+            return _affine(low, top - low, _power(1 - part, Fraction(self.power)))
+        exponent = u // self.decay_steps if self.decay == "step" else u
+        return _affine(Fraction(0), top, _power(Fraction(self.gamma), Fraction(exponent)))
+
+
+def _affine(low: Fraction, span: Fraction, share: Number) -> Number:
+    if isinstance(share, Fraction) or not span:
+        return low + span * share if isinstance(share, Fraction) else low
+    return lambda: _arb(low) + _arb(span) * share()
+
+
+def _arb(value: Fraction) -> Any:
+    import flint
+
+    return flint.arb(flint.fmpq(value.numerator, value.denominator))
+
+
+def _cosine(part: Fraction) -> Number:
+    """cos²(π part / 2), of period 2 and even."""
+    part %= 2
+    part = min(part, 2 - part)
+    if part in RATIONAL:
+        return RATIONAL[part]
+    left = (1 - part) / 2
+
+    def ball() -> Any:
+        import flint
+
+        root = flint.arb.sin_pi_fmpq(flint.fmpq(left.numerator, left.denominator))
+        return root * root
+
+    return ball
+
+
+def _power(base: Fraction, exponent: Fraction) -> Number:
+    """Where the exponent is whole it is a fraction; a root that is rational is told by a ball."""
+    if base == 0 or exponent.denominator == 1:
+        size = base.numerator.bit_length() + base.denominator.bit_length()
+        if base == 0 or abs(exponent) * size <= _LONGEST:
+            return base ** int(exponent) if exponent.denominator == 1 else Fraction(exponent == 0)
+        return lambda: _arb(base) ** int(exponent)
+    return lambda: _arb(base) ** _arb(exponent)
+
+
+@in_default_mode
+def rate(step: npt.ArrayLike, schedule: Schedule, *, certify: Certify = "enclosure") -> Enclosure:
+    """The rate of every step, whole numbers from 0, of any shape.
+
+    Rates that are rational are exact; others are as sharp as the question asks, up to 1,280 bits.
+    Raises TypeError where steps are no whole numbers, ValueError for a negative one.
+    """
+    question, steps = Question.parse(certify), as_whole_numbers(step, "step")
+    if steps.size and int(steps.min()) < 0:
+        raise ValueError(f"step has the element {int(steps.min())}: a schedule starts at step 0.")
+    values = [schedule.at(one) for one in steps.reshape(-1).tolist()]
+    open_ = [i for i, value in enumerate(values) if not isinstance(value, Fraction)]
+    exact = [value if isinstance(value, Fraction) else Fraction(0) for value in values]
+    found = from_fractions(exact, (len(values),))
+    for precision in PRECISIONS:
+        if not open_:
+            break
+        found = found.replace(np.array(open_), _balls([values[i] for i in open_], precision))
+        undecided = set(np.flatnonzero(question.undecided(found)).tolist())
+        open_ = [i for i in open_ if i in undecided]
+    return found.reshape(steps.shape)
+
+
+def _balls(values: list[Any], precision: int) -> Enclosure:
+    import flint
+
+    with flint.ctx.workprec(precision):
+        mids, radii, exponents = zip(
+            *(balls.of(one(), 2 * precision) for one in values), strict=True
+        )
+        return from_integer_balls(mids, radii, exponents, (len(values),))
+
+
+# --- conventions -------------------------------------------------------------------------------
+
+
+def _variants(asked: Schedule) -> dict[str, Schedule]:
+    """By name, every combination of the conventions, as asked first; equal schedules once."""
+    changes: list[list[tuple[str, dict[str, Any]]]] = [
+        [("", {}), ("one_step_late", {"late": 1}), ("one_step_early", {"late": -1})],
+        [("", {}), ("warmup_from_first_step", {"first": 1}), ("warmup_from_zero", {"first": 0})],
+        [("", {}), ("decay_from_start", {"from_start": True}),
+         ("decay_after_warmup", {"from_start": False})],
+        [("", {}), ("not_clamped", {"clamped": False}), ("clamped", {"clamped": True})],
+    ]  # fmt: skip
+    found: dict[str, Schedule] = {}
+    for chosen in itertools.product(*changes):
+        change = {key: value for _, one in chosen for key, value in one.items()}
+        if any(getattr(asked, key) == value for key, value in change.items()):
+            continue
+        try:
+            made = replace(asked, **change)
+        except ValueError:
+            continue
+        found[" and ".join(name for name, _ in chosen if name) or "as_asked"] = made
+    return found
+
+
+@dataclass(frozen=True)
+class Convention:
+    """A convention, and the largest |lr - rate| as a share of max_lr."""
+
+    name: str
+    schedule: Schedule
+    error: float
+
+
+@in_default_mode
+def conventions(
+    lr: npt.NDArray[Any], step: npt.ArrayLike, schedule: Schedule
+) -> tuple[Convention, ...]:
+    """The conventions by which rates (float32 or float64, one a step, finite) could have been
+    computed, the nearest first; conventions that agree on all of these steps are one, by the name
+    with the fewest differences from what was asked.
+
+    The certified rates of different conventions lie apart by far more than rounding: the nearest is
+    named with its error, and the next one's error beside it is the evidence.
+    Raises ValueError where shapes differ, where lr is empty or not finite.
+    """
+    rates, steps = as_float_array(lr, "lr").reshape(-1), as_whole_numbers(step, "step").reshape(-1)
+    if rates.shape != steps.shape or not rates.size or not np.isfinite(rates).all():
+        raise ValueError(
+            f"lr has {rates.size} elements and step {steps.size}: one finite rate each."
+        )
+    found: dict[bytes, Convention] = {}
+    unit = abs(schedule.max_lr) or 1.0
+    named = sorted(_variants(schedule).items(), key=lambda one: one[0].count(" and "))
+    for name, variant in sorted(named, key=lambda one: one[0] != "as_asked"):
+        exact = rate(steps, variant)
+        values = np.asarray(exact)
+        error = float(np.max(np.abs(rates.astype(np.float64) - values))) / unit
+        found.setdefault(values.tobytes(), Convention(name, variant, error))
+    return tuple(sorted(found.values(), key=lambda one: one.error))

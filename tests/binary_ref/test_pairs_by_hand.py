@@ -1,0 +1,142 @@
+"""pow, atan2 and hypot against mpmath and C's special values; ties; the rule of a library."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from refkernels import binary_ref
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.binary_ref.cases import SPECIALS
+from refkernels.contexts import Arb, Ball
+from refkernels.contexts.bound import Bound
+from refkernels.contexts.bound_value import parts
+from refkernels.contexts.rational import Irrational, Rational, values
+from refkernels.contexts.working import Working
+from refkernels.op import DTYPES
+
+BY_NAME = {op.name: op for op in binary_ref.OPS}
+
+
+def c_pow(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        if x:
+            return math.nan
+        return math.copysign(math.inf, x) if y % 2 == 1 else math.inf
+
+
+IN_C = {"pow": c_pow, "atan2": math.atan2, "hypot": math.hypot}
+BY_HAND: dict[str, Any] = {
+    "pow": lambda x, e: (x**e, e * x ** (e - 1), x**e * mpmath.log(x) if x > 0 else None),
+    "atan2": lambda a, b: (mpmath.atan2(a, b), b / (a * a + b * b), -a / (a * a + b * b)),
+    "hypot": lambda a, b: (mpmath.hypot(a, b), a / mpmath.hypot(a, b), b / mpmath.hypot(a, b)),
+}
+
+
+def holds(enclosure: Enclosure, place: tuple[int, ...], z: Any) -> bool:
+    hi, lo, radius = (
+        mpmath.mpf(float(part[place])) for part in (enclosure.hi, enclosure.lo, enclosure.radius)
+    )
+    unit = mpmath.mpf(2) ** int(enclosure.scale[place])
+    return bool(abs(z - (hi + lo) * unit) <= radius * unit + abs(z) * mpmath.mpf(2) ** -250)
+
+
+@pytest.mark.parametrize("name", IN_C)
+def test_special_values_are_those_of_c(name: str) -> None:
+    a, b = (one.reshape(-1) for one in np.meshgrid(SPECIALS, SPECIALS))
+    y, _ = getattr(binary_ref, name)(a, b, certify=("rounding", "float64")).round("float64")
+    expected = [IN_C[name](x, z) for x, z in zip(a.tolist(), b.tolist(), strict=True)]
+    np.testing.assert_allclose(y, expected, rtol=2.0**-50, atol=0)
+    np.testing.assert_array_equal(np.signbit(y)[y == 0.0], np.signbit(expected)[y == 0.0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", BY_HAND)
+def test_every_case_is_that_of_the_definition(name: str, dtype: str) -> None:
+    compared = 0
+    with mpmath.workprec(600):
+        for case in BY_NAME[name].cases():
+            inputs, _ = case.build(dtype)
+            dy, *pair = (one[::61] for one in inputs.values())
+            wide = [one.astype(np.float64) for one in (dy, *pair)]
+            y = getattr(binary_ref, name)(*pair)
+            slopes = getattr(binary_ref, f"{name}_backward")(dy, *pair)
+            for i in range(dy.size):
+                g, a, b = (mpmath.mpf(float(one[i])) for one in wide)
+                if not all(map(mpmath.isfinite, (a, b))) or not a or (a < 0 and b != int(b)):
+                    continue
+                value, *exact = BY_HAND[name](a, b)
+                assert holds(y, (i,), value)
+                for slope, z in zip(slopes, exact, strict=True):
+                    assert np.isnan(slope.hi[i]) if z is None else holds(slope, (i,), g * z)
+                compared += 1
+    assert compared > 80
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers_and_roots_that_are_rational_are_known(dtype: str) -> None:
+    """x = m 2^e has (2 p - 1)-bit squares, and perfect squares have roots: ties among them."""
+    rng, p = np.random.default_rng(3), formats.get(dtype).p
+    m = (2 * rng.integers(2 ** (p // 2 - 1), 2 ** (p // 2), 300) + 1).astype(np.float64)
+    x = formats.round_to(m, dtype)
+    y, certified = binary_ref.pow(
+        x, formats.round_to(np.full(x.size, 2.0), dtype), certify=("rounding", dtype)
+    ).round(dtype)
+    ties = 0
+    for got, root in zip(y.astype(np.float64), x.astype(np.float64), strict=True):
+        exact = Fraction(root) ** 2
+        ulp = Fraction(2) ** (exact.numerator.bit_length() - p)
+        ties += exact % ulp == ulp / 2
+        assert abs(Fraction(got) - exact) <= ulp / 2
+    assert certified.all()
+    assert ties > 10 or p % 2 == 0
+    back = binary_ref.pow(np.square(m), np.full(m.size, 0.5), certify=("rounding", "float64"))
+    np.testing.assert_array_equal(back.round("float64")[0], m)
+
+
+def test_real_powers_of_fractions_are_fractions_or_refused() -> None:
+    xp = Rational()
+
+    def power(x: Any, y: Any) -> Any:
+        return values(xp.real_power(xp.number(Fraction(x)), xp.number(Fraction(y))))[0]
+
+    assert power("9/4", "3/2") == Fraction(27, 8)
+    assert power("81", "-1/4") == Fraction(1, 3)
+    assert power(1, Fraction(1, 2**60)) == 1
+    for x, y in ((2, "1/2"), (8, "1/3"), (3, "1/4"), (-4, 2), (3, 10**9)):
+        with pytest.raises(Irrational):
+            power(x, y)
+
+
+def test_a_library_s_function_is_within_its_limit_of_exact_inputs_alone() -> None:
+    def product(xp: Any, a: Any, b: Any) -> Any:
+        return a * b
+
+    x = np.array([1.5, 3e38, 1e-40], np.float32)
+    bound = Bound("float32")
+    exact = parts(bound.library(product, 3, (bound.array(x), bound.array(x[:1]))))
+    ulp = np.array([2.0**-22, np.inf, 2.0**-149])
+    assert np.all(exact.error >= 3 * np.array([2.0**-22, 2.0**105, 2.0**-149]) / 2)
+    assert np.all(exact.error[[0, 2]] <= 3 * ulp[[0, 2]] * 1.7)
+    assert np.isinf(exact.error[1])  # 4.5e38
+    third = bound.array(x) / 3
+    assert np.isinf(parts(bound.library(product, 3, (third, bound.array(x)))).error).all()
+    for xp in (Ball(), Arb(), Working("float32")):
+        told = xp.library(product, 3, (xp.array(x[:1]), xp.array(x[:1])))
+        assert told.shape == (1,)
+
+
+def test_shapes_that_differ_are_refused() -> None:
+    for name in BY_NAME:
+        with pytest.raises(ValueError, match="they are the same"):
+            getattr(binary_ref, name)(np.ones(3), np.ones(1))

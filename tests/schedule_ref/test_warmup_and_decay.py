@@ -1,0 +1,144 @@
+"""Schedules with warm-up against mpmath; conventions told apart; the frameworks' own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from refkernels.frameworks import environments
+from refkernels.gallery import schedulers
+from refkernels.schedule_ref import Schedule, conventions, cosine_decay, rate
+
+STEPS = np.arange(121)
+BASE = Schedule(1e-3, "linear", decay_steps=90, warmup_steps=10)
+
+
+def by_hand(t: int, schedule: Schedule) -> Any:
+    top, low = mpmath.mpf(schedule.max_lr), mpmath.mpf(schedule.min_lr)
+    if t < schedule.warmup_steps:
+        f = mpmath.mpf(schedule.warmup_factor)
+        return top * (f + (1 - f) * mpmath.mpf(t) / schedule.warmup_steps)
+    u = t - schedule.warmup_steps
+    part = mpmath.mpf(min(u, schedule.decay_steps)) / schedule.decay_steps
+    span, gamma = top - low, mpmath.mpf(schedule.gamma)
+    return {
+        "constant": lambda: top,
+        "linear": lambda: top - span * part,
+        "polynomial": lambda: low + span * (1 - part) ** mpmath.mpf(schedule.power),
+        "cosine": lambda: low + span * (1 + mpmath.cos(mpmath.pi * part)) / 2,
+        "step": lambda: top * gamma ** (u // schedule.decay_steps),
+        "exponential": lambda: top * gamma**u,
+    }[schedule.decay]()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"decay": "constant"},
+        {"decay": "linear", "min_lr": 1e-5, "warmup_factor": 0.1},
+        {"decay": "polynomial", "power": 2.5},
+        {"decay": "polynomial", "power": 3.0, "min_lr": 1e-4},
+        {"decay": "cosine", "min_lr": 1e-6, "warmup_factor": 1 / 3},
+        {"decay": "step", "decay_steps": 30},
+        {"decay": "exponential", "gamma": 0.97},
+    ],
+    ids=lambda asked: asked["decay"],
+)
+def test_rates_are_those_of_the_definition(asked: dict[str, Any]) -> None:
+    schedule = replace(BASE, **asked)
+    found = rate(STEPS, schedule, certify=("ulp", "float64", 2.0**-40))
+    with mpmath.workprec(400):
+        for t in STEPS:
+            hi, lo, radius = (
+                mpmath.mpf(float(part[t])) for part in (found.hi, found.lo, found.radius)
+            )
+            exact = by_hand(int(t), schedule)
+            assert abs(exact - hi - lo) <= radius + abs(exact) * mpmath.mpf(2) ** -350
+    assert np.all(found.radius <= np.abs(found.hi) * 2.0**-90)
+
+
+def test_without_a_warm_up_it_is_the_cosine_decay() -> None:
+    schedule = Schedule(1e-3, "cosine", decay_steps=100, min_lr=1e-6)
+    other = cosine_decay(STEPS, min_lr=1e-6, max_lr=1e-3, decay_steps=100)
+    np.testing.assert_array_equal(np.asarray(rate(STEPS, schedule)), np.asarray(other))
+
+
+def test_every_convention_is_told_apart() -> None:
+    asked = replace(BASE, decay="cosine", decay_steps=100, min_lr=1e-5)
+    changes: dict[str, dict[str, Any]] = {
+        "as_asked": {},
+        "one_step_late": {"late": 1},
+        "one_step_early": {"late": -1},
+        "warmup_from_first_step": {"first": 1},
+        "decay_from_start": {"from_start": True},
+        "not_clamped": {"clamped": False},
+        "one_step_late and decay_from_start": {"late": 1, "from_start": True},
+    }
+    steps = np.arange(150)
+    for name, change in changes.items():
+        for dtype in (np.float32, np.float64):
+            lr = np.asarray(rate(steps, replace(asked, **change))).astype(dtype)
+            first, second, *_ = conventions(lr, steps, asked)
+            assert first.name == name
+            assert first.error < 2.0**-23 < 1e-3 < second.error
+
+
+def test_a_decay_that_is_not_clamped_goes_on() -> None:
+    late = np.array([110])
+    assert np.asarray(rate(late, replace(BASE, clamped=False)))[0] < 0
+    cosine = replace(BASE, decay="cosine")
+    assert np.asarray(rate(late, cosine))[0] == 0
+    assert np.asarray(rate(late, replace(cosine, clamped=False)))[0] > 1e-5
+
+
+def test_what_is_no_schedule_is_refused() -> None:
+    for change, says in (
+        ({"decay": "cosin"}, "one of constant, linear"),
+        ({"min_lr": 1.0}, "is more than max_lr"),
+        ({"first": 2}, "first 0 or 1"),
+        ({"decay": "polynomial", "power": 0.5, "clamped": False}, "beyond the end"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            replace(BASE, **change)
+    with pytest.raises(ValueError, match="starts at step 0"):
+        rate([-1], BASE)
+    with pytest.raises(ValueError, match="one finite rate each"):
+        conventions(np.array([np.nan]), [0], BASE)
+
+
+OWN: dict[str, dict[str, Any]] = {
+    "torch SequentialLR": {"warmup_factor": 0.125},
+    "paddle LinearWarmup": {},
+    "oneflow WarmUpLR, prefix": {},
+    "mindspore WarmUpLR": {"decay": "constant"},
+}
+
+
+@pytest.mark.parametrize("framework", schedulers.FRAMEWORKS)
+def test_the_frameworks_have_the_conventions_that_are_told(framework: str) -> None:
+    try:
+        environments.find(framework)
+    except environments.NotInstalled as error:
+        if framework in environments.required():
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    found = schedulers.rates(
+        framework, min_lr=0.0, max_lr=2.0**-10, decay_steps=100, warmup_steps=10
+    )
+    steps, told = np.arange(101), 0
+    for name, lr in found.items():
+        change = OWN.get(f"{framework} {name}")
+        if change is None:
+            assert name == "WarmUpLR"  # OneFlow's, which rises to the rate of the decay
+            assert lr[10] == pytest.approx(0.9 * 2.0**-10, rel=1e-12)
+            assert lr[1] == pytest.approx(0.09 * 2.0**-10, rel=1e-12)
+            continue
+        first, second, *_ = conventions(lr, steps, replace(BASE, max_lr=2.0**-10, **change))
+        assert first.name == "as_asked"
+        assert first.error < 1e-6 < 1e-3 < second.error
+        told += 1
+    assert told == 1
