@@ -13,9 +13,9 @@ Every step leaves a line in ``run_a/rank_0/steps.jsonl``; a chosen step also lea
 gradients and optimizer state before and after the update.  ``docs/capture.md`` gives the format.
 
 The probe only reads.  In a chosen step each layer's forward is wrapped: tensors are copied, and
-inputs that need a gradient pass through an identity, whose gradient is this layer's own part (a hook
-on the input itself would see the sum over all its consumers).  An identity adds no rounding, so the
-run has the same bits with the probe as without it.
+inputs that need a gradient pass through an identity, whose gradient is this layer's own part (a
+hook on the input itself would see the sum over all its consumers).  An identity adds no rounding,
+so the run has the same bits with the probe as without it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,14 @@ _HYPERPARAMETERS = {
     "initial_accumulator_value": "initial_accum",
     "mindspore.RMSProp.decay": "rho",
 }  # fmt: skip
-_RANKS = ("RANK", "PADDLE_TRAINER_ID", "RANK_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+_RANKS = (
+    "RANK",
+    "PADDLE_TRAINER_ID",
+    "RANK_ID",
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "SLURM_PROCID",
+)
 _WORLDS = ("WORLD_SIZE", "PADDLE_TRAINERS_NUM", "RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
            "SLURM_NTASKS")  # fmt: skip
 _ARITHMETIC = ("OMP_", "MKL_", "KMP_", "OPENBLAS_", "FLAGS_", "ATEN_", "CUBLAS_", "CUDA_VISIBLE",
@@ -170,8 +177,11 @@ def _number(value):
     return value if value is not None and math.isfinite(value) else None
 
 
-def _megabytes(size):
-    return "%.1f MB" % (size / 1e6) if size < 1e9 else "%.2f GB" % (size / 1e9)
+def _readable(size):
+    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
+        if size >= scale:
+            return "%.1f %s" % (size / scale, unit)
+    return "%.1f kB" % (size / 1e3)
 
 
 def _write_aside(path, write):
@@ -310,10 +320,12 @@ class _Framework:
             return str(value)
         return value
 
-    def renamed(self, optimizer, values):
-        """The hyper-parameters of an optimizer under the oracles' names."""
+    def renamed(self, optimizer, values, only=None):
+        """The hyper-parameters of an optimizer under the oracles' names; `only`: names to keep."""
         found = {}
         for key, value in _simple(values, self.scalar).items():
+            if only is not None and key not in only:
+                continue
             if key == "betas":
                 found["beta1"], found["beta2"] = value
             else:
@@ -355,6 +367,17 @@ class _Framework:
 
     def accelerator(self):
         return None
+
+
+def _arguments(instance):
+    """The names of the arguments that the classes of an object are made with."""
+    found = set()
+    for kind in type(instance).__mro__[:-1]:
+        try:
+            found.update(inspect.signature(kind.__init__).parameters)
+        except (TypeError, ValueError):
+            continue
+    return found - {"self", "args", "kwargs", "name", "parameters", "params"}
 
 
 def _without(values, *keys):
@@ -468,6 +491,10 @@ class _Paddle(_Framework):
     def layers(self, model):
         return model.named_sublayers(include_self=True)
 
+    def hyperparameters(self, layer):
+        found = super().hyperparameters(layer)
+        return _without(found, "name", "weight_attr", "bias_attr", "device")
+
     def own_name(self, name, parameter):
         return parameter.name
 
@@ -499,7 +526,7 @@ class _Paddle(_Framework):
         return _wrap(optimizer, ("step", "minimize"), before, after)
 
     def defaults(self, optimizer):
-        found = self.renamed(optimizer, vars(optimizer))
+        found = self.renamed(optimizer, vars(optimizer), _arguments(optimizer))
         found.update(self.renamed(optimizer, getattr(optimizer, "_default_dict", {})))
         decay = optimizer.regularization
         if decay is not None:
@@ -511,7 +538,7 @@ class _Paddle(_Framework):
         if clip is not None:
             found["grad_clip"] = dict(_simple(vars(clip)), type=type(clip).__name__)
         found["lr"] = float(optimizer.get_lr())
-        return _without(found, "name", "type", "learning_rate")
+        return _without(found, "learning_rate", "regularization_method", "regularization_coeff")
 
     def groups(self, optimizer):
         given = optimizer._param_groups
@@ -637,9 +664,6 @@ class _MindSpore(_Framework):
     def _bare_layer(self):
         return self.api.nn.Cell()
 
-    def is_tensor(self, value):
-        return isinstance(value, self.api.Tensor)
-
     def layers(self, model):
         return model.cells_and_names()
 
@@ -699,22 +723,19 @@ class _MindSpore(_Framework):
     def hyperparameters(self, layer):
         return _without(super().hyperparameters(layer), "cell_init_args", "shp_flat")
 
-    def _names(self, optimizer):
-        return list(optimizer.parameters)
-
     def defaults(self, optimizer):
         values = {
             key: value
             for key, value in vars(optimizer).items()
             if key not in self._base and not isinstance(value, tuple)
         }
-        values.update(_without(optimizer._params, *[p.name for p in optimizer.parameters]))
-        found = self.renamed(optimizer, values)
-        for state in ("step", "global_step", "beta1_power", "beta2_power", "state_step"):
-            found.pop(state, None)
-        if "init_learning_rate" in found:
-            found["lr"] = found.pop("init_learning_rate")
-        return {key: value for key, value in found.items() if "." not in key}
+        values.update(optimizer._params)
+        found = self.renamed(optimizer, values, _arguments(optimizer))
+        rate = found.pop("learning_rate", None)
+        first = self.scalar(getattr(optimizer, "init_learning_rate", rate))
+        if isinstance(first, float):
+            found["lr"] = first
+        return found
 
     def groups(self, optimizer):
         if hasattr(optimizer, "param_groups"):
@@ -768,9 +789,6 @@ class _MindSpore(_Framework):
     def assign(self, parameter, bits):
         parameter.set_data(self.api.Tensor(bits, parameter.dtype))
 
-    def version(self):
-        return self.api.__version__
-
     def flags(self):
         found = {}
         for name in ("mode", "device_target", "deterministic", "jit_level"):
@@ -800,11 +818,12 @@ def _framework_of(model):
 
 
 # Functions of torch that move values without arithmetic.
-_MOVES = frozenset(
-    "view view_as reshape transpose permute contiguous flatten unflatten squeeze unsqueeze expand "
-    "expand_as t split chunk unbind narrow select detach clone __getitem__ to cpu float type_as "
-    "swapaxes movedim cat stack requires_grad_ register_hook".split()
-)
+_MOVES = frozenset((
+    "view", "view_as", "reshape", "transpose", "permute", "contiguous", "flatten", "unflatten",
+    "squeeze", "unsqueeze", "expand", "expand_as", "t", "split", "chunk", "unbind", "narrow",
+    "select", "detach", "clone", "__getitem__", "to", "cpu", "type_as", "swapaxes", "movedim",
+    "cat", "stack", "requires_grad_", "register_hook", "__get__",
+))  # fmt: skip
 
 
 def _watch_functions(torch, model, inside, counts):
@@ -820,7 +839,6 @@ def _watch_functions(torch, model, inside, counts):
                 and result.is_floating_point()
                 and result.requires_grad
                 and word not in _MOVES
-                and word != "__get__"
             ):
                 name = torch.overrides.resolve_name(function) or word
                 counts[name] = counts.get(name, 0) + 1
@@ -922,7 +940,7 @@ class Capture:
             raise FileExistsError(
                 "%s holds a run already: choose another folder, or remove it" % self._folder
             )
-        framework, model = self._framework, self._model
+        framework = self._framework
         self._list_model()
         self._perturbed = None if self._perturb is None else self._move_one_weight()
         self._initial = self._hash_of_parameters()
@@ -957,7 +975,9 @@ class Capture:
         self._open = False
         self._lines.close()
         if kind is not None:
-            self._missed.append("The block was left by %s in step %d." % (kind.__name__, self._step))
+            self._missed.append(
+                "The block was left by %s in step %d." % (kind.__name__, self._step)
+            )
         self._write_run(complete=kind is None)
 
     def step(self, loss=None, lr=None, batch=None, **values):
@@ -985,6 +1005,7 @@ class Capture:
         reason = self._finish(batch) if chosen else None
         line["captured"] = chosen and reason is None
         line["reason"] = reason
+        line["changed"] = self._changed
         line["values"] = {key: self._plain_number(value, key) for key, value in values.items()}
         self._end_of_step()
         self._lines.write(json.dumps(line, allow_nan=False) + "\n")
@@ -1118,10 +1139,10 @@ class Capture:
         for _ in range(10000):
             index = int(rng.integers(total))
             up = bool(rng.integers(2))
-            for name, size in sizes.items():
-                if index < size:
+            for name in sizes:
+                if index < sizes[name]:
                     break
-                index -= size
+                index -= sizes[name]
             dtype, array = framework.host(self._parameters[name])
             value = float(_wide(dtype, array).ravel()[index])
             if value == 0.0 or not math.isfinite(value):
@@ -1154,19 +1175,22 @@ class Capture:
         count = len([step for step in self._steps if step >= self._first_step])
         free = shutil.disk_usage(self._folder).free
         self._tell(
-            "parameters %s; a chosen step takes about %s and its activations; %d steps are chosen%s; "
-            "%s are free"
+            "parameters %s; a chosen step takes about %s and its activations; "
+            "%d steps are chosen%s; %s are free"
             % (
-                _megabytes(size), _megabytes(least), count,
-                " and every %d. one" % self._every if self._every else "", _megabytes(free),
-            )  # fmt: skip
+                _readable(size),
+                _readable(least),
+                count,
+                " and every %d. one" % self._every if self._every else "",
+                _readable(free),
+            )
         )
         if least * max(count, 1) > free:
             raise OSError(
                 errno.ENOSPC,
                 "%s has %s free and the chosen steps need at least %s: choose fewer steps, "
                 "or bound them with only=" % (
-                    self._folder, _megabytes(free), _megabytes(least * max(count, 1)),
+                    self._folder, _readable(free), _readable(least * max(count, 1)),
                 ),
             )  # fmt: skip
 
@@ -1184,6 +1208,7 @@ class Capture:
             self._hash_every and self._step % self._hash_every == 0
         )
         self._updates, self._rates, self._norm, self._gradient_hash = 0, None, None, None
+        self._changed = None
         self._tensors, self._scalars, self._calls = {}, {}, OrderedDict()
         self._inside = 0
         if not self._chosen:
@@ -1235,7 +1260,10 @@ class Capture:
                 return
             dtype, array = capture._framework.host(gradient)
             if capture._framework.name == "mindspore" and key in capture._tensors:
-                array = (array + capture._tensors[key][1]).astype(array.dtype)
+                if dtype == "BF16":
+                    capture._miss("Of several bfloat16 backward passes in a step the last is kept.")
+                else:
+                    array = (array + capture._tensors[key][1]).astype(array.dtype)
             capture._tensors[key] = dtype, array
 
         return receive
@@ -1330,7 +1358,9 @@ class Capture:
         start = time.perf_counter()
         self._updates += 1
         if self._updates > 1:
-            self._miss("A step with several updates: its first one is recorded, and lines count them.")
+            self._miss(
+                "Of a step with several updates the first is recorded; its line counts them."
+            )
             return
         framework = self._framework
         self._rates = [_plain(framework.scalar(rate)) for rate in framework.rates(self._optimizer)]
@@ -1356,7 +1386,17 @@ class Capture:
         if self._chosen:
             self._put_parameters("before")
             self._put_state("before")
+            self._changed = self._changes()
         self._spend(start)
+
+    def _changes(self):
+        """For each group, the hyper-parameters beside lr that are no longer those of run.json."""
+        first, now = self._optimizer_told["groups"], self._describe_optimizer()["groups"]
+        found = [
+            {key: value for key, value in group.items() if key != "lr" and value != before.get(key)}
+            for before, group in zip(first, now)
+        ]
+        return found if len(first) != len(now) or any(found) else None
 
     def _after(self):
         if self._chosen and self._updates == 1:
@@ -1421,10 +1461,10 @@ class Capture:
             rest = len([step for step in self._steps if step >= self._step])
             self._tell(
                 "step %d takes %s; the chosen steps together %s; %s are free"
-                % (self._step, _megabytes(size), _megabytes(size * max(rest, 1)), _megabytes(free))
+                % (self._step, _readable(size), _readable(size * max(rest, 1)), _readable(free))
             )
         if size > free:
-            reason = "its %s found only %s free" % (_megabytes(size), _megabytes(free))
+            reason = "its %s found only %s free" % (_readable(size), _readable(free))
             self._tell("step %d is not recorded: %s" % (self._step, reason))
             return reason
         metadata = {
@@ -1458,14 +1498,15 @@ class Capture:
             found.append("Left out by only=: %s." % ", ".join(left))
         if self._chosen_steps and self._never_called:
             found.append(
-                "Never called through their own forward (fused, used by their weights alone, or not "
-                "used): %s." % ", ".join(self._never_called)
+                "Never called through their own forward (fused, used by their weights alone, or "
+                "not used): %s." % ", ".join(self._never_called)
             )
         if self._functions:
             counts = ", ".join("%s (%d)" % pair for pair in sorted(self._functions.items()))
             found.append("Functions called in the model outside recorded layers: %s." % counts)
         if self._optimizer_told is not None:
-            listed = {name for group in self._optimizer_told["groups"] for name in group["parameters"]}
+            groups = self._optimizer_told["groups"]
+            listed = {name for group in groups for name in group["parameters"]}
             free = [name for name in self._trainable if name not in listed]
             if free:
                 found.append("Trainable, and in no group of the optimizer: %s." % ", ".join(free))
@@ -1519,8 +1560,9 @@ class Capture:
     def _write_run(self, complete):
         framework = self._framework
         group_of = {}
-        for index, group in enumerate(self._optimizer_told["groups"] if self._optimizer_told else ()):
-            group_of.update({name: index for name in group["parameters"]})
+        groups = self._optimizer_told["groups"] if self._optimizer_told else ()
+        for index, group in enumerate(groups):
+            group_of.update(dict.fromkeys(group["parameters"], index))
         order = self._order + [name for name in self._layers if name not in self._order]
         parameters = [
             dict(
@@ -1553,7 +1595,9 @@ class Capture:
             },
             flags=framework.flags(),
             environment={
-                key: value for key, value in sorted(os.environ.items()) if key.startswith(_ARITHMETIC)
+                key: value
+                for key, value in sorted(os.environ.items())
+                if key.startswith(_ARITHMETIC)
             },
             seeds={
                 framework.name: framework.seed(),

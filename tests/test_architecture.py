@@ -27,6 +27,8 @@ ALLOWED = {
     "truth": {"arithmetic", "op"},
     "registry": OP,
     "arithmetic": set(),
+    "capture": set(),  # one file that is copied to other machines
+    "alignment": {"records"},
     "records": set(),
     "metrology": {"arithmetic", "records", *OP},
     "diagnosis": DIAGNOSIS_NEEDS,

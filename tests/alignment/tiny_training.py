@@ -2,9 +2,9 @@
 
     python tiny_training.py FRAMEWORK OPTIMIZER STEPS [FOLDER [JSON]]
 
-Without FOLDER the probe is off.  Prints one JSON line: the losses' hex and a hash of the weights after
-each step.  The model has an embedding, a layer that is called twice, LayerNorm, GELU, a residual
-addition and a frozen weight; its weights come from NumPy, so that every framework starts alike.
+Without FOLDER the probe is off.  Prints one JSON line: the losses' hex and a hash of the weights
+after each step.  The model has an embedding, a layer that is called twice, LayerNorm, GELU, a
+residual addition and a frozen weight; its weights come from NumPy, so that every framework starts alike.
 """
 
 import contextlib
