@@ -1,9 +1,11 @@
 """How surprising an answer is beside the exact one: code lengths under a null model.
 
 The null model is a kernel that merely rounds: got = fl(z + e ulp(z)), with e of a Cauchy
-distribution whose scale is one of s, s / 2, ..., s / 2^7, as the elements before have shown it, in
-index order. s = max(1/2, RMS error of the plain algorithm), in floats. An element that lies t
-floats from z (t counts the exact value's own distance from a float) has the probability
+distribution whose scale is one of s, s / 2, ..., r / 2^7, as the elements before have shown it, in
+index order. r = max(1/2, RMS error of the plain algorithm) and s >= r that of the op's worst form,
+in floats: of a kernel that is one of these forms, what is special to the form is no surprise. An
+element that lies t floats from z (t counts the exact value's own distance from a float) has the
+probability
 
     p(t) = F((t + 1/2) / s) - F((t - 1/2) / s) = atan2(s, s^2 + t^2 - 1/4) / pi
 
@@ -13,6 +15,8 @@ kernel that errs by a hundredth of an ulp; the heavy tail keeps an element far o
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -56,10 +60,14 @@ def spread(plain: Doubles) -> float:
     return max(_LEAST, largest * float(np.sqrt(np.mean(np.square(usable / largest)))))
 
 
-def lengths(steps: Doubles, spread: float, widths: Doubles | float = 1.0) -> Doubles:
-    """-log2 of each element's probability, given those before it. `widths`: by how much more than
-    others an element may err, where elements differ in that: its scale is times as large."""
-    scales = spread * 2.0 ** -np.arange(_SCALES)[:, None] * widths
+def lengths(
+    steps: Doubles, spread: float, widths: Doubles | float = 1.0, least: float | None = None
+) -> Doubles:
+    """-log2 of each element's probability, given those before it. `spread`: s; `least`: r, where
+    that is smaller. `widths`: by how much more than others an element may err, where elements
+    differ in that: its scale is times as large."""
+    octaves = 0 if least is None else math.ceil(math.log2(spread / least))
+    scales = spread * 2.0 ** -np.arange(_SCALES + octaves)[:, None] * widths
     size = np.minimum(np.abs(steps), 2.0**64)
     logs = np.log2(np.arctan2(scales, scales * scales + size * size - 0.25) / np.pi)
     seen = np.cumsum(logs, axis=1)

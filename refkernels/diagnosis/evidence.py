@@ -137,8 +137,11 @@ class Observed:
             return self._of_model(one, prediction)
         assert prediction.answer is not None
         length = code(self.problem, self.got, self.truth.output, prediction.answer, self.units)
-        differ = self.units.chosen(np.logical_not(same(prediction.bits, self.right)))
-        return self.units.gained(np.where(differ, self.lengths - length, 0.0))
+        differ = np.logical_not(same(prediction.bits, self.right))
+        if prediction.against is not None:
+            differ &= np.logical_not(same(self.got, prediction.against))
+        saved = np.where(self.units.chosen(differ), self.lengths - length, 0.0)
+        return self.units.gained(saved)
 
     @property
     def right(self) -> Array:
@@ -181,18 +184,20 @@ def observe(problem: Problem, got: Array, truth: Fit) -> Observed:
 def code(
     problem: Problem, got: Array, output: str, answer: Answer, counted: units.Units
 ) -> Doubles:
-    """The code lengths of the counted elements about an answer."""
+    """The code lengths of the counted elements about an answer; about the truth, of a kernel that
+    may be any of the op's forms."""
     reference = answer.reference[output].reshape(-1)[counted.places]
-    plain = answer.plain.get(output)
+    worked = problem.worked if answer is problem.truth else (answer.plain,)
     format = answer.format or formats.of(got)
 
     def steps_of(array: Array) -> Doubles:
         return code_lengths.steps(counted.chosen(array).astype(format.storage), reference)
 
-    errors = np.zeros(1) if plain is None else steps_of(plain)
+    spreads = [code_lengths.spread(steps_of(one[output])) for one in worked if output in one]
+    spreads = spreads or [code_lengths.spread(np.zeros(1))]
     steps = steps_of(got)
     widths = _widths(np.asarray(reference), counted.chosen(answer.bound[output]), format)
-    return code_lengths.lengths(steps, code_lengths.spread(errors), widths)
+    return code_lengths.lengths(steps, max(spreads), widths, spreads[0])
 
 
 def _widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:

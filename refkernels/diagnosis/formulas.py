@@ -16,7 +16,7 @@ import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import evidence
-from refkernels.diagnosis.fit import LIKE, Fit, fit
+from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
 from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 
@@ -38,6 +38,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
         for how, answer in _computed(problem, formula):
             harmless.append(answer)
             family += _tried(outputs, fits, answer, ORDER, _name(name, how), [])
+    family += [evidence.Tried(claim, 0.0, True) for claim in _alike(problem, outputs, fits)]
     for fault in read.faults:
         formula = getattr(fault, problem.direction)
         if formula is None:
@@ -101,6 +102,22 @@ def _tried(
         yield evidence.tried(claim, fits[name], got)
 
 
+def _alike(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
+    """The forms whose model errs as an output does that keeps to the bound, and is unusual only
+    beside the definition's: of another order of summation, that form has no bits to compare."""
+    assert problem.op.formulas is not None
+    forms = problem.op.formulas.way(problem.direction).forms
+    for name, got in outputs.items():
+        if fits[name].ordinary or fits[name].verdict not in ("rounding", "correctly_rounded"):
+            continue
+        for form, model in zip(forms, problem.worked, strict=True):
+            like = sized(problem, name, got, model[name]) if name in model else None
+            if like is not None and like.ordinary:
+                equal = int(np.count_nonzero(evidence.same(got, model[name])))
+                outcome = Outcome(True, equal, got.size, None, like.over_plain)
+                yield Claim(ORDER, name, Prediction(outcome=outcome), {}, form)
+
+
 def _unstable(
     problem: Problem, outputs: Arrays, fits: Mapping[str, Fit], cause: str, formula: Any
 ) -> Iterator[Claim]:
@@ -124,11 +141,11 @@ def _unstable(
         numbers = np.isfinite(wide) & np.isfinite(modelled)
         if np.any((np.isfinite(wide) != np.isfinite(modelled)) & np.isfinite(exact)):
             continue
-        sized = fit(
+        alike = fit(
             problem, name, np.where(numbers, got, model),
             Answer({name: reference}, {name: limit}, {name: model}),
         )  # fmt: skip
-        ratio = 1.0 if not (wrong & numbers).any() or sized is None else sized.over_plain
+        ratio = 1.0 if not (wrong & numbers).any() or alike is None else alike.over_plain
         if not 1.0 / LIKE <= ratio <= LIKE or (not np.any(lost[wrong] > 0.0) and numbers.all()):
             continue
         equal = int(np.count_nonzero(evidence.same(got, model)))

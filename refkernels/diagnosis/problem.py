@@ -72,6 +72,26 @@ class Problem:
         """What the plain algorithm answers, every output in the problem's format."""
         return self.op.plain(self.direction, self.inputs, self.params, self.format)
 
+    @cached_property
+    def worked(self) -> tuple[dict[str, Array], ...]:
+        """What the plain algorithm answers, and each other form of an op that is a formula, every
+        output in the format that it is judged in."""
+        if self.op.formulas is None:
+            return (self.truth.plain,)
+        others = list(self.op.formulas.way(self.direction).forms.values())[1:]
+        return self.truth.plain, *(self._worked(form) for form in others)
+
+    def _worked(self, form: Any) -> dict[str, Array]:
+        assert self.op.formulas is not None
+        names = self.op.names(self.direction)
+        answers: dict[str, Array] = {}
+        for format in dict.fromkeys(map(self.format_of, names)):
+            question = (self.direction, form, self.inputs, self.params, format)
+            computed = self.op.formulas.computed(*question)
+            mine = (name for name in computed if self.format_of(name) == format)
+            answers |= {name: computed[name] for name in mine}
+        return answers
+
     @property
     def first(self) -> tuple[str, ...]:
         return self.op.names(self.direction)[:1]

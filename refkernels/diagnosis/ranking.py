@@ -76,8 +76,7 @@ def _of_output(
     if not telling:
         return found
     observed = evidence.observe(problem, got, truth)
-    if truth.ordinary:
-        telling = _without_blame(telling)
+    telling = _without_blame(telling)
     weighed = [_weighed(observed, one, tried) for one in telling]
     patterns = [one.one for one in weighed if one.bits is None]
     alike, beaten = _survivors(observed, [one for one in weighed if one.bits is not None])
@@ -89,8 +88,8 @@ def _of_output(
 
 
 def _without_blame(telling: list[Candidate]) -> list[Candidate]:
-    """Of a right output that a harmless model has to the bit, whatever is to blame says nothing
-    else: a bias too small to change a rounding may be missing, or not."""
+    """Of an output that a harmless model has to the bit, whatever is to blame says nothing else: a
+    right kernel answers so too. A bias too small to change a rounding may be missing, or not."""
     harmless = next((one for one in telling if one.cause in HARMLESS and one.exact), None)
     if harmless is None:
         return telling
@@ -173,9 +172,11 @@ def _shared(details: Any, members: list[Any]) -> dict[str, Any]:
 
 def _rank(candidate: Candidate, truth: Fit, breadth: int) -> tuple[float, ...]:
     """Wrong outputs first, the worst of them the first; then confidence; what has no number solved
-    for before what has; what is more than an order of summation; of outputs that the cause fits,
-    the most; bits reproduced, and what is left of the error."""
+    for before what has; what is more than an order of summation, but where that is not sure and the
+    output keeps to the bound: a right kernel is not blamed without evidence; of outputs that the
+    cause fits, the most; bits reproduced, and what is left of the error."""
     sure = candidate.confidence
+    kept = truth.verdict in ("rounding", "correctly_rounded")
     left = math.inf if candidate.over_plain is None else candidate.over_plain
     if sure == "consistent" and left < math.inf:  # the nearest size
         left = abs(math.log(left)) if left > 0.0 else math.inf
@@ -188,7 +189,7 @@ def _rank(candidate: Candidate, truth: Fit, breadth: int) -> tuple[float, ...]:
         *((0.0,) * 3 if truth.ordinary else badness(truth)),
         float(len(CONFIDENCES) if sure is None else CONFIDENCES.index(sure)),
         float(bool(candidate.details.get("fitted"))),
-        float(candidate.cause == ORDER),
+        float((candidate.cause == ORDER) != (kept and sure == "consistent")),
         float(not matched),
         -float(breadth),
         *sized,
