@@ -1,4 +1,4 @@
-"""The tensors of a captured step by what they are: parameters, gradients, state, calls of layers."""
+"""A captured step's tensors by what they are: parameters, gradients, state, calls of layers."""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@
 
 Without FOLDER the probe is off.  Prints one JSON line: the losses' hex and a hash of the weights
 after each step.  The model has an embedding, a layer that is called twice, LayerNorm, GELU, a
-residual addition and a frozen weight; its weights come from NumPy, so that every framework starts alike.
+residual addition and a frozen weight; its weights come from NumPy, so that all frameworks start
+alike.
 """
 
 import contextlib
@@ -148,7 +149,7 @@ def paddle_training(kind):
 
 def mindspore_training(kind):
     import mindspore as ms
-    from mindspore import Parameter, Tensor, nn, ops
+    from mindspore import Tensor, nn, ops
 
     ms.set_device("CPU")
     ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -168,7 +169,6 @@ def mindspore_training(kind):
             return self.head(self.norm(hidden))
 
     model, given = Tiny(), weights()
-    assert Parameter
     model.embed.embedding_table.set_data(Tensor(given["embed"]))
     for name in ("mix", "head"):
         getattr(model, name).weight.set_data(Tensor(given[name + ".weight"].T.copy()))
