@@ -11,6 +11,7 @@ import numpy as np
 
 from refkernels.alignment import curves, record
 from refkernels.alignment.clipping import Clipping, clipping
+from refkernels.alignment.comparison import departure, null_directions
 from refkernels.alignment.curves import CurveTest
 from refkernels.alignment.differences import Difference, differences
 from refkernels.alignment.local import LocalTruth, judge_run
@@ -23,8 +24,9 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Alignment:
-    """What was found about one run, or two. `local` and `clips`: of each run; `curve`: the losses
-    beside null runs, None without them; `remarks`: what is missing or damaged in the captures."""
+    """What was found about one run, or two. `local`, `clips` and `null_directions`: of each run;
+    `curve`: the losses beside null runs, None without them; `remarks`: what is missing or damaged
+    in the captures."""
 
     runs: tuple[Run, ...]
     verdict: Verdict
@@ -33,6 +35,7 @@ class Alignment:
     clips: tuple[Clipping | None, ...]
     matched: Matched | None = None
     curve: CurveTest | None = None
+    null_directions: tuple[tuple[str, ...], ...] = ()
     remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,14 +66,24 @@ def align(
     chosen = None if steps is None else tuple(steps)
     local = tuple(judge_run(run, chosen, progress) for run in runs)
     clips = tuple(clipping(run) for run in runs)
+    null = tuple(_null_directions(run) for run in runs)
     remarks = tuple(remark for run in runs for remark in run.remarks)
     if len(runs) == 1:
-        return Alignment(runs, decide_alone(local[0]), (), local, clips, remarks=remarks)
+        return Alignment(
+            runs, decide_alone(local[0]), (), local, clips, null_directions=null, remarks=remarks
+        )
     pairs = matched(runs[0].first, runs[1].first, names)
     found = differences(runs[0], runs[1], pairs)
+    parted = departure(runs[0].first, runs[1].first, pairs)
     curve = _curve(runs, [_run(one) for one in nulls], [_run(one) for one in seeds])
-    verdict = decide(found, (local[0], local[1]), (clips[0], clips[1]), pairs, curve)
-    return Alignment(runs, verdict, found, local, clips, pairs, curve, remarks)
+    sides = (local[0], local[1]), (clips[0], clips[1])
+    verdict = decide(found, *sides, pairs, curve, parted)
+    return Alignment(runs, verdict, found, local, clips, pairs, curve, null, remarks)
+
+
+def _null_directions(run: Run) -> tuple[str, ...]:
+    """Of the first captured step."""
+    return null_directions(run.first, run.first.steps[0]) if run.first.steps else ()
 
 
 def _run(one: Path | Run) -> Run:

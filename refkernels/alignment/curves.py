@@ -9,7 +9,13 @@ false alarms in 15 to 53 % of right runs at a nominal 5 %.
     of a pair A, B        D_ij = max_t |L_it - L_jt| / s_t over all pairs of the K + 2 curves;
                           p = #{pairs: D >= D_AB} / C(K + 2, 2)
 
-Both are exact where the curves are exchangeable under the null hypothesis: where the candidate's
+A pair is told from all others by no more than one curve of K + 2 can be: where B alone deviates, so
+do all pairs with B, and p is of the order of 1 / (K + 2). So the two are also looked at one by one:
+`extreme` says that one of them is farther from the median of the others than any null run is (by
+chance with probability 2 / (K + 2)), and `p_normal` how surprising that is where rounding spreads
+normally: Student's t at the worst step, times the number of steps, times two.
+
+Both p are exact where the curves are exchangeable under the null hypothesis: where the candidate's
 roundings are as large, and as evenly spread about zero, as those of the null runs. A large p proves
 nothing; `least_rate_change` says what would have been seen.
 """
@@ -20,6 +26,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import flint
 import numpy as np
 import numpy.typing as npt
 
@@ -44,6 +51,8 @@ class CurveTest:
     least_p: float
     runs: int
     steps: int
+    extreme: bool
+    p_normal: float | None
     undecidable_after: int | None
     growth: float | None
     least_rate_change: float | None
@@ -63,7 +72,9 @@ def against_reference(
     scores = np.max(ratios, axis=1)
     p = float(np.count_nonzero(scores >= scores[0])) / len(scores)
     critical = _critical(scores[1:])
-    return _test(ratios[0], p, 1.0 / len(scores), nulls, spread, reference, critical, after)
+    extreme = bool(scores[0] > np.max(scores[1:], initial=0.0))
+    figures = (p, 1.0 / len(scores), extreme, _student(everything, (0,)))
+    return _test(ratios[0], figures, nulls, spread, reference, critical, after)
 
 
 def of_pair(
@@ -84,17 +95,47 @@ def of_pair(
     own = float(np.max(ratios))
     p = float(np.count_nonzero(scores >= own)) / len(scores)
     critical = _critical(scores[(first > 1) & (second > 1)])
-    return _test(ratios, p, 1.0 / len(scores), nulls, spread, middle, critical, after)
+    figures = (p, 1.0 / len(scores), _extreme(everything), _student(everything, (0, 1)))
+    return _test(ratios, figures, nulls, spread, middle, critical, after)
 
 
-def needed(level: float, pair: bool) -> int:
-    """How many null runs it takes for a p below a level."""
-    if not pair:
-        return math.floor(1.0 / level)
-    runs = 0
-    while 2.0 / ((runs + 2) * (runs + 1)) >= level:
-        runs += 1
-    return runs
+def _extreme(everything: Curves) -> bool:
+    """Whether one of the first two is the farthest of all, each from the median of the others, in
+    their mean absolute deviations."""
+    scores = []
+    for which in range(len(everything)):
+        others = np.delete(everything, which, axis=0)
+        middle = np.median(others, axis=0)
+        width = np.mean(np.abs(others - middle), axis=0)
+        away = np.abs(everything[which] - middle)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores.append(float(np.max(np.where(away > 0.0, away / width, 0.0))))
+    return max(scores[:2]) > max(scores[2:], default=0.0)
+
+
+def _student(everything: Curves, which: tuple[int, ...]) -> float | None:
+    """The least p, over these curves and all steps, of Student's test of one more observation."""
+    others = np.delete(everything, which, axis=0)
+    count = len(others)
+    width = np.std(others, axis=0, ddof=1) if count > 1 else np.zeros(everything.shape[1])
+    if not np.any(width > 0.0):
+        return None
+    away = np.abs(everything[list(which)] - np.mean(others, axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(width > 0.0, away / (width * math.sqrt(1.0 + 1.0 / count)), 0.0)
+    tests = len(which) * np.count_nonzero(width > 0.0)
+    return min(1.0, int(tests) * _tail(float(np.max(t)), count - 1))
+
+
+def _tail(t: float, freedom: int) -> float:
+    """The two-sided tail of Student's distribution: I_z(f / 2, 1 / 2) at z = f / (f + t^2)."""
+    z, half = flint.arb(freedom) / (freedom + flint.arb(t) ** 2), flint.arb(freedom) / 2
+    return float(z.beta_lower(half, flint.arb(1) / 2, 1))
+
+
+def needed(level: float) -> int:
+    """How many null runs it takes for one deviating run of two to be less probable than a level."""
+    return math.floor(2.0 / level) - 1
 
 
 def _length(everything: Curves, dtype: Any, seeds: Curves | None) -> tuple[int, int | None]:
@@ -125,12 +166,13 @@ def _critical(scores: Curve) -> float:
 
 
 def _test(
-    ratios: Curve, p: float, least: float, nulls: Curves, spread: Curve, losses: Curve,
-    critical: float, after: int | None,
+    ratios: Curve, figures: tuple[float, float, bool, float | None], nulls: Curves, spread: Curve,
+    losses: Curve, critical: float, after: int | None,
 ) -> CurveTest:  # fmt: skip
+    p, least, extreme, normal = figures
     return CurveTest(
-        float(np.max(ratios)), int(np.argmax(ratios)), p, least, len(nulls), len(ratios), after,
-        growth(spread), least_rate_change(losses, spread, critical),
+        float(np.max(ratios)), int(np.argmax(ratios)), p, least, len(nulls), len(ratios), extreme,
+        normal, after, growth(spread), least_rate_change(losses, spread, critical),
     )  # fmt: skip
 
 

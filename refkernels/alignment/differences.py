@@ -17,6 +17,7 @@ import numpy as np
 from refkernels.alignment.layers import Kind, kind_of
 from refkernels.alignment.matching import Matched, equal
 from refkernels.alignment.run import Group, Rank, Run, StepLine
+from refkernels.alignment.updates import definition
 
 Topic = Literal[
     "data", "ranks", "weights", "model", "layer", "dtype", "optimizer", "schedule", "loss", "setup"
@@ -78,9 +79,23 @@ def _data(a: Rank, b: Rank) -> Iterator[Difference]:
             continue
         if mine.batch_hash != other.batch_hash:
             same = bool(mine.rows and other.rows and sorted(mine.rows) == sorted(other.rows))
-            kind = "reordered" if same else "batch"
-            yield Difference("data", "batch", step=mine.step, decisive=not same, kind=kind)
+            late = {} if same else _late_batches(a, b)
+            kind = "reordered" if same else "late_batch" if late else "batch"
+            yield Difference(
+                "data", "batch", step=mine.step, decisive=not same, kind=kind, details=late
+            )
             return
+
+
+def _late_batches(a: Rank, b: Rank) -> dict[str, Any]:
+    """Whether one run trains on the batches of the other, some steps late."""
+    mine, other = ([line.batch_hash for line in rank.lines] for rank in (a, b))
+    for by in (1, -1, 2, -2):
+        ahead, behind = (mine, other[by:]) if by > 0 else (mine[-by:], other)
+        pairs = list(zip(ahead, behind, strict=False))
+        if len(pairs) > 1 and len(set(mine)) > 1 and all(one == late for one, late in pairs):
+            return {"run": "B" if by > 0 else "A", "steps": abs(by)}
+    return {}
 
 
 def _ranks(run: Run) -> Iterator[Difference]:
@@ -172,8 +187,10 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
     """Types, and each parameter's own settings; said once for all parameters that share it."""
     if a.optimizer is None or b.optimizer is None:
         return
-    if a.optimizer.type != b.optimizer.type:
-        yield Difference("optimizer", "type", a.optimizer.type, b.optimizer.type, decisive=False)
+    types = a.optimizer.type, b.optimizer.type
+    if types[0] != types[1]:
+        redefined = definition(a.optimizer) != definition(b.optimizer)
+        yield Difference("optimizer", "type", *types, decisive=redefined)
     found: dict[tuple[str, str, str], list[str]] = {}
     lone: dict[str, list[str]] = {}
     settings = _settings(a), _settings(b)

@@ -134,7 +134,7 @@ def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
     unjudged: list[Unjudged] = []
     for order, layer in enumerate(rank.layers.values()):
         calls = tensors.calls(layer.name)
-        if not calls:
+        if not calls or rank.contains(layer.name):
             continue
         kind = kind_of(layer)
         if isinstance(kind, str):

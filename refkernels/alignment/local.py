@@ -27,6 +27,7 @@ from refkernels.diagnosis.fit import Fit, fit_to_truth
 from refkernels.diagnosis.problem import Problem
 from refkernels.records.codec import number
 
+_SEEING = "torch"  # whose functions the probe sees, outside of recorded layers
 _BIASED = 4.0  # standard deviations of the mean of signed errors
 _FEW = 30  # signed errors say nothing of a side
 _SEARCHES = 2  # of one op with one type, before its cause is taken to be the same
@@ -36,7 +37,8 @@ _SEARCHES = 2  # of one op with one type, before its cause is taken to be the sa
 class Judgement:
     """One output of a question. `over_bound`: the largest error / bound; `worst`: the parameter or
     tensor that has it; `cause` and `confidence` as `explain` gives them, of the whole question;
-    `bias`: mean of the signed errors in standard deviations of that mean."""
+    `bias`: mean of the signed errors in standard deviations of that mean. `attributed`: False of a
+    weight's gradient that this layer does not explain: a function may use the weight too."""
 
     place: Place
     op: str
@@ -50,6 +52,7 @@ class Judgement:
     elements: int
     worst: str
     bias: float = 0.0
+    attributed: bool = True
     cause: str | None = None
     confidence: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
@@ -64,7 +67,8 @@ class Judgement:
     def wrong(self) -> bool:
         """Whether no kernel of the definition answers so: a bound is broken, or evidence says that
         another definition was computed."""
-        return self.verdict not in ("rounding", "correctly_rounded") or self._renamed
+        bad = self.verdict not in ("rounding", "correctly_rounded") or self._renamed
+        return bad and self.attributed
 
     @property
     def redefined(self) -> bool:
@@ -84,11 +88,13 @@ class Judgement:
 
 @dataclass(frozen=True)
 class LocalTruth:
-    """What the oracles say of a run, in the order of the run."""
+    """What the oracles say of a run, in the order of the run. `sees_functions`: whether the probe
+    would have named every function that the model calls outside of layers."""
 
     judgements: tuple[Judgement, ...]
     unjudged: tuple[Unjudged, ...]
     not_captured: tuple[str, ...]
+    sees_functions: bool = False
 
     @property
     def wrong(self) -> tuple[Judgement, ...]:
@@ -116,7 +122,13 @@ def judge_run(
                     judgements += _judged(question, searched)
     missing = tuple(dict.fromkeys(one for rank in run.ranks for one in rank.not_captured))
     in_order = sorted(judgements, key=lambda one: one.place.when)
-    return LocalTruth(tuple(in_order), tuple(unjudged), missing)
+    sees = all(rank.framework == _SEEING and not _containers(rank) for rank in run.ranks)
+    return LocalTruth(tuple(in_order), tuple(unjudged), missing, sees)
+
+
+def _containers(rank: Rank) -> list[str]:
+    """Recorded layers with layers within: what they compute themselves is not seen."""
+    return [name for name in rank.layers if rank.contains(name)]
 
 
 def _read(rank: Rank, step: int) -> Iterator[tuple[Question | None, tuple[Unjudged, ...]]]:
@@ -171,10 +183,12 @@ def _judgement(
     of_output = {} if fit.ordinary else cause
     index = fit.record.get("worst", {}).get("index") or [0]
     worst = question.part(int(index[0])) if question.parts else question.place.name
+    of_weight = question.place.stage == "backward" and output != "dx"
+    unexplained = of_weight and of_output.get("confidence") not in ("proven", "matched")
     return Judgement(
         question.place, question.op, question.direction, question.type, output, fit.verdict,
         "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
-        bias, **of_output,
+        bias, fit.ordinary or not unexplained, **of_output,
     )  # fmt: skip
 
 

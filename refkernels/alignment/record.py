@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from refkernels.alignment.clipping import Clipping
+from refkernels.alignment.comparison import Departure
 from refkernels.alignment.differences import Difference
 from refkernels.alignment.local import Judgement, LocalTruth
 from refkernels.alignment.run import Run
@@ -32,6 +33,7 @@ def of(alignment: Any) -> dict[str, Any]:
         "curve": None if alignment.curve is None else asdict(alignment.curve),
         "losses": [[[line.step, line.loss] for line in run.first.lines] for run in alignment.runs],
         "matched": _matched(alignment.matched),
+        "null_directions": [list(one) for one in alignment.null_directions],
         "remarks": list(alignment.remarks),
     }
     return dict(storable(told))
@@ -62,6 +64,8 @@ def _suspect(one: Suspect) -> dict[str, Any]:
         return {**told, "source": "difference", **asdict(one.source)}
     if isinstance(one.source, Judgement):
         return {**told, "source": "judgement", "judgement": _judgement(one.source)}
+    if isinstance(one.source, Departure):
+        return {**told, "source": "departure", **asdict(one.source)}
     return {**told, "source": "clip", "clips": [_clip(side) for side in one.source]}
 
 

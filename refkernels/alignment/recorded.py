@@ -10,6 +10,8 @@ from typing import Any
 from refkernels.alignment.steps import StepTensors, open_step
 from refkernels.alignment.tensors import CaptureError
 
+ROOT = "(root)"  # the layer that is the whole model
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -119,6 +121,11 @@ class Rank:
         return tuple(
             line.step for line in self.lines if line.captured and line.step not in self.damaged
         )
+
+    def contains(self, layer: str) -> bool:
+        """Whether a layer has layers within it."""
+        others = (name for name in self.layers if name != layer)
+        return any(layer == ROOT or name.startswith(f"{layer}.") for name in others)
 
     def tensors(self, step: int) -> StepTensors:
         """The tensors of a chosen step. Raises CaptureError with the reason where it has none."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from refkernels import registry
 from refkernels.alignment.question import Array, Place, Question, Read, Unjudged
-from refkernels.alignment.run import Rank, StepLine, StepTensors
+from refkernels.alignment.run import Optimizer, Rank, StepLine, StepTensors
 
 _BETAS = ("beta1", "beta2", "eps", "weight_decay")
 _EXPECTED_DEFAULTS = {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False, "dampening": 0.0}
@@ -57,6 +57,16 @@ KINDS: dict[str, Kind] = {
     ),
 }  # fmt: skip
 _OPTIONAL = ("vmax", "mean")  # absent unless the optimizer keeps them
+
+
+def definition(optimizer: Optimizer) -> str:
+    """The op of an optimizer, by one name for ops that agree at these settings."""
+    kind = KINDS.get(optimizer.type)
+    op = optimizer.type if kind is None else kind.op
+    decays = any(group.hyperparameters.get("weight_decay") for group in optimizer.groups)
+    if op == "adamw" and not decays:
+        return "adam"
+    return "sgd" if op == "momentum" else op
 
 
 def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from refkernels.alignment.clipping import Clipping
-from refkernels.alignment.curves import CurveTest
+from refkernels.alignment.comparison import Departure
+from refkernels.alignment.curves import CurveTest, needed
 from refkernels.alignment.differences import Difference
 from refkernels.alignment.local import Judgement, LocalTruth
 from refkernels.alignment.matching import Matched
@@ -22,7 +23,7 @@ Word = Literal["same", "different", "undecidable"]
 LEVEL = 0.005  # p below which rounding is not believed
 _TOPICS = (
     "data", "ranks", "weights", "dtype", "model", "layer", "optimizer", "forward", "loss",
-    "backward", "clip", "schedule", "update",
+    "backward", "gradient", "clip", "schedule", "update",
 )  # fmt: skip
 
 
@@ -36,7 +37,7 @@ class Suspect:
     topic: str
     where: str
     run: str
-    source: Difference | Judgement | tuple[Clipping | None, Clipping | None]
+    source: Difference | Judgement | Departure | tuple[Clipping | None, Clipping | None]
     places: int = 1
 
     @property
@@ -48,7 +49,7 @@ class Suspect:
 class Reason:
     """Why nothing can be concluded: a word of its own, and what goes into its sentence."""
 
-    word: Literal["curves", "saturated", "nothing", "unjudged", "functions"]
+    word: Literal["curves", "saturated", "nothing", "unjudged", "functions", "unseen", "few"]
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -72,19 +73,31 @@ def decide(
     clips: tuple[Clipping | None, Clipping | None],
     matched: Matched,
     curve: CurveTest | None,
+    parted: Departure | None = None,
 ) -> Verdict:
     """The verdict on two runs."""
     suspects = [Suspect(one.step, one.topic, one.where, "", one) for one in found if one.decisive]
     suspects += _of_one_run(local, matched)
+    if parted is not None and not _explained(parted, suspects):
+        suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
     if clips_differ(*clips):
         step = min(one.steps[0] for one in clips if one is not None)
         suspects.append(Suspect(step, "clip", "gradients", "", clips))
     if suspects:
         return Verdict("different", _sorted(suspects))
-    if curve is not None and curve.p < LEVEL:
+    if curve is not None and min(curve.p, curve.p_normal or 1.0) < LEVEL:
         return Verdict("undecidable", reasons=(Reason("curves"),))
+    if curve is not None and curve.extreme:
+        few = {"runs": curve.runs, "needed": needed(LEVEL)}
+        return Verdict("undecidable", reasons=(Reason("few", few),))
     reasons = _open(local, curve)
     return Verdict("undecidable" if reasons else "same", reasons=tuple(reasons))
+
+
+def _explained(parted: Departure, suspects: Sequence[Suspect]) -> bool:
+    """Whether what parts follows from what is suspected before it."""
+    place = parted.step, _TOPICS.index(parted.stage)
+    return any(one.rank <= place for one in suspects)
 
 
 def decide_alone(local: LocalTruth) -> Verdict:
@@ -184,4 +197,6 @@ def _unseen(local: LocalTruth) -> list[Reason]:
     called = [one.removeprefix(head) for one in local.not_captured if one.startswith(head)]
     if called:
         reasons.append(Reason("functions", {"functions": called[0].rstrip(".")}))
+    elif not local.sees_functions:
+        reasons.append(Reason("unseen"))
     return reasons

@@ -41,6 +41,7 @@ def markdown(told: Record, lang: str = "en") -> str:
         _section(words["local"], _local(told, words)),
         _found(told, words, lang),
         _notes(told, words),
+        _folded(words["null_directions"], _null(told)),
         _folded(words["unjudged"], _unjudged(told)),
         _folded(words["not_captured"], _missing(told)),
         _folded(words["remarks"], [f"- {escaped(one)}" for one in told["remarks"]]),
@@ -64,7 +65,7 @@ def headline(told: Record, lang: str = "en") -> str:
     said = words["undecidable"].format(reasons=words["and"].join(reasons))
     missing = {one["word"] for one in verdict["reasons"]}
     cure = words["cure:curves"] if "curves" in missing else words["cure:null"]
-    helps = "saturated" not in missing and not _alone(told)
+    helps = not missing & {"saturated", "few"} and not _alone(told)
     return f"{said} {cure}" if helps else said
 
 
@@ -75,9 +76,30 @@ def suspect(one: Record, words: Words, lang: str) -> str:
     if one["source"] == "judgement":
         more = words["places"].format(count=one["places"] - 1) if one["places"] > 1 else ""
         return step + _judged(one["judgement"], words, lang, where) + more
+    if one["source"] == "departure":
+        return step + _parted(one, words)
     if one["source"] == "clip":
         return step + words["difference:clip"]
     return step + difference(one, words)
+
+
+def _parted(one: Record, words: Words) -> str:
+    what = words[f"parted:{one['what']}"].format(where=code(one["where"]))
+    factor = one["factor"]
+    if factor is not None:
+        named = _whole(factor)
+        return words["parted_factor"].format(
+            what=what, factor=named, parted=one["parted"], places=one["places"]
+        )
+    return words["parted"].format(what=what, apart=_short(one["apart"]))
+
+
+def _whole(factor: float) -> str:
+    """A factor as a whole number, or one over a whole number, where it is one."""
+    for value, form in ((factor, "{:.0f}"), (1 / factor if factor else 0.0, "1/{:.0f}")):
+        if abs(value) > 1.5 and math.isclose(value, round(value), rel_tol=1e-3):
+            return form.format(round(value))
+    return f"{factor:.6g}"
 
 
 def difference(one: Record, words: Words) -> str:
@@ -161,6 +183,8 @@ def _curve(told: Record, words: Words) -> str:
             runs=curve["runs"], least=_short(curve["least_p"]),
         )
     ]  # fmt: skip
+    if curve["p_normal"] is not None:
+        said.append(words["curve_normal"].format(p=_short(curve["p_normal"])))
     if curve["growth"] is not None:
         said.append(words["curve_growth"].format(growth=_short(math.exp(100 * curve["growth"]))))
     change = curve["least_rate_change"]
@@ -239,6 +263,14 @@ def _found(told: Record, words: Words, lang: str) -> str:
 def _notes(told: Record, words: Words) -> str:
     lines = [f"- {difference(one, words)}" for one in told["differences"] if not one["decisive"]]
     return _section(words["notes"], "\n".join(lines))
+
+
+def _null(told: Record) -> list[str]:
+    return [
+        f"- {name}: {code(one)}"
+        for name, found in zip(_names(told), told["null_directions"], strict=True)
+        for one in found
+    ]
 
 
 def _unjudged(told: Record) -> list[str]:

@@ -21,6 +21,9 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:nothing": "no captured step has an op that an oracle knows",
         "reason:unjudged": "these types of layers are not judged: {types}",
         "reason:functions": "functions outside layers were not captured: {functions}",
+        "reason:few": "one of the two is farther from the others than all {runs} null runs are, "
+        "which {needed} null runs would decide",
+        "reason:unseen": "what the model computes outside of layers was not captured",
         "cure:curves": "Capture more layers or earlier steps.",
         "cure:null": "Rounding-only runs (`--null`, from `Capture(perturb=seed)`) decide it by the "
         "loss curves.",
@@ -56,11 +59,13 @@ WORDS: dict[str, Mapping[str, str]] = {
         "curve_text": "Largest difference {statistic} spreads at step {step}; p = {p} beside "
         "{runs} "
         "rounding-only runs (the least that so many can give is {least}).",
+        "curve_normal": "One by one, if rounding spreads normally: p = {p}.",
         "curve_growth": "Rounding grows by a factor of {growth} in 100 steps.",
         "curve_power": "A learning rate wrong by {change} or more would have been noticed.",
         "curve_no_power": "How small a change of the learning rate would have been noticed cannot "
         "be said: the loss does not change enough.",
         "curve_after": "Not decidable after step {step}: rounding spreads as far as other seeds.",
+        "null_directions": "Null directions: gradients that are zero but for rounding",
         "unjudged": "Captured and not judged",
         "not_captured": "Not captured",
         "remarks": "Remarks",
@@ -90,6 +95,15 @@ WORDS: dict[str, Mapping[str, str]] = {
         "difference:rate": "the learning rate of group {where} is {a} in A and {b} in B",
         "difference:late": "the learning rate of group {where} is {a} in A and {b} in B: {run} is "
         "{steps} late",
+        "difference:late_batch": "{run} trains on the other run's batches, {steps} late",
+        "parted": "{what} in B differs from A's by {apart} of its norm, and everything before it "
+        "agrees",
+        "parted_factor": "{what} in B is {factor} times that of A ({parted} of {places} places "
+        "likewise), and everything before it agrees",
+        "parted:inputs": "the input of {where}", "parted:outputs": "the output of {where}",
+        "parted:loss": "the loss", "parted:gradient": "the gradient of {where}",
+        "parted:cotangents": "the cotangent of {where}",
+        "parted:input_gradients": "the gradient of the input of {where}",
         "difference:clip": "A and B do different things to their gradients (below)",
         "steps:1": "one step", "steps": "{count} steps",
         "several": " and {count} more",
@@ -117,6 +131,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:nothing": "被捕获的步中没有 oracle 认识的算子",
         "reason:unjudged": "以下类型的层未作判定：{types}",
         "reason:functions": "层外调用的函数未被捕获：{functions}",
+        "reason:few": "两者之一比全部 {runs} 次参照运行都更偏离，需要 {needed} 次参照运行才能判定",
+        "reason:unseen": "模型在层外的计算未被捕获",
         "cure:curves": "请捕获更多的层或更早的步。",
         "cure:null": "提供仅含舍入差异的运行（`--null`，由 `Capture(perturb=seed)` 得到），即"
         "可由损失曲线判定。",
@@ -151,10 +167,12 @@ WORDS: dict[str, Mapping[str, str]] = {
         "curve_text": "最大差异出现在第 {step} 步，为离散度的 {statistic} 倍；以 {runs} 次仅含"
         "舍入差异的"
         "运行为参照，p = {p}（这么多次运行所能给出的最小值为 {least}）。",
+        "curve_normal": "若舍入误差服从正态分布，逐一检验得 p = {p}。",
         "curve_growth": "舍入误差每 100 步放大 {growth} 倍。",
         "curve_power": "学习率若有 {change} 或更大的偏差，本检验即可发现。",
         "curve_no_power": "无法给出可发现的最小学习率偏差：损失的变化不够大。",
         "curve_after": "第 {step} 步之后无法判定：舍入造成的离散与更换随机种子相当。",
+        "null_directions": "零方向：梯度仅由舍入构成的参数",
         "unjudged": "已捕获而未判定",
         "not_captured": "未捕获",
         "remarks": "备注",
@@ -181,6 +199,13 @@ WORDS: dict[str, Mapping[str, str]] = {
         "difference:setting": "{where}{several}的 {param}：A 为 {a}，B 为 {b}",
         "difference:rate": "第 {where} 组的学习率：A 为 {a}，B 为 {b}",
         "difference:late": "第 {where} 组的学习率：A 为 {a}，B 为 {b}；{run} 晚了 {steps}",
+        "difference:late_batch": "{run} 使用另一运行的批数据，但晚了 {steps}",
+        "parted": "B 的{what}与 A 之差为其范数的 {apart}，而此前的一切都相符",
+        "parted_factor": "B 的{what}是 A 的 {factor} 倍（{places} 处中 {parted} 处如此），"
+        "而此前的一切都相符",
+        "parted:inputs": " {where} 的输入", "parted:outputs": " {where} 的输出",
+        "parted:loss": "损失", "parted:gradient": " {where} 的梯度",
+        "parted:cotangents": " {where} 的输出梯度", "parted:input_gradients": " {where} 的输入梯度",
         "difference:clip": "A 与 B 对梯度的处理不同（见下）",
         "steps:1": "一步", "steps": "{count} 步",
         "several": " 等 {count} 个参数",
