@@ -749,7 +749,8 @@ class _MindSpore(_Framework):
             if key not in self._base and not isinstance(value, tuple)
         }
         values.update(optimizer._params)
-        found = self.renamed(optimizer, values, _arguments(optimizer))
+        given = getattr(optimizer, "init_args", {})  # where a decorator hides the signature
+        found = self.renamed(optimizer, values, _arguments(optimizer) | set(given))
         rate = found.pop("learning_rate", None)
         first = self.scalar(getattr(optimizer, "init_learning_rate", rate))
         if isinstance(first, float):
@@ -1318,8 +1319,8 @@ class Capture:
                 if id(leaf) not in passed:  # a tensor given twice stays one tensor
                     copy = framework.identity(leaf)
                     framework.on_gradient(copy, receive(back + "inputs/" + path))
-                    passed[id(leaf)] = copy
-                return passed[id(leaf)]
+                    passed[id(leaf)] = copy, getattr(copy, "_version", 0)
+                return passed[id(leaf)][0]
 
             args = [_mapped(value, str(place), enter) for place, value in enumerate(args)]
             kwargs = {key: _mapped(value, key, enter) for key, value in kwargs.items()}
@@ -1328,6 +1329,11 @@ class Capture:
                 result = original(*args, **kwargs)
             finally:
                 self._inside -= 1
+            if any(getattr(copy, "_version", 0) != version for copy, version in passed.values()):
+                self._miss(
+                    "%s changes its input in place: the gradient of that input is not recorded "
+                    "(the cotangent of the layer before it is)." % name
+                )
             for path, leaf in _leaves(result):
                 if framework.is_tensor(leaf):
                     self._put(ahead + "outputs/" + path, leaf)
@@ -1557,7 +1563,7 @@ class Capture:
         try:
             signature = [key for key in inspect.signature(getattr(type(layer), framework.forward))
                          .parameters if key != "self"]  # fmt: skip
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, AttributeError):
             signature = []
         return {
             "name": name,
