@@ -250,7 +250,7 @@ class _Framework:
     forward = "forward"  # the method that a layer's call runs
     limits = (
         "Functional calls (residual additions, attention scores, the loss) are no layers: "
-        "their tensors are not recorded.",
+        "their tensors are recorded where capture.watch wraps them.",
         "A tied weight has one gradient, the sum over all its uses.",
     )
 
@@ -965,6 +965,7 @@ class Capture:
         self._perturbed = None if self._perturb is None else self._move_one_weight()
         self._initial = self._hash_of_parameters()
         self._missed, self._functions = [], None
+        self._watched = set()
         self._never_called, self._order = [], []
         self._last_calls = {}
         self._size, self._chosen_steps, self._steps_done = None, 0, 0
@@ -1040,6 +1041,37 @@ class Capture:
         self._spent += self._mark - start
         if chosen:
             self._spent_chosen += self._mark - start
+
+    def watch(self, name, function):
+        """A function, or a layer outside the model, whose calls are recorded as a layer's are.
+
+            gelu = capture.watch("gelu", torch.nn.functional.gelu)
+            loss_of = capture.watch("loss", torch.nn.CrossEntropyLoss())
+
+        Use what is returned in the place of `function`. Raises ValueError for a name that is taken,
+        TypeError for what cannot be called.
+        """
+        if not callable(function):
+            raise TypeError("watch: %r is no function and no layer" % type(function).__name__)
+        if not self._open or name in self._layers:
+            raise ValueError(
+                "watch: use another name than %r" % name
+                if self._open
+                else "capture.watch belongs inside the `with Capture(...)` block"
+            )
+        self._layers[name] = function
+        self._recorded[name] = function
+        self._watched.add(name)
+        recording = self._recording(name, function)
+        gate = self._gate
+
+        def watched(*args, **kwargs):
+            capture = gate[0]
+            call = recording if capture is not None and capture._chosen else function
+            return call(*args, **kwargs)
+
+        self._write_run(complete=False)
+        return watched
 
     # ------------------------------------------------------------------ the model and its bytes
 
@@ -1240,7 +1272,8 @@ class Capture:
             if name not in self._trainable:
                 self._put("parameters/%s/before" % name, parameter)
         for name, layer in self._recorded.items():
-            self._undo_step.append(self._watch(name, layer))
+            if name not in self._watched:
+                self._undo_step.append(self._watch(name, layer))
         if framework.name == "torch" and self._functions is None:
             self._functions = {}
             if "" not in self._unseen and _ROOT not in self._recorded:
@@ -1290,9 +1323,21 @@ class Capture:
 
     def _watch(self, name, layer):
         """Wrap a layer's forward for one step; return what undoes it."""
-        framework, method = self._framework, self._framework.forward
-        original, held = getattr(layer, method), vars(layer).get(method)
-        gate = self._gate
+        method = self._framework.forward
+        held = vars(layer).get(method)
+        object.__setattr__(layer, method, self._recording(name, getattr(layer, method)))
+
+        def undo():
+            if held is None:
+                object.__delattr__(layer, method)
+            else:
+                object.__setattr__(layer, method, held)
+
+        return undo
+
+    def _recording(self, name, original):
+        """A function that records each of its calls, of a layer or a function."""
+        framework, gate = self._framework, self._gate
 
         def receive(key):
             def take(gradient):
@@ -1341,15 +1386,7 @@ class Capture:
                         framework.on_gradient(leaf, receive(back + "cotangents/" + path))
             return result
 
-        object.__setattr__(layer, method, forward)
-
-        def undo():
-            if held is None:
-                object.__delattr__(layer, method)
-            else:
-                object.__setattr__(layer, method, held)
-
-        return undo
+        return forward
 
     def _watch_clip(self, clip):
         original, held = clip._dygraph_clip, vars(clip).get("_dygraph_clip")
@@ -1558,6 +1595,8 @@ class Capture:
 
     def _describe_layer(self, name, layer):
         framework = self._framework
+        if name in self._watched and not hasattr(layer, framework.forward):
+            return self._describe_function(name, layer)
         own = framework.own_parameters(layer)
         path = "" if name == _ROOT else name + "."
         try:
@@ -1575,6 +1614,25 @@ class Capture:
             "hyperparameters": framework.hyperparameters(layer),
             "parameters": {key: self._name_of.get(id(value), "") for key, value in own.items()},
             "buffers": {key: path + key for key in framework.own_buffers(layer)},
+            "signature": signature,
+        }
+
+    def _describe_function(self, name, function):
+        word = getattr(function, "__qualname__", type(function).__name__)
+        try:
+            signature = list(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            signature = []
+        return {
+            "name": name,
+            "type": word,
+            "module": "%s.%s" % (getattr(function, "__module__", None) or "", word),
+            "calls": self._last_calls.get(name, 0),
+            "recorded": True,
+            "training": True,
+            "hyperparameters": {},
+            "parameters": {},
+            "buffers": {},
             "signature": signature,
         }
 

@@ -15,7 +15,7 @@ SAME_BITS = (
     "functional", "tied", "attention", "nested", "accumulated", "skipped", "twice", "changed",
     "scheduled", "scripted", "whole_model_is_a_layer",
 )  # fmt: skip
-OTHERS = ("diverged", "without_optimizer", "raised", "killed", "full_disk", "refused")
+OTHERS = ("diverged", "watched", "without_optimizer", "raised", "killed", "full_disk", "refused")
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +168,23 @@ def test_figures_that_are_not_finite_are_kept(rank_of: Any) -> None:
     assert np.isnan(lines[0].gradient_norm)
 
 
+def test_watched_functions_are_recorded_as_layers(returned: dict[str, Any], rank_of: Any) -> None:
+    assert returned["watched"]["same"]
+    rank = rank_of("watched")
+    assert rank.steps == (1,)
+    assert list(rank.layers) == ["first", "middle", "last", "norm", "loss"]
+    assert rank.layers["loss"].type == "cross_entropy"
+    assert "label_smoothing" in rank.layers["loss"].signature
+    assert rank.layers["norm"].hyperparameters["eps"] == 1e-3
+    (norm,), (loss,) = (rank.tensors(1).calls(name) for name in ("norm", "loss"))
+    np.testing.assert_array_equal(loss.inputs["0"], norm.outputs["0"])
+    np.testing.assert_array_equal(norm.cotangents["0"], loss.input_gradients["0"])
+    assert loss.inputs["1"].tolist() == [0, 1, -100, 1]
+    assert loss.scalars == {"label_smoothing": 0.1}
+    assert loss.cotangents["0"] == 1
+    assert float(loss.outputs["0"]) == rank.lines[1].loss
+
+
 def test_compiled_layers_are_named(rank_of: Any) -> None:
     assert "middle: not recorded, a TorchScript module." in rank_of("scripted").not_captured
     assert not rank_of("scripted").layers["middle"].recorded
@@ -228,6 +245,8 @@ def test_bad_arguments_are_refused_in_a_sentence(returned: dict[str, Any]) -> No
         "loss": "loss has 2 elements: give one number",
         "loss_word": "loss is a str: give a number or a tensor",
         "exists": "holds a run already: choose another folder, or remove it",
+        "taken": "use another name than 'first'",
+        "uncallable": "watch: 'int' is no function and no layer",
         "outside": "belongs inside the `with Capture(...)` block",
     }
     assert set(returned["refused"]) == set(words)

@@ -240,6 +240,34 @@ def without_optimizer(folder):
     return {}
 
 
+def watched(folder):
+    def losses(place):
+        torch.manual_seed(0)
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loss_of, found = torch.nn.functional.cross_entropy, []
+        with Capture(place, model, optimizer, steps=[1]) if place else open(os.devnull) as capture:
+            if place:
+                loss_of = capture.watch("loss", loss_of)
+                norm = capture.watch("norm", torch.nn.LayerNorm(2, eps=1e-3))
+            else:
+                norm = torch.nn.LayerNorm(2, eps=1e-3)
+            for x in batches(3):
+                optimizer.zero_grad()
+                y = torch.tensor([0, 1, -100, 1])
+                loss = loss_of(norm(model(x)), y, label_smoothing=0.1)
+                loss.backward()
+                optimizer.step()
+                found.append(loss.item().hex())
+                if place:
+                    capture.step(loss)
+        if place:
+            assert norm(torch.ones(1, 2)).shape == (1, 2)
+        return found
+
+    return {"same": losses(None) == losses(folder)}
+
+
 def raised(folder):
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -322,6 +350,11 @@ def refused(folder):
         except (TypeError, ValueError) as error:
             answers[name] = str(error)
     with Capture(folder, net, steps=[]) as capture:
+        for name, asked in {"taken": ("first", abs), "uncallable": ("x", 3)}.items():
+            try:
+                capture.watch(*asked)
+            except (TypeError, ValueError) as error:
+                answers[name] = str(error)
         for name, loss in {"loss": torch.ones(2), "loss_word": "x"}.items():
             try:
                 capture.step(loss)
