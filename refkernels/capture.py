@@ -553,6 +553,9 @@ class _Paddle(_Framework):
             found["weight_decay_by"] = type(decay).__name__
         elif isinstance(getattr(optimizer, "_lamb_weight_decay", None), float):
             found["weight_decay"] = optimizer._lamb_weight_decay
+        if getattr(optimizer, "_regularization_method", "") == "l2_decay":  # fused into its kernel
+            found["weight_decay"] = float(optimizer._regularization_coeff)
+            found["weight_decay_by"] = "L2Decay"
         clip = optimizer._grad_clip
         if clip is not None:
             found["grad_clip"] = dict(_simple(vars(clip)), type=type(clip).__name__)
