@@ -549,7 +549,7 @@ class _Paddle(_Framework):
         found.update(self.renamed(optimizer, getattr(optimizer, "_default_dict", {})))
         decay = optimizer.regularization
         if decay is not None:
-            found["weight_decay"] = float(getattr(decay, "_regularization_coeff", 0.0))
+            found["weight_decay"] = self.coefficient(decay)
             found["weight_decay_by"] = type(decay).__name__
         elif isinstance(getattr(optimizer, "_lamb_weight_decay", None), float):
             found["weight_decay"] = optimizer._lamb_weight_decay
@@ -588,10 +588,14 @@ class _Paddle(_Framework):
                 if (
                     (by_name is not None and not by_name(parameter.name))
                     or (by_value is not None and by_value(parameter))
-                    or (own is not None and getattr(own, "_regularization_coeff", 1.0) == 0.0)
+                    or (own is not None and self.coefficient(own) == 0.0)
                 ):
                     found.append(names.get(id(parameter), parameter.name))
         return found
+
+    def coefficient(self, decay):
+        """The coefficient of an L1Decay or L2Decay."""
+        return float(getattr(decay, "_coeff", getattr(decay, "_regularization_coeff", 0.0)))
 
     def clips(self, optimizer):
         """The clips that the optimizer applies inside itself."""

@@ -62,7 +62,13 @@ def paddle_optimizers():
     import paddle
 
     o = paddle.optimizer
+
+    def decayed(p):
+        p[1].regularizer = paddle.regularizer.L2Decay(0.0)
+        return o.Adam(0.1, parameters=p, weight_decay=0.25)
+
     makers = {
+        "decayed": decayed,
         "sgd": lambda p: o.Momentum(0.1, 0.9, parameters=p, weight_decay=0.1),
         "plain": lambda p: o.SGD(0.1, parameters=p),
         "adam": lambda p: o.Adam(0.1, parameters=p, amsgrad=True),

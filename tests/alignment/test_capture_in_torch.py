@@ -13,7 +13,7 @@ pytestmark = pytest.mark.framework("torch")
 SAME_BITS = (
     "plain", "only", "every", "in_place", "bfloat16", "double", "batch_norm", "dropout",
     "functional", "tied", "attention", "nested", "accumulated", "skipped", "twice", "changed",
-    "scheduled", "scripted", "whole_model_is_a_layer",
+    "scheduled", "mixed_precision", "checkpointed", "scripted", "whole_model_is_a_layer",
 )  # fmt: skip
 OTHERS = ("diverged", "watched", "without_optimizer", "raised", "killed", "full_disk", "refused")
 
@@ -142,6 +142,25 @@ def test_accumulated_gradients_are_the_sum_of_the_micro_batches(rank_of: Any) ->
     got = tensors.gradient("last.weight", "backward")
     np.testing.assert_array_equal(got, tensors.gradient("last.weight", "update"))
     np.testing.assert_allclose(got, sum(parts), rtol=1e-5, atol=1e-6)
+
+
+def test_scaled_unscaled_and_clipped_gradients_are_told_apart(rank_of: Any) -> None:
+    """The update receives clip / scale of what backward left, in each weight alike."""
+    tensors = rank_of("mixed_precision").tensors(0)
+    assert str(tensors.calls("last")[0].outputs["0"].dtype) == "bfloat16"
+    ratios = []
+    for name in ("first.weight", "last.weight"):
+        left, received = tensors.gradient(name, "backward"), tensors.gradient(name)
+        seen = received != 0
+        ratios += list(left[seen].astype(np.float64) / received[seen])
+    assert min(ratios) > 65536
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-6)
+
+
+def test_a_recomputed_forward_is_a_further_call(rank_of: Any) -> None:
+    first, again = rank_of("checkpointed").tensors(0).calls("first")
+    np.testing.assert_array_equal(first.outputs["0"], again.outputs["0"])
+    assert (set(first.cotangents), set(again.cotangents)) == ({"0"}, set())
 
 
 def test_updates_are_counted(rank_of: Any) -> None:

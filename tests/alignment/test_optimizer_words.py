@@ -27,6 +27,7 @@ STATES = {  # of each weight, and of the optimizer
         "rmsprop": ({"accum", "mean"}, {"step"}),
     },
     "paddle": {
+        "decayed": ({"m", "v"} | POWERS, set()),
         "sgd": ({"buf"}, set()),
         "plain": (set(), set()),
         "adam": (ADAM | POWERS, set()),
@@ -82,6 +83,10 @@ def test_words_are_those_of_the_oracles(framework: str, tmp_path: Path) -> None:
         assert [line.lr for line in rank.lines] == [(0.1, 0.05)] * 2
         decays = [one.hyperparameters["weight_decay"] for one in rank.optimizer.groups]
         assert decays == [0.3, 0.01]
+        decayed = Run.read(tmp_path / "decayed").first.optimizer
+        assert decayed.groups[0].hyperparameters["weight_decay"] == 0.25
+        assert decayed.groups[0].exempt == ("bias",)
+        assert decayed.hyperparameters["weight_decay_by"] == "L2Decay"
         lamb = Run.read(tmp_path / "lamb").first.optimizer
         assert lamb.groups[0].exempt == ("bias",)
         assert lamb.groups[0].hyperparameters["weight_decay"] == 0.01

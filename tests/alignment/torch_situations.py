@@ -13,6 +13,7 @@ import shutil
 import sys
 
 import torch
+import torch.utils.checkpoint
 from capture import Capture
 
 torch.set_num_threads(1)
@@ -172,6 +173,35 @@ def accumulated(folder):
         optimizer.step()
 
     return both(folder, Net, update=update)
+
+
+def mixed_precision(folder):
+    """autocast, loss scaling, unscaling, clipping by the norm."""
+    scalers = {}
+
+    class Autocast(Net):
+        def forward(self, x):
+            with torch.autocast("cpu", torch.bfloat16):
+                return super().forward(x)
+
+    def update(loss, optimizer, step, model):
+        scaler = scalers.setdefault(id(optimizer), torch.amp.GradScaler("cpu"))
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        scaler.step(optimizer)
+        scaler.update()
+
+    return both(folder, Autocast, update=update)
+
+
+def checkpointed(folder):
+    class Checkpointed(Net):
+        def forward(self, x):
+            forward = super().forward
+            return torch.utils.checkpoint.checkpoint(forward, x, use_reentrant=False)
+
+    return both(folder, Checkpointed)
 
 
 def skipped(folder):
