@@ -250,7 +250,7 @@ class _Framework:
     forward = "forward"  # the method that a layer's call runs
     limits = (
         "Functional calls (residual additions, attention scores, the loss) are no layers: "
-        "their tensors are not recorded.",
+        "their tensors are recorded where capture.watch wraps them.",
         "A tied weight has one gradient, the sum over all its uses.",
     )
 
@@ -549,10 +549,13 @@ class _Paddle(_Framework):
         found.update(self.renamed(optimizer, getattr(optimizer, "_default_dict", {})))
         decay = optimizer.regularization
         if decay is not None:
-            found["weight_decay"] = float(getattr(decay, "_regularization_coeff", 0.0))
+            found["weight_decay"] = self.coefficient(decay)
             found["weight_decay_by"] = type(decay).__name__
         elif isinstance(getattr(optimizer, "_lamb_weight_decay", None), float):
             found["weight_decay"] = optimizer._lamb_weight_decay
+        if getattr(optimizer, "_regularization_method", "") == "l2_decay":  # fused into its kernel
+            found["weight_decay"] = float(optimizer._regularization_coeff)
+            found["weight_decay_by"] = "L2Decay"
         clip = optimizer._grad_clip
         if clip is not None:
             found["grad_clip"] = dict(_simple(vars(clip)), type=type(clip).__name__)
@@ -585,10 +588,14 @@ class _Paddle(_Framework):
                 if (
                     (by_name is not None and not by_name(parameter.name))
                     or (by_value is not None and by_value(parameter))
-                    or (own is not None and getattr(own, "_regularization_coeff", 1.0) == 0.0)
+                    or (own is not None and self.coefficient(own) == 0.0)
                 ):
                     found.append(names.get(id(parameter), parameter.name))
         return found
+
+    def coefficient(self, decay):
+        """The coefficient of an L1Decay or L2Decay."""
+        return float(getattr(decay, "_coeff", getattr(decay, "_regularization_coeff", 0.0)))
 
     def clips(self, optimizer):
         """The clips that the optimizer applies inside itself."""
@@ -749,7 +756,8 @@ class _MindSpore(_Framework):
             if key not in self._base and not isinstance(value, tuple)
         }
         values.update(optimizer._params)
-        found = self.renamed(optimizer, values, _arguments(optimizer))
+        given = getattr(optimizer, "init_args", {})  # where a decorator hides the signature
+        found = self.renamed(optimizer, values, _arguments(optimizer) | set(given))
         rate = found.pop("learning_rate", None)
         first = self.scalar(getattr(optimizer, "init_learning_rate", rate))
         if isinstance(first, float):
@@ -964,6 +972,7 @@ class Capture:
         self._perturbed = None if self._perturb is None else self._move_one_weight()
         self._initial = self._hash_of_parameters()
         self._missed, self._functions = [], None
+        self._watched = set()
         self._never_called, self._order = [], []
         self._last_calls = {}
         self._size, self._chosen_steps, self._steps_done = None, 0, 0
@@ -1039,6 +1048,37 @@ class Capture:
         self._spent += self._mark - start
         if chosen:
             self._spent_chosen += self._mark - start
+
+    def watch(self, name, function):
+        """A function, or a layer outside the model, whose calls are recorded as a layer's are.
+
+            gelu = capture.watch("gelu", torch.nn.functional.gelu)
+            loss_of = capture.watch("loss", torch.nn.CrossEntropyLoss())
+
+        Use what is returned in the place of `function`. Raises ValueError for a name that is taken,
+        TypeError for what cannot be called.
+        """
+        if not callable(function):
+            raise TypeError("watch: %r is no function and no layer" % type(function).__name__)
+        if not self._open or name in self._layers:
+            raise ValueError(
+                "watch: use another name than %r" % name
+                if self._open
+                else "capture.watch belongs inside the `with Capture(...)` block"
+            )
+        self._layers[name] = function
+        self._recorded[name] = function
+        self._watched.add(name)
+        recording = self._recording(name, function)
+        gate = self._gate
+
+        def watched(*args, **kwargs):
+            capture = gate[0]
+            call = recording if capture is not None and capture._chosen else function
+            return call(*args, **kwargs)
+
+        self._write_run(complete=False)
+        return watched
 
     # ------------------------------------------------------------------ the model and its bytes
 
@@ -1239,7 +1279,8 @@ class Capture:
             if name not in self._trainable:
                 self._put("parameters/%s/before" % name, parameter)
         for name, layer in self._recorded.items():
-            self._undo_step.append(self._watch(name, layer))
+            if name not in self._watched:
+                self._undo_step.append(self._watch(name, layer))
         if framework.name == "torch" and self._functions is None:
             self._functions = {}
             if "" not in self._unseen and _ROOT not in self._recorded:
@@ -1289,9 +1330,21 @@ class Capture:
 
     def _watch(self, name, layer):
         """Wrap a layer's forward for one step; return what undoes it."""
-        framework, method = self._framework, self._framework.forward
-        original, held = getattr(layer, method), vars(layer).get(method)
-        gate = self._gate
+        method = self._framework.forward
+        held = vars(layer).get(method)
+        object.__setattr__(layer, method, self._recording(name, getattr(layer, method)))
+
+        def undo():
+            if held is None:
+                object.__delattr__(layer, method)
+            else:
+                object.__setattr__(layer, method, held)
+
+        return undo
+
+    def _recording(self, name, original):
+        """A function that records each of its calls, of a layer or a function."""
+        framework, gate = self._framework, self._gate
 
         def receive(key):
             def take(gradient):
@@ -1318,8 +1371,8 @@ class Capture:
                 if id(leaf) not in passed:  # a tensor given twice stays one tensor
                     copy = framework.identity(leaf)
                     framework.on_gradient(copy, receive(back + "inputs/" + path))
-                    passed[id(leaf)] = copy
-                return passed[id(leaf)]
+                    passed[id(leaf)] = copy, getattr(copy, "_version", 0)
+                return passed[id(leaf)][0]
 
             args = [_mapped(value, str(place), enter) for place, value in enumerate(args)]
             kwargs = {key: _mapped(value, key, enter) for key, value in kwargs.items()}
@@ -1328,6 +1381,11 @@ class Capture:
                 result = original(*args, **kwargs)
             finally:
                 self._inside -= 1
+            if any(getattr(copy, "_version", 0) != version for copy, version in passed.values()):
+                self._miss(
+                    "%s changes its input in place: the gradient of that input is not recorded "
+                    "(the cotangent of the layer before it is)." % name
+                )
             for path, leaf in _leaves(result):
                 if framework.is_tensor(leaf):
                     self._put(ahead + "outputs/" + path, leaf)
@@ -1335,15 +1393,7 @@ class Capture:
                         framework.on_gradient(leaf, receive(back + "cotangents/" + path))
             return result
 
-        object.__setattr__(layer, method, forward)
-
-        def undo():
-            if held is None:
-                object.__delattr__(layer, method)
-            else:
-                object.__setattr__(layer, method, held)
-
-        return undo
+        return forward
 
     def _watch_clip(self, clip):
         original, held = clip._dygraph_clip, vars(clip).get("_dygraph_clip")
@@ -1552,12 +1602,14 @@ class Capture:
 
     def _describe_layer(self, name, layer):
         framework = self._framework
+        if name in self._watched and not hasattr(layer, framework.forward):
+            return self._describe_function(name, layer)
         own = framework.own_parameters(layer)
         path = "" if name == _ROOT else name + "."
         try:
             signature = [key for key in inspect.signature(getattr(type(layer), framework.forward))
                          .parameters if key != "self"]  # fmt: skip
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, AttributeError):
             signature = []
         return {
             "name": name,
@@ -1569,6 +1621,25 @@ class Capture:
             "hyperparameters": framework.hyperparameters(layer),
             "parameters": {key: self._name_of.get(id(value), "") for key, value in own.items()},
             "buffers": {key: path + key for key in framework.own_buffers(layer)},
+            "signature": signature,
+        }
+
+    def _describe_function(self, name, function):
+        word = getattr(function, "__qualname__", type(function).__name__)
+        try:
+            signature = list(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            signature = []
+        return {
+            "name": name,
+            "type": word,
+            "module": "%s.%s" % (getattr(function, "__module__", None) or "", word),
+            "calls": self._last_calls.get(name, 0),
+            "recorded": True,
+            "training": True,
+            "hyperparameters": {},
+            "parameters": {},
+            "buffers": {},
             "signature": signature,
         }
 
