@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from refkernels.cli import env, explain, gallery, measure, ops, probe, report, reveal, sweep, warm
+from refkernels.cli import (
+    align,
+    env,
+    explain,
+    gallery,
+    measure,
+    ops,
+    probe,
+    report,
+    reveal,
+    sweep,
+    warm,
+)
 from refkernels.cli.shared.endings import Commands
 
 app = typer.Typer(
@@ -36,6 +48,7 @@ app.command()(sweep.sweep)
 app.command()(explain.explain)
 app.command()(probe.probe)
 app.command()(reveal.reveal)
+app.command()(align.align)
 app.command()(gallery.gallery)
 app.command()(ops.ops)
 app.command()(warm.warm)

@@ -1,0 +1,111 @@
+"""What `refkernels.capture` costs: a step without the probe, with it, and a chosen step.
+
+    TORCH_PYTHON benchmarks/capture_overhead.py [--steps 12] [--rounds 3]
+
+TORCH_PYTHON is an interpreter that has torch (`refkernels env list` names one). The model is a BERT
+of four layers with hidden size 256, 11 million weights, batches of 8 x 128 tokens, AdamW. Trainings
+take turns, so that a machine that is busy for a while spoils none alone; medians are printed.
+"""
+
+import argparse
+import contextlib
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+sys.path.append(str(Path(__file__).parent.parent / "refkernels"))
+
+from capture import Capture
+
+VOCABULARY, HIDDEN, BATCH, LENGTH = 30522, 256, 8, 128
+MODES: dict[str, dict[str, Any] | None] = {
+    "probe off": None,
+    "hash_every=0": {"steps": [], "hash_every": 0},
+    "not chosen": {"steps": []},
+    "chosen": {"steps": range(10**3)},
+}
+
+
+class Block(nn.Module):
+    """A post-LN transformer block with four heads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(HIDDEN, HIDDEN) for _ in range(4))
+        self.wide, self.narrow = nn.Linear(HIDDEN, 4 * HIDDEN), nn.Linear(4 * HIDDEN, HIDDEN)
+        self.gelu, self.norm1, self.norm2 = nn.GELU(), nn.LayerNorm(HIDDEN), nn.LayerNorm(HIDDEN)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x[batch, length, hidden] of the same shape."""
+        q, k, v = (
+            f(x).view(BATCH, LENGTH, 4, -1).transpose(1, 2) for f in (self.q, self.k, self.v)
+        )
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+        x = self.norm1(x + self.o(mixed.reshape(BATCH, LENGTH, HIDDEN)))
+        return self.norm2(x + self.narrow(self.gelu(self.wide(x))))
+
+
+class Bert(nn.Module):
+    """Embeddings, four blocks, and a decoder that shares the embedding's weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(VOCABULARY, HIDDEN)
+        self.places = nn.Embedding(LENGTH, HIDDEN)
+        self.norm = nn.LayerNorm(HIDDEN)
+        self.blocks = nn.Sequential(*(Block() for _ in range(4)))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Logits of every sixth position."""
+        x = self.norm(self.tokens(ids) + self.places(torch.arange(LENGTH)))
+        return nn.functional.linear(self.blocks(x)[:, ::6], self.tokens.weight)
+
+
+def seconds_of(mode: dict[str, Any] | None, steps: int) -> list[float]:
+    """Seconds of each step but the first two."""
+    torch.manual_seed(0)
+    model, generator = Bert(), torch.Generator().manual_seed(1)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
+    loss_of, seconds = nn.CrossEntropyLoss(), []
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        capture = None
+        if mode is not None:
+            mode = dict(mode, steps=[step for step in mode["steps"] if step < steps])
+            capture = stack.enter_context(Capture(folder, model, optimizer, **mode))
+        for _ in range(steps):
+            ids = torch.randint(0, VOCABULARY, (BATCH, LENGTH), generator=generator)
+            start = time.perf_counter()
+            optimizer.zero_grad()
+            loss = loss_of(model(ids).flatten(0, 1), ids[:, ::6].flatten())
+            loss.backward()
+            optimizer.step()
+            if capture is not None:
+                capture.step(loss=loss, batch=ids)
+            seconds.append(time.perf_counter() - start)
+    return seconds[2:]
+
+
+def main() -> None:
+    """Print the median seconds of a step in each mode, and its ratio to the first."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    found: dict[str, list[float]] = {name: [] for name in MODES}
+    for _ in range(arguments.rounds):
+        for name, mode in MODES.items():
+            found[name] += seconds_of(mode, arguments.steps)
+    off = statistics.median(found["probe off"])
+    for name, seconds in found.items():
+        median = statistics.median(seconds)
+        print(f"{name:14} {median:8.3f} s {median / off:6.2f} x")
+
+
+if __name__ == "__main__":
+    main()

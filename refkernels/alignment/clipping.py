@@ -1,0 +1,166 @@
+"""What happened to the gradients between the backward pass and the update: one factor for all, one
+for each group or each tensor, a clamp, or nothing.
+
+A factor is known as an interval: what f may be, where every element is g f within one float of its
+own format. Clipping by a norm is recognised by a threshold c = f (n + eps), n the norm of what was
+scaled: it has to lie in the same narrow interval in every step that clips. Which eps (torch and
+OneFlow 1e-6, Paddle and MindSpore none) is told where the intervals tell them apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from refkernels.alignment.question import Array
+from refkernels.alignment.run import Rank, Run, StepTensors
+from refkernels.arithmetic import formats
+
+Interval = tuple[float, float]
+Scope = Literal["none", "global", "group", "tensor", "value", "other"]
+ADDED = (0.0, 1e-6)  # to the norm, by definitions of clipping
+_NORM = 2.0**-21  # relative error that a float32 norm may have; a kernel's order is its own
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A step's gradients: `factors` and `norms` by what was scaled ("" for all)."""
+
+    step: int
+    rank: int
+    scope: Scope
+    factors: Mapping[str, Interval] = field(default_factory=dict)
+    norms: Mapping[str, float] = field(default_factory=dict)
+    limit: float | None = None  # of a clamp
+
+    @property
+    def clips(self) -> tuple[str, ...]:
+        """What was scaled down."""
+        return tuple(name for name, (_, high) in self.factors.items() if high < 1.0)
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """What a run does to its gradients, over its captured steps. `thresholds`: by what was added to
+    the norm, the threshold that all steps share, as an interval; `constant`: a factor that does not
+    depend on the norm."""
+
+    scope: Scope
+    steps: tuple[int, ...]
+    thresholds: Mapping[float, Interval] = field(default_factory=dict)
+    constant: Interval | None = None
+    limit: float | None = None
+
+
+def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
+    """What became of a step's gradients; None where they were not recorded twice."""
+    pairs = {}
+    for name in rank.parameters:
+        before = tensors.gradient(name, "backward")
+        after = tensors.gradient(name, "clipped")
+        after = tensors.gradient(name, "update") if after is None else after
+        if before is not None and after is not None and before.shape == after.shape:
+            pairs[name] = (before, after)
+    if not pairs:
+        return None
+    if all(before.tobytes() == after.tobytes() for before, after in pairs.values()):
+        return Scaling(step, rank.rank, "none")
+    groups = {name: str(rank.parameters[name].group) for name in pairs}
+    ways: tuple[tuple[Scope, Mapping[str, str]], ...] = (
+        ("global", dict.fromkeys(pairs, "")), ("group", groups), ("tensor", {n: n for n in pairs}),
+    )  # fmt: skip
+    each = {name: _factor(*pair) for name, pair in pairs.items()}
+    for scope, owner in ways:
+        factors = _shared(each, owner)
+        if factors is not None:
+            norms = {
+                part: _norm(pairs[name][0] for name in pairs if owner[name] == part)
+                for part in factors
+            }
+            return Scaling(step, rank.rank, scope, factors, norms)
+    limit = max(float(np.max(np.abs(after), initial=0.0)) for _, after in pairs.values())
+    if all(np.array_equal(np.clip(one, -limit, limit), other) for one, other in pairs.values()):
+        return Scaling(step, rank.rank, "value", limit=limit)
+    return Scaling(step, rank.rank, "other")
+
+
+def clipping(run: Run) -> Clipping | None:
+    """What a run does to its gradients; None where no step tells."""
+    found = [
+        one
+        for rank in run.ranks
+        for step in rank.steps
+        if (one := scaling(rank, step, rank.tensors(step))) is not None
+    ]
+    if not found:
+        return None
+    scaled = [one for one in found if one.scope != "none"]
+    steps = tuple(one.step for one in found)
+    if not scaled:
+        return Clipping("none", steps)
+    widest = max((one.scope for one in scaled), key=_WIDTH.index)
+    if widest in ("value", "other"):
+        return Clipping(widest, steps, limit=scaled[0].limit)
+    factors = [factor for one in scaled for factor in one.factors.values()]
+    same = _crossing(factors)
+    norms = [norm for one in scaled for norm in one.norms.values()]
+    if same is not None and len(factors) > 1 and max(norms) > min(norms) * (1 + 4 * _NORM):
+        return Clipping(widest, steps, constant=same)
+    thresholds = {}
+    for added in ADDED:
+        shared = _crossing(
+            (low * (norm + added) * (1 - _NORM), high * (norm + added) * (1 + _NORM))
+            for one in scaled
+            for part in one.clips
+            for (low, high), norm in [(one.factors[part], one.norms[part])]
+        )
+        if shared is not None:
+            thresholds[added] = shared
+    return Clipping(widest, steps, thresholds)
+
+
+_WIDTH = ("none", "global", "group", "tensor", "value", "other")
+
+
+def _factor(before: Array, after: Array) -> Interval:
+    """What every element may have been multiplied by; an empty interval where no number is."""
+    format = formats.of(after)
+    given, got = before.astype(np.float64).reshape(-1), after.astype(np.float64).reshape(-1)
+    known = (np.abs(got) >= 2 * format.min_normal) & np.isfinite(given) & np.isfinite(got)
+    if not known.any():
+        return (-math.inf, math.inf) if not np.any(got[given == 0.0]) else (1.0, 0.0)
+    given, got = given[known], got[known]
+    room = np.abs(got) * 2.0 ** (1 - format.p)
+    with np.errstate(all="ignore"):
+        ends = np.sort(np.stack(((got - room) / given, (got + room) / given)), axis=0)
+    return float(np.max(ends[0])), float(np.min(ends[1]))
+
+
+def _shared(each: Mapping[str, Interval], owner: Mapping[str, str]) -> dict[str, Interval] | None:
+    parts: dict[str, list[Interval]] = {}
+    for name, factor in each.items():
+        parts.setdefault(owner[name], []).append(factor)
+    crossings = {part: _crossing(factors) for part, factors in parts.items()}
+    if any(one is None for one in crossings.values()):
+        return None
+    return {part: one for part, one in crossings.items() if one is not None}
+
+
+def _crossing(intervals: Iterable[Interval]) -> Interval | None:
+    together = list(intervals)
+    if not together:
+        return None
+    low, high = max(one[0] for one in together), min(one[1] for one in together)
+    return (low, high) if low <= high else None
+
+
+def _norm(arrays: Iterable[Array]) -> float:
+    wide = [array.astype(np.float64).reshape(-1) for array in arrays]
+    largest = max((float(np.max(np.abs(one), initial=0.0)) for one in wide), default=0.0)
+    if not 0.0 < largest < math.inf:
+        return largest
+    return largest * math.sqrt(math.fsum(float(np.sum(np.square(one / largest))) for one in wide))

@@ -1,0 +1,172 @@
+"""The same step of two runs, value by value, where both began with the same weights and batch.
+
+Functions outside layers are not captured, and no oracle judges them; what they do differently shows
+in the next layer's input. So values are compared in the order in which a step makes them: layers
+forward, the loss, cotangents backward, gradients. Rounding differs too, and no bound is proven for
+what it grows to on the way: a place is suspected where more than half of the format's digits differ
+(in norm) and everything before it agrees in more than half. A factor that they share is named.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from refkernels.alignment.matching import Matched, equal
+from refkernels.alignment.question import Array
+from refkernels.alignment.run import Rank, StepLine, StepTensors
+from refkernels.arithmetic import formats
+
+Stage = Literal["forward", "loss", "backward", "gradient"]
+
+
+@dataclass(frozen=True)
+class Departure:
+    """Where two runs' values part: `what` is an input, output, cotangent or gradient of `where`;
+    `apart`: the norm of the difference over that of A's; `factor`: B's over A's, where the one is a
+    multiple of the other; `share`: of `places` compared in this stage, those that part likewise."""
+
+    step: int
+    stage: Stage
+    where: str
+    what: str
+    apart: float
+    factor: float | None
+    parted: int
+    places: int
+
+
+@dataclass(frozen=True)
+class _Pair:
+    stage: Stage
+    where: str
+    what: str
+    apart: float
+    factor: float | None
+    digits: float  # 2^-p/2
+
+
+def departure(a: Rank, b: Rank, matched: Matched) -> Departure | None:
+    """The first place where the first shared captured step parts; None where there is none, or
+    where the two did not begin it alike."""
+    lines = {line.step: line for line in a.lines}, {line.step: line for line in b.lines}
+    steps = sorted(set(a.steps) & set(b.steps))
+    if not steps:
+        return None
+    step = steps[0]
+    tensors = a.tensors(step), b.tensors(step)
+    one, two = lines[0][step], lines[1][step]
+    if one.batch_hash != two.batch_hash or not _begin_alike(*tensors, matched):
+        return None
+    pairs = list(_pairs(a, tensors, matched, one, two))
+    parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
+    if parted is None:
+        return None
+    alike = [pair for pair in pairs if pair.stage == parted.stage]
+    same = [pair for pair in alike if pair.apart > pair.digits and _near(pair, parted)]
+    return Departure(
+        step, parted.stage, parted.where, parted.what, parted.apart, parted.factor,
+        len(same), len(alike),
+    )  # fmt: skip
+
+
+def _near(one: _Pair, other: _Pair) -> bool:
+    if one.factor is None or other.factor is None:
+        return one.factor is other.factor
+    return math.isclose(one.factor, other.factor, rel_tol=2 * one.digits)
+
+
+def _begin_alike(one: StepTensors, two: StepTensors, matched: Matched) -> bool:
+    """Up to one weight moved by a perturbation."""
+    apart = 0
+    for name, partner in matched.parameters.items():
+        mine, other = one.parameter(name), two.parameter(partner)
+        if mine is not None and other is not None and not equal(mine, other):
+            turned = other.T if mine.shape != other.shape else other
+            if mine.shape != turned.shape or np.count_nonzero(mine != turned) > 1:
+                return False
+            apart += 1
+    return apart <= 1
+
+
+def _pairs(
+    a: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, one: StepLine,
+    two: StepLine,
+) -> Iterator[_Pair]:  # fmt: skip
+    layers = [name for name in a.layers if name in matched.layers and not a.contains(name)]
+    calls = {
+        name: list(
+            zip(tensors[0].calls(name), tensors[1].calls(matched.layers[name]), strict=False)
+        )
+        for name in layers
+    }
+    for name in layers:
+        for mine, other in calls[name]:
+            for what in ("inputs", "outputs"):
+                yield from _of("forward", name, what, getattr(mine, what), getattr(other, what))
+    if one.loss is not None and two.loss is not None:
+        dtype = formats.get(one.loss_dtype or "float32").storage
+        losses = [np.array([line.loss], dtype) for line in (one, two)]
+        yield from _of("loss", "loss", "loss", {"0": losses[0]}, {"0": losses[1]})
+    for name in reversed(layers):
+        for mine, other in reversed(calls[name]):
+            for what in ("cotangents", "input_gradients"):
+                yield from _of("backward", name, what, getattr(mine, what), getattr(other, what))
+    floors = cotangent_sizes(a, tensors[0])
+    for name, partner in matched.parameters.items():
+        pair = tensors[0].gradient(name, "backward"), tensors[1].gradient(partner, "backward")
+        if pair[0] is not None and pair[1] is not None:
+            turned = pair[1].T if pair[0].shape != pair[1].shape else pair[1]
+            floor = floors.get(name, 0.0)
+            yield from _of("gradient", name, "gradient", {"0": pair[0]}, {"0": turned}, floor)
+
+
+def cotangent_sizes(rank: Rank, tensors: StepTensors) -> dict[str, float]:
+    """By parameter, the largest norm of the cotangents of a layer that has it."""
+    found: dict[str, float] = {}
+    for layer in rank.layers.values():
+        sizes = [
+            float(np.linalg.norm(one.astype(np.float64)))
+            for call in tensors.calls(layer.name)
+            for one in call.cotangents.values()
+        ]
+        for name in layer.parameters.values():
+            found[name] = max(found.get(name, 0.0), *sizes, 0.0)
+    return found
+
+
+def null_directions(rank: Rank, step: int) -> tuple[str, ...]:
+    """Parameters whose gradient has lost more than half of its digits to cancellation: zero in
+    exact arithmetic, or nearly. Adam and its kin move them by their roundings' signs."""
+    tensors, found = rank.tensors(step), []
+    for name, size in cotangent_sizes(rank, tensors).items():
+        gradient = tensors.gradient(name, "backward")
+        if gradient is None or not size < math.inf:
+            continue
+        norm = float(np.linalg.norm(gradient.astype(np.float64)))
+        if 0.0 < norm <= size * 2.0 ** (-formats.of(gradient).p / 2):
+            found.append(name)
+    return tuple(found)
+
+
+def _of(
+    stage: Stage, where: str, what: str, mine: Mapping[str, Array], other: Mapping[str, Array],
+    floor: float = 0.0,
+) -> Iterator[_Pair]:  # fmt: skip
+    """`floor`: what a gradient is made of, where that cancels; half of its digits count."""
+    for one, two in zip(mine.values(), other.values(), strict=False):
+        if one.shape != two.shape or one.dtype.kind not in "fV" or not one.size:
+            continue
+        digits = 2.0 ** (-min(formats.of(one).p, formats.of(two).p) / 2)
+        left, right = one.astype(np.float64).reshape(-1), two.astype(np.float64).reshape(-1)
+        size = max(float(np.linalg.norm(left)), digits * floor)
+        if not 0.0 < size < math.inf or not np.isfinite(right).all():
+            continue
+        apart = float(np.linalg.norm(right - left)) / size
+        factor = float(np.dot(left, right)) / size**2
+        multiple = float(np.linalg.norm(right - factor * left)) <= digits * size * abs(factor)
+        yield _Pair(stage, where, what, apart, factor if multiple else None, digits)

@@ -1,0 +1,303 @@
+"""What differs between two runs before any number is judged: data, weights, hyper-parameters.
+
+In the order in which they are to be suspected. What makes two runs different trainings is told
+apart from what is only noted: versions, threads, devices.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from refkernels.alignment.layers import Kind, kind_of
+from refkernels.alignment.matching import Matched, equal
+from refkernels.alignment.run import Group, Rank, Run, StepLine
+from refkernels.alignment.updates import definition
+
+Topic = Literal[
+    "data", "ranks", "weights", "model", "layer", "dtype", "optimizer", "schedule", "loss", "setup"
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not the same. `where`: what it is of; `a`, `b`: what each run says, ""
+    where it says nothing; `step`: where it is first seen; `decisive`: whether the runs are
+    different trainings for it; `kind`: in which words it is told, with the numbers of `details`."""
+
+    topic: Topic
+    where: str
+    a: str = ""
+    b: str = ""
+    step: int = 0
+    decisive: bool = True
+    kind: str = "value"
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Hyper-parameters by what they mean where they are absent.
+_ABSENT: dict[str, Any] = {
+    "momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "amsgrad": False,
+    "maximize": False, "do_bias_correction": True, "lazy_mode": False, "centered": False,
+}  # fmt: skip
+_COMPARED = (*_ABSENT, "beta1", "beta2", "eps", "alpha", "rho", "lr_decay")
+_LISTED = 5  # layers or parameters without a partner
+_ALIASES = {"use_nesterov": "nesterov"}
+
+
+def differences(a: Run, b: Run, matched: Matched) -> tuple[Difference, ...]:
+    """All of them, in the order of suspicion."""
+    first, second = a.first, b.first
+    found = [
+        *_data(first, second),
+        *_ranks(a),
+        *_ranks(b),
+        *_weights(first, second, matched),
+        *_model(first, second, matched),
+        *_layers(first, second, matched),
+        *_optimizer(first, second, matched),
+        *_schedule(first, second, matched),
+        *_setup(a, b),
+    ]
+    return tuple(found)
+
+
+def _shared(a: Rank, b: Rank) -> Iterator[tuple[StepLine, StepLine]]:
+    other = {line.step: line for line in b.lines}
+    return ((line, other[line.step]) for line in a.lines if line.step in other)
+
+
+def _data(a: Rank, b: Rank) -> Iterator[Difference]:
+    """Batches by their hashes: of other rows, or of the same in another order."""
+    for mine, other in _shared(a, b):
+        if mine.batch_hash is None or other.batch_hash is None:
+            continue
+        if mine.batch_hash != other.batch_hash:
+            same = bool(mine.rows and other.rows and sorted(mine.rows) == sorted(other.rows))
+            late = {} if same else _late_batches(a, b)
+            kind = "reordered" if same else "late_batch" if late else "batch"
+            yield Difference(
+                "data", "batch", step=mine.step, decisive=not same, kind=kind, details=late
+            )
+            return
+
+
+def _late_batches(a: Rank, b: Rank) -> dict[str, Any]:
+    """Whether one run trains on the batches of the other, some steps late."""
+    mine, other = ([line.batch_hash for line in rank.lines] for rank in (a, b))
+    for by in (1, -1, 2, -2):
+        ahead, behind = (mine, other[by:]) if by > 0 else (mine[-by:], other)
+        pairs = list(zip(ahead, behind, strict=False))
+        if len(pairs) > 1 and len(set(mine)) > 1 and all(one == late for one, late in pairs):
+            return {"run": "B" if by > 0 else "A", "steps": abs(by)}
+    return {}
+
+
+def _ranks(run: Run) -> Iterator[Difference]:
+    """Ranks that read the same rows: all of them train on one shard, or shards overlap."""
+    ranks = [rank for rank in run.ranks if rank.lines]
+    for one, other in itertools.combinations(ranks, 2):
+        for mine, theirs in _shared(one, other):
+            rows = set(mine.rows or ()), set(theirs.rows or ())
+            if shared := len(rows[0] & rows[1]):
+                same = shared == len(rows[0]) == len(rows[1])
+                told = {"one": one.rank, "other": other.rank, "shared": shared}
+                kind = "same_rows" if same else "shared_rows"
+                yield Difference("ranks", run.folder.name, step=mine.step, kind=kind, details=told)
+                return
+
+
+def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
+    """Initial weights, of the first step that both captured; by hash where none was."""
+    if a.framework == b.framework and a.initial_parameters == b.initial_parameters:
+        return
+    steps = sorted(set(a.steps) & set(b.steps))
+    if not steps or steps[0] != min((line.step for line in a.lines), default=0):
+        if a.framework == b.framework:
+            yield Difference("weights", "", kind="all_weights")
+        return
+    mine, other = a.tensors(steps[0]), b.tensors(steps[0])
+    for name, partner in matched.parameters.items():
+        one, two = mine.parameter(name), other.parameter(partner)
+        if one is None or two is None or equal(one, two):
+            continue
+        if sorted(one.shape) != sorted(two.shape):
+            shapes = str(one.shape), str(two.shape)
+            yield Difference("weights", name, *shapes, steps[0], kind="shape")
+            continue
+        turned = two.T if one.shape != two.shape else two
+        apart = _apart(one.astype(np.float64), turned.astype(np.float64))
+        moved = a.perturbed or b.perturbed
+        yield Difference(
+            "weights", name, step=steps[0], decisive=not (moved and apart == 1), kind="weights",
+            details={"apart": apart, "elements": int(one.size)},
+        )  # fmt: skip
+
+
+def _apart(one: Any, two: Any) -> int:
+    return int(np.count_nonzero(one != two))
+
+
+def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
+    for which, names, rank in (("A", matched.only_a, a), ("B", matched.only_b, b)):
+        judged = [name for name in names if isinstance(kind_of(rank.layers[name]), Kind)]
+        for name in judged[:_LISTED]:
+            told = {"run": which, "type": rank.layers[name].type}
+            yield Difference("model", name, kind="lone_layer", details=told)
+    for which, names in (("A", matched.lone_a), ("B", matched.lone_b)):
+        for name in names[:_LISTED]:
+            yield Difference("model", name, kind="lone_parameter", details={"run": which})
+    for name, partner in matched.parameters.items():
+        one, two = a.parameters[name], b.parameters[partner]
+        if one.dtype != two.dtype:
+            yield Difference("dtype", name, one.dtype, two.dtype)
+        if one.trainable != two.trainable:
+            frozen = "B" if one.trainable else "A"
+            yield Difference("model", name, kind="frozen", details={"run": frozen})
+
+
+def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
+    """Params of the same layers, as their ops take them."""
+    for name, partner in matched.layers.items():
+        kinds = kind_of(a.layers[name]), kind_of(b.layers[partner])
+        if not all(isinstance(one, Kind) for one in kinds):
+            continue
+        one, two = kinds
+        assert isinstance(one, Kind)
+        assert isinstance(two, Kind)
+        if one.op != two.op:
+            yield Difference("layer", name, one.op, two.op)
+            continue
+        mine = one.params(a.layers[name].hyperparameters)
+        other = two.params(b.layers[partner].hyperparameters)
+        if isinstance(mine, str) or isinstance(other, str):
+            continue
+        for param in dict.fromkeys((*mine, *other)):
+            pair = mine.get(param), other.get(param)
+            if param != "normalized_shape" and not _alike(*pair):
+                yield Difference("layer", f"{name}: {param}", _shown(pair[0]), _shown(pair[1]))
+
+
+def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
+    """Types, and each parameter's own settings; said once for all parameters that share it."""
+    if a.optimizer is None or b.optimizer is None:
+        return
+    types = a.optimizer.type, b.optimizer.type
+    if types[0] != types[1]:
+        redefined = definition(a.optimizer) != definition(b.optimizer)
+        yield Difference("optimizer", "type", *types, decisive=redefined)
+    found: dict[tuple[str, str, str], list[str]] = {}
+    lone: dict[str, list[str]] = {}
+    settings = _settings(a), _settings(b)
+    for name, partner in matched.parameters.items():
+        if name not in settings[0] or partner not in settings[1]:
+            if (name in settings[0]) != (partner in settings[1]):
+                lone.setdefault("B" if name in settings[0] else "A", []).append(name)
+            continue
+        mine, other = settings[0][name], settings[1][partner]
+        for param in _COMPARED:
+            pair = mine.get(param, _ABSENT.get(param)), other.get(param, _ABSENT.get(param))
+            if None not in pair and not _alike(*pair):
+                found.setdefault((param, _shown(pair[0]), _shown(pair[1])), []).append(name)
+    for run, names in lone.items():
+        more = {"run": run, "more": len(names) - 1}
+        yield Difference("optimizer", names[0], kind="not_updated", details=more)
+    for (param, one, two), names in found.items():
+        more = {"param": param, "more": len(names) - 1}
+        yield Difference("optimizer", names[0], one, two, kind="setting", details=more)
+
+
+def _settings(rank: Rank) -> dict[str, Mapping[str, Any]]:
+    assert rank.optimizer is not None
+    return {name: _of(group, name) for group in rank.optimizer.groups for name in group.parameters}
+
+
+def _of(group: Group, name: str) -> Mapping[str, Any]:
+    own = {_ALIASES.get(key, key): value for key, value in group.hyperparameters.items()}
+    return {**own, "weight_decay": 0.0} if name in group.exempt else own
+
+
+def _alike(one: Any, two: Any) -> bool:
+    """Equal, or equal as float32 holds them."""
+    if isinstance(one, bool | str) or isinstance(two, bool | str) or one is None or two is None:
+        return bool(one == two)
+    try:
+        return float(one) == float(two) or np.float32(one) == np.float32(two)
+    except (TypeError, ValueError):
+        return bool(one == two)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
+    """The first step whose learning rates differ by more than float32 rounds them, by the groups
+    that parameters are in."""
+    groups = dict.fromkeys(
+        (a.parameters[name].group, b.parameters[partner].group)
+        for name, partner in matched.parameters.items()
+    )
+    told = set()
+    for mine, other in _shared(a, b):
+        for one, two in groups:
+            left, right = _rate(mine, one), _rate(other, two)
+            if left is None or right is None or (one, two) in told:
+                continue
+            if not math.isclose(left, right, rel_tol=2.0**-23):
+                told.add((one, two))
+                late = _late(a, b, one, two)
+                kind = "late" if late else "rate"
+                rates = _shown(left), _shown(right)
+                yield Difference("schedule", f"{one}", *rates, mine.step, kind=kind, details=late)
+
+
+def _rate(line: StepLine, group: int | None) -> float | None:
+    known = line.lr is not None and group is not None and group < len(line.lr)
+    return line.lr[group] if known and line.lr is not None and group is not None else None
+
+
+def _late(a: Rank, b: Rank, one: int | None, two: int | None) -> dict[str, Any]:
+    """Whether one schedule is the other, some steps late."""
+    mine = [rate for line in a.lines if (rate := _rate(line, one)) is not None]
+    other = [rate for line in b.lines if (rate := _rate(line, two)) is not None]
+    for by in (1, -1, 2, -2):
+        # B has at step t what A had at step t - by.
+        ahead, behind = (mine, other[by:]) if by > 0 else (mine[-by:], other)
+        pairs = list(zip(ahead, behind, strict=False))
+        moves = len({rate for rate, _ in pairs}) > 1
+        alike = (math.isclose(rate, late, rel_tol=2.0**-22) for rate, late in pairs)
+        if len(pairs) > 2 and moves and all(alike):
+            run, steps = ("B", by) if by > 0 else ("A", -by)
+            return {"run": run, "steps": steps}
+    return {}
+
+
+def _setup(a: Run, b: Run) -> Iterator[Difference]:
+    """What does not make another training: noted."""
+    first, second = a.first, b.first
+    if len(a.ranks) != len(b.ranks) or first.world_size != second.world_size:
+        yield Difference(
+            "setup", "ranks", f"{first.world_size}", f"{second.world_size}", decisive=False
+        )
+    if first.framework != second.framework:
+        yield Difference("setup", "framework", first.framework, second.framework, decisive=False)
+    for name in first.versions.keys() & second.versions.keys():
+        if first.versions[name] != second.versions[name]:
+            yield Difference(
+                "setup", f"version of {name}", first.versions[name], second.versions[name],
+                decisive=False,
+            )  # fmt: skip
+    if first.framework == second.framework:
+        for name in sorted(first.flags.keys() & second.flags.keys()):
+            if first.flags[name] != second.flags[name]:
+                flags = str(first.flags[name]), str(second.flags[name])
+                yield Difference("setup", name, *flags, decisive=False)
+    steps = str(len(first.lines)), str(len(second.lines))
+    if steps[0] != steps[1]:
+        yield Difference("setup", "finished steps", *steps, decisive=False)

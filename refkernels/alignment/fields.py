@@ -1,0 +1,96 @@
+"""The fields of a JSON object from a stranger's file, each taken with its type or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from refkernels.alignment.tensors import CaptureError
+from refkernels.records import codec
+
+T = TypeVar("T")
+_WORDS = {
+    str: "a text", int: "a whole number", float: "a number", bool: "true or false",
+    list: "a list", dict: "an object",
+}  # fmt: skip
+
+
+class Fields:
+    """A JSON object; `where` names it in errors, which are CaptureErrors."""
+
+    def __init__(self, value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            raise CaptureError(f"{where} is not a JSON object.")
+        self.values: dict[str, Any] = value
+        self.where = where
+
+    def _taken(self, name: str, kind: type, value: Any) -> Any:
+        fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
+        if not fits or (isinstance(value, bool) and kind is not bool):
+            raise CaptureError(f"{self.where}: {name} must be {_WORDS[kind]}.")
+        return float(value) if kind is float else value
+
+    def _there(self, name: str) -> Any:
+        if name not in self.values:
+            raise CaptureError(f"{self.where} lacks {name}.")
+        return self.values[name]
+
+    def text(self, name: str) -> str:
+        """A text."""
+        return self._taken(name, str, self._there(name))
+
+    def flag(self, name: str) -> bool:
+        """True or false."""
+        return self._taken(name, bool, self._there(name))
+
+    def count(self, name: str) -> int:
+        """A whole number from 0."""
+        value: int = self._taken(name, int, self._there(name))
+        if value < 0:
+            raise CaptureError(f"{self.where}: {name} is {value}, and must not be negative.")
+        return value
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """An object."""
+        return self._taken(name, dict, self._there(name))
+
+    def maybe(self, name: str, kind: type) -> Any:
+        """A value of that type, or None for null and for a field that is not there."""
+        value = self.values.get(name)
+        return None if value is None else self._taken(name, kind, value)
+
+    def hexadecimal(self, name: str) -> float | None:
+        """The float of a hex text such as "0x1.8p+1", "inf" or "nan"."""
+        text = self.maybe(name, str)
+        if text is None:
+            return None
+        try:
+            return float.fromhex(text)
+        except (ValueError, OverflowError):
+            raise CaptureError(f"{self.where}: {name} is no hexadecimal float.") from None
+
+    def texts(self, name: str) -> dict[str, str]:
+        """An object whose values are texts."""
+        found = self.mapping(name)
+        return {key: self._taken(f"{name}.{key}", str, value) for key, value in found.items()}
+
+    def tuple_of(self, name: str, kind: type) -> tuple[Any, ...]:
+        """A list whose elements are of one type."""
+        found = self._taken(name, list, self._there(name))
+        return tuple(self._taken(f"an element of {name}", kind, value) for value in found)
+
+    def objects(self, name: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
+        """A list of objects, each read by `read`."""
+        found = self._taken(name, list, self._there(name))
+        return tuple(
+            read(Fields(value, f"{self.where}: {name}[{index}]"))
+            for index, value in enumerate(found)
+        )
+
+
+def json_of(text: str, where: str) -> Any:
+    """The value of a JSON text; `where` names it in the CaptureError."""
+    try:
+        return codec.loads(text, depth=50)
+    except ValueError as error:
+        raise CaptureError(f"{where} is no JSON: {error}.") from None

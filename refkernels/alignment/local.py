@@ -1,0 +1,204 @@
+"""Every captured op of a run judged on its own inputs: verdict, error / bound, cause.
+
+Nothing here compares runs, and no error of one op reaches the next: what a layer is held against is
+the certified answer to the inputs that it got. What keeps to its bound, and errs as the plain
+algorithm does, is rounding. What does not is explained; the same op with the same cause in later
+places is taken to be so explained, and is not searched again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from refkernels.alignment.causes import NUMERICAL
+from refkernels.alignment.layers import read_layers
+from refkernels.alignment.question import Array, Place, Question, Unjudged
+from refkernels.alignment.run import Rank, Run
+from refkernels.alignment.updates import read_updates
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.diagnosis.code_lengths import steps
+from refkernels.diagnosis.explain import explain_kernel, one_kernel
+from refkernels.diagnosis.fit import Fit, fit_to_truth
+from refkernels.diagnosis.problem import Problem
+from refkernels.records.codec import number
+
+_SEEING = "torch"  # whose functions the probe sees, outside of recorded layers
+_BIASED = 4.0  # standard deviations of the mean of signed errors
+_FEW = 30  # signed errors say nothing of a side
+_SEARCHES = 2  # of one op with one type, before its cause is taken to be the same
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One output of a question. `over_bound`: the largest error / bound; `worst`: the parameter or
+    tensor that has it; `cause` and `confidence` as `explain` gives them, of the whole question;
+    `bias`: mean of the signed errors in standard deviations of that mean. `attributed`: False of a
+    weight's gradient that this layer does not explain: a function may use the weight too."""
+
+    place: Place
+    op: str
+    direction: str
+    type: str
+    output: str
+    verdict: str
+    unusual: bool
+    over_bound: float
+    over_plain: float
+    elements: int
+    worst: str
+    bias: float = 0.0
+    attributed: bool = True
+    cause: str | None = None
+    confidence: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    summary: str = ""
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether it is what rounding makes of the definition."""
+        return self.verdict in ("rounding", "correctly_rounded") and not self.unusual
+
+    @property
+    def wrong(self) -> bool:
+        """Whether no kernel of the definition answers so: a bound is broken, or evidence says that
+        another definition was computed."""
+        bad = self.verdict not in ("rounding", "correctly_rounded") or self._renamed
+        return bad and self.attributed
+
+    @property
+    def redefined(self) -> bool:
+        """Whether it is another definition, and not the same one computed worse."""
+        return self.wrong and self.cause not in NUMERICAL
+
+    @property
+    def _renamed(self) -> bool:
+        sure = self.cause is not None and self.confidence != "consistent"
+        return sure and self.cause not in NUMERICAL
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether the roundings lean to one side more than chance does."""
+        return abs(self.bias) > _BIASED
+
+
+@dataclass(frozen=True)
+class LocalTruth:
+    """What the oracles say of a run, in the order of the run. `sees_functions`: whether the probe
+    would have named every function that the model calls outside of layers."""
+
+    judgements: tuple[Judgement, ...]
+    unjudged: tuple[Unjudged, ...]
+    not_captured: tuple[str, ...]
+    sees_functions: bool = False
+
+    @property
+    def wrong(self) -> tuple[Judgement, ...]:
+        """What is no rounding, the first first."""
+        return tuple(one for one in self.judgements if one.wrong)
+
+
+def judge_run(
+    run: Run,
+    chosen: tuple[int, ...] | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> LocalTruth:
+    """All captured steps of all ranks, or the chosen ones."""
+    judgements: list[Judgement] = []
+    unjudged: dict[Unjudged, None] = {}
+    searched: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for rank in run.ranks:
+        for step in rank.steps:
+            if chosen is not None and step not in chosen:
+                continue
+            progress(f"{run.folder.name}: step {step} of rank {rank.rank}")
+            for question, aside in _read(rank, step):
+                unjudged |= dict.fromkeys(aside)
+                if question is not None:
+                    judgements += _judged(question, searched)
+    missing = tuple(dict.fromkeys(one for rank in run.ranks for one in rank.not_captured))
+    in_order = sorted(judgements, key=lambda one: one.place.when)
+    sees = all(rank.framework == _SEEING and not _containers(rank) for rank in run.ranks)
+    return LocalTruth(tuple(in_order), tuple(unjudged), missing, sees)
+
+
+def _containers(rank: Rank) -> list[str]:
+    """Recorded layers with layers within: what they compute themselves is not seen."""
+    return [name for name in rank.layers if rank.contains(name)]
+
+
+def _read(rank: Rank, step: int) -> Iterator[tuple[Question | None, tuple[Unjudged, ...]]]:
+    line = next(one for one in rank.lines if one.step == step)
+    tensors = rank.tensors(step)
+    for read in (
+        read_layers(rank, step, tensors),
+        read_updates(rank, line, tensors),
+    ):
+        yield None, read.unjudged
+        for question in read.questions:
+            yield question, ()
+
+
+@in_default_mode
+@np.errstate(all="ignore")
+def _judged(
+    question: Question, searched: dict[tuple[str, ...], list[dict[str, Any]]]
+) -> list[Judgement]:
+    asked = (question.op, question.inputs, question.outputs, question.params, question.direction)
+    problem, outputs = one_kernel(*asked)
+    fits = {name: fit_to_truth(problem, name, got) for name, got in outputs.items()}
+    known = {name: one for name, one in fits.items() if one is not None}
+    cause: dict[str, Any] = {}
+    if any(not one.ordinary for one in known.values()):
+        before = searched.setdefault((question.op, question.direction, question.type), [])
+        if len(before) < _SEARCHES or len({one["cause"] for one in before}) > 1:
+            cause = _explained(problem, outputs)
+            before.append(cause)
+        else:
+            cause = {**before[0], "summary": ""}
+    return [
+        _judgement(question, name, one, _bias(problem, name, outputs[name]), cause)
+        for name, one in known.items()
+    ]
+
+
+def _explained(problem: Problem, outputs: dict[str, Array]) -> dict[str, Any]:
+    said = explain_kernel(problem, outputs)
+    details = dict(said.candidates[0].details) if said.cause else {}
+    return {
+        "cause": said.cause,
+        "confidence": said.confidence,
+        "details": details,
+        "summary": said.summary,
+    }
+
+
+def _judgement(
+    question: Question, output: str, fit: Fit, bias: float, cause: dict[str, Any]
+) -> Judgement:
+    of_output = {} if fit.ordinary else cause
+    index = fit.record.get("worst", {}).get("index") or [0]
+    worst = question.part(int(index[0])) if question.parts else question.place.name
+    of_weight = question.place.stage == "backward" and output != "dx"
+    unexplained = of_weight and of_output.get("confidence") not in ("proven", "matched")
+    return Judgement(
+        question.place, question.op, question.direction, question.type, output, fit.verdict,
+        "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
+        bias, fit.ordinary or not unexplained, **of_output,
+    )  # fmt: skip
+
+
+def _bias(problem: Problem, output: str, got: Array) -> float:
+    """Mean of the signed errors, in floats, by its own standard deviation; 0 of a few."""
+    reference = problem.truth.reference[output]
+    signed = steps(got.reshape(-1), reference.reshape(-1))
+    signed = signed[np.abs(signed) < 2.0**31]
+    signed = signed[signed != 0.0]
+    if signed.size < _FEW:
+        return 0.0
+    spread = math.sqrt(float(np.mean(np.square(signed))))
+    return float(np.mean(signed)) * math.sqrt(signed.size) / spread

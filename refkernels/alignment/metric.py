@@ -1,0 +1,122 @@
+"""SQuAD's exact match and F1, and whether two scores differ by more than the choice of questions.
+
+Normalisation and scores are those of the official evaluation of SQuAD 1.1 (Rajpurkar et al. 2016,
+arXiv:1606.05250): lower case, no punctuation, no articles, single spaces; the best over all given
+answers. Two models that answered the same questions are compared by McNemar's exact test on the
+questions that one of them alone has right (McNemar 1947); of two figures without their predictions
+only the unpaired difference can be judged, which is weaker.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = set(string.punctuation)
+
+
+def normalised(answer: str) -> str:
+    """An answer as it is compared."""
+    kept = "".join(letter for letter in answer.lower() if letter not in _PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", kept).split())
+
+
+def exact_match(prediction: str, answers: Sequence[str]) -> bool:
+    """Whether a prediction is one of the answers."""
+    return any(normalised(prediction) == normalised(answer) for answer in answers)
+
+
+def f1(prediction: str, answers: Sequence[str]) -> float:
+    """The best harmonic mean of precision and recall in words, over the answers."""
+    return max((_f1(prediction, answer) for answer in answers), default=0.0)
+
+
+def _f1(prediction: str, answer: str) -> float:
+    mine, right = normalised(prediction).split(), normalised(answer).split()
+    shared = sum((Counter(mine) & Counter(right)).values())
+    return 2.0 * shared / (len(mine) + len(right)) if shared else 0.0
+
+
+@dataclass(frozen=True)
+class MetricTest:
+    """`difference` of two percentages in points; `deviation`: its standard deviation by sampling of
+    questions alone; `p`, two-sided; `paired`: whether the same questions were compared one by one;
+    `only_a`, `only_b`: the questions that one alone has right."""
+
+    difference: float
+    deviation: float
+    p: float
+    paired: bool
+    questions: int
+    only_a: int | None = None
+    only_b: int | None = None
+
+
+def of_figures(a: float, b: float, questions: int) -> MetricTest:
+    """Two percentages of right answers to so many questions each, by the normal approximation of
+    two independent binomials. Raises ValueError for what is no percentage, or no question."""
+    for value in (a, b):
+        if not 0.0 <= value <= 100.0:
+            raise ValueError(f"a metric is {value:g}: give a percentage from 0 to 100.")
+    if questions < 1:
+        raise ValueError(f"n is {questions}: give the number of questions.")
+    variance = sum(p / 100 * (1 - p / 100) for p in (a, b)) / questions
+    deviation = 100.0 * math.sqrt(variance)
+    difference = b - a
+    if deviation == 0.0:
+        p = 1.0 if difference == 0.0 else 0.0
+    else:
+        p = math.erfc(abs(difference) / deviation / math.sqrt(2.0))
+    return MetricTest(difference, deviation, p, False, questions)
+
+
+def of_answers(a: Mapping[str, bool], b: Mapping[str, bool]) -> MetricTest:
+    """Right or wrong, question by question, of two models. Raises ValueError where they did not
+    answer the same questions."""
+    if a.keys() != b.keys():
+        apart = len(a.keys() ^ b.keys())
+        raise ValueError(f"{apart} questions were answered by one of the two only.")
+    if not a:
+        raise ValueError("no question was answered.")
+    only_a = sum(a[name] and not b[name] for name in a)
+    only_b = sum(b[name] and not a[name] for name in a)
+    difference = 100.0 * (only_b - only_a) / len(a)
+    deviation = 100.0 * math.sqrt(only_a + only_b) / len(a)
+    return MetricTest(difference, deviation, mcnemar(only_a, only_b), True, len(a), only_a, only_b)
+
+
+def mcnemar(only_a: int, only_b: int) -> float:
+    """The exact two-sided p-value: each discordant question falls to either side by a fair coin."""
+    discordant, fewer = only_a + only_b, min(only_a, only_b)
+    tail = sum(math.comb(discordant, k) for k in range(fewer + 1))
+    return min(1.0, 2 * tail / 2**discordant)
+
+
+def right_answers(dataset: object) -> dict[str, list[str]]:
+    """The accepted answers by question id, of a SQuAD file. Raises ValueError for another file."""
+    found: dict[str, list[str]] = {}
+    try:
+        for article in dataset["data"]:  # type: ignore[index]
+            for paragraph in article["paragraphs"]:
+                for question in paragraph["qas"]:
+                    texts = [str(answer["text"]) for answer in question["answers"]]
+                    found[str(question["id"])] = texts or [""]
+    except (KeyError, TypeError, IndexError):
+        raise ValueError("this is no SQuAD file: data, paragraphs, qas and answers.") from None
+    return found
+
+
+def exact(predictions: object, right: Mapping[str, Sequence[str]]) -> dict[str, bool]:
+    """Which questions are answered exactly; a question without a prediction is not. Raises
+    ValueError for what is no map of predictions."""
+    if not isinstance(predictions, dict):
+        raise ValueError("predictions are a JSON object: question id to answer.")
+    return {
+        name: name in predictions and exact_match(str(predictions[name]), answers)
+        for name, answers in right.items()
+    }

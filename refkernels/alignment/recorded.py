@@ -1,0 +1,137 @@
+"""What a captured run says of itself: parameters, layers, optimizer, and a line for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from refkernels.alignment.steps import StepTensors, open_step
+from refkernels.alignment.tensors import CaptureError
+
+ROOT = "(root)"  # the layer that is the whole model
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter or a buffer. `dtype` is safetensors' word; `group` an index of the optimizer's
+    groups, None where no group has it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    own_name: str = ""
+    trainable: bool = False
+    group: int | None = None
+    device: str = ""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer: `parameters` and `buffers` are the names of its tensors by the layer's own words."""
+
+    name: str
+    type: str
+    module: str
+    calls: int
+    recorded: bool
+    training: bool
+    hyperparameters: Mapping[str, Any]
+    parameters: Mapping[str, str]
+    buffers: Mapping[str, str]
+    signature: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A parameter group at entry; `exempt`: parameters that the optimizer itself does not decay."""
+
+    parameters: tuple[str, ...]
+    exempt: tuple[str, ...]
+    hyperparameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """The optimizer at entry; `state`: the framework's own word for each word of the state."""
+
+    type: str
+    module: str
+    hyperparameters: Mapping[str, Any]
+    groups: tuple[Group, ...]
+    state: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class StepLine:
+    """A finished step. Figures that were not finite are infinities and NaN here; None: not told."""
+
+    step: int
+    loss: float | None
+    loss_dtype: str | None
+    lr: tuple[float, ...] | None
+    lr_given: Any
+    gradient_norm: float | None
+    updates: int
+    batch_hash: str | None
+    parameters_hash: str | None
+    gradients_hash: str | None
+    rows: tuple[str, ...] | None
+    seconds: float
+    captured: bool
+    reason: str | None
+    changed: tuple[Mapping[str, Any], ...] | None
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What one process of a run recorded. `remarks` name what is missing or damaged; `damaged`
+    gives the reason by step."""
+
+    folder: Path
+    complete: bool
+    framework: str
+    versions: Mapping[str, str]
+    device: Mapping[str, Any]
+    flags: Mapping[str, Any]
+    environment: Mapping[str, str]
+    seeds: Mapping[str, Any]
+    rank: int
+    world_size: int
+    chosen: tuple[int, ...]
+    every: int
+    notes: Mapping[str, Any]
+    perturbed: Mapping[str, Any] | None
+    initial_parameters: str
+    model: str
+    parameters: Mapping[str, Parameter]
+    buffers: Mapping[str, Parameter]
+    optimizer: Optimizer | None
+    layers: Mapping[str, Layer]
+    not_captured: tuple[str, ...]
+    lines: tuple[StepLine, ...] = ()
+    remarks: tuple[str, ...] = ()
+    damaged: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps whose tensors can be read."""
+        return tuple(
+            line.step for line in self.lines if line.captured and line.step not in self.damaged
+        )
+
+    def contains(self, layer: str) -> bool:
+        """Whether a layer has layers within it."""
+        others = (name for name in self.layers if name != layer)
+        return any(layer == ROOT or name.startswith(f"{layer}.") for name in others)
+
+    def tensors(self, step: int) -> StepTensors:
+        """The tensors of a chosen step. Raises CaptureError with the reason where it has none."""
+        if step in self.damaged:
+            raise CaptureError(self.damaged[step])
+        if step not in self.steps:
+            listed = ", ".join(map(str, self.steps)) or "none"
+            raise CaptureError(f"{self.folder} has no tensors of step {step}; it has {listed}.")
+        return open_step(self.folder, step, self.rank)

@@ -1,0 +1,129 @@
+"""A captured step's tensors by what they are: parameters, gradients, state, calls of layers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from refkernels.alignment.fields import Fields, json_of
+from refkernels.alignment.tensors import Array, CaptureError, TensorFile
+
+FORMAT, FORMAT_VERSION = "refkernels-capture", 1
+_CALL = re.compile(
+    r"layers/(?P<name>.*)/(?:forward/(?P<forward>\d+)/(?P<out>inputs|outputs)"
+    r"|backward/(?P<backward>\d+)/(?P<back>cotangents|inputs))/(?P<path>[^/]*)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a layer: arrays by position, keyword, or path such as "0.1".
+
+    inputs, outputs     of the forward pass
+    scalars             inputs that are no tensors
+    cotangents          gradients of the objective with respect to the outputs
+    input_gradients     with respect to the inputs, this call's part alone
+    """
+
+    layer: str
+    index: int
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    scalars: Mapping[str, Any]
+    cotangents: Mapping[str, Array]
+    input_gradients: Mapping[str, Array]
+
+
+class StepTensors:
+    """The tensors of one step of one rank. Arrays are read-only and lie on the mapped file."""
+
+    def __init__(self, file: TensorFile, scalars: Mapping[str, Any]) -> None:
+        self.file = file
+        self.scalars = scalars
+
+    def get(self, name: str) -> Array | None:
+        """The tensor of that name in the file, None where it is not there."""
+        return self.file.get(name)
+
+    def parameter(self, name: str, when: str = "before") -> Array | None:
+        """A parameter "before" or "after" the update."""
+        return self.get(f"parameters/{name}/{when}")
+
+    def buffer(self, name: str, when: str = "before") -> Array | None:
+        """A buffer at the "before" or "after" of the step."""
+        return self.get(f"buffers/{name}/{when}")
+
+    def gradient(self, name: str, when: str = "update") -> Array | None:
+        """A gradient as "backward" left it, as the "update" received it, or "clipped" within it."""
+        return self.get(f"gradients/{name}/{when}")
+
+    def state(self, name: str, when: str = "before") -> dict[str, Array]:
+        """The optimizer state of a parameter by its words; of "": what belongs to no parameter."""
+        ahead, behind = f"state/{name}/", f"/{when}"
+        return {
+            full[len(ahead) : -len(behind)]: self.file[full]
+            for full in self.file
+            if full.startswith(ahead)
+            and full.endswith(behind)
+            and "/" not in full[len(ahead) : -len(behind)]
+        }
+
+    @cached_property
+    def batch(self) -> dict[str, Array]:
+        """The arrays of the batch by path."""
+        return {
+            name.removeprefix("batch/"): self.file[name]
+            for name in sorted(self.file)
+            if name.startswith("batch/")
+        }
+
+    def calls(self, layer: str) -> tuple[Call, ...]:
+        """The calls of a layer in this step, in order."""
+        return self._calls.get(layer, ())
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The names of the layers that were called."""
+        return tuple(self._calls)
+
+    @cached_property
+    def _calls(self) -> dict[str, tuple[Call, ...]]:
+        found: dict[str, dict[int, dict[str, dict[str, Any]]]] = {}
+        for name in (*sorted(self.file), *sorted(self.scalars)):
+            parts = _CALL.fullmatch(name)
+            if parts is None:
+                continue
+            backward = parts["backward"] is not None
+            index = int(parts["backward"] if backward else parts["forward"])
+            scalar = name not in self.file
+            where = "scalars" if scalar else parts["out"] or parts["back"]
+            if backward and where == "inputs":
+                where = "input_gradients"
+            call = found.setdefault(parts["name"], {}).setdefault(index, {})
+            value = self.scalars[name] if scalar else self.file[name]
+            call.setdefault(where, {})[parts["path"]] = value
+        kinds = ("inputs", "outputs", "scalars", "cotangents", "input_gradients")
+        return {
+            layer: tuple(
+                Call(layer, index, **{kind: calls[index].get(kind, {}) for kind in kinds})
+                for index in sorted(calls)
+            )
+            for layer, calls in found.items()
+        }
+
+
+def open_step(folder: Path, step: int, rank: int) -> StepTensors:
+    """The tensors of a step in the folder of its rank. Raises CaptureError."""
+    file = TensorFile(folder / f"step_{step:06d}.safetensors")
+    said = file.metadata
+    if said.get("format") != FORMAT or said.get("format_version") != str(FORMAT_VERSION):
+        raise CaptureError(f"{file.path} was not written by refkernels.capture.")
+    if (said.get("step"), said.get("rank")) != (str(step), str(rank)):
+        raise CaptureError(f"{file.path} says to be step {said.get('step')!r} of another rank.")
+    scalars = json_of(said.get("scalars", "{}"), f"{file.path}: scalars")
+    return StepTensors(file, Fields(scalars, f"{file.path}: scalars").values)

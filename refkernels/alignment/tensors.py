@@ -1,0 +1,141 @@
+"""The tensors of a captured step: a safetensors file, mapped and not loaded.
+
+Eight bytes of length, a JSON header, the bytes. The header's promises are held against the file
+before anything is read: each tensor's span against its shape and dtype, all spans together against
+the file's size (they begin at 0, touch, and end with the file). Format: github.com/huggingface/
+safetensors, "Format".
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.records import codec
+from refkernels.records.array_files import ArrayFileError, opened
+
+Array = npt.NDArray[Any]
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "BOOL": np.dtype(np.bool_),
+    "BF16": np.dtype(ml_dtypes.bfloat16),
+    **{f"U{8 * size}": np.dtype(f"<u{size}") for size in (1, 2, 4, 8)},
+    **{f"I{8 * size}": np.dtype(f"<i{size}") for size in (1, 2, 4, 8)},
+    **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
+}
+_LONGEST_HEADER = 100_000_000  # the format's own limit
+
+
+class CaptureError(ValueError):
+    """What is wrong with a captured run, in one sentence that names the file."""
+
+
+class TensorFile(Mapping[str, Array]):
+    """The tensors of a safetensors file by name: read-only arrays on the mapped file.
+
+    Iteration is in the order of the file. `metadata` are the header's own strings. Raises
+    CaptureError for a file that does not hold what its header says.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            with opened(self.path) as file:
+                size = os.fstat(file.fileno()).st_size
+                head = file.read(8)
+                length = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
+                if not 2 <= length <= min(_LONGEST_HEADER, size - 8):
+                    raise self._wrong("its header's length does not fit the file")
+                text = file.read(length)
+        except ArrayFileError as error:
+            raise CaptureError(str(error)) from None
+        self._begin = 8 + length
+        header = self._header(text)
+        metadata = header.pop("__metadata__", {})
+        if not isinstance(metadata, dict) or not all(
+            isinstance(value, str) for value in metadata.values()
+        ):
+            raise self._wrong("its __metadata__ is no mapping of texts to texts")
+        self.metadata: dict[str, str] = metadata
+        self._entries = {name: self._entry(name, entry) for name, entry in header.items()}
+        self._check_spans(size - self._begin)
+        self._map: Array | None = None
+
+    def _wrong(self, reason: str) -> CaptureError:
+        return CaptureError(f"{self.path} is no whole safetensors file: {reason}.")
+
+    def _header(self, text: bytes) -> dict[str, Any]:
+        try:
+            header = codec.loads(text.decode("utf-8"))
+        except ValueError as error:
+            raise self._wrong(f"its header is no JSON ({error})") from None
+        if not isinstance(header, dict):
+            raise self._wrong("its header is no JSON object")
+        return header
+
+    def _entry(self, name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
+        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+            raise self._wrong(f"{name!r} is not described by dtype, shape and data_offsets")
+        dtype = DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+        if dtype is None:
+            raise self._wrong(f"{name!r} has the unknown dtype {entry['dtype']!r}")
+        shape, span = entry["shape"], entry["data_offsets"]
+        if not _counts(shape) or not _counts(span) or len(span) != 2 or len(shape) > 32:
+            raise self._wrong(f"{name!r} has a shape or offsets that are no whole numbers")
+        if span[1] - span[0] != math.prod(shape) * dtype.itemsize:
+            raise self._wrong(f"{name!r} has {span[1] - span[0]:,} bytes, but not that shape")
+        return dtype, tuple(shape), span[0], span[1]
+
+    def _check_spans(self, size: int) -> None:
+        end = 0
+        for name, (_, _, first, last) in sorted(self._entries.items(), key=lambda one: one[1][2:]):
+            if first != end:
+                raise self._wrong(f"{name!r} begins at {first:,}, where {end:,} bytes are told")
+            end = last
+        if end != size:
+            raise self._wrong(f"its tensors end at {end:,}, its bytes at {size:,}")
+
+    def __getitem__(self, name: str) -> Array:
+        dtype, shape, begin, end = self._entries[name]
+        if begin == end:
+            return np.empty(shape, dtype)
+        if self._map is None:
+            try:
+                self._map = np.memmap(self.path, np.uint8, "r")
+            except (OSError, ValueError) as error:
+                raise CaptureError(f"{self.path} cannot be mapped ({error}).") from None
+        if self._map.size < self._begin + end:
+            raise self._wrong("it was cut off while it was read")
+        content = self._map[self._begin + begin : self._begin + end]
+        if dtype == np.bool_ and content.max() > 1:
+            raise self._wrong(f"{name!r} is boolean and holds {content.max()}")
+        return content.view(dtype).reshape(shape)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor, without touching its bytes."""
+        return self._entries[name][1]
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The dtype of a tensor, without touching its bytes."""
+        return self._entries[name][0]
+
+
+def _counts(value: Any) -> bool:
+    """Whether it is a list of whole numbers from 0."""
+    return isinstance(value, list) and all(
+        isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in value
+    )

@@ -1,0 +1,215 @@
+"""The optimizer's step as a question: before, gradient and state in; after and state out.
+
+An optimizer is known by its type's name. The parameters of a group that are decayed alike are put
+end to end, so that a step of a thousand tensors is a few questions; an optimizer whose step depends
+on a tensor's norm (LAMB) is asked tensor by tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from refkernels import registry
+from refkernels.alignment.question import Array, Place, Question, Read, Unjudged
+from refkernels.alignment.run import Optimizer, Rank, StepLine, StepTensors
+
+_BETAS = ("beta1", "beta2", "eps", "weight_decay")
+_EXPECTED_DEFAULTS = {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False, "dampening": 0.0}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a type of optimizers is judged. `state`: the op's states, by the probe's words; `params`:
+    the op's params that come from hyper-parameters, by name; `renamed`: where the name differs."""
+
+    op: str
+    state: tuple[str, ...]
+    params: tuple[str, ...]
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    whole: bool = False  # each tensor by itself
+    refused: tuple[str, ...] = ("maximize", "lazy_mode")  # what the op has not, where it is true
+
+
+_SGD = Kind("sgd", ("buf",), ("momentum", "weight_decay", "nesterov", "dampening"))
+_MOMENTUM = Kind(
+    "momentum", ("buf",), ("momentum", "weight_decay", "nesterov"), {"nesterov": "use_nesterov"}
+)
+_ADAM = Kind("adam", ("m", "v", "vmax"), _BETAS)
+_ADAMW = Kind("adamw", ("m", "v", "vmax"), _BETAS)
+_LAMB = Kind("lamb", ("m", "v"), _BETAS, {"weight_decay": "lamb_weight_decay"}, whole=True)
+KINDS: dict[str, Kind] = {
+    "SGD": _SGD,
+    "Momentum": _MOMENTUM,
+    "Adam": _ADAM,
+    "AdamW": _ADAMW,
+    "AdamWeightDecay": _ADAMW,
+    "LAMB": _LAMB,
+    "Lamb": _LAMB,
+    "Adagrad": Kind("adagrad", ("accum",), ("lr_decay", "eps", "weight_decay")),
+    "RMSprop": Kind(
+        "rmsprop", ("accum", "mean", "buf"), ("rho", "eps", "momentum", "weight_decay"),
+        {"rho": "alpha"},
+    ),
+}  # fmt: skip
+_OPTIONAL = ("vmax", "mean")  # absent unless the optimizer keeps them
+
+
+def definition(optimizer: Optimizer) -> str:
+    """The op of an optimizer, by one name for ops that agree at these settings."""
+    kind = KINDS.get(optimizer.type)
+    op = optimizer.type if kind is None else kind.op
+    decays = any(group.hyperparameters.get("weight_decay") for group in optimizer.groups)
+    if op == "adamw" and not decays:
+        return "adam"
+    return "sgd" if op == "momentum" else op
+
+
+def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
+    """The questions of a step's update."""
+    optimizer = rank.optimizer
+    if optimizer is None or not line.updates:
+        return Read()
+    kind = KINDS.get(optimizer.type)
+    if kind is None:
+        reason = "no oracle is known for this optimizer"
+        return Read(unjudged=(Unjudged("optimizer", optimizer.type, reason),))
+    if line.updates > 1:
+        reason = f"it was called {line.updates} times in step {line.step}"
+        return Read(unjudged=(Unjudged("optimizer", optimizer.type, reason),))
+    questions: list[Question] = []
+    unjudged: list[Unjudged] = []
+    for order, group in enumerate(optimizer.groups):
+        settings = {**group.hyperparameters, **_changed(line, order)}
+        for exempt in (False, True):
+            names = [name for name in group.parameters if (name in group.exempt) == exempt]
+            for chosen in [[name] for name in names] if kind.whole else [names]:
+                try:
+                    told = _question(rank, kind, line, tensors, order, settings, chosen, exempt)
+                except _NotJudged as reason:
+                    name = f"group {order} of the optimizer"
+                    unjudged.append(Unjudged(name, optimizer.type, str(reason)))
+                    continue
+                questions += [] if told is None else [told]
+    return Read(tuple(questions), tuple(dict.fromkeys(unjudged)))
+
+
+class _NotJudged(Exception):
+    """Why an update is not judged."""
+
+
+def _changed(line: StepLine, order: int) -> Mapping[str, Any]:
+    return {} if line.changed is None or order >= len(line.changed) else line.changed[order]
+
+
+def _question(
+    rank: Rank, kind: Kind, line: StepLine, tensors: StepTensors, order: int,
+    settings: Mapping[str, Any], names: list[str], exempt: bool,
+) -> Question | None:  # fmt: skip
+    """The update of these parameters; None where none of them was recorded with a gradient."""
+    if strange := [name for name in kind.refused if settings.get(name)]:
+        raise _NotJudged(f"its {strange[0]} is on")
+    if kind.op == "sgd" and not settings.get("momentum"):
+        kind = Kind("sgd", (), kind.params)
+    parts = [one for name in names if (one := _tensors(kind, tensors, name)) is not None]
+    if not parts:
+        return None
+    inputs = _together([before for _, before, _ in parts])
+    outputs = _together([after for _, _, after in parts])
+    if len({array.dtype for array in (*inputs.values(), *outputs.values())}) > 1:
+        raise _NotJudged("its tensors have several dtypes")
+    params = _params(kind, rank, line, tensors, order, settings, names, exempt)
+    ends = np.cumsum([before["param"].size for _, before, _ in parts])
+    ended = tuple(zip((name for name, _, _ in parts), map(int, ends), strict=True))
+    assert rank.optimizer is not None
+    name = parts[0][0] if kind.whole or len(parts) == 1 else _name(order, exempt, parts)
+    place = Place(line.step, "update", name, order, rank.rank)
+    return Question(place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type, ended)
+
+
+def _name(order: int, exempt: bool, parts: list[Any]) -> str:
+    which = ", exempt from decay" if exempt else ""
+    return f"group {order} ({len(parts)} parameters{which})"
+
+
+_Part = tuple[str, dict[str, Array], dict[str, Array]]
+
+
+def _tensors(kind: Kind, tensors: StepTensors, name: str) -> _Part | None:
+    """A parameter's tensors before and after its update, flat unless the op asks for the whole."""
+    param, after = tensors.parameter(name), tensors.parameter(name, "after")
+    grad = tensors.gradient(name, "clipped")
+    grad = tensors.gradient(name) if grad is None else grad
+    if param is None or after is None or grad is None:
+        return None
+    old, new = tensors.state(name), tensors.state(name, "after")
+    if "master" in old or "master" in new:
+        raise _NotJudged("it keeps a wider copy of its parameters")
+    inputs, outputs = {"param": param, "grad": grad}, {"param": after}
+    for word in kind.state:
+        if word in new:
+            inputs[word] = old.get(word, np.zeros_like(new[word]))
+            outputs[word] = new[word]
+        elif word not in _OPTIONAL and word != "buf":
+            raise _NotJudged(f"its state {word} was not recorded")
+    flat = (lambda array: array) if kind.whole else (lambda array: array.reshape(-1))
+    return (
+        name,
+        {word: flat(array) for word, array in inputs.items()},
+        {word: flat(array) for word, array in outputs.items()},
+    )
+
+
+def _together(parts: list[dict[str, Array]]) -> dict[str, Array]:
+    """The tensors by word, end to end."""
+    shared = [word for word in parts[0] if all(word in part for part in parts)]
+    if len(parts) == 1:
+        return {word: parts[0][word] for word in shared}
+    return {word: np.concatenate([part[word] for part in parts]) for word in shared}
+
+
+def _params(
+    kind: Kind, rank: Rank, line: StepLine, tensors: StepTensors, order: int,
+    settings: Mapping[str, Any], names: list[str], exempt: bool,
+) -> dict[str, Any]:  # fmt: skip
+    op = registry.get(kind.op)
+    params: dict[str, Any] = {}
+    for name in kind.params:
+        own = kind.renamed.get(name, name)
+        value = settings.get(own, settings.get(name, _EXPECTED_DEFAULTS.get(name)))
+        if name in op.params and value is not None:
+            params[name] = bool(value) if isinstance(op.params[name], bool) else float(value)
+    if exempt and "weight_decay" in params:
+        params["weight_decay"] = 0.0
+    lr = line.lr[order] if line.lr is not None and order < len(line.lr) else settings.get("lr")
+    if lr is None or not math.isfinite(lr):
+        raise _NotJudged("its learning rate was not recorded")
+    params["lr"] = float(lr)
+    if "step" in op.params:
+        params["step"] = _count(kind, tensors, names, settings, line, rank)
+    return params
+
+
+def _count(
+    kind: Kind, tensors: StepTensors, names: list[str], settings: Mapping[str, Any],
+    line: StepLine, rank: Rank,
+) -> int:  # fmt: skip
+    """Which step of the optimizer this is, from 1."""
+    for when, more in (("after", 0), ("before", 1)):
+        for name in (*names, ""):
+            step = tensors.state(name, when).get("step")
+            if step is not None and step.size == 1 and float(step.reshape(-1)[0]) + more >= 1:
+                return int(step.reshape(-1)[0]) + more
+    for name in names:
+        power = tensors.state(name).get("beta2_power")
+        beta = settings.get("beta2")
+        if power is not None and power.size == 1 and beta and 0 < float(power.reshape(-1)[0]) < 1:
+            return max(round(math.log(float(power.reshape(-1)[0])) / math.log(float(beta))), 1)
+    if kind.op == "sgd":  # step 1 is the one without a buffer
+        return 1 if all("buf" not in tensors.state(name) for name in names) else 2
+    before = [one.updates for one in rank.lines if one.step <= line.step]
+    return max(sum(before), 1)

@@ -1,0 +1,1743 @@
+"""Capture: a probe that records a training run in PyTorch, PaddlePaddle, OneFlow or MindSpore.
+
+One file that may be copied to another machine: it needs Python 3.8, NumPy and the framework of the
+model, and nothing of refkernels.
+
+    with Capture("run_a", model, optimizer, steps=[0, 1, 10, 100]) as capture:
+        for step, batch in enumerate(data):
+            loss = train_step(batch)
+            capture.step(loss=loss, batch=batch)
+
+Every step leaves a line in ``run_a/rank_0/steps.jsonl``; a chosen step also leaves
+``step_000010.safetensors``: inputs, outputs, cotangents and gradients of every layer, parameters,
+gradients and optimizer state before and after the update.  ``docs/capture.md`` gives the format.
+
+The probe only reads.  In a chosen step each layer's forward is wrapped: tensors are copied, and
+inputs that need a gradient pass through an identity, whose gradient is this layer's own part (a
+hook on the input itself would see the sum over all its consumers).  An identity adds no rounding,
+so the run has the same bits with the probe as without it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import hashlib
+import importlib
+import inspect
+import json
+import math
+import os
+import platform
+import random
+import shutil
+import struct
+import sys
+import time
+from collections import OrderedDict
+
+import numpy as np
+
+__all__ = ["Capture"]
+
+FORMAT = "refkernels-capture"
+FORMAT_VERSION = 1
+CAPTURE_VERSION = "1"
+
+# Safetensors' dtypes by the name that NumPy or a framework gives to them.
+_DTYPES = {
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "int32": "I32",
+    "uint32": "U32", "int64": "I64", "uint64": "U64", "float16": "F16", "bfloat16": "BF16",
+    "float32": "F32", "float64": "F64",
+}  # fmt: skip
+_SIZES = {
+    "BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8,
+    "F16": 2, "BF16": 2, "F32": 4, "F64": 8,
+}  # fmt: skip
+_ALIASES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64",
+            "int": "int32", "short": "int16", "bool_": "bool", "byte": "uint8"}  # fmt: skip
+
+# Optimizer state: the framework's own word, with framework and type where it has two meanings.
+_STATE = {
+    "exp_avg": "m", "moment1": "m", "adam_m": "m", "lamb_m": "m",
+    "exp_avg_sq": "v", "moment2": "v", "adam_v": "v", "lamb_v": "v",
+    "max_exp_avg_sq": "vmax", "moment2_max": "vmax", "vhat": "vmax",
+    "momentum_buffer": "buf", "momentum_buf": "buf", "velocity": "buf", "moments": "buf",
+    "sum": "accum", "square_avg": "accum", "mean_square": "accum",
+    "grad_avg": "mean", "mean_grad": "mean",
+    "beta1_pow_acc": "beta1_power", "beta2_pow_acc": "beta2_power",
+    "global_step": "step", "state_step": "step",
+    "paddle.Adagrad.moment": "accum", "paddle.RMSProp.momentum": "buf",
+    "mindspore.SGD.accum": "buf", "mindspore.RMSProp.moment": "buf",
+}  # fmt: skip
+# Hyper-parameters of optimizers, renamed after the oracles' parameters.
+_HYPERPARAMETERS = {
+    "epsilon": "eps", "use_nesterov": "nesterov", "use_amsgrad": "amsgrad", "alpha": "rho",
+    "initial_accumulator_value": "initial_accum",
+    "mindspore.RMSProp.decay": "rho",
+}  # fmt: skip
+_RANKS = (
+    "RANK",
+    "PADDLE_TRAINER_ID",
+    "RANK_ID",
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "SLURM_PROCID",
+)
+_WORLDS = ("WORLD_SIZE", "PADDLE_TRAINERS_NUM", "RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+           "SLURM_NTASKS")  # fmt: skip
+_ARITHMETIC = ("OMP_", "MKL_", "KMP_", "OPENBLAS_", "FLAGS_", "ATEN_", "CUBLAS_", "CUDA_VISIBLE",
+               "CUDNN_", "NVIDIA_TF32", "TORCH_", "PYTORCH_", "ONEFLOW_", "ONEDNN_", "DNNL_",
+               "MS_", "ASCEND_", "HCCL_DETERMINISTIC", "PYTHONHASHSEED", "XLA_")  # fmt: skip
+_ROOT = "(root)"
+
+
+# ---------------------------------------------------------------------------- values and bytes
+
+
+def _leaves(value, path=""):
+    """(path, leaf) for each leaf of nested tuples, lists and dictionaries."""
+    if isinstance(value, dict):
+        pairs = [(str(key), value[key]) for key in value]
+    elif isinstance(value, (tuple, list)):
+        pairs = [(str(index), item) for index, item in enumerate(value)]
+    else:
+        yield path or "0", value
+        return
+    for key, item in pairs:
+        for leaf in _leaves(item, path + "." + key if path else key):
+            yield leaf
+
+
+def _mapped(value, path, change):
+    """`value` with each leaf replaced by change(path, leaf); containers of other types stay."""
+    if type(value) in (dict, OrderedDict):
+        return type(value)((key, _mapped(item, path + "." + str(key), change))
+                           for key, item in value.items())  # fmt: skip
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_mapped(item, path + "." + str(index), change)
+                             for index, item in enumerate(value)))  # fmt: skip
+    if type(value) in (tuple, list):
+        return type(value)(
+            _mapped(item, path + "." + str(index), change) for index, item in enumerate(value)
+        )
+    return change(path, value)
+
+
+def _plain(value):
+    """What JSON can hold of a hyper-parameter; raises TypeError for anything else."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else value.hex()
+    if isinstance(value, (np.bool_, np.integer, np.floating)):
+        return _plain(value.item())
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    raise TypeError(type(value).__name__)
+
+
+def _simple(values, read=None):
+    """The entries of a dictionary that JSON can hold, without a leading underscore; `read` turns a
+    framework's scalar into a number."""
+    found = {}
+    for key, value in values.items():
+        if key.startswith("__"):
+            continue
+        try:
+            found[key.lstrip("_")] = _plain(read(value) if read else value)
+        except TypeError:
+            continue
+    return found
+
+
+def _bits_of_bfloat16(array):
+    """The 16-bit patterns of a bfloat16 array that came as such, as bits, or widened to float32."""
+    if array.dtype.itemsize == 2:
+        return array.view(np.uint16)
+    return (np.ascontiguousarray(array, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def _wide(dtype, array):
+    """The array in float64, exactly."""
+    if dtype == "BF16":
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float64)
+
+
+def _squares(dtype, array):
+    """The sum of squares, in float64."""
+    flat = (_wide(dtype, array) if dtype == "BF16" else array).reshape(-1)
+    return float(np.einsum("i,i->", flat, flat, dtype=np.float64))
+
+
+def _folded(array):
+    """1,024 words for an array's bytes: sum over i of (2 i + 1) x[1024 i + j], modulo 2^64.
+
+    The bytes are taken as little-endian 64-bit words, filled up with zeros.  Odd factors can be
+    inverted, so a change of one word always changes a sum.  Twenty times as fast as SHA-256, which
+    would cost more than a training step takes.
+    """
+    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    rows = raw.size // 8192
+    last = np.zeros(8192, np.uint8)
+    last[: raw.size - 8192 * rows] = raw[8192 * rows :]
+    words = last.view("<u8") * np.uint64(2 * rows + 1)
+    if rows:
+        factors = np.arange(1, 2 * rows, 2, dtype=np.uint64)
+        words += np.einsum("ij,i->j", raw[: 8192 * rows].view("<u8").reshape(rows, 1024), factors)
+    return words
+
+
+def _number(value):
+    """A float for JSON: null where it is not finite (its hex form says which)."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _readable(size):
+    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
+        if size >= scale:
+            return "%.1f %s" % (size / scale, unit)
+    return "%.1f kB" % (size / 1e3)
+
+
+def _write_aside(path, write):
+    """Write a file beside its place and rename it: it is there whole, or not at all."""
+    aside = path + ".partial"
+    try:
+        with open(aside, "wb") as file:
+            write(file)
+        os.replace(aside, path)
+    except BaseException:
+        if os.path.exists(aside):
+            os.remove(aside)
+        raise
+
+
+def _write_safetensors(path, tensors, metadata):
+    """tensors: name -> (dtype, array). Widest first, so that every tensor lies aligned."""
+    names = sorted(tensors, key=lambda name: (-_SIZES[tensors[name][0]], name))
+    header, end = {"__metadata__": metadata}, 0
+    for name in names:
+        dtype, array = tensors[name]
+        begin, end = end, end + array.nbytes
+        header[name] = {
+            "dtype": dtype, "shape": list(array.shape), "data_offsets": [begin, end],
+        }  # fmt: skip
+    head = json.dumps(header, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    head += b" " * (-len(head) % 8)
+
+    def write(file):
+        file.write(struct.pack("<Q", len(head)))
+        file.write(head)
+        for name in names:
+            array = tensors[name][1]
+            if array.size:
+                file.write(memoryview(array.reshape(-1)).cast("B"))
+
+    _write_aside(path, write)
+
+
+# ---------------------------------------------------------------------------- frameworks
+
+
+class _Framework:
+    """What a framework must tell; the defaults are PyTorch's words, which OneFlow shares."""
+
+    name = ""
+    forward = "forward"  # the method that a layer's call runs
+    limits = (
+        "Functional calls (residual additions, attention scores, the loss) are no layers: "
+        "their tensors are recorded where capture.watch wraps them.",
+        "A tied weight has one gradient, the sum over all its uses.",
+    )
+
+    def __init__(self):
+        self.api = importlib.import_module(self.name)
+        base = self._bare_layer()
+        self._base = set(vars(base)) | {"name", "full_name"}
+
+    def _bare_layer(self):
+        return self.api.nn.Module()
+
+    def is_tensor(self, value):
+        return isinstance(value, self.api.Tensor)
+
+    def layers(self, model):
+        return model.named_modules()
+
+    def children(self, layer):
+        return list(layer.children())
+
+    def parameters(self, model):
+        return list(model.named_parameters())
+
+    def own_parameters(self, layer):
+        return {key: value for key, value in layer._parameters.items() if value is not None}
+
+    def own_buffers(self, layer):
+        return {key: value for key, value in layer._buffers.items() if value is not None}
+
+    def buffers(self, model):
+        return list(model.named_buffers())
+
+    def own_name(self, name, parameter):
+        return name
+
+    def trainable(self, tensor):
+        return bool(tensor.requires_grad)
+
+    def device_of(self, tensor):
+        return str(tensor.device)
+
+    def recording_gradients(self):
+        return self.api.is_grad_enabled()
+
+    def dtype_of(self, tensor):
+        word = str(tensor.dtype).split(".")[-1].lower()
+        return _DTYPES[_ALIASES.get(word, word)]
+
+    def host(self, tensor, copy=True):
+        """(dtype, contiguous array) of a tensor: its bytes, on the host."""
+        array = self.numpy(tensor)
+        dtype = self.dtype_of(tensor)
+        if dtype == "BF16":
+            array = _bits_of_bfloat16(array)
+        return dtype, np.array(array, order="C") if copy else np.ascontiguousarray(array)
+
+    def numpy(self, tensor):
+        return tensor.detach().numpy()
+
+    def differentiable(self, tensor):
+        return bool(tensor.requires_grad) and self.recording_gradients()
+
+    def gradient(self, parameter):
+        return parameter.grad
+
+    def on_gradient(self, tensor, receive):
+        tensor.register_hook(receive)
+
+    def on_update(self, optimizer, before, after):
+        """Call before() and after() around each update; return what undoes it."""
+        return _wrap(optimizer, ("step",), before, after)
+
+    def hyperparameters(self, layer):
+        values = {key: value for key, value in vars(layer).items() if key not in self._base}
+        found = _simple(values, self.scalar)
+        if "epsilon" in found:
+            found["eps"] = found.pop("epsilon")
+        return found
+
+    def scalar(self, value):
+        """A framework's scalar as a number, a dtype as its name; anything else as it is."""
+        if self.is_tensor(value) and len(value.shape) <= 1 and math.prod(value.shape) == 1:
+            dtype, array = self.host(value)
+            return float(_wide(dtype, array).ravel()[0])
+        if type(value).__name__ in ("dtype", "DataType", "VarType"):
+            return str(value)
+        return value
+
+    def renamed(self, optimizer, values, only=None):
+        """The hyper-parameters of an optimizer under the oracles' names; `only`: names to keep."""
+        found = {}
+        for key, value in _simple(values, self.scalar).items():
+            if only is not None and key not in only:
+                continue
+            if key == "betas":
+                found["beta1"], found["beta2"] = value
+            else:
+                special = "%s.%s.%s" % (self.name, type(optimizer).__name__, key)
+                found[_HYPERPARAMETERS.get(special, _HYPERPARAMETERS.get(key, key))] = value
+        return found
+
+    def word(self, optimizer, key):
+        special = "%s.%s.%s" % (self.name, type(optimizer).__name__, key)
+        return _STATE.get(special, _STATE.get(key, key))
+
+    def defaults(self, optimizer):
+        return self.renamed(optimizer, optimizer.defaults)
+
+    def groups(self, optimizer):
+        """[(parameters, hyper-parameters)]"""
+        return [
+            (list(group["params"]), self.renamed(optimizer, _without(group, "params")))
+            for group in optimizer.param_groups
+        ]
+
+    def exempt(self, optimizer, names):
+        """Names of parameters that the optimizer exempts from decay by itself; `names` is name by
+        identity."""
+        return []
+
+    def rates(self, optimizer):
+        """The learning rate of each group now."""
+        return [group.get("lr") for _, group in self.groups(optimizer)]
+
+    def version(self):
+        return self.api.__version__
+
+    def flags(self):
+        return {}
+
+    def seed(self):
+        return None
+
+    def accelerator(self):
+        return None
+
+
+def _arguments(instance):
+    """The names of the arguments that the classes of an object are made with."""
+    found = set()
+    for kind in type(instance).__mro__[:-1]:
+        try:
+            found.update(inspect.signature(kind.__init__).parameters)
+        except (TypeError, ValueError):
+            continue
+    return found - {"self", "args", "kwargs", "name", "parameters", "params"}
+
+
+def _without(values, *keys):
+    return {key: value for key, value in values.items() if key not in keys}
+
+
+def _wrap(owner, methods, before, after):
+    """Wrap methods of an instance, one within the other counting once; return what undoes it."""
+    held = {name: vars(owner)[name] for name in methods if name in vars(owner)}
+    depth = [0]
+
+    def wrapped(original):
+        def call(*args, **kwargs):
+            depth[0] += 1
+            try:
+                if depth[0] == 1:
+                    before()
+                result = original(*args, **kwargs)
+                if depth[0] == 1:
+                    after()
+                return result
+            finally:
+                depth[0] -= 1
+
+        return call
+
+    for name in methods:
+        object.__setattr__(owner, name, wrapped(getattr(owner, name)))
+
+    def undo():
+        for name in methods:
+            if name in held:
+                object.__setattr__(owner, name, held[name])
+            else:
+                object.__delattr__(owner, name)
+
+    return undo
+
+
+class _Torch(_Framework):
+    name = "torch"
+
+    def numpy(self, tensor):
+        tensor = tensor.detach()
+        if tensor.layout != self.api.strided:
+            tensor = tensor.to_dense()
+        tensor = tensor.resolve_conj().to("cpu")
+        if tensor.dtype == self.api.bfloat16:
+            return tensor.contiguous().view(self.api.int16).numpy()
+        return tensor.numpy()
+
+    def identity(self, tensor):
+        return tensor.view_as(tensor)
+
+    def on_accumulation(self, parameter, receive):
+        return parameter.register_post_accumulate_grad_hook(lambda p: receive(p.grad)).remove
+
+    def on_update(self, optimizer, before, after):
+        handles = [
+            optimizer.register_step_pre_hook(lambda *_: before()),
+            optimizer.register_step_post_hook(lambda *_: after()),
+        ]
+        return lambda: [handle.remove() for handle in handles]
+
+    def state(self, optimizer, own):
+        for parameter, values in optimizer.state.items():
+            for key, value in values.items():
+                yield own.get(id(parameter), ""), key, value
+
+    def assign(self, parameter, bits):
+        with self.api.no_grad():
+            if parameter.dtype == self.api.bfloat16:
+                new = self.api.from_numpy(bits.view(np.int16)).view(self.api.bfloat16)
+            else:
+                new = self.api.from_numpy(bits)
+            parameter.copy_(new)
+
+    def flags(self):
+        torch = self.api
+        return {
+            "threads": torch.get_num_threads(),
+            "interop_threads": torch.get_num_interop_threads(),
+            "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "default_dtype": str(torch.get_default_dtype()),
+            "cudnn_deterministic": torch.backends.cudnn.deterministic,
+            "cudnn_benchmark": torch.backends.cudnn.benchmark,
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+            "mkldnn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
+        }
+
+    def seed(self):
+        return self.api.initial_seed()
+
+    def accelerator(self):
+        cuda = self.api.cuda
+        return cuda.get_device_name() if cuda.is_available() else None
+
+
+class _Paddle(_Framework):
+    name = "paddle"
+    limits = (
+        *_Framework.limits,
+        "A layer that changes its input in place changes a copy of it in chosen steps.",
+        "Gradients that are rows of a table (sparse=True) are not recorded.",
+    )
+
+    def _bare_layer(self):
+        return self.api.nn.Layer()
+
+    def layers(self, model):
+        return model.named_sublayers(include_self=True)
+
+    def hyperparameters(self, layer):
+        found = super().hyperparameters(layer)
+        return _without(found, "name", "weight_attr", "bias_attr", "device")
+
+    def own_name(self, name, parameter):
+        return parameter.name
+
+    def trainable(self, tensor):
+        return not tensor.stop_gradient
+
+    def device_of(self, tensor):
+        return str(tensor.place).replace("Place(", "").rstrip(")")
+
+    def numpy(self, tensor):
+        return tensor.numpy()
+
+    def differentiable(self, tensor):
+        return not tensor.stop_gradient and self.recording_gradients()
+
+    def identity(self, tensor):
+        return self.api.assign(tensor)
+
+    def gradient(self, parameter):
+        main = getattr(parameter, "main_grad", None)
+        found = parameter._grad_ivar() if main is None else main
+        return None if found is None or found.is_selected_rows() else found
+
+    def on_accumulation(self, parameter, receive):
+        parameter._register_backward_hook(lambda: receive(self.gradient(parameter)))
+        return None
+
+    def on_update(self, optimizer, before, after):
+        return _wrap(optimizer, ("step", "minimize"), before, after)
+
+    def defaults(self, optimizer):
+        found = self.renamed(optimizer, vars(optimizer), _arguments(optimizer))
+        found.update(self.renamed(optimizer, getattr(optimizer, "_default_dict", {})))
+        decay = optimizer.regularization
+        if decay is not None:
+            found["weight_decay"] = self.coefficient(decay)
+            found["weight_decay_by"] = type(decay).__name__
+        elif isinstance(getattr(optimizer, "_lamb_weight_decay", None), float):
+            found["weight_decay"] = optimizer._lamb_weight_decay
+        if getattr(optimizer, "_regularization_method", "") == "l2_decay":  # fused into its kernel
+            found["weight_decay"] = float(optimizer._regularization_coeff)
+            found["weight_decay_by"] = "L2Decay"
+        clip = optimizer._grad_clip
+        if clip is not None:
+            found["grad_clip"] = dict(_simple(vars(clip)), type=type(clip).__name__)
+        found["lr"] = float(optimizer.get_lr())
+        return _without(found, "learning_rate", "regularization_method", "regularization_coeff")
+
+    def groups(self, optimizer):
+        given = optimizer._param_groups
+        shared = _without(self.defaults(optimizer), "grad_clip", "weight_decay_by")
+        if not given or not isinstance(given[0], dict):
+            return [(list(given), shared)]
+        found = []
+        for group in given:
+            own = self.renamed(optimizer, _without(group, "params", "learning_rate", "grad_clip"))
+            scale = group.get("learning_rate", 1.0)
+            own["lr"] = float(optimizer.get_lr()) * float(scale)
+            found.append((list(group["params"]), dict(shared, **own)))
+        return found
+
+    def rates(self, optimizer):
+        return [float(group["lr"]) for _, group in self.groups(optimizer)]
+
+    def exempt(self, optimizer, names):
+        by_name = getattr(optimizer, "_apply_decay_param_fun", None)
+        by_value = getattr(optimizer, "_exclude_from_weight_decay_fn", None)
+        found = []
+        for parameters, _ in self.groups(optimizer):
+            for parameter in parameters:
+                own = getattr(parameter, "regularizer", None)
+                if (
+                    (by_name is not None and not by_name(parameter.name))
+                    or (by_value is not None and by_value(parameter))
+                    or (own is not None and self.coefficient(own) == 0.0)
+                ):
+                    found.append(names.get(id(parameter), parameter.name))
+        return found
+
+    def coefficient(self, decay):
+        """The coefficient of an L1Decay or L2Decay."""
+        return float(getattr(decay, "_coeff", getattr(decay, "_regularization_coeff", 0.0)))
+
+    def clips(self, optimizer):
+        """The clips that the optimizer applies inside itself."""
+        groups = [group for group in optimizer._param_groups or () if isinstance(group, dict)]
+        clips = [optimizer._grad_clip] + [group.get("grad_clip") for group in groups]
+        return list({id(clip): clip for clip in clips if clip is not None}.values())
+
+    def state(self, optimizer, own):
+        by_name = dict(own["by own name"])
+        for key, values in optimizer._accumulators.items():
+            for parameter, value in values.items():
+                yield by_name.get(parameter, ""), key, value
+        for parameter, value in getattr(optimizer, "_master_weights", {}).items():
+            yield by_name.get(parameter, ""), "master", value
+
+    def assign(self, parameter, bits):
+        parameter.set_value(bits)
+
+    def flags(self):
+        names = ["FLAGS_cudnn_deterministic", "FLAGS_embedding_deterministic"]
+        try:
+            found = self.api.get_flags(names)
+        except ValueError:
+            found = {}
+        return dict(_simple(found), default_dtype=self.api.get_default_dtype())
+
+    def seed(self):
+        return int(self.api.framework.core.default_cpu_generator().initial_seed())
+
+    def accelerator(self):
+        device = self.api.device
+        if self.api.is_compiled_with_cuda() and device.cuda.device_count():
+            return device.cuda.get_device_name()
+        return None
+
+
+class _OneFlow(_Framework):
+    name = "oneflow"
+    limits = (
+        *_Framework.limits,
+        "Inside an nn.Graph nothing is recorded: values there are symbolic.",
+        "Of a global tensor the part of this rank is recorded.",
+    )
+
+    def numpy(self, tensor):
+        tensor = tensor.detach()
+        if tensor.is_global:
+            tensor = tensor.to_local()
+        return tensor.numpy()
+
+    def identity(self, tensor):
+        return self.api._C.identity(tensor)
+
+    def on_accumulation(self, parameter, receive):
+        parameter._register_post_grad_accumulation_hook(lambda gradient: receive(gradient))
+        return None
+
+    def defaults(self, optimizer):
+        return self.renamed(optimizer, optimizer._default_options)
+
+    def groups(self, optimizer):
+        return [
+            (list(group._parameters), self.renamed(optimizer, group._options))
+            for group in optimizer.param_groups
+        ]
+
+    def state(self, optimizer, own):
+        for key, value in optimizer._state.items():
+            if isinstance(key, str):
+                yield "", key, value
+            else:
+                for word, tensor in value.items():
+                    yield own.get(id(key), ""), word, tensor
+
+    def assign(self, parameter, bits):
+        with self.api.no_grad():
+            parameter.copy_(self.api.tensor(bits, device=parameter.device))
+
+    def seed(self):
+        return self.api.initial_seed() if hasattr(self.api, "initial_seed") else None
+
+
+class _MindSpore(_Framework):
+    name = "mindspore"
+    forward = "construct"
+    limits = (
+        *_Framework.limits,
+        "Inside a function under jit, or in graph mode, nothing is recorded.",
+        "gradients/…/backward is what each parameter's hook receives, added up.",
+    )
+
+    def _bare_layer(self):
+        return self.api.nn.Cell()
+
+    def layers(self, model):
+        return model.cells_and_names()
+
+    def children(self, layer):
+        return list(layer.cells())
+
+    def parameters(self, model):
+        return list(model.parameters_and_names())
+
+    def own_parameters(self, layer):
+        return {key: value for key, value in layer._params.items() if value is not None}
+
+    def buffers(self, model):
+        return []
+
+    def own_buffers(self, layer):
+        return {}
+
+    def own_name(self, name, parameter):
+        return parameter.name
+
+    def device_of(self, tensor):
+        return str(self.api.get_context("device_target"))
+
+    def recording_gradients(self):
+        return True
+
+    def differentiable(self, tensor):
+        return str(tensor.dtype).startswith(("Float", "BFloat"))
+
+    def numpy(self, tensor):
+        return tensor.asnumpy()
+
+    def gradient(self, parameter):
+        return None
+
+    def identity(self, tensor):
+        return tensor * 1.0
+
+    def on_gradient(self, tensor, receive):
+        def hook(gradient):
+            receive(gradient)
+            return gradient
+
+        return tensor.register_hook(hook)
+
+    def on_accumulation(self, parameter, receive):
+        return self.on_gradient(parameter, receive).remove
+
+    def on_update(self, optimizer, before, after):
+        handles = [
+            optimizer.register_forward_pre_hook(lambda cell, args: before(args[0])),
+            optimizer.register_forward_hook(lambda cell, args, result: after()),
+        ]
+        return lambda: [handle.remove() for handle in handles]
+
+    def hyperparameters(self, layer):
+        return _without(super().hyperparameters(layer), "cell_init_args", "shp_flat")
+
+    def defaults(self, optimizer):
+        values = {
+            key: value
+            for key, value in vars(optimizer).items()
+            if key not in self._base and not isinstance(value, tuple)
+        }
+        values.update(optimizer._params)
+        given = getattr(optimizer, "init_args", {})  # where a decorator hides the signature
+        found = self.renamed(optimizer, values, _arguments(optimizer) | set(given))
+        rate = found.pop("learning_rate", None)
+        first = self.scalar(getattr(optimizer, "init_learning_rate", rate))
+        if isinstance(first, float):
+            found["lr"] = first
+        return found
+
+    def groups(self, optimizer):
+        if hasattr(optimizer, "param_groups"):
+            return super().groups(optimizer)
+        shared = self.defaults(optimizer)
+        parameters, rates = list(optimizer.parameters), self._rates(optimizer)
+        decays = optimizer.weight_decay
+        if not isinstance(decays, tuple):
+            return [(parameters, dict(shared, lr=rates[0]))]
+        found = OrderedDict()
+        for parameter, rate, decay in zip(parameters, rates, decays):
+            key = (rate, self.scalar(decay))
+            found.setdefault(key, []).append(parameter)
+        return [
+            (members, dict(shared, lr=rate, weight_decay=decay))
+            for (rate, decay), members in found.items()
+        ]
+
+    def _rates(self, optimizer):
+        """The learning rate of each parameter."""
+        rates = optimizer.get_lr()
+        if not isinstance(rates, (tuple, list)):
+            rates = [rates] * len(optimizer.parameters)
+        return [float(self.scalar(rate)) for rate in rates]
+
+    def exempt(self, optimizer, names):
+        flags = getattr(optimizer, "decay_flags", None)
+        if flags is None or not getattr(optimizer, "exec_weight_decay", False):
+            return []
+        if optimizer.is_group:
+            return []  # groups name their decay themselves
+        return [
+            names.get(id(parameter), parameter.name)
+            for parameter, decayed in zip(optimizer.parameters, flags)
+            if not decayed
+        ]
+
+    def state(self, optimizer, own):
+        by_name = dict(own["by own name"])
+        for key, value in optimizer._params.items():
+            if key in by_name or key.startswith("learning_rate") or key == "momentum":
+                continue
+            parts = key.split(".")
+            ends = [cut for cut in range(1, len(parts)) if ".".join(parts[cut:]) in by_name]
+            if ends:
+                name = by_name[".".join(parts[ends[0] :])]
+                yield name, ".".join(parts[: ends[0]]), value
+            else:
+                yield "", key, value
+
+    def assign(self, parameter, bits):
+        parameter.set_data(self.api.Tensor(bits, parameter.dtype))
+
+    def flags(self):
+        found = {}
+        for name in ("mode", "device_target", "deterministic", "jit_level"):
+            try:
+                found[name] = _plain(self.api.get_context(name))
+            except (ValueError, TypeError, KeyError, RuntimeError):
+                continue
+        return found
+
+    def seed(self):
+        return self.api.get_seed()
+
+
+_FRAMEWORKS = (_Torch, _Paddle, _OneFlow, _MindSpore)
+
+
+def _framework_of(model):
+    """The framework of a model, found by the classes that it is made of."""
+    roots = [kind.__module__.split(".")[0] for kind in type(model).__mro__]
+    for framework in _FRAMEWORKS:
+        if framework.name in roots:
+            return framework()
+    raise TypeError(
+        "%s is no layer of torch, paddle, oneflow or mindspore: give the model itself"
+        % type(model).__name__
+    )
+
+
+# Functions of torch that move values without arithmetic.
+_MOVES = frozenset((
+    "view", "view_as", "reshape", "transpose", "permute", "contiguous", "flatten", "unflatten",
+    "squeeze", "unsqueeze", "expand", "expand_as", "t", "split", "chunk", "unbind", "narrow",
+    "select", "detach", "clone", "__getitem__", "to", "cpu", "type_as", "swapaxes", "movedim",
+    "cat", "stack", "requires_grad_", "register_hook", "__get__",
+))  # fmt: skip
+
+
+def _watch_functions(torch, model, inside, counts):
+    """Count the torch functions that the model's forward calls outside recorded layers."""
+
+    class Listener(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            word = getattr(function, "__name__", "")
+            if (
+                not inside()
+                and isinstance(result, torch.Tensor)
+                and result.is_floating_point()
+                and result.requires_grad
+                and word not in _MOVES
+            ):
+                name = torch.overrides.resolve_name(function) or word
+                counts[name] = counts.get(name, 0) + 1
+            return result
+
+    original = model.forward
+    held = vars(model).get("forward")
+
+    def forward(*args, **kwargs):
+        with Listener():
+            return original(*args, **kwargs)
+
+    object.__setattr__(model, "forward", forward)
+
+    def undo():
+        if held is None:
+            object.__delattr__(model, "forward")
+        else:
+            object.__setattr__(model, "forward", held)
+
+    return undo
+
+
+def _compiled(model, layers):
+    """{name: reason} of the layers whose forward no longer runs as Python."""
+    reasons, roots = {}, []
+    for name, layer in layers:
+        kinds = [kind.__name__ for kind in type(layer).__mro__]
+        if "OptimizedModule" in kinds or getattr(layer, "_compiled_call_impl", None) is not None:
+            roots.append((name, "inside torch.compile"))
+        elif "ScriptModule" in kinds:
+            roots.append((name, "a TorchScript module"))
+        for root, reason in roots:
+            if root == "" or name == root or name.startswith(root + "."):
+                reasons[name] = reason
+    return reasons
+
+
+def _rank(names):
+    for name in names:
+        value = os.environ.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return None
+
+
+# ---------------------------------------------------------------------------- the probe
+
+
+class Capture:
+    """Records a training run under ``folder/rank_N``; use it as a context manager.
+
+    model, optimizer  the root layer, and its optimizer (None: no update is recorded)
+    steps, every      the chosen steps, and each multiple of `every` beside them
+    only              a glob, or a list of globs, of the names of layers whose tensors are recorded
+    rank, world_size  read from the environment where they are not given
+    perturb           a seed: one weight is moved by one ulp at entry
+    hash_every        hashes and gradient norm of each n-th step (0: of chosen steps alone)
+    first_step        the number of the first step
+    notes             a dictionary of your own, for run.json
+
+    Raises TypeError for a model of no known framework, ValueError for arguments that make no sense,
+    FileExistsError where the folder holds a run, OSError where the disk has not the room.
+    """
+
+    def __init__(
+        self, folder, model, optimizer=None, steps=(0, 1, 2), every=0, only="*", rank=None,
+        world_size=None, perturb=None, hash_every=1, first_step=0, notes=None,
+    ):  # fmt: skip
+        self._framework = _framework_of(model)
+        self._model, self._optimizer = model, optimizer
+        self._steps = sorted({_count("steps", step) for step in steps})
+        self._every = _count("every", every)
+        self._hash_every = _count("hash_every", hash_every)
+        self._first_step = _count("first_step", first_step)
+        self._globs = [only] if isinstance(only, str) else list(only)
+        self._rank = _count("rank", rank if rank is not None else _rank(_RANKS) or 0)
+        world = world_size if world_size is not None else _rank(_WORLDS)
+        self._world_size = _count("world_size", world if world is not None else 1)
+        if self._rank >= max(self._world_size, 1):
+            raise ValueError(
+                "rank %d is none of %d processes: give rank= and world_size= together"
+                % (self._rank, self._world_size)
+            )
+        self._perturb = perturb
+        self._notes = _plain(notes if notes is not None else {})
+        if self._framework.name == "mindspore" and self._framework.flags().get("mode") == 0:
+            raise ValueError(
+                "MindSpore runs in graph mode, where no layer can be seen: call "
+                "mindspore.set_context(mode=mindspore.PYNATIVE_MODE) before the capture"
+            )
+        self._folder = os.path.join(os.fspath(folder), "rank_%d" % self._rank)
+        self._open = False
+
+    # ------------------------------------------------------------------ entry and exit
+
+    def __enter__(self):
+        if os.path.exists(os.path.join(self._folder, "run.json")):
+            raise FileExistsError(
+                "%s holds a run already: choose another folder, or remove it" % self._folder
+            )
+        framework = self._framework
+        self._list_model()
+        self._perturbed = None if self._perturb is None else self._move_one_weight()
+        self._initial = self._hash_of_parameters()
+        self._missed, self._functions = [], None
+        self._watched = set()
+        self._never_called, self._order = [], []
+        self._last_calls = {}
+        self._size, self._chosen_steps, self._steps_done = None, 0, 0
+        self._spent, self._spent_chosen = 0.0, 0.0
+        self._undo, self._undo_step = [], []
+        self._gate = [self]
+        self._lasting = False
+        self._state_words = {}
+        self._optimizer_told = self._describe_optimizer()
+        os.makedirs(self._folder, exist_ok=True)
+        self._check_room()
+        self._lines = open(os.path.join(self._folder, "steps.jsonl"), "w", encoding="utf-8")
+        if self._optimizer is not None:
+            self._undo.append(framework.on_update(self._optimizer, self._before, self._after))
+        self._step = self._first_step
+        self._open = True
+        self._write_run(complete=False)
+        self._begin()
+        self._mark = time.perf_counter()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self._end_of_step()
+        self._gate[0] = None
+        for undo in reversed(self._undo):
+            undo()
+        self._undo = []
+        self._open = False
+        self._lines.close()
+        if kind is not None:
+            self._missed.append(
+                "The block was left by %s in step %d." % (kind.__name__, self._step)
+            )
+        self._write_run(complete=kind is None)
+
+    def step(self, loss=None, lr=None, batch=None, **values):
+        """End a step: write its line, and its tensors where it is a chosen one."""
+        if not self._open:
+            raise RuntimeError("capture.step belongs inside the `with Capture(...)` block")
+        start = time.perf_counter()
+        chosen, hashing = self._chosen, self._hashing
+        line = OrderedDict(step=self._step)
+        line.update(self._loss(loss))
+        line["lr"] = self._rates
+        line["lr_given"] = None if lr is None else self._plain_number(lr, "lr")
+        norm = self._norm
+        line["gradient_norm"] = _number(norm)
+        line["gradient_norm_hex"] = None if norm is None else norm.hex()
+        line["updates"] = self._updates
+        batch_hash, rows = self._hash_of_batch(batch) if batch is not None else (None, None)
+        line["hash"] = {
+            "batch": batch_hash,
+            "parameters": self._hash_of_parameters() if hashing else None,
+            "gradients": self._gradient_hash,
+        }
+        line["rows"] = rows
+        line["seconds"] = start - self._mark
+        reason = self._finish(batch) if chosen else None
+        line["captured"] = chosen and reason is None
+        line["reason"] = reason
+        line["changed"] = self._changed
+        line["values"] = {key: self._plain_number(value, key) for key, value in values.items()}
+        self._end_of_step()
+        self._lines.write(json.dumps(line, allow_nan=False) + "\n")
+        self._lines.flush()
+        self._steps_done += 1
+        self._step += 1
+        if chosen:
+            self._chosen_steps += 1
+            self._write_run(complete=False)
+        self._begin()
+        self._mark = time.perf_counter()
+        self._spent += self._mark - start
+        if chosen:
+            self._spent_chosen += self._mark - start
+
+    def watch(self, name, function):
+        """A function, or a layer outside the model, whose calls are recorded as a layer's are.
+
+            gelu = capture.watch("gelu", torch.nn.functional.gelu)
+            loss_of = capture.watch("loss", torch.nn.CrossEntropyLoss())
+
+        Use what is returned in the place of `function`. Raises ValueError for a name that is taken,
+        TypeError for what cannot be called.
+        """
+        if not callable(function):
+            raise TypeError("watch: %r is no function and no layer" % type(function).__name__)
+        if not self._open or name in self._layers:
+            raise ValueError(
+                "watch: use another name than %r" % name
+                if self._open
+                else "capture.watch belongs inside the `with Capture(...)` block"
+            )
+        self._layers[name] = function
+        self._recorded[name] = function
+        self._watched.add(name)
+        recording = self._recording(name, function)
+        gate = self._gate
+
+        def watched(*args, **kwargs):
+            capture = gate[0]
+            call = recording if capture is not None and capture._chosen else function
+            return call(*args, **kwargs)
+
+        self._write_run(complete=False)
+        return watched
+
+    # ------------------------------------------------------------------ the model and its bytes
+
+    def _list_model(self):
+        framework, model = self._framework, self._model
+        self._parameters, self._tied = OrderedDict(), {}
+        own = {}
+        for name, parameter in framework.parameters(model):
+            if id(parameter) not in own:
+                own[id(parameter)] = name
+                self._parameters[name] = parameter
+        self._name_of = own
+        self._own = dict(own)
+        self._own["by own name"] = [
+            (framework.own_name(name, parameter), name)
+            for name, parameter in self._parameters.items()
+        ]
+        self._buffers = OrderedDict(framework.buffers(model))
+        self._trainable = [
+            name for name, value in self._parameters.items() if framework.trainable(value)
+        ]
+        self._layers, everything = OrderedDict(), []
+        for name, layer in framework.layers(model):
+            everything.append((name, layer))
+            if not framework.children(layer) or framework.own_parameters(layer):
+                self._layers[name or _ROOT] = layer
+        self._unseen = _compiled(model, everything)
+        self._recorded = OrderedDict(
+            (name, layer)
+            for name, layer in self._layers.items()
+            if any(fnmatch.fnmatchcase(name, glob) for glob in self._globs)
+            and ("" if name == _ROOT else name) not in self._unseen
+        )
+        if not self._recorded and not self._unseen and self._layers:
+            raise ValueError(
+                "only=%r matches none of the %d layers, such as %r"
+                % (self._globs, len(self._layers), next(iter(self._layers)))
+            )
+
+    def _hash_of_parameters(self):
+        digest = hashlib.sha256()
+        for parameter in self._parameters.values():
+            digest.update(_view(_folded(self._framework.host(parameter, copy=False)[1])))
+        return digest.hexdigest()
+
+    def _hash_of_batch(self, batch):
+        """(sha256 of all arrays, one short hash for each index of their common first axis)."""
+        digest, arrays = hashlib.sha256(), []
+        for _, leaf in _leaves(batch):
+            array = self._array(leaf)
+            if array is None:
+                digest.update(repr(leaf).encode("utf-8"))
+                continue
+            if array.dtype.kind in "iu":
+                array = array.astype(np.int64)
+            array = np.ascontiguousarray(array)
+            digest.update(("%s%s" % (array.dtype.str, list(array.shape))).encode("ascii"))
+            digest.update(_view(array))
+            arrays.append(array)
+        lengths = [array.shape[0] for array in arrays if array.ndim]
+        if not lengths or lengths[0] > 4096:
+            return digest.hexdigest(), None
+        rows = []
+        for index in range(lengths[0]):
+            row = hashlib.sha256()
+            for array in arrays:
+                if array.ndim and array.shape[0] == lengths[0]:
+                    row.update(_view(np.ascontiguousarray(array[index])))
+            rows.append(row.hexdigest()[:16])
+        return digest.hexdigest(), rows
+
+    def _array(self, leaf):
+        """A NumPy array of a tensor or an array of numbers, None for anything else."""
+        if self._framework.is_tensor(leaf):
+            return self._framework.host(leaf, copy=False)[1]
+        if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf":
+            return leaf
+        return None
+
+    def _plain_number(self, value, name):
+        try:
+            return _plain(self._framework.scalar(value))
+        except TypeError:
+            raise TypeError(
+                "%s is a %s: give a number, a string, or a list of them"
+                % (name, type(value).__name__)
+            ) from None
+
+    def _loss(self, loss):
+        if loss is None:
+            return {"loss": None, "loss_hex": None, "loss_dtype": None}
+        if self._framework.is_tensor(loss):
+            dtype, array = self._framework.host(loss)
+            words = {code: word for word, code in _DTYPES.items()}
+            values, word = _wide(dtype, array).ravel(), words[dtype]
+        else:
+            array = np.asarray(loss)
+            if array.dtype.kind not in "biuf":
+                raise TypeError("loss is a %s: give a number or a tensor" % type(loss).__name__)
+            values, word = array.astype(np.float64).ravel(), str(array.dtype)
+        if values.size != 1:
+            raise ValueError("loss has %d elements: give one number" % values.size)
+        value = float(values[0])
+        return {"loss": _number(value), "loss_hex": value.hex(), "loss_dtype": word}
+
+    def _move_one_weight(self):
+        """Move one weight, not zero and finite, by one ulp; the same on every rank."""
+        framework, rng = self._framework, np.random.default_rng(self._perturb)
+        sizes = {}
+        for name in self._trainable:
+            dtype, array = framework.host(self._parameters[name], copy=False)
+            if dtype in ("BF16", "F16", "F32", "F64") and array.size:
+                sizes[name] = array.size
+        if not sizes:
+            raise ValueError("perturb: the model has no trainable weight in floating point")
+        total = sum(sizes.values())
+        for _ in range(10000):
+            index = int(rng.integers(total))
+            up = bool(rng.integers(2))
+            for name in sizes:
+                if index < sizes[name]:
+                    break
+                index -= sizes[name]
+            dtype, array = framework.host(self._parameters[name])
+            value = float(_wide(dtype, array).ravel()[index])
+            if value == 0.0 or not math.isfinite(value):
+                continue
+            bits = array.view("u%d" % array.dtype.itemsize)
+            flat = bits.reshape(-1)
+            before = flat[index].item()
+            flat[index] = before + (1 if up else -1)
+            moved = _wide(dtype, array).ravel()[index]
+            if not np.isfinite(moved):
+                continue
+            framework.assign(self._parameters[name], array)
+            place = [int(axis) for axis in np.unravel_index(index, array.shape)]
+            return {
+                "seed": _plain(self._perturb), "parameter": name, "index": place,
+                "before": value.hex(), "after": float(moved).hex(),
+            }  # fmt: skip
+        raise ValueError("perturb: every weight that was drawn is zero or not finite")
+
+    # ------------------------------------------------------------------ sizes
+
+    def _check_room(self):
+        framework = self._framework
+        size = sum(
+            framework.host(parameter, copy=False)[1].nbytes
+            for parameter in self._parameters.values()
+        )
+        # Parameters and two words of state, before and after; gradients, twice.
+        least = size * (8 if self._optimizer is not None else 2)
+        count = len([step for step in self._steps if step >= self._first_step])
+        free = shutil.disk_usage(self._folder).free
+        self._tell(
+            "parameters %s; a chosen step takes about %s and its activations; "
+            "%d steps are chosen%s; %s are free"
+            % (
+                _readable(size),
+                _readable(least),
+                count,
+                " and every %d. one" % self._every if self._every else "",
+                _readable(free),
+            )
+        )
+        if least * max(count, 1) > free:
+            raise OSError(
+                errno.ENOSPC,
+                "%s has %s free and the chosen steps need at least %s: choose fewer steps, "
+                "or bound them with only=" % (
+                    self._folder, _readable(free), _readable(least * max(count, 1)),
+                ),
+            )  # fmt: skip
+
+    def _tell(self, sentence):
+        print("capture %s: %s" % (self._folder, sentence), file=sys.stderr, flush=True)
+
+    # ------------------------------------------------------------------ a step
+
+    def _begin(self):
+        """Prepare the step that comes."""
+        self._chosen = self._step in self._steps or bool(
+            self._every and self._step % self._every == 0
+        )
+        self._hashing = self._chosen or bool(
+            self._hash_every and self._step % self._hash_every == 0
+        )
+        self._updates, self._rates, self._norm, self._gradient_hash = 0, None, None, None
+        self._changed = None
+        self._tensors, self._scalars, self._calls = {}, {}, OrderedDict()
+        self._inside = 0
+        if not self._chosen:
+            return
+        framework = self._framework
+        for name, buffer in self._buffers.items():
+            self._put("buffers/%s/before" % name, buffer)
+        for name, parameter in self._parameters.items():
+            if name not in self._trainable:
+                self._put("parameters/%s/before" % name, parameter)
+        for name, layer in self._recorded.items():
+            if name not in self._watched:
+                self._undo_step.append(self._watch(name, layer))
+        if framework.name == "torch" and self._functions is None:
+            self._functions = {}
+            if "" not in self._unseen and _ROOT not in self._recorded:
+                undo = _watch_functions(
+                    framework.api, self._model, lambda: self._inside, self._functions
+                )
+                self._undo_step.append(undo)
+        if not self._lasting:
+            for name in self._trainable:
+                undo = framework.on_accumulation(
+                    self._parameters[name], self._accumulated(name, self._gate)
+                )
+                if undo is None:
+                    self._lasting = True  # this framework cannot remove the hook: the gate shuts it
+                else:
+                    self._undo_step.append(undo)
+        if framework.name == "paddle" and self._optimizer is not None:
+            for clip in framework.clips(self._optimizer):
+                self._undo_step.append(self._watch_clip(clip))
+
+    def _end_of_step(self):
+        for undo in reversed(self._undo_step):
+            undo()
+        self._undo_step = []
+        self._tensors, self._scalars = {}, {}
+        self._chosen = False
+
+    def _put(self, name, tensor):
+        self._tensors[name] = self._framework.host(tensor)
+
+    def _accumulated(self, name, gate):
+        key = "gradients/%s/backward" % name
+
+        def receive(gradient):
+            capture = gate[0]
+            if capture is None or not capture._chosen or gradient is None:
+                return
+            dtype, array = capture._framework.host(gradient)
+            if capture._framework.name == "mindspore" and key in capture._tensors:
+                if dtype == "BF16":
+                    capture._miss("Of several bfloat16 backward passes in a step the last is kept.")
+                else:
+                    array = (array + capture._tensors[key][1]).astype(array.dtype)
+            capture._tensors[key] = dtype, array
+
+        return receive
+
+    def _watch(self, name, layer):
+        """Wrap a layer's forward for one step; return what undoes it."""
+        method = self._framework.forward
+        held = vars(layer).get(method)
+        object.__setattr__(layer, method, self._recording(name, getattr(layer, method)))
+
+        def undo():
+            if held is None:
+                object.__delattr__(layer, method)
+            else:
+                object.__setattr__(layer, method, held)
+
+        return undo
+
+    def _recording(self, name, original):
+        """A function that records each of its calls, of a layer or a function."""
+        framework, gate = self._framework, self._gate
+
+        def receive(key):
+            def take(gradient):
+                capture = gate[0]
+                if capture is not None and capture._chosen and gradient is not None:
+                    capture._put(key, gradient)
+
+            return take
+
+        def forward(*args, **kwargs):
+            call = self._calls.get(name, 0)
+            self._calls[name] = call + 1
+            ahead = "layers/%s/forward/%d/" % (name, call)
+            back = "layers/%s/backward/%d/" % (name, call)
+            passed = {}
+
+            def enter(path, leaf):
+                if not framework.is_tensor(leaf):
+                    self._scalar(ahead + "inputs/" + path, leaf)
+                    return leaf
+                self._put(ahead + "inputs/" + path, leaf)
+                if not framework.differentiable(leaf):
+                    return leaf
+                if id(leaf) not in passed:  # a tensor given twice stays one tensor
+                    copy = framework.identity(leaf)
+                    framework.on_gradient(copy, receive(back + "inputs/" + path))
+                    passed[id(leaf)] = copy, getattr(copy, "_version", 0)
+                return passed[id(leaf)][0]
+
+            args = [_mapped(value, str(place), enter) for place, value in enumerate(args)]
+            kwargs = {key: _mapped(value, key, enter) for key, value in kwargs.items()}
+            self._inside += 1
+            try:
+                result = original(*args, **kwargs)
+            finally:
+                self._inside -= 1
+            if any(getattr(copy, "_version", 0) != version for copy, version in passed.values()):
+                self._miss(
+                    "%s changes its input in place: the gradient of that input is not recorded "
+                    "(the cotangent of the layer before it is)." % name
+                )
+            for path, leaf in _leaves(result):
+                if framework.is_tensor(leaf):
+                    self._put(ahead + "outputs/" + path, leaf)
+                    if framework.differentiable(leaf):
+                        framework.on_gradient(leaf, receive(back + "cotangents/" + path))
+            return result
+
+        return forward
+
+    def _watch_clip(self, clip):
+        original, held = clip._dygraph_clip, vars(clip).get("_dygraph_clip")
+
+        def clipped(pairs):
+            result = original(pairs)
+            for parameter, gradient in result:
+                name = self._name_of.get(id(parameter))
+                if name is not None and gradient is not None:
+                    self._put("gradients/%s/clipped" % name, gradient)
+            return result
+
+        clip._dygraph_clip = clipped
+
+        def undo():
+            if held is None:
+                del clip._dygraph_clip
+            else:
+                clip._dygraph_clip = held
+
+        return undo
+
+    def _scalar(self, name, value):
+        try:
+            self._scalars[name] = _plain(self._framework.scalar(value))
+        except TypeError:
+            self._scalars[name] = "<%s>" % type(value).__name__
+
+    def _before(self, given=None):
+        """The optimizer begins an update; `given`: the gradients, where it is called with them."""
+        start = time.perf_counter()
+        self._updates += 1
+        if self._updates > 1:
+            self._miss(
+                "Of a step with several updates the first is recorded; its line counts them."
+            )
+            return
+        framework = self._framework
+        self._rates = [_plain(framework.scalar(rate)) for rate in framework.rates(self._optimizer)]
+        if self._hashing:
+            if given is None:
+                gradients = {
+                    name: framework.gradient(self._parameters[name]) for name in self._trainable
+                }
+            else:
+                names = [self._name_of.get(id(p)) for p in self._optimizer.parameters]
+                gradients = {name: value for name, value in zip(names, given) if name}
+            digest, squares = hashlib.sha256(), 0.0
+            for name in self._trainable:
+                gradient = gradients.get(name)
+                if not framework.is_tensor(gradient):
+                    continue
+                dtype, array = framework.host(gradient, copy=self._chosen)
+                digest.update(_view(_folded(array)))
+                squares += _squares(dtype, array)
+                if self._chosen:
+                    self._tensors["gradients/%s/update" % name] = dtype, array
+            self._gradient_hash, self._norm = digest.hexdigest(), math.sqrt(squares)
+        if self._chosen:
+            self._put_parameters("before")
+            self._put_state("before")
+            self._changed = self._changes()
+        self._spend(start)
+
+    def _changes(self):
+        """For each group, the hyper-parameters beside lr that are no longer those of run.json."""
+        first, now = self._optimizer_told["groups"], self._describe_optimizer()["groups"]
+        found = [
+            {key: value for key, value in group.items() if key != "lr" and value != before.get(key)}
+            for before, group in zip(first, now)
+        ]
+        return found if len(first) != len(now) or any(found) else None
+
+    def _after(self):
+        if self._chosen and self._updates == 1:
+            start = time.perf_counter()
+            self._put_parameters("after")
+            self._put_state("after")
+            self._spend(start)
+
+    def _spend(self, start):
+        spent = time.perf_counter() - start
+        self._spent += spent
+        if self._chosen:
+            self._spent_chosen += spent
+
+    def _put_parameters(self, when):
+        for name in self._trainable:
+            self._put("parameters/%s/%s" % (name, when), self._parameters[name])
+
+    def _put_state(self, when):
+        framework = self._framework
+        for name, key, value in framework.state(self._optimizer, self._own):
+            word = framework.word(self._optimizer, key)
+            self._state_words[word] = key
+            full = "state/%s/%s/%s" % (name, word, when)
+            if framework.is_tensor(value):
+                self._put(full, value)
+            elif isinstance(value, bool) or value is None:
+                continue
+            elif isinstance(value, int):
+                self._tensors[full] = "I64", np.array(value, np.int64)
+            elif isinstance(value, float):
+                self._tensors[full] = "F64", np.array(value)
+
+    def _finish(self, batch):
+        """Write the tensors of a chosen step; the reason where that failed."""
+        if batch is not None:
+            for path, leaf in _leaves(batch):
+                if self._framework.is_tensor(leaf):
+                    self._put("batch/" + path, leaf)
+                elif isinstance(leaf, np.ndarray) and str(leaf.dtype) in _DTYPES:
+                    copy = np.array(leaf, dtype=leaf.dtype.newbyteorder("<"), order="C")
+                    self._tensors["batch/" + path] = _DTYPES[str(leaf.dtype)], copy
+        for name, buffer in self._buffers.items():
+            self._put("buffers/%s/after" % name, buffer)
+        for name, parameter in self._parameters.items():
+            if name not in self._trainable:
+                self._put("parameters/%s/after" % name, parameter)
+        if not self._updates:
+            self._put_parameters("before")
+            if self._optimizer is not None:
+                self._miss(
+                    "Step %d: no update of this optimizer was seen (skipped by a loss scaler, done "
+                    "by another optimizer, or inside a compiled graph)." % self._step
+                )
+        self._last_calls = dict(self._calls)
+        self._order += [name for name in self._calls if name not in self._order]
+        self._never_called = [name for name in self._recorded if name not in self._order]
+        size = sum(array.nbytes for _, array in self._tensors.values())
+        free = shutil.disk_usage(self._folder).free
+        if self._size is None:
+            self._size = size
+            rest = len([step for step in self._steps if step >= self._step])
+            self._tell(
+                "step %d takes %s; the chosen steps together %s; %s are free"
+                % (self._step, _readable(size), _readable(size * max(rest, 1)), _readable(free))
+            )
+        if size > free:
+            reason = "its %s found only %s free" % (_readable(size), _readable(free))
+            self._tell("step %d is not recorded: %s" % (self._step, reason))
+            return reason
+        metadata = {
+            "format": FORMAT, "format_version": str(FORMAT_VERSION), "step": str(self._step),
+            "rank": str(self._rank), "scalars": json.dumps(self._scalars),
+        }  # fmt: skip
+        path = os.path.join(self._folder, "step_%06d.safetensors" % self._step)
+        try:
+            _write_safetensors(path, self._tensors, metadata)
+        except OSError as error:
+            reason = "it could not be written: %s" % error
+            self._tell("step %d is not recorded: %s" % (self._step, reason))
+            return reason
+        return None
+
+    # ------------------------------------------------------------------ run.json
+
+    def _miss(self, sentence):
+        if sentence not in self._missed:
+            self._missed.append(sentence)
+
+    def _not_captured(self):
+        found = list(self._framework.limits)
+        excluded = [name for name in self._layers if name not in self._recorded]
+        for name in excluded:
+            key = "" if name == _ROOT else name
+            if key in self._unseen:
+                found.append("%s: not recorded, %s." % (name, self._unseen[key]))
+        left = [n for n in excluded if ("" if n == _ROOT else n) not in self._unseen]
+        if left:
+            found.append("Left out by only=: %s." % ", ".join(left))
+        if self._chosen_steps and self._never_called:
+            found.append(
+                "Never called through their own forward (fused, used by their weights alone, or "
+                "not used): %s." % ", ".join(self._never_called)
+            )
+        if self._functions:
+            counts = ", ".join("%s (%d)" % pair for pair in sorted(self._functions.items()))
+            found.append("Functions called in the model outside recorded layers: %s." % counts)
+        if self._optimizer_told is not None:
+            groups = self._optimizer_told["groups"]
+            listed = {name for group in groups for name in group["parameters"]}
+            free = [name for name in self._trainable if name not in listed]
+            if free:
+                found.append("Trainable, and in no group of the optimizer: %s." % ", ".join(free))
+        return found + self._missed
+
+    def _describe_optimizer(self):
+        if self._optimizer is None:
+            return None
+        framework, optimizer = self._framework, self._optimizer
+        exempt = set(framework.exempt(optimizer, self._name_of))
+        groups = []
+        for parameters, values in framework.groups(optimizer):
+            names = [self._name_of.get(id(parameter), "(of no layer)") for parameter in parameters]
+            groups.append(
+                dict(values, parameters=names, exempt=[name for name in names if name in exempt])
+            )
+        return {
+            "type": type(optimizer).__name__,
+            "module": type(optimizer).__module__,
+            "hyperparameters": framework.defaults(optimizer),
+            "groups": groups,
+            "state": self._state_words,
+        }
+
+    def _describe_layer(self, name, layer):
+        framework = self._framework
+        if name in self._watched and not hasattr(layer, framework.forward):
+            return self._describe_function(name, layer)
+        own = framework.own_parameters(layer)
+        path = "" if name == _ROOT else name + "."
+        try:
+            signature = [key for key in inspect.signature(getattr(type(layer), framework.forward))
+                         .parameters if key != "self"]  # fmt: skip
+        except (TypeError, ValueError, AttributeError):
+            signature = []
+        return {
+            "name": name,
+            "type": type(layer).__name__,
+            "module": "%s.%s" % (type(layer).__module__, type(layer).__qualname__),
+            "calls": self._last_calls.get(name, 0),
+            "recorded": name in self._recorded,
+            "training": bool(layer.training),
+            "hyperparameters": framework.hyperparameters(layer),
+            "parameters": {key: self._name_of.get(id(value), "") for key, value in own.items()},
+            "buffers": {key: path + key for key in framework.own_buffers(layer)},
+            "signature": signature,
+        }
+
+    def _describe_function(self, name, function):
+        word = getattr(function, "__qualname__", type(function).__name__)
+        try:
+            signature = list(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            signature = []
+        return {
+            "name": name,
+            "type": word,
+            "module": "%s.%s" % (getattr(function, "__module__", None) or "", word),
+            "calls": self._last_calls.get(name, 0),
+            "recorded": True,
+            "training": True,
+            "hyperparameters": {},
+            "parameters": {},
+            "buffers": {},
+            "signature": signature,
+        }
+
+    def _describe_tensor(self, name, tensor):
+        dtype = self._framework.dtype_of(tensor)
+        return {"name": name, "shape": [int(axis) for axis in tensor.shape], "dtype": dtype}
+
+    def _write_run(self, complete):
+        framework = self._framework
+        group_of = {}
+        groups = self._optimizer_told["groups"] if self._optimizer_told else ()
+        for index, group in enumerate(groups):
+            group_of.update(dict.fromkeys(group["parameters"], index))
+        order = self._order + [name for name in self._layers if name not in self._order]
+        parameters = [
+            dict(
+                self._describe_tensor(name, parameter),
+                own_name=framework.own_name(name, parameter),
+                trainable=name in self._trainable,
+                group=group_of.get(name),
+                device=framework.device_of(parameter),
+            )
+            for name, parameter in self._parameters.items()
+        ]
+        state = random.getstate()
+        generator = np.random.get_state()
+        run = OrderedDict(
+            format=FORMAT,
+            format_version=FORMAT_VERSION,
+            complete=complete,
+            framework=framework.name,
+            versions={
+                framework.name: framework.version(), "numpy": np.__version__,
+                "python": platform.python_version(), "capture": CAPTURE_VERSION,
+            },
+            device={
+                "machine": platform.machine(),
+                "system": platform.system(),
+                "processor": _processor(),
+                "cpus": os.cpu_count(),
+                "parameters": sorted({parameter["device"] for parameter in parameters}),
+                "accelerator": framework.accelerator(),
+            },
+            flags=framework.flags(),
+            environment={
+                key: value
+                for key, value in sorted(os.environ.items())
+                if key.startswith(_ARITHMETIC)
+            },
+            seeds={
+                framework.name: framework.seed(),
+                "numpy_state": hashlib.sha256(
+                    np.asarray(generator[1]).tobytes() + str(generator[2]).encode("ascii")
+                ).hexdigest(),
+                "python_state": hashlib.sha256(repr(state).encode("ascii")).hexdigest(),
+            },
+            rank=self._rank,
+            world_size=self._world_size,
+            steps=self._steps,
+            every=self._every,
+            only=self._globs,
+            first_step=self._first_step,
+            hash_every=self._hash_every,
+            notes=self._notes,
+            perturbed=self._perturbed,
+            initial_parameters=self._initial,
+            model=type(self._model).__name__,
+            parameters=parameters,
+            buffers=[self._describe_tensor(name, value) for name, value in self._buffers.items()],
+            optimizer=self._optimizer_told,
+            layers=[self._describe_layer(name, self._layers[name]) for name in order],
+            not_captured=self._not_captured(),
+            seconds_of_capture=None
+            if not self._steps_done
+            else {"steps": self._spent, "chosen": self._spent_chosen},
+        )  # fmt: skip
+        text = json.dumps(run, indent=1, allow_nan=False)
+        path = os.path.join(self._folder, "run.json")
+        _write_aside(path, lambda file: file.write(text.encode("utf-8")))
+
+
+def _count(name, value):
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise ValueError("%s=%r: give whole numbers from 0" % (name, value))
+    return int(value)
+
+
+def _view(array):
+    return memoryview(array.reshape(-1)).cast("B") if array.size else b""
+
+
+def _processor():
+    """The processor's name: Linux tells it in a file, other systems by `platform`."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor()

@@ -1,0 +1,175 @@
+"""`refkernels align`: is it the same training run? From what `refkernels.capture` recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from refkernels.cli.shared import pages
+from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.options import AsJson, Language, Names
+
+_LARGEST_MAP = 10_000_000  # bytes
+
+
+def align(
+    run_a: Annotated[
+        Path | None, typer.Argument(metavar="RUN_A", help="The folder of a captured run.")
+    ] = None,
+    run_b: Annotated[
+        Path | None,
+        typer.Argument(metavar="[RUN_B]", help="Another one; alone, A is held against itself."),
+    ] = None,
+    null: Annotated[
+        list[Path] | None,
+        typer.Option(help="A rounding-only run of the same definition (Capture(perturb=SEED)), "
+                     "for the p-value of the loss curves. Repeatable: 19 and more."),
+    ] = None,
+    other_seed: Annotated[
+        list[Path] | None,
+        typer.Option(help="A run from another seed: it says from which step on curves cannot "
+                     "decide. Repeatable: two and more."),
+    ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option("--map", help="A JSON file: names in A to names in B, of layers and "
+                     "parameters that order and shapes do not match."),
+    ] = None,
+    step: Annotated[
+        list[int] | None, typer.Option(help="A captured step to judge (default: all). Repeatable.")
+    ] = None,
+    metric: Annotated[
+        Names | None,
+        typer.Option(help="NAME=PERCENT, given twice: is that difference more than sampling?"),
+    ] = None,
+    questions: Annotated[
+        int | None, typer.Option("--n", help="How many questions the metric is of.")
+    ] = None,
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(help="A SQuAD prediction file (JSON: id to answer); twice, with --dataset."),
+    ] = None,
+    dataset: Annotated[
+        Path | None, typer.Option(help="The SQuAD file that the answers are to.")
+    ] = None,
+    lang: Language = "en",
+    as_json: AsJson = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder to write alignment.md, alignment.zh.md and alignment.json to."),
+    ] = None,
+) -> None:  # fmt: skip
+    """Hold two captured training runs against each other, or one against what it declares.
+
+    Ends with status 1 where they are different trainings, 2 where the question cannot be answered;
+    else with 0.
+    """
+    from refkernels.reporting.alignment import page
+
+    try:
+        page.words_of(lang)
+        if metric or answers:
+            _print_metric(metric or [], questions, answers or [], dataset, lang, as_json)
+            return
+        if run_a is None:
+            raise ValueError("There is nothing to align: give the folder of a captured run.")
+        told = _aligned(run_a, run_b, null or [], other_seed or [], names, step)
+        written = [] if out is None else _write(out, told)
+    except (ValueError, TypeError) as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"{error.filename or out} cannot be read or written ({error.strerror}).")
+    if as_json:
+        typer.echo(json.dumps(told, ensure_ascii=False))
+    else:
+        pages.show_page(page.markdown(told, lang), written)
+    if told["verdict"]["word"] == "different":
+        raise typer.Exit(1)
+
+
+def _aligned(
+    a: Path, b: Path | None, nulls: list[Path], seeds: list[Path], names: Path | None,
+    steps: list[int] | None,
+) -> dict[str, Any]:  # fmt: skip
+    from refkernels.alignment import align
+
+    def progress(line: str) -> None:
+        typer.echo(f"refkernels: {line}", err=True)
+
+    given = None if names is None else _map(names)
+    return align(
+        a, b, nulls=nulls, seeds=seeds, names=given, steps=steps, progress=progress
+    ).to_dict()
+
+
+def _json(path: Path, what: str, largest: int = 2**30) -> Any:
+    if path.stat().st_size > largest:
+        raise ValueError(f"{path} is too large for {what}.")
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        raise ValueError(f"{path} is no JSON file: {what} is expected.") from None
+
+
+def _map(path: Path) -> dict[str, str]:
+    given = _json(path, "a map of names", _LARGEST_MAP)
+    if not isinstance(given, dict) or not all(isinstance(one, str) for one in given.values()):
+        raise ValueError(f"{path} is no map of names: give a JSON object of texts.")
+    return given
+
+
+def _write(folder: Path, told: dict[str, Any]) -> list[Path]:
+    from refkernels.records.files import write_whole
+    from refkernels.reporting.alignment import page
+
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "alignment.md": page.markdown(told, "en"),
+        "alignment.zh.md": page.markdown(told, "zh"),
+        "alignment.json": json.dumps(told, ensure_ascii=False, indent=1) + "\n",
+    }
+    for name, text in texts.items():
+        write_whole(folder / name, text)
+    return [folder / name for name in texts]
+
+
+def _print_metric(
+    figures: list[str], questions: int | None, answers: list[Path], dataset: Path | None,
+    lang: str, as_json: bool,
+) -> None:  # fmt: skip
+    from dataclasses import asdict
+
+    from refkernels.alignment import metric
+    from refkernels.reporting.alignment import page
+
+    if answers:
+        if len(answers) != 2 or dataset is None:
+            raise ValueError(
+                "Give --answers twice, and --dataset: the questions and their answers."
+            )
+        right = metric.right_answers(_json(dataset, "a SQuAD file"))
+        pair = [metric.exact(_json(one, "predictions"), right) for one in answers]
+        tested = metric.of_answers(*pair)
+    else:
+        if len(figures) != 2 or questions is None:
+            raise ValueError("Give --metric twice, and --n: how many questions it is of.")
+        tested = metric.of_figures(*_percentages(figures), questions)
+    told = asdict(tested)
+    typer.echo(json.dumps(told) if as_json else page.metric(told, lang))
+
+
+def _percentages(figures: list[str]) -> tuple[float, float]:
+    names, values = [], []
+    for text in figures:
+        name, _, value = text.partition("=")
+        try:
+            values.append(float(value))
+        except ValueError:
+            raise ValueError(f"--metric {text} is no NAME=PERCENT, such as em=81.71.") from None
+        names.append(name)
+    if names[0] != names[1]:
+        raise ValueError(f"The metrics are {names[0]!r} and {names[1]!r}: compare one with itself.")
+    return values[0], values[1]

@@ -1,0 +1,177 @@
+"""A small transformer in torch, trained right and with one thing wrong: what align has to name.
+
+    python planted_training.py STEPS NAME ...
+
+Each NAME is a folder to capture to, and the name of what is planted ("right" for nothing). Prints
+the losses of each as JSON. Everything else is the same: weights, batches, threads.
+"""
+
+import json
+import math
+import sys
+
+import numpy as np
+import torch
+from capture import Capture
+
+torch.set_num_threads(1)
+WIDTH, WORDS, LENGTH, ROWS = 32, 60, 8, 4
+nn, F = torch.nn, torch.nn.functional
+
+
+class GELU(nn.Module):
+    """A port that computes by tanh, and says nothing of it."""
+
+    def forward(self, x):
+        return F.gelu(x, approximate="tanh")
+
+
+class LayerNorm(nn.LayerNorm):
+    """A port that has another eps than it says."""
+
+    def forward(self, x):
+        return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, 1e-5)
+
+
+class Adam(torch.optim.Optimizer):
+    """An Adam that can be wrong."""
+
+    def __init__(self, params, lr, betas, eps, wrong):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
+        self.wrong = wrong
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["step"] = torch.tensor(0.0)
+                    state["exp_avg"] = torch.zeros_like(p)
+                    state["exp_avg_sq"] = torch.zeros_like(p)
+                state["step"] += 1
+                t = int(state["step"])
+                m, v = state["exp_avg"], state["exp_avg_sq"]
+                m.mul_(beta1).add_(p.grad, alpha=1 - beta1)
+                v.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+                c1, c2 = 1 - beta1**t, 1 - beta2**t
+                if self.wrong == "no_bias_correction":
+                    c1 = c2 = 1.0
+                root = math.sqrt(c2)
+                below = v.sqrt() / root + group["eps"]
+                if self.wrong == "adam_eps_hat":
+                    below = (v.sqrt() + group["eps"]) / root
+                elif self.wrong == "adam_eps_inside":
+                    below = (v / c2 + group["eps"]).sqrt()
+                p.addcdiv_(m, below, value=-group["lr"] / c1)
+
+
+class Block(nn.Module):
+    def __init__(self, planted):
+        super().__init__()
+        eps = 1e-5 if planted == "layernorm_eps" else 1e-12
+        norm = LayerNorm if planted == "layernorm_eps_hidden" else nn.LayerNorm
+        self.scale = 1 / WIDTH if planted == "attention_scale" else 1 / math.sqrt(WIDTH)
+        self.query, self.key, self.value, self.out = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
+        self.soft = nn.Softmax(dim=-1)
+        self.norm1, self.norm2 = norm(WIDTH, eps=eps), norm(WIDTH, eps=eps)
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        by_tanh = nn.GELU(approximate="tanh") if planted == "tanh_gelu_declared" else nn.GELU()
+        self.act = GELU() if planted == "tanh_gelu" else by_tanh
+
+    def forward(self, x):
+        scores = self.query(x) @ self.key(x).transpose(-1, -2) * self.scale
+        x = self.norm1(x + self.out(self.soft(scores) @ self.value(x)))
+        return self.norm2(x + self.down(self.act(self.up(x))))
+
+
+class Model(nn.Module):
+    def __init__(self, planted):
+        super().__init__()
+        self.planted = planted
+        self.embed = nn.Embedding(WORDS, WIDTH)
+        self.norm = nn.LayerNorm(WIDTH, eps=1e-5 if planted == "layernorm_eps" else 1e-12)
+        self.blocks = nn.ModuleList(Block(planted) for _ in range(2))
+        self.bias = nn.Parameter(torch.zeros(WORDS))
+        smoothing = 0.1 if planted == "label_smoothing" else 0.0
+        reduction = "sum" if planted == "loss_sum" else "mean"
+        self.loss = nn.CrossEntropyLoss(reduction=reduction, label_smoothing=smoothing)
+
+    def forward(self, ids, labels):
+        x = self.norm(self.embed(ids))
+        for block in self.blocks:
+            x = block(x)
+        table = self.embed.weight
+        if self.planted == "tied_gradient_dropped":
+            table = table.detach()
+        logits = (x @ table.T + self.bias).reshape(-1, WORDS)
+        return self.loss(logits, labels.reshape(-1))
+
+
+def optimizer_of(planted, model):
+    kept = [p for name, p in model.named_parameters() if "norm" in name or "bias" in name]
+    others = [p for name, p in model.named_parameters() if not ("norm" in name or "bias" in name)]
+    if planted in ("no_bias_correction", "adam_eps_hat", "adam_eps_inside", "right_adam"):
+        return Adam([*others, *kept], 1e-3, (0.9, 0.999), 1e-8, planted)
+    if planted in ("plain_adam",):
+        return torch.optim.Adam([*others, *kept], 1e-3)
+    if planted in ("sgd", "momentum_nesterov", "momentum_dampening"):
+        return torch.optim.SGD(
+            [*others, *kept], 1e-2, momentum=0.9, nesterov=planted == "momentum_nesterov",
+            dampening=0.1 if planted == "momentum_dampening" else 0.0,
+        )  # fmt: skip
+    decay = 0.01 if planted == "decay_on_excluded" else 0.0
+    groups = [{"params": others, "weight_decay": 0.01}, {"params": kept, "weight_decay": decay}]
+    kind = torch.optim.Adam if planted == "coupled_decay" else torch.optim.AdamW
+    return kind(groups, 1e-3, eps=1e-6 if planted == "adam_eps" else 1e-8)
+
+
+def clip(planted, model, optimizer):
+    if planted == "clip_left_out":
+        return
+    if planted == "clip_each_group":
+        for group in optimizer.param_groups:
+            torch.nn.utils.clip_grad_norm_(group["params"], 0.5)
+    elif planted == "clip_each_parameter":
+        for p in model.parameters():
+            torch.nn.utils.clip_grad_norm_([p], 0.5)
+    elif planted == "clip_at_one":
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    else:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+
+
+def train(folder, planted, steps):
+    torch.manual_seed(1)
+    model = Model(planted)
+    optimizer = optimizer_of(planted, model)
+    rng = np.random.default_rng(7)
+    data = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
+    names = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
+    losses = []
+    perturb = 3 if planted == "perturbed" else None
+    with Capture(folder, model, optimizer, steps=[0, 1, 2], perturb=perturb) as capture:
+        for step in range(steps):
+            late = planted == "late_schedule"
+            rate = 1e-3 * min(max(step - late, 0) + 1, 10) / 10
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            at = max(step - 1, 0) if planted == "stale_batch" else step
+            ids, labels = data[at], names[at]
+            optimizer.zero_grad()
+            loss = model(ids, labels)
+            factor = 8.0 if planted == "gradient_times_8" else 1.0
+            (loss * factor).backward()
+            clip(planted, model, optimizer)
+            optimizer.step()
+            capture.step(loss=loss, batch={"ids": ids, "labels": labels})
+            losses.append(float(loss))
+    return losses
+
+
+if __name__ == "__main__":
+    steps, *runs = sys.argv[1:]
+    print(json.dumps({one: train(one, one.split("/")[-1], int(steps)) for one in runs}))

@@ -1,0 +1,311 @@
+"""The probe in each framework, copied alone into an empty folder: same bits, and what it saw."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from captured import answer, run_script
+
+from refkernels.alignment.run import Run, StepTensors
+
+FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
+NAMES = [pytest.param(name, marks=pytest.mark.framework(name)) for name in FRAMEWORKS]
+OPTIMIZERS = ("sgd", "adamw")
+STEPS = 4
+CHOSEN = (0, 1, 2)
+Trained = Callable[[str, str], Any]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """trained(framework, optimizer): what the script printed with and without the probe, and the
+    run; once for all tests."""
+    made: dict[tuple[str, str], Any] = {}
+
+    def get(framework: str, optimizer: str) -> Any:
+        key = framework, optimizer
+        if key not in made:
+            folder = tmp_path_factory.mktemp(f"{framework}_{optimizer}")
+            asked = ("tiny_training.py", framework, optimizer, str(STEPS))
+            probed = run_script(framework, folder, *asked, "run")
+            on = answer(probed)
+            off = answer(run_script(framework, folder, *asked))
+            run = Run.read(folder / "run")
+            made[key] = SimpleNamespace(on=on, off=off, run=run, rank=run.first, told=probed.stderr)
+        return made[key]
+
+    return get
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("framework", NAMES)
+def test_the_run_has_the_same_bits_with_the_probe_on(
+    framework: str, optimizer: str, trained: Trained
+) -> None:
+    found = trained(framework, optimizer)
+    assert found.on["losses"] == found.off["losses"]
+    assert found.on["hashes"] == found.off["hashes"]
+    assert len(set(found.on["hashes"])) == STEPS
+
+
+@pytest.mark.parametrize("framework", NAMES)
+def test_the_probe_needs_its_framework_and_numpy_only(framework: str, trained: Trained) -> None:
+    found = trained(framework, "sgd")
+    assert "refkernels" not in found.on["modules"]
+    beside = {name.split(".")[0] for name in found.on["modules"]} - {
+        name.split(".")[0] for name in found.off["modules"]
+    }
+    assert beside == {"capture"} | (beside & {"fnmatch", "_random"})
+
+
+@pytest.mark.parametrize("framework", NAMES)
+def test_sizes_are_told_before_and_after_the_first_step(framework: str, trained: Trained) -> None:
+    told = [line for line in trained(framework, "sgd").told.splitlines() if "capture run" in line]
+    assert len(told) == 2
+    assert "3 steps are chosen" in told[0]
+    assert "are free" in told[0]
+    assert "step 0 takes" in told[1]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("framework", NAMES)
+def test_every_step_leaves_a_line(framework: str, optimizer: str, trained: Trained) -> None:
+    found = trained(framework, optimizer)
+    assert found.run.remarks == ()
+    lines = found.rank.lines
+    assert [line.step for line in lines] == list(range(STEPS))
+    assert [line.captured for line in lines] == [True, True, True, False]
+    assert [float(line.loss).hex() for line in lines] == found.on["losses"]
+    assert {line.loss_dtype for line in lines} == {"float32"}
+    assert {line.updates for line in lines} == {1}
+    assert len({line.parameters_hash for line in lines}) == STEPS
+    assert len({line.gradients_hash for line in lines}) == STEPS
+    assert len({line.batch_hash for line in lines}) == STEPS
+    assert {line.lr_given for line in lines} == {0.01}
+    assert lines[0].values == {"scale": 1.0}
+    grouped = optimizer == "adamw" and framework != "paddle"
+    rates = (1e-3, 2e-3) if grouped else (1e-3 if optimizer == "adamw" else 0.01,)
+    np.testing.assert_allclose(lines[0].lr, rates, rtol=1e-7)
+
+
+@pytest.mark.framework("torch")
+def test_frameworks_agree_on_the_hash_of_a_batch(trained: Trained) -> None:
+    first, *others = [trained(framework, "sgd").rank.lines for framework in FRAMEWORKS]
+    for lines in others:
+        for line, other in zip(first, lines, strict=True):
+            assert (line.batch_hash, line.rows) == (other.batch_hash, other.rows)
+    import tiny_training
+
+    row = hashlib.sha256(tiny_training.IDS[0, 0].tobytes() + tiny_training.TARGETS[0, 0].tobytes())
+    assert first[0].rows[0] == row.hexdigest()[:16]
+
+
+@pytest.mark.parametrize("framework", NAMES)
+def test_layers_come_in_the_order_of_their_first_call(framework: str, trained: Trained) -> None:
+    rank = trained(framework, "sgd").rank
+    assert list(rank.layers) == ["embed", "mix", "act", "norm", "head"]
+    assert [layer.calls for layer in rank.layers.values()] == [1, 2, 1, 1, 1]
+    assert rank.layers["norm"].hyperparameters["eps"] == 1e-5
+    assert list(rank.layers["norm"].hyperparameters["normalized_shape"]) == [6]
+    assert rank.layers["act"].hyperparameters["approximate"] in ("none", False)
+    (bias,) = [one for one in rank.parameters.values() if not one.trainable]
+    assert (bias.name, bias.group) == ("head.bias", None)
+    weights = [p for one in rank.layers.values() for p in one.parameters.values()]
+    assert sorted(weights) == sorted(rank.parameters)
+    assert all(rank.not_captured)
+
+
+def _call(tensors: StepTensors, layer: str, index: int = 0) -> Any:
+    return tensors.calls(layer)[index]
+
+
+@pytest.mark.parametrize("step", CHOSEN)
+@pytest.mark.parametrize("framework", NAMES)
+def test_outputs_are_the_inputs_of_the_layers_behind(
+    framework: str, step: int, trained: Trained
+) -> None:
+    tensors = trained(framework, "sgd").rank.tensors(step)
+    embed, first, act = (_call(tensors, name) for name in ("embed", "mix", "act"))
+    second, norm, head = _call(tensors, "mix", 1), _call(tensors, "norm"), _call(tensors, "head")
+    same = np.testing.assert_array_equal
+    same(first.inputs["0"], embed.outputs["0"])
+    same(act.inputs["0"], first.outputs["0"])
+    same(second.inputs["0"], act.outputs["0"])
+    same(norm.inputs["0"], second.outputs["0"] + embed.outputs["0"])
+    same(head.inputs["0"], norm.outputs["0"])
+    import tiny_training
+
+    same(embed.inputs["0"], tiny_training.IDS[step % 6])
+    same(tensors.batch["targets"], tiny_training.TARGETS[step % 6])
+
+
+@pytest.mark.parametrize("step", CHOSEN)
+@pytest.mark.parametrize("framework", NAMES)
+def test_input_gradients_are_each_calls_own_part(
+    framework: str, step: int, trained: Trained
+) -> None:
+    """embed's output goes to two consumers; its cotangent is the sum of their parts, in float32."""
+    tensors = trained(framework, "adamw").rank.tensors(step)
+    embed, first, act = (_call(tensors, name) for name in ("embed", "mix", "act"))
+    second, norm, head = _call(tensors, "mix", 1), _call(tensors, "norm"), _call(tensors, "head")
+    same = np.testing.assert_array_equal
+    same(norm.cotangents["0"], head.input_gradients["0"])
+    same(second.cotangents["0"], norm.input_gradients["0"])
+    same(act.cotangents["0"], second.input_gradients["0"])
+    same(first.cotangents["0"], act.input_gradients["0"])
+    same(embed.cotangents["0"], first.input_gradients["0"] + norm.input_gradients["0"])
+    assert embed.input_gradients == {}
+
+
+@pytest.mark.parametrize("step", CHOSEN)
+@pytest.mark.parametrize("framework", NAMES)
+def test_parameter_gradients_are_those_of_the_calls(
+    framework: str, step: int, trained: Trained
+) -> None:
+    """mix is called twice: its gradient is sum x y' over both calls, within the bound of a sum of n
+    products in float32, any order."""
+    rank = trained(framework, "sgd").rank
+    tensors = rank.tensors(step)
+    name = rank.layers["mix"].parameters["weight"]
+    exact, size = np.zeros((6, 6)), np.zeros((6, 6))
+    for call in tensors.calls("mix"):
+        x = call.inputs["0"].reshape(-1, 6).astype(np.float64)
+        dy = call.cotangents["0"].reshape(-1, 6).astype(np.float64)
+        exact += x.T @ dy
+        size += np.abs(x).T @ np.abs(dy)
+    got = tensors.gradient(name, "backward")
+    assert got is not None
+    if framework != "paddle":
+        got = got.T
+    assert (np.abs(got - exact) <= 45 * 2.0**-24 * size).all()
+    assert np.abs(exact).max() > 0
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("framework", NAMES)
+def test_steps_follow_from_one_another(framework: str, optimizer: str, trained: Trained) -> None:
+    rank = trained(framework, optimizer).rank
+    words = {"sgd": {"buf"}, "adamw": {"m", "v"}}[optimizer]
+    for name, parameter in rank.parameters.items():
+        for step in CHOSEN[1:]:
+            last, now = rank.tensors(step - 1), rank.tensors(step)
+            before = now.parameter(name)
+            assert before is not None
+            assert before.shape == parameter.shape
+            np.testing.assert_array_equal(before, last.parameter(name, "after"))
+            if not parameter.trainable:
+                np.testing.assert_array_equal(before, now.parameter(name, "after"))
+                continue
+            state = now.state(name)
+            assert words <= set(state)
+            assert set(state) <= words | {"step", "beta1_power", "beta2_power"}
+            for word, value in last.state(name, "after").items():
+                np.testing.assert_array_equal(value, state[word])
+
+
+@pytest.mark.parametrize("framework", NAMES)
+def test_the_update_follows_from_what_was_recorded(framework: str, trained: Trained) -> None:
+    """Momentum: buf = 0.9 buf + g and w = w - lr buf, within four roundings of their sizes."""
+    rank = trained(framework, "sgd").rank
+    decay = {"mindspore": 0.1}.get(framework, 0.0)
+    exempt = set() if rank.optimizer is None else set(rank.optimizer.groups[0].exempt)
+    checked = 0
+    for name, parameter in rank.parameters.items():
+        if not parameter.trainable:
+            continue
+        tensors = rank.tensors(1)
+        w, new = tensors.parameter(name), tensors.parameter(name, "after")
+        g = tensors.gradient(name, "clipped" if framework == "paddle" else "update")
+        assert w is not None
+        assert g is not None
+        buf, moved = tensors.state(name)["buf"], tensors.state(name, "after")["buf"]
+        wide = [array.astype(np.float64) for array in (w, g, buf)]
+        own = 0.0 if name in exempt else decay
+        exact = 0.9 * wide[2] + wide[1] + own * wide[0]
+        size = np.abs(0.9 * wide[2]) + np.abs(wide[1]) + own * np.abs(wide[0])
+        # OneFlow keeps lr in its buffer's meaning as torch does; hyper-parameters may be float32.
+        assert (np.abs(moved - exact) <= 4 * 2.0**-24 * size + 2.0**-149).all()
+        after = wide[0] - 0.01 * moved.astype(np.float64)
+        assert (np.abs(new - after) <= 4 * 2.0**-24 * (np.abs(wide[0]) + 0.01 * size)).all()
+        checked += 1
+    assert checked == 6
+
+
+@pytest.mark.parametrize("framework", NAMES)
+def test_clipping_is_seen_between_backward_and_update(framework: str, trained: Trained) -> None:
+    rank = trained(framework, "sgd").rank
+    tensors = rank.tensors(0)
+    trainable = [name for name, value in rank.parameters.items() if value.trainable]
+
+    def norm(when: str) -> float:
+        found = [tensors.gradient(name, when) for name in trainable]
+        flat = np.concatenate([one.astype(np.float64).ravel() for one in found if one is not None])
+        return float(np.sqrt(flat @ flat))
+
+    clipped = "clipped" if framework == "paddle" else "update"
+    assert norm("backward") > 1
+    assert abs(norm(clipped) - 0.5) < 1e-5
+    assert norm("update") == pytest.approx(rank.lines[0].gradient_norm, rel=1e-14)
+
+
+@pytest.mark.parametrize("framework", NAMES)
+def test_optimizers_are_described_by_the_oracles_names(framework: str, trained: Trained) -> None:
+    optimizer = trained(framework, "adamw").rank.optimizer
+    assert optimizer is not None
+    group = optimizer.groups[0].hyperparameters
+    for name, value in {"beta1": 0.9, "beta2": 0.999, "weight_decay": 0.1, "lr": 1e-3}.items():
+        assert group[name] == pytest.approx(value, rel=1e-7)
+    assert group["eps"] == pytest.approx(1e-6 if framework == "mindspore" else 1e-8)
+    exempt = optimizer.groups[0].exempt
+    assert exempt == (("norm.weight", "norm.bias") if framework == "paddle" else ())
+    if framework == "paddle":
+        assert optimizer.hyperparameters["grad_clip"]["clip_norm"] == 0.5
+    else:
+        assert [len(one.parameters) for one in optimizer.groups] == [2, 4]
+    momentum = trained(framework, "sgd").rank.optimizer
+    assert momentum is not None
+    assert momentum.groups[0].hyperparameters["momentum"] == pytest.approx(0.9, rel=1e-7)
+    exempt = momentum.groups[0].exempt
+    assert exempt == (("norm.gamma", "norm.beta") if framework == "mindspore" else ())
+
+
+@pytest.mark.parametrize("framework", NAMES)
+def test_perturb_moves_one_weight_by_one_ulp(framework: str, tmp_path: Path) -> None:
+    asked = ("tiny_training.py", framework, "sgd", "1")
+    answer(run_script(framework, tmp_path, *asked, "plain"))
+    for name in ("moved", "again"):
+        answer(run_script(framework, tmp_path, *asked, name, '{"perturb": 7}'))
+    plain, moved, again = (Run.read(tmp_path / name).first for name in ("plain", "moved", "again"))
+    assert plain.perturbed is None
+    assert moved.perturbed is not None
+    assert moved.perturbed == again.perturbed
+    assert moved.perturbed["seed"] == 7
+    changed = {}
+    for name in plain.parameters:
+        before, after = (one.tensors(0).parameter(name) for one in (plain, moved))
+        assert before is not None
+        assert after is not None
+        for index in np.argwhere(before != after):
+            changed[name, tuple(index)] = before[tuple(index)], after[tuple(index)]
+    ((name, index), (before, after)) = next(iter(changed.items()))
+    assert len(changed) == 1
+    assert name == moved.perturbed["parameter"]
+    assert list(index) == moved.perturbed["index"]
+    assert float(before) == float.fromhex(moved.perturbed["before"])
+    assert float(after) == float.fromhex(moved.perturbed["after"])
+    assert abs(before.view(np.int32) - after.view(np.int32)) == 1
+    assert plain.initial_parameters != moved.initial_parameters == again.initial_parameters
+
+
+def test_the_file_is_python_3_8() -> None:
+    import ast
+
+    import refkernels.capture
+
+    source = Path(str(refkernels.capture.__file__)).read_text(encoding="utf-8")
+    ast.parse(source, feature_version=(3, 8))
+    assert "pickle" not in source.replace("Nothing is pickled", "")

@@ -1,0 +1,289 @@
+"""What trainings do: accumulate, skip, nest, share, clip, stop. The probe changes no bit of any."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from captured import answer, python_of, run_script
+
+from refkernels.alignment.run import CaptureError, Rank, Run
+
+pytestmark = pytest.mark.framework("torch")
+SAME_BITS = (
+    "plain", "only", "every", "in_place", "bfloat16", "double", "batch_norm", "dropout",
+    "functional", "tied", "attention", "nested", "accumulated", "skipped", "twice", "changed",
+    "scheduled", "mixed_precision", "checkpointed", "scripted", "whole_model_is_a_layer",
+)  # fmt: skip
+OTHERS = ("diverged", "watched", "without_optimizer", "raised", "killed", "full_disk", "refused")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("situations")
+
+
+@pytest.fixture(scope="module")
+def returned(folder: Path) -> dict[str, Any]:
+    outcome = run_script("torch", folder, "torch_situations.py", *SAME_BITS, *OTHERS)
+    return answer(outcome)
+
+
+@pytest.fixture
+def rank_of(returned: dict[str, Any], folder: Path) -> Any:
+    def get(name: str) -> Rank:
+        assert name in returned
+        return Run.read(folder / name).first
+
+    return get
+
+
+@pytest.mark.parametrize("name", SAME_BITS)
+def test_the_probe_changes_no_bit(name: str, returned: dict[str, Any], rank_of: Any) -> None:
+    assert returned[name] == {"same": True, "distinct": 7 if name == "every" else 3}
+    rank = rank_of(name)
+    assert rank.complete
+    assert rank.remarks == ()
+    assert len(rank.steps) == 3
+
+
+def test_only_and_every_bound_what_is_written(rank_of: Any) -> None:
+    rank = rank_of("only")
+    assert rank.tensors(0).layers == ("first",)
+    assert [layer.recorded for layer in rank.layers.values()] == [True, False, False]
+    assert "Left out by only=: middle, last." in rank.not_captured
+    assert rank.tensors(0).parameter("last.weight") is not None
+    assert rank_of("every").steps == (0, 3, 6)
+
+
+def test_outputs_are_those_before_a_change_in_place(rank_of: Any) -> None:
+    rank = rank_of("in_place")
+    tensors = rank.tensors(0)
+    (first,), (relu,) = tensors.calls("first"), tensors.calls("middle")
+    assert (first.outputs["0"] < 0).any()
+    np.testing.assert_array_equal(relu.inputs["0"], first.outputs["0"])
+    np.testing.assert_array_equal(relu.outputs["0"], np.maximum(first.outputs["0"], 0))
+    passed = np.where(first.outputs["0"] > 0, relu.cotangents["0"], 0)
+    np.testing.assert_array_equal(first.cotangents["0"], passed)
+    assert relu.input_gradients == {}
+    assert any("middle changes its input in place" in text for text in rank.not_captured)
+
+
+def test_narrow_and_wide_formats_keep_their_bits(rank_of: Any) -> None:
+    for name, dtype in (("bfloat16", "bfloat16"), ("double", "float64")):
+        rank = rank_of(name)
+        tensors = rank.tensors(0)
+        w, g = tensors.parameter("last.weight"), tensors.gradient("last.weight")
+        assert {str(one.dtype) for one in (w, g, tensors.calls("last")[0].outputs["0"])} == {dtype}
+        assert tensors.gradient("last.weight", "backward").tobytes() == g.tobytes()
+        wide = w.astype(np.float64) - 0.1 * g.astype(np.float64)
+        after = tensors.parameter("last.weight", "after").astype(np.float64)
+        unit = 2.0 ** -(8 if name == "bfloat16" else 53)
+        assert (
+            np.abs(after - wide) <= 3 * unit * (np.abs(w.astype(np.float64)) + np.abs(wide))
+        ).all()
+
+
+def test_buffers_are_recorded_around_the_step(rank_of: Any) -> None:
+    rank = rank_of("batch_norm")
+    assert rank.layers["middle"].buffers["running_mean"] == "middle.running_mean"
+    tensors = rank.tensors(0)
+    before, after = (tensors.buffer("middle.running_mean", when) for when in ("before", "after"))
+    batch = tensors.calls("middle")[0].inputs["0"].astype(np.float64).mean(axis=0)
+    assert not before.any()
+    np.testing.assert_allclose(after, 0.1 * batch, rtol=1e-5)
+    assert int(tensors.buffer("middle.num_batches_tracked", "after")) == 1
+
+
+def test_functional_calls_are_named(rank_of: Any) -> None:
+    rank = rank_of("functional")
+    words = " ".join(rank.not_captured)
+    assert "torch.nn.functional.gelu (1)" in words
+    assert "view" not in words
+    assert "Never called through their own forward" in words
+    assert rank.layers["middle"].calls == 0
+
+
+def test_a_tied_weight_is_listed_once(rank_of: Any) -> None:
+    rank = rank_of("tied")
+    assert list(rank.parameters) == ["first.weight", "first.bias", "last.bias"]
+    assert rank.layers["last"].parameters["weight"] == "first.weight"
+
+
+def test_layers_with_weights_of_their_own_are_layers(rank_of: Any) -> None:
+    """MultiheadAttention has a child that it never calls, and takes one tensor three times."""
+    rank = rank_of("attention")
+    assert list(rank.layers)[:2] == ["first", "attend"]
+    assert rank.layers["attend"].hyperparameters["num_heads"] == 2
+    (call,) = rank.tensors(0).calls("attend")
+    assert set(call.inputs) == {"0", "1", "value"}
+    assert call.scalars == {"need_weights": False}
+    assert set(call.input_gradients) == {"0"}
+    (missed,) = [text for text in rank.not_captured if text.startswith("Never called")]
+    assert missed.endswith("attend.out_proj, unused.")
+
+
+def test_nested_arguments_are_found_by_their_path(rank_of: Any) -> None:
+    (call,) = rank_of("nested").tensors(0).calls("inner")
+    assert set(call.inputs) == {"0.0", "0.1.x", "more"}
+    assert call.scalars == {"1": 2.0}
+    assert set(call.outputs) == {"a", "b.0"}
+    assert set(call.cotangents) == {"a", "b.0"}
+
+
+def test_accumulated_gradients_are_the_sum_of_the_micro_batches(rank_of: Any) -> None:
+    tensors = rank_of("accumulated").tensors(0)
+    calls = tensors.calls("last")
+    assert [call.index for call in calls] == [0, 1]
+    parts = [
+        call.cotangents["0"].astype(np.float64).T @ call.inputs["0"].astype(np.float64)
+        for call in calls
+    ]
+    got = tensors.gradient("last.weight", "backward")
+    np.testing.assert_array_equal(got, tensors.gradient("last.weight", "update"))
+    np.testing.assert_allclose(got, sum(parts), rtol=1e-5, atol=1e-6)
+
+
+def test_scaled_unscaled_and_clipped_gradients_are_told_apart(rank_of: Any) -> None:
+    """The update receives clip / scale of what backward left, in each weight alike."""
+    tensors = rank_of("mixed_precision").tensors(0)
+    assert str(tensors.calls("last")[0].outputs["0"].dtype) == "bfloat16"
+    ratios = []
+    for name in ("first.weight", "last.weight"):
+        left, received = tensors.gradient(name, "backward"), tensors.gradient(name)
+        seen = received != 0
+        ratios += list(left[seen].astype(np.float64) / received[seen])
+    assert min(ratios) > 65536
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-6)
+
+
+def test_a_recomputed_forward_is_a_further_call(rank_of: Any) -> None:
+    first, again = rank_of("checkpointed").tensors(0).calls("first")
+    np.testing.assert_array_equal(first.outputs["0"], again.outputs["0"])
+    assert (set(first.cotangents), set(again.cotangents)) == ({"0"}, set())
+
+
+def test_updates_are_counted(rank_of: Any) -> None:
+    assert [line.updates for line in rank_of("skipped").lines] == [1, 0, 1]
+    assert any("Step 1: no update" in text for text in rank_of("skipped").not_captured)
+    assert rank_of("skipped").tensors(1).parameter("first.weight") is not None
+    assert rank_of("skipped").tensors(1).parameter("first.weight", "after") is None
+    rank = rank_of("twice")
+    assert [line.updates for line in rank.lines] == [2, 2, 2]
+    assert any("several updates" in text for text in rank.not_captured)
+
+
+def test_schedules_and_changes_are_told(rank_of: Any) -> None:
+    assert [line.lr for line in rank_of("scheduled").lines] == [(0.1,), (0.05,), (0.025,)]
+    changes = [line.changed for line in rank_of("changed").lines]
+    assert changes[0] is None
+    assert changes[1] == changes[2] == ({"momentum": 0.5},)
+
+
+def test_figures_that_are_not_finite_are_kept(rank_of: Any) -> None:
+    lines = rank_of("diverged").lines
+    assert np.isfinite(lines[0].loss)
+    assert np.isnan(lines[2].loss)
+    assert np.isnan(lines[0].gradient_norm)
+
+
+def test_watched_functions_are_recorded_as_layers(returned: dict[str, Any], rank_of: Any) -> None:
+    assert returned["watched"]["same"]
+    rank = rank_of("watched")
+    assert rank.steps == (1,)
+    assert list(rank.layers) == ["first", "middle", "last", "norm", "loss"]
+    assert rank.layers["loss"].type == "cross_entropy"
+    assert "label_smoothing" in rank.layers["loss"].signature
+    assert rank.layers["norm"].hyperparameters["eps"] == 1e-3
+    (norm,), (loss,) = (rank.tensors(1).calls(name) for name in ("norm", "loss"))
+    np.testing.assert_array_equal(loss.inputs["0"], norm.outputs["0"])
+    np.testing.assert_array_equal(norm.cotangents["0"], loss.input_gradients["0"])
+    assert loss.inputs["1"].tolist() == [0, 1, -100, 1]
+    assert loss.scalars == {"label_smoothing": 0.1}
+    assert loss.cotangents["0"] == 1
+    assert float(loss.outputs["0"]) == rank.lines[1].loss
+
+
+def test_compiled_layers_are_named(rank_of: Any) -> None:
+    assert "middle: not recorded, a TorchScript module." in rank_of("scripted").not_captured
+    assert not rank_of("scripted").layers["middle"].recorded
+
+
+def test_a_model_that_is_one_layer_has_a_name(rank_of: Any) -> None:
+    rank = rank_of("whole_model_is_a_layer")
+    assert rank.layers["(root)"].parameters == {"weight": "weight", "bias": "bias"}
+    assert rank.tensors(0).layers == ("(root)",)
+
+
+def test_without_optimizer_the_weights_are_recorded_once(rank_of: Any) -> None:
+    rank = rank_of("without_optimizer")
+    assert rank.optimizer is None
+    assert rank.lines[0].updates == 0
+    assert rank.tensors(0).parameter("first.weight") is not None
+    assert rank.tensors(0).gradient("first.weight", "backward") is not None
+
+
+def test_everything_is_given_back_when_the_block_is_left(
+    returned: dict[str, Any], rank_of: Any
+) -> None:
+    assert returned["raised"] == {"forwards": 0, "hooks": 0}
+    rank = rank_of("raised")
+    assert (rank.complete, rank.steps) == (False, (0, 1))
+    assert "The block was left by KeyError in step 2." in rank.not_captured
+
+
+def test_a_killed_run_leaves_whole_steps_only(returned: dict[str, Any], rank_of: Any) -> None:
+    assert returned["killed"]["status"] == 9 << 8
+    rank = rank_of("killed")
+    assert (rank.complete, rank.steps) == (False, (0, 1))
+    assert [line.step for line in rank.lines] == [0, 1]
+
+
+def test_a_full_disk_stops_the_capture_and_not_the_training(
+    returned: dict[str, Any], rank_of: Any
+) -> None:
+    found = returned["full_disk"]
+    assert "choose fewer steps, or bound them with only=" in found["entry"]
+    assert found["same"]
+    rank = rank_of("full_disk")
+    assert rank.complete
+    assert rank.steps == (0, 3)
+    assert "found only 0.0 kB free" in rank.lines[1].reason
+    assert "could not be written" in rank.lines[2].reason
+    with pytest.raises(CaptureError, match="has no tensors of step 1; it has 0, 3"):
+        rank.tensors(1)
+
+
+def test_bad_arguments_are_refused_in_a_sentence(returned: dict[str, Any]) -> None:
+    words = {
+        "model": "object is no layer of torch, paddle, oneflow or mindspore",
+        "steps": "steps=-1: give whole numbers from 0",
+        "only": "matches none of the 3 layers, such as 'first'",
+        "rank": "rank 3 is none of 1 processes",
+        "perturb": "the model has no trainable weight in floating point",
+        "loss": "loss has 2 elements: give one number",
+        "loss_word": "loss is a str: give a number or a tensor",
+        "exists": "holds a run already: choose another folder, or remove it",
+        "taken": "use another name than 'first'",
+        "uncallable": "watch: 'int' is no function and no layer",
+        "outside": "belongs inside the `with Capture(...)` block",
+    }
+    assert set(returned["refused"]) == set(words)
+    for name, sentence in words.items():
+        assert sentence in returned["refused"][name]
+
+
+def test_ranks_write_side_by_side(tmp_path: Path) -> None:
+    assert python_of("torch")
+    for rank in (1, 0):
+        environment = {"RANK": str(rank), "WORLD_SIZE": "2"}
+        asked = ("tiny_training.py", "torch", "sgd", "2", "run", f'{{"perturb": {rank}}}')
+        answer(run_script("torch", tmp_path, *asked, **environment))
+        found = Run.read(tmp_path / "run")
+        assert len(found.remarks) == rank
+        if rank:
+            assert "lacks these ranks of 2: 0." in found.remarks[0]
+    assert [(one.rank, one.world_size) for one in found.ranks] == [(0, 2), (1, 2)]
+    first, second = found.ranks
+    assert first.lines[0].rows == second.lines[0].rows
+    assert first.initial_parameters != second.initial_parameters

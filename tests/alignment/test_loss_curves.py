@@ -1,0 +1,110 @@
+"""The p-values of loss curves: exact where runs are exchangeable, and able to see a difference."""
+
+import math
+
+import numpy as np
+import pytest
+
+from refkernels.alignment import curves
+
+EXPERIMENTS, STEPS = 500, 60
+
+
+def walks(rng: np.random.Generator, runs: int, steps: int = STEPS) -> np.ndarray:
+    """Losses that fall alike, and roundings that accumulate and grow."""
+    time = np.arange(steps)
+    falling = 6.0 * np.exp(-time / 40.0)
+    noise = rng.standard_normal((runs, steps)) * 1e-6 * np.exp(time / 30.0)
+    return falling + np.cumsum(noise, axis=1)
+
+
+def rate(values: list[float], level: float) -> float:
+    return float(np.mean([value <= level for value in values]))
+
+
+def room(level: float) -> float:
+    """Five standard deviations of so many experiments: one suite in a million exceeds it."""
+    return 5.0 * math.sqrt(level * (1.0 - level) / EXPERIMENTS)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.1, 0.25])
+def test_a_right_run_is_rarely_suspected(level: float) -> None:
+    rng, pairs, alone, normal, extreme = np.random.default_rng(1), [], [], [], 0
+    for _ in range(EXPERIMENTS):
+        runs = walks(rng, 22)
+        found = curves.of_pair(runs[0], runs[1], runs[2:21])
+        pairs.append(found.p)
+        normal.append(found.p_normal)
+        extreme += found.extreme
+        reference = 6.0 * np.exp(-np.arange(STEPS) / 40.0)
+        alone.append(curves.against_reference(runs[0], reference, runs[2:21]).p)
+    assert rate(pairs, level) <= level + room(level)
+    assert rate(alone, level) <= level + room(level)
+    assert rate(normal, level) <= level + room(level)
+    assert abs(extreme / EXPERIMENTS - 2 / 21) <= room(2 / 21)
+    assert rate(alone, level) >= level - room(level)  # it is exact: no power is given away
+
+
+def test_spreads_of_the_null_runs_alone_would_alarm() -> None:
+    """Why the candidate is counted in the spread: the same scores, without it."""
+    rng, alarms = np.random.default_rng(2), 0
+    for _ in range(200):
+        runs = rng.standard_normal((20, 200))
+        spread = np.std(runs[1:], axis=0)
+        scores = np.max(np.abs(runs) / spread, axis=1)
+        alarms += np.mean(scores >= scores[0]) <= 0.05
+    assert alarms / 200 > 0.12
+
+
+def test_a_wrong_rate_is_seen_and_the_power_says_from_where() -> None:
+    rng = np.random.default_rng(3)
+    runs = walks(rng, 42)
+    right = curves.of_pair(runs[0], runs[1], runs[2:])
+    assert right.least_rate_change is not None
+    time, change = np.arange(STEPS), 10.0 * right.least_rate_change
+    moved = runs[1] + 6.0 * (np.exp(-time * (1 + change) / 40.0) - np.exp(-time / 40.0))
+    wrong = curves.of_pair(runs[0], moved, runs[2:])
+    assert not right.extreme
+    assert wrong.extreme
+    assert wrong.p <= 41 / 861  # no pair with the wrong run is less surprising than another
+    assert wrong.p_normal is not None
+    assert wrong.p_normal < 0.005
+    reference = np.mean(runs[2:], axis=0)
+    alone = curves.against_reference(moved, reference, runs[2:])
+    assert alone.p == alone.least_p
+    assert right.growth == pytest.approx(1 / 30.0, rel=0.5)
+
+
+def test_runs_that_a_level_needs() -> None:
+    assert 2 / (curves.needed(0.005) + 2) < 0.005 <= 2 / (curves.needed(0.005) + 1)
+    rng = np.random.default_rng(4)
+    for runs, least in ((19, 1 / 210), (18, 1 / 190)):
+        every = walks(rng, runs + 2)
+        assert curves.of_pair(every[0], every[1], every[2:]).least_p == pytest.approx(least)
+
+
+def test_nothing_is_decided_after_saturation() -> None:
+    rng = np.random.default_rng(5)
+    runs = walks(rng, 21)
+    seeds = 6.0 * np.exp(-np.arange(STEPS) / 40.0) + 1e-5 * rng.standard_normal((8, STEPS))
+    spread = np.std(runs, axis=0, ddof=1)
+    first = int(np.nonzero(spread >= np.std(seeds, axis=0, ddof=1))[0][0])
+    found = curves.of_pair(runs[0], runs[1], runs[2:], seeds=seeds)
+    assert found.undecidable_after == first == found.steps
+    runs[1, first:] += 1.0  # after that, nothing counts
+    assert curves.of_pair(runs[0], runs[1], runs[2:], seeds=seeds).p == found.p
+
+
+def test_equal_curves_are_no_evidence() -> None:
+    same = np.tile(np.linspace(3.0, 1.0, 10), (21, 1))
+    found = curves.of_pair(same[0], same[1], same[2:])
+    assert (found.statistic, found.p) == (0.0, 1.0)
+
+
+def test_a_loss_that_is_no_number_ends_the_comparison() -> None:
+    runs = walks(np.random.default_rng(6), 21)
+    runs[1, 30:] = np.nan
+    assert curves.of_pair(runs[0], runs[1], runs[2:]).steps == 30
+    runs[1, 0] = np.inf
+    with pytest.raises(ValueError, match="there is no curve"):
+        curves.of_pair(runs[0], runs[1], runs[2:])

@@ -1,0 +1,95 @@
+"""Optimizer state and hyper-parameters have the oracles' names, whatever a framework calls them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from captured import answer, run_script
+
+from refkernels.alignment.run import Run
+
+ADAM = {"m", "v", "vmax"}
+POWERS = {"beta1_power", "beta2_power"}
+STATES = {  # of each weight, and of the optimizer
+    "torch": {
+        "sgd": ({"buf"}, set()),
+        "plain": (set(), set()),
+        "adam": (ADAM | {"step"}, set()),
+        "adagrad": ({"accum", "step"}, set()),
+        "rmsprop": ({"accum", "mean", "buf", "step"}, set()),
+    },
+    "oneflow": {
+        "sgd": ({"buf"}, {"step"}),
+        "plain": (set(), {"step"}),
+        "adam": (ADAM, {"step"}),
+        "lamb": ({"m", "v"}, {"step"}),
+        "adagrad": ({"accum"}, {"step"}),
+        "rmsprop": ({"accum", "mean"}, {"step"}),
+    },
+    "paddle": {
+        "decayed": ({"m", "v"} | POWERS, set()),
+        "sgd": ({"buf"}, set()),
+        "plain": (set(), set()),
+        "adam": (ADAM | POWERS, set()),
+        "lamb": ({"m", "v"} | POWERS, set()),
+        "adagrad": ({"accum"}, set()),
+        "rmsprop": ({"accum", "mean", "buf"}, set()),
+        "groups": ({"m", "v"} | POWERS, set()),
+    },
+    "mindspore": {
+        "sgd": ({"buf", "stat"}, {"step"}),
+        "momentum": ({"buf"}, {"step"}),
+        "adam": (ADAM, POWERS | {"step"}),
+        "adagrad": ({"accum"}, {"step"}),
+        "rmsprop": ({"accum", "mean", "buf"}, {"step"}),
+        "experimental": (ADAM, {"step"}),
+        "scheduled": ({"buf", "stat"}, {"step"}),
+    },
+}
+SHARED = {
+    "sgd": {"momentum": 0.9, "weight_decay": 0.1},
+    "adam": {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": True},
+    "rmsprop": {"rho": 0.8},
+    "adagrad": {},
+}
+
+
+@pytest.mark.parametrize(
+    "framework", [pytest.param(one, marks=pytest.mark.framework(one)) for one in STATES]
+)
+def test_words_are_those_of_the_oracles(framework: str, tmp_path: Path) -> None:
+    names = answer(run_script(framework, tmp_path, "optimizer_words.py", framework))
+    assert set(names) == set(STATES[framework])
+    for name in names:
+        rank = Run.read(tmp_path / name).first
+        assert rank.remarks == ()
+        tensors = rank.tensors(1)
+        of_weight, of_all = STATES[framework][name]
+        for parameter in rank.parameters:
+            assert set(tensors.state(parameter, "after")) == of_weight, name
+            assert tensors.gradient(parameter) is not None
+            moved = tensors.parameter(parameter) != tensors.parameter(parameter, "after")
+            assert np.any(moved)
+        assert set(tensors.state("", "after")) == of_all, name
+        assert rank.optimizer is not None
+        group = rank.optimizer.groups[0]
+        for key, value in SHARED.get(name, {}).items():
+            assert group.hyperparameters[key] == pytest.approx(value, rel=1e-6), (name, key)
+        rate = group.hyperparameters["lr"]
+        assert rate == pytest.approx(0.1, rel=1e-6)
+        assert all(isinstance(word, str) for word in group.hyperparameters)
+    if framework == "paddle":
+        rank = Run.read(tmp_path / "groups").first
+        assert [line.lr for line in rank.lines] == [(0.1, 0.05)] * 2
+        decays = [one.hyperparameters["weight_decay"] for one in rank.optimizer.groups]
+        assert decays == [0.3, 0.01]
+        decayed = Run.read(tmp_path / "decayed").first.optimizer
+        assert decayed.groups[0].hyperparameters["weight_decay"] == 0.25
+        assert decayed.groups[0].exempt == ("bias",)
+        assert decayed.hyperparameters["weight_decay_by"] == "L2Decay"
+        lamb = Run.read(tmp_path / "lamb").first.optimizer
+        assert lamb.groups[0].exempt == ("bias",)
+        assert lamb.groups[0].hyperparameters["weight_decay"] == 0.01
+    if framework == "mindspore":
+        rates = [line.lr[0] for line in Run.read(tmp_path / "scheduled").first.lines]
+        np.testing.assert_allclose(rates, [0.1, 0.09], rtol=1e-6)

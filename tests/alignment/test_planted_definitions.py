@@ -1,0 +1,168 @@
+"""What is planted in a training is named from captures of its first steps, in float32."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from captured import answer, run_script
+from typer.testing import CliRunner
+
+from refkernels.alignment import Alignment, align
+from refkernels.cli.app import app
+from refkernels.reporting.alignment import page
+
+pytestmark = pytest.mark.framework("torch")
+# name: run to compare with, step, topic, what the headline says
+PLANTED: dict[str, tuple[str, int, str, str]] = {
+    "layernorm_eps": ("right", 0, "layer", "eps is 1e-12 in A and 1e-05 in B"),
+    "layernorm_eps_hidden": ("right", 0, "forward", "it uses eps = 1e-05 (proven)"),
+    "tanh_gelu_declared": ("right", 0, "layer", "is gelu in A and gelu\\_tanh in B"),
+    "tanh_gelu": ("right", 0, "forward", "tanh approximation of GELU instead of erf (proven)"),
+    "attention_scale": ("right", 0, "forward", "`blocks.0.soft` in B is 0.176777 times"),
+    "label_smoothing": ("right", 0, "layer", "label\\_smoothing is 0 in A and 0.1 in B"),
+    "loss_sum": ("right", 0, "layer", "reduction is mean in A and sum in B"),
+    "tied_gradient_dropped": ("right", 0, "gradient", "the gradient of `embed.weight` in B"),
+    "gradient_times_8": ("right", 0, "backward", "in B is 8 times that of A"),
+    "no_bias_correction": ("right_adam", 0, "update", "not correct the bias of m and v (proven)"),
+    "adam_eps_hat": ("right_adam", 0, "update", "adds eps to sqrt(v) before v is corrected"),
+    "adam_eps_inside": ("right_adam", 0, "update", "inside the root"),
+    "adam_eps": ("right", 0, "optimizer", "eps of"),
+    "momentum_nesterov": ("sgd", 0, "optimizer", "nesterov of"),
+    "momentum_dampening": ("sgd", 0, "optimizer", "dampening of"),
+    "decay_on_excluded": ("right", 0, "optimizer", "is 0 in A and 0.01 in B"),
+    "coupled_decay": ("right", 0, "optimizer", "type is AdamW in A and Adam in B"),
+    "clip_left_out": ("right", 0, "clip", "different things to their gradients"),
+    "clip_each_group": ("right", 0, "clip", "different things to their gradients"),
+    "clip_each_parameter": ("right", 0, "clip", "different things to their gradients"),
+    "clip_at_one": ("right", 0, "clip", "different things to their gradients"),
+    "late_schedule": ("right", 1, "schedule", "B is one step late"),
+    "stale_batch": ("right", 1, "data", "the other run's batches, one step late"),
+}
+RIGHT = ("right", "right_adam", "plain_adam", "sgd", "perturbed")
+
+
+def invoked(*words: object) -> Any:
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("planted")
+    returned = run_script("torch", folder, "planted_training.py", "12", *RIGHT, *PLANTED)
+    assert set(answer(returned)) == {*RIGHT, *PLANTED}
+    return folder
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_it_is_named_with_its_step(name: str, runs: Path) -> None:
+    base, step, topic, headline = PLANTED[name]
+    found = align(runs / base, runs / name, steps=[0])
+    assert found.verdict.word == "different"
+    assert found.verdict.first is not None
+    assert (found.verdict.first.step, found.verdict.first.topic) == (step, topic)
+    assert headline in page.headline(found.to_dict())
+    chinese = page.headline(found.to_dict(), "zh")
+    assert chinese.startswith("**定义不同。**")
+
+
+@pytest.mark.parametrize(("a", "b"), [("right", "perturbed"), ("plain_adam", "right_adam")])
+def test_what_differs_in_rounding_only_is_not_blamed(a: str, b: str, runs: Path) -> None:
+    """One weight moved by an ulp; the same Adam written by hand. What functions do is not seen."""
+    found = align(runs / a, runs / b)
+    assert found.verdict.word == "undecidable"
+    assert [reason.word for reason in found.verdict.reasons] == ["unseen"]
+    assert not any(judged.wrong for local in found.local for judged in local.judgements)
+    judged = {one.op for one in found.local[0].judgements}
+    assert judged >= {"linear", "layernorm", "gelu", "softmax", "embedding", "cross_entropy"}
+
+
+def test_one_run_is_held_against_what_it_declares(runs: Path) -> None:
+    assert align(runs / "right", steps=[0]).verdict.word == "undecidable"
+    found = align(runs / "tanh_gelu", steps=[0]).verdict
+    assert found.word == "different"
+    assert found.first is not None
+    assert found.first.run == "A"
+
+
+def test_clipping_is_read_from_gradients(runs: Path) -> None:
+    clips = {
+        name: align(runs / name, steps=[0]).clips[0]
+        for name in ("right", "clip_left_out", "clip_each_group", "clip_each_parameter")
+    }
+    scopes = [one.scope if one else "" for one in clips.values()]
+    assert scopes == ["global", "none", "group", "tensor"]
+    assert clips["right"] is not None
+    for low, high in clips["right"].thresholds.values():
+        assert low <= 0.5 <= high
+        assert high - low < 1e-5
+
+
+def test_null_directions_are_told(runs: Path) -> None:
+    """Attention does not depend on its key's bias."""
+    told = align(runs / "right", steps=[0]).null_directions[0]
+    assert set(told) == {"blocks.0.key.bias", "blocks.1.key.bias"}
+
+
+def test_curves_beside_null_runs(runs: Path, tmp_path: Path) -> None:
+    """Null runs by hand: the losses of a run, moved as rounding moves them."""
+    rng, nulls = np.random.default_rng(1), []
+    for number in range(19):
+        folder = shutil.copytree(runs / "right", tmp_path / str(number))
+        lines = [json.loads(one) for one in _lines(folder)]
+        for line in lines:
+            line["loss"] *= 1.0 + 1e-7 * rng.standard_normal()
+            line["loss_hex"] = float(line["loss"]).hex()
+        text = "".join(json.dumps(one) + "\n" for one in lines)
+        (folder / "rank_0" / "steps.jsonl").write_text(text)
+        nulls.append(folder)
+    same = align(runs / "right", runs / "perturbed", nulls=nulls, steps=[0])
+    assert same.curve is not None
+    assert same.curve.runs == 19
+    assert same.verdict.word == "same"
+    assert page.headline(same.to_dict()).startswith("**Same definition, rounding only.**")
+    other = align(runs / "right", runs / "late_schedule", nulls=nulls, steps=[0])
+    assert other.curve is not None
+    assert other.curve.extreme
+    assert other.curve.p_normal is not None
+    assert other.curve.p_normal < 1e-6
+
+
+def _lines(folder: Path) -> list[str]:
+    return (folder / "rank_0" / "steps.jsonl").read_text().splitlines()
+
+
+def test_the_command_says_it_and_ends_with_its_status(runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    told = invoked("align", runs / "right", runs / "adam_eps", "--step", "0", "--out", folder)
+    assert told.exit_code == 1
+    assert "Different definition" in told.stdout
+    assert {one.name for one in folder.iterdir()} == {
+        "alignment.md", "alignment.zh.md", "alignment.json",
+    }  # fmt: skip
+    record = json.loads((folder / "alignment.json").read_text())
+    assert record["verdict"]["word"] == "different"
+    alone = invoked("align", runs / "right", "--step", "0", "--json")
+    assert alone.exit_code == 0
+    assert json.loads(alone.stdout)["verdict"]["word"] == "undecidable"
+
+
+def test_a_map_settles_what_order_does_not(runs: Path, tmp_path: Path) -> None:
+    names = tmp_path / "map.json"
+    names.write_text('{"blocks.0.act": "blocks.1.act"}')
+    told = invoked(
+        "align", runs / "right", runs / "perturbed", "--map", names, "--step", "0", "--json"
+    )
+    assert json.loads(told.stdout)["matched"]["layers"]["blocks.0.act"] == "blocks.1.act"
+    names.write_text('{"nowhere": "blocks.1.act"}')
+    told = invoked("align", runs / "right", runs / "perturbed", "--map", names)
+    assert told.exit_code == 2
+    assert "nowhere" in told.stderr
+
+
+def test_alignment_is_a_record(runs: Path) -> None:
+    found = align(runs / "right", runs / "tanh_gelu", steps=[0])
+    assert isinstance(found, Alignment)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found.to_dict()

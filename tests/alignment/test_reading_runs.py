@@ -1,0 +1,225 @@
+"""Runs are read as docs/capture.md describes them; what is damaged is named and costs no more."""
+
+import json
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from captured import safetensors, written_by_hand
+
+from refkernels.alignment.run import CaptureError, Run
+from refkernels.alignment.tensors import TensorFile
+from refkernels.capture import _write_safetensors
+
+sys.path.append(str(Path(__file__).parent.parent / "fuzz"))
+
+import mutations
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return written_by_hand(tmp_path / "run")
+
+
+def test_a_run_written_by_hand_is_read(run: Path) -> None:
+    found = Run.read(run)
+    assert found.remarks == ()
+    rank = found.first
+    assert (rank.framework, rank.steps, rank.complete) == ("torch", (0, 2), True)
+    assert rank.seeds["torch"] == 2**64 - 1
+    assert rank.parameters["head.weight"].group == 0
+    assert rank.optimizer is not None
+    assert rank.optimizer.groups[0].hyperparameters == {"lr": 0.1, "momentum": 0.9}
+    assert rank.layers["head"].parameters == {"weight": "head.weight"}
+    line = rank.lines[3]
+    assert (line.loss, line.gradient_norm, line.lr, line.captured) == (1.5, np.inf, (0.1,), False)
+    tensors = rank.tensors(2)
+    weight = np.arange(6, dtype=np.float32).reshape(3, 2)
+    np.testing.assert_array_equal(tensors.parameter("head.weight"), weight)
+    np.testing.assert_array_equal(tensors.parameter("head.weight", "after"), weight + 2)
+    np.testing.assert_array_equal(tensors.gradient("head.weight"), weight * 2)
+    assert tensors.gradient("head.weight", "clipped") is None
+    buf = tensors.state("head.weight", "after")["buf"]
+    assert (buf.dtype, float(buf[0, 0])) == (ml_dtypes.bfloat16, 1.0)
+    (call,) = tensors.calls("head")
+    assert call.scalars == {"scale": 0.5}
+    assert {key: value.shape for key, value in call.input_gradients.items()} == {"0": (2, 2)}
+    assert tensors.batch["x"].dtype == np.int64
+    assert tensors.get("nothing").shape == (0, 3)
+    assert not tensors.get("mask").flags.writeable
+
+
+def test_a_rank_alone_is_read(run: Path) -> None:
+    assert Run.read(run / "rank_0").first.rank == 0
+
+
+def test_what_the_probe_writes_is_read_back(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    given = {
+        "a/b": ("F64", rng.standard_normal((2, 3))),
+        "scalar": ("F32", np.array(1.5, np.float32)),
+        "bits": ("BF16", rng.integers(0, 2**16, 7).astype(np.uint16)),
+        "flags": ("BOOL", np.array([[True], [False]])),
+        "empty": ("I64", np.zeros((3, 0), np.int64)),
+        "名前/é": ("U8", np.arange(3, dtype=np.uint8)),
+    }
+    path = tmp_path / "x.safetensors"
+    _write_safetensors(str(path), given, {"step": "1"})
+    assert list(tmp_path.iterdir()) == [path]
+    found = TensorFile(path)
+    assert found.metadata == {"step": "1"}
+    assert set(found) == set(given)
+    for name, (_, array) in given.items():
+        assert found[name].shape == array.shape
+        assert found[name].tobytes() == array.tobytes()
+        assert found[name].flags.aligned
+
+
+@pytest.mark.parametrize("cut", [0, 5, 8, 100, -1])
+def test_a_step_that_is_cut_off_is_named_and_the_others_stay(run: Path, cut: int) -> None:
+    path = run / "rank_0" / "step_000000.safetensors"
+    path.write_bytes(path.read_bytes()[:cut])
+    rank = Run.read(run).first
+    assert rank.steps == (2,)
+    (remark,) = rank.remarks
+    assert "step_000000.safetensors is no whole safetensors file" in remark
+    with pytest.raises(CaptureError, match="no whole safetensors file"):
+        rank.tensors(0)
+    assert rank.tensors(2).layers == ("head",)
+
+
+def test_a_run_that_was_killed_keeps_its_whole_steps(run: Path) -> None:
+    rank = run / "rank_0"
+    told = json.loads((rank / "run.json").read_text())
+    (rank / "run.json").write_text(json.dumps({**told, "complete": False}))
+    lines = (rank / "steps.jsonl").read_text().splitlines(keepends=True)
+    (rank / "steps.jsonl").write_text("".join(lines[:2]) + lines[2][:40])
+    (rank / "step_000004.safetensors.partial").write_bytes(b"half")
+    found = Run.read(run)
+    assert [line.step for line in found.first.lines] == [0, 1]
+    assert found.first.steps == (0,)
+    words = " ".join(found.remarks)
+    assert "was killed" in words
+    assert "ends within a line" in words
+    assert "step_000002.safetensors belongs to a step that was not finished" in words
+
+
+def test_a_damaged_line_costs_no_other(run: Path) -> None:
+    path = run / "rank_0" / "steps.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(lines[0] + "{]\n" + "".join(lines[1:3]) + lines[1] + lines[3])
+    rank = Run.read(run).first
+    assert [line.step for line in rank.lines] == [0, 1, 2, 3]
+    assert len(rank.remarks) == 2
+    assert "line 2 is no JSON" in rank.remarks[0]
+    assert "step 1 does not follow 2" in rank.remarks[1]
+
+
+def test_foreign_folders_and_files_are_refused_in_a_sentence(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match="holds no captured run"):
+        Run.read(tmp_path)
+    with pytest.raises(CaptureError, match="is no folder"):
+        Run.read(tmp_path / "nowhere")
+    path = run / "rank_0" / "run.json"
+    text = path.read_text()
+    for broken, words in [
+        (text.replace("refkernels-capture", "other"), "was not written by refkernels.capture"),
+        (text.replace('"format_version": 1', '"format_version": 2'), "format version 2"),
+        (text.replace('"rank": 0', '"rank": 1'), "says that it is rank 1"),
+        (text.replace('"rank": 0, ', ""), "lacks rank"),
+        (text.replace('"every": 0', '"every": -1'), "must not be negative"),
+        (text.replace('"calls": 1', '"calls": "1"'), "calls must be a whole number"),
+        (text[:50], "is no JSON"),
+        ("[]", "is not a JSON object"),
+    ]:
+        assert broken != text
+        path.write_text(broken)
+        with pytest.raises(CaptureError, match=words):
+            Run.read(run)
+
+
+def test_steps_of_another_run_are_not_taken(run: Path) -> None:
+    rank = run / "rank_0"
+    (rank / "step_000002.safetensors").write_bytes((rank / "step_000000.safetensors").read_bytes())
+    found = Run.read(run).first
+    assert found.steps == (0,)
+    assert "says to be step '0'" in found.damaged[2]
+    (rank / "step_000000.safetensors").write_bytes(safetensors({}, {"format": "pt"}))
+    assert "was not written by refkernels.capture" in Run.read(run).first.damaged[0]
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}, "4 bytes, but not that shape"),
+        ({"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}, "begins at 4"),
+        ({"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}, "end at 12, its bytes at 8"),
+        ({"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}, "no whole numbers"),
+        ({"dtype": "F32", "shape": [2**62, 0], "data_offsets": [0, 8]}, "not that shape"),
+        ({"dtype": "F33", "shape": [2], "data_offsets": [0, 8]}, "unknown dtype 'F33'"),
+        ({"dtype": ["F32"], "shape": [2], "data_offsets": [0, 8]}, "unknown dtype"),
+        ({"shape": [2]}, "is not described"),
+    ],
+)
+def test_headers_are_held_against_the_file(tmp_path: Path, entry: dict, words: str) -> None:
+    text = json.dumps({"x": entry}).encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(8))
+    with pytest.raises(CaptureError, match=words):
+        TensorFile(path)
+
+
+def test_booleans_that_are_none_are_refused(tmp_path: Path) -> None:
+    text = b'{"x":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}}'
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"\1\2")
+    with pytest.raises(CaptureError, match="is boolean and holds 2"):
+        TensorFile(path)["x"]
+
+
+def _read_everything(run: Path) -> int:
+    found = Run.read(run)
+    assert all(isinstance(remark, str) for remark in found.remarks)
+    for rank in found.ranks:
+        for step in rank.steps:
+            tensors = rank.tensors(step)
+            for layer in tensors.layers:
+                tensors.calls(layer)
+            tensors.state("head.weight", "after")
+            for name in tensors.file:
+                tensors.file[name].sum()
+    return len(found.remarks)
+
+
+@pytest.mark.parametrize("name", ["run.json", "steps.jsonl", "step_000002.safetensors"])
+def test_damaged_bytes_are_read_or_refused_and_never_worse(run: Path, name: str) -> None:
+    rng = np.random.default_rng(11)
+    path = run / "rank_0" / name
+    content = path.read_bytes()
+    refused = remarked = 0
+    for _ in range(400):
+        path.write_bytes(mutations.damaged(content, rng))
+        try:
+            remarked += _read_everything(run) > 0
+        except CaptureError as error:
+            refused += "\n" not in str(error)
+    assert refused + remarked > 100
+
+
+def test_altered_values_are_read_or_refused_and_never_worse(run: Path) -> None:
+    rng = np.random.default_rng(12)
+    refused = 0
+    path = run / "rank_0" / "run.json"
+    value = json.loads(path.read_text())
+    for _ in range(400):
+        try:
+            path.write_text(json.dumps(mutations.mutated(value, rng)))
+        except (UnicodeEncodeError, ValueError):
+            continue
+        try:
+            _read_everything(run)
+        except CaptureError:
+            refused += 1
+    assert refused > 100

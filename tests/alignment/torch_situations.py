@@ -1,0 +1,405 @@
+"""Trainings in torch that a probe must live with; each is asked for by name and leaves a folder.
+
+    python torch_situations.py NAME...
+
+Prints one JSON object: what each situation returned.  `both` runs a training with and without the
+probe and returns whether the bits agree.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+
+import torch
+import torch.utils.checkpoint
+from capture import Capture
+
+torch.set_num_threads(1)
+
+
+class Net(torch.nn.Module):
+    def __init__(self, middle=None, size=6):
+        super().__init__()
+        self.first = torch.nn.Linear(5, size)
+        self.middle = torch.nn.Tanh() if middle is None else middle
+        self.last = torch.nn.Linear(size, 2)
+
+    def forward(self, x):
+        return self.last(self.middle(self.first(x)))
+
+
+def batches(count, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(count):
+        yield torch.randn(4, 5, generator=generator).to(dtype)
+
+
+def hash_of(model):
+    digest = hashlib.sha256()
+    for value in model.state_dict().values():
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def train(model, folder=None, count=3, update=None, options=None, optimizer=None):
+    """Train; update(loss, optimizer, step, model) does the backward pass and the step."""
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    losses = []
+
+    def one(step, x):
+        optimizer.zero_grad()
+        loss = (model(x).float() ** 2).mean()
+        if update is not None:
+            update(loss, optimizer, step, model)
+        else:
+            loss.backward()
+            optimizer.step()
+        return loss
+
+    dtype = next(model.parameters()).dtype
+    if folder is None:
+        for step, x in enumerate(batches(count, dtype)):
+            losses.append(one(step, x).item().hex())
+    else:
+        with Capture(folder, model, optimizer, **(options or {})) as capture:
+            for step, x in enumerate(batches(count, dtype)):
+                loss = one(step, x)
+                capture.step(loss=loss, batch=[x])
+                losses.append(loss.item().hex())
+    return {"losses": losses, "hash": hash_of(model)}
+
+
+def both(folder, make, **asked):
+    found = []
+    for place in (None, folder):
+        torch.manual_seed(0)
+        found.append(train(make(), place, **asked))
+    return {"same": found[0] == found[1], "distinct": len(set(found[0]["losses"]))}
+
+
+def plain(folder):
+    return both(folder, Net)
+
+
+def only(folder):
+    return both(folder, Net, options={"only": "fir*"})
+
+
+def every(folder):
+    return both(folder, Net, count=7, options={"steps": [], "every": 3})
+
+
+def in_place(folder):
+    return both(folder, lambda: Net(torch.nn.ReLU(inplace=True)))
+
+
+def bfloat16(folder):
+    return both(folder, lambda: Net().to(torch.bfloat16))
+
+
+def double(folder):
+    return both(folder, lambda: Net().double())
+
+
+def batch_norm(folder):
+    return both(folder, lambda: Net(torch.nn.BatchNorm1d(6)))
+
+
+def dropout(folder):
+    return both(folder, lambda: Net(torch.nn.Dropout(0.5)))
+
+
+def functional(folder):
+    class Functional(Net):
+        def forward(self, x):
+            return self.last(torch.nn.functional.gelu(self.first(x).view(4, 6), approximate="tanh"))
+
+    return both(folder, Functional)
+
+
+def tied(folder):
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = torch.nn.Linear(5, 5)
+            self.last = torch.nn.Linear(5, 5)
+            self.last.weight = self.first.weight
+
+        def forward(self, x):
+            return self.last(self.first(x))
+
+    return both(folder, Tied)
+
+
+def attention(folder):
+    class Attending(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attend = torch.nn.MultiheadAttention(6, 2, batch_first=True)
+            self.first = torch.nn.Linear(5, 6)
+            self.unused = torch.nn.Linear(2, 2)
+
+        def forward(self, x):
+            x = self.first(x)[None]
+            return self.attend(x, x, value=x, need_weights=False)[0]
+
+    return both(folder, Attending)
+
+
+def nested(folder):
+    class Inner(torch.nn.Module):
+        def forward(self, pair, scale=1.0, *, more):
+            return {"a": pair[0] * scale, "b": (pair[1]["x"] + more, None)}
+
+    class Outer(Net):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            y = self.first(x)
+            found = self.inner((y, {"x": y}), 2.0, more=y)
+            return self.last(found["a"] + found["b"][0])
+
+    return both(folder, Outer)
+
+
+def accumulated(folder):
+    def update(loss, optimizer, step, model):
+        loss.backward()
+        (model(torch.ones(2, 5)) ** 2).mean().backward()
+        optimizer.step()
+
+    return both(folder, Net, update=update)
+
+
+def mixed_precision(folder):
+    """autocast, loss scaling, unscaling, clipping by the norm."""
+    scalers = {}
+
+    class Autocast(Net):
+        def forward(self, x):
+            with torch.autocast("cpu", torch.bfloat16):
+                return super().forward(x)
+
+    def update(loss, optimizer, step, model):
+        scaler = scalers.setdefault(id(optimizer), torch.amp.GradScaler("cpu"))
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        scaler.step(optimizer)
+        scaler.update()
+
+    return both(folder, Autocast, update=update)
+
+
+def checkpointed(folder):
+    class Checkpointed(Net):
+        def forward(self, x):
+            forward = super().forward
+            return torch.utils.checkpoint.checkpoint(forward, x, use_reentrant=False)
+
+    return both(folder, Checkpointed)
+
+
+def skipped(folder):
+    def update(loss, optimizer, step, model):
+        loss.backward()
+        if step != 1:
+            optimizer.step()
+
+    return both(folder, Net, update=update)
+
+
+def twice(folder):
+    def update(loss, optimizer, step, model):
+        loss.backward()
+        optimizer.step()
+        optimizer.step()
+
+    return both(folder, Net, update=update)
+
+
+def changed(folder):
+    def update(loss, optimizer, step, model):
+        loss.backward()
+        if step == 1:
+            optimizer.param_groups[0]["momentum"] = 0.5
+        optimizer.step()
+
+    return both(folder, Net, update=update)
+
+
+def scheduled(folder):
+    schedulers = {}
+
+    def update(loss, optimizer, step, model):
+        if step == 0:
+            schedulers[id(optimizer)] = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+        loss.backward()
+        optimizer.step()
+        schedulers[id(optimizer)].step()
+
+    return both(folder, Net, update=update)
+
+
+def diverged(folder):
+    def update(loss, optimizer, step, model):
+        (loss * float("nan")).backward()
+        optimizer.step()
+
+    return both(folder, Net, update=update)
+
+
+def scripted(folder):
+    return both(folder, lambda: Net(torch.jit.script(torch.nn.Tanh())))
+
+
+def whole_model_is_a_layer(folder):
+    return both(folder, lambda: torch.nn.Linear(5, 2))
+
+
+def without_optimizer(folder):
+    model = Net()
+    with Capture(folder, model, steps=[0]) as capture:
+        loss = model(torch.ones(4, 5)).sum()
+        loss.backward()
+        capture.step(loss)
+    return {}
+
+
+def watched(folder):
+    def losses(place):
+        torch.manual_seed(0)
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loss_of, found = torch.nn.functional.cross_entropy, []
+        with Capture(place, model, optimizer, steps=[1]) if place else open(os.devnull) as capture:
+            if place:
+                loss_of = capture.watch("loss", loss_of)
+                norm = capture.watch("norm", torch.nn.LayerNorm(2, eps=1e-3))
+            else:
+                norm = torch.nn.LayerNorm(2, eps=1e-3)
+            for x in batches(3):
+                optimizer.zero_grad()
+                y = torch.tensor([0, 1, -100, 1])
+                loss = loss_of(norm(model(x)), y, label_smoothing=0.1)
+                loss.backward()
+                optimizer.step()
+                found.append(loss.item().hex())
+                if place:
+                    capture.step(loss)
+        if place:
+            assert norm(torch.ones(1, 2)).shape == (1, 2)
+        return found
+
+    return {"same": losses(None) == losses(folder)}
+
+
+def raised(folder):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    try:
+        with Capture(folder, model, optimizer, steps=range(9)) as capture:
+            for step, x in enumerate(batches(4)):
+                loss = model(x).sum()
+                loss.backward()
+                if step == 2:
+                    raise KeyError("planned")
+                optimizer.step()
+                capture.step(loss)
+    except KeyError:
+        pass
+    hooks = [p._post_accumulate_grad_hooks for p in model.parameters()]
+    return {
+        "forwards": sum("forward" in vars(layer) for layer in model.modules()),
+        "hooks": len(optimizer._optimizer_step_pre_hooks)
+        + len(optimizer._optimizer_step_post_hooks)
+        + sum(len(found or ()) for found in hooks),
+    }
+
+
+def killed(folder):
+    pid = os.fork()
+    if pid == 0:
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def update(loss, optimizer, step, model):
+            loss.backward()
+            if step == 2:
+                os._exit(9)
+            optimizer.step()
+
+        train(model, folder, 4, update, {"steps": range(9)}, optimizer)
+    return {"status": os.waitpid(pid, 0)[1]}
+
+
+def full_disk(folder):
+    """No room at entry; no room in the middle; a write that fails."""
+    usage, answers = shutil.disk_usage, {}
+    room = [10]
+    shutil.disk_usage = lambda path: type(usage("/"))(10**9, 0, room[0])
+    try:
+        Capture(folder, Net(), steps=[0]).__enter__()
+    except OSError as error:
+        answers["entry"] = str(error)
+    room[0] = 10**9
+
+    def update(loss, optimizer, step, model):
+        loss.backward()
+        optimizer.step()
+        room[0] = 20 if step == 1 else 10**9
+        if step == 2:
+            os.mkdir(os.path.join(folder, "rank_0", "step_000002.safetensors"))
+
+    try:
+        answers.update(both(folder, Net, count=4, update=None))
+        shutil.rmtree(folder)
+        train(Net(), folder, 4, update, {"steps": range(4)})
+    finally:
+        shutil.disk_usage = usage
+    return answers
+
+
+def refused(folder):
+    """What bad arguments are answered with."""
+    answers = {}
+    net = Net()
+    for name, asked in {
+        "model": ((folder, object()), {}),
+        "steps": ((folder, net), {"steps": [-1]}),
+        "only": ((folder, net), {"only": "nothing"}),
+        "rank": ((folder, net), {"rank": 3}),
+        "perturb": ((folder, torch.nn.ReLU()), {"perturb": 1}),
+    }.items():
+        try:
+            Capture(*asked[0], **asked[1]).__enter__()
+        except (TypeError, ValueError) as error:
+            answers[name] = str(error)
+    with Capture(folder, net, steps=[]) as capture:
+        for name, asked in {"taken": ("first", abs), "uncallable": ("x", 3)}.items():
+            try:
+                capture.watch(*asked)
+            except (TypeError, ValueError) as error:
+                answers[name] = str(error)
+        for name, loss in {"loss": torch.ones(2), "loss_word": "x"}.items():
+            try:
+                capture.step(loss)
+            except (TypeError, ValueError) as error:
+                answers[name] = str(error)
+    try:
+        Capture(folder, net).__enter__()
+    except FileExistsError as error:
+        answers["exists"] = str(error)
+    try:
+        capture.step(1.0)
+    except RuntimeError as error:
+        answers["outside"] = str(error)
+    return answers
+
+
+if __name__ == "__main__":
+    print(json.dumps({name: globals()[name](os.path.abspath(name)) for name in sys.argv[1:]}))
