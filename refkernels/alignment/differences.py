@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from refkernels.alignment.layers import Kind, kind_of
+from refkernels.alignment.kinds import Kind, kind_of, settings_of
 from refkernels.alignment.matching import Matched, equal
 from refkernels.alignment.run import Group, Rank, Run, StepLine
 from refkernels.alignment.updates import definition
@@ -145,7 +145,11 @@ def _apart(one: Any, two: Any) -> int:
 
 def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
     for which, names, rank in (("A", matched.only_a, a), ("B", matched.only_b, b)):
-        judged = [name for name in names if isinstance(kind_of(rank.layers[name]), Kind)]
+        judged = [
+            name
+            for name in names
+            if isinstance(kind_of(rank.layers[name], rank.layers[name].hyperparameters), Kind)
+        ]
         for name in judged[:_LISTED]:
             told = {"run": which, "type": rank.layers[name].type}
             yield Difference("model", name, kind="lone_layer", details=told)
@@ -163,24 +167,32 @@ def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
 
 def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
     """Params of the same layers, as their ops take them."""
+    settings = _settings_of_layers(a), _settings_of_layers(b)
     for name, partner in matched.layers.items():
-        kinds = kind_of(a.layers[name]), kind_of(b.layers[partner])
-        if not all(isinstance(one, Kind) for one in kinds):
+        one = kind_of(a.layers[name], settings[0][name])
+        two = kind_of(b.layers[partner], settings[1][partner])
+        if isinstance(one, str) or isinstance(two, str):
             continue
-        one, two = kinds
-        assert isinstance(one, Kind)
-        assert isinstance(two, Kind)
         if one.op != two.op:
             yield Difference("layer", name, one.op, two.op)
             continue
-        mine = one.params(a.layers[name].hyperparameters)
-        other = two.params(b.layers[partner].hyperparameters)
+        mine, other = one.params(settings[0][name]), two.params(settings[1][partner])
         if isinstance(mine, str) or isinstance(other, str):
             continue
         for param in dict.fromkeys((*mine, *other)):
             pair = mine.get(param), other.get(param)
             if param != "normalized_shape" and not _alike(*pair):
                 yield Difference("layer", f"{name}: {param}", _shown(pair[0]), _shown(pair[1]))
+
+
+def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:
+    """With what the first captured step's calls were given."""
+    tensors = rank.tensors(rank.steps[0]) if rank.steps else None
+    calls = {name: tensors.calls(name) if tensors else () for name in rank.layers}
+    return {
+        name: settings_of(rank, layer, next(iter(calls[name]), None))
+        for name, layer in rank.layers.items()
+    }
 
 
 def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:

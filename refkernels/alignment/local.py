@@ -29,6 +29,7 @@ from refkernels.records.codec import number
 
 _SEEING = "torch"  # whose functions the probe sees, outside of recorded layers
 _BIASED = 4.0  # standard deviations of the mean of signed errors
+_WEIGHTS = ("weight", "bias")
 _FEW = 30  # signed errors say nothing of a side
 _SEARCHES = 2  # of one op with one type, before its cause is taken to be the same
 
@@ -183,7 +184,7 @@ def _judgement(
     of_output = {} if fit.ordinary else cause
     index = fit.record.get("worst", {}).get("index") or [0]
     worst = question.part(int(index[0])) if question.parts else question.place.name
-    of_weight = question.place.stage == "backward" and output != "dx"
+    of_weight = question.place.stage == "backward" and output[1:] in _WEIGHTS
     unexplained = of_weight and of_output.get("confidence") not in ("proven", "matched")
     return Judgement(
         question.place, question.op, question.direction, question.type, output, fit.verdict,

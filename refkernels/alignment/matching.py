@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from refkernels.alignment.layers import Kind, kind_of
+from refkernels.alignment.kinds import Kind, kind_of
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Layer, Rank
 from refkernels.alignment.tensors import CaptureError
@@ -81,7 +81,7 @@ def _word(own: str) -> str:
 
 
 def _key(rank: Rank, layer: Layer) -> tuple[object, ...]:
-    kind = kind_of(layer)
+    kind = kind_of(layer, layer.hyperparameters)
     op = _OP.get(kind.op, kind.op) if isinstance(kind, Kind) else layer.type
     shapes = sorted(
         (_word(own), tuple(sorted(rank.parameters[of].shape)))

@@ -1,0 +1,196 @@
+"""Which op a captured layer, or a watched function, is: by its type's name, as frameworks give it.
+
+`LayerNorm`, `layer_norm` and `nn.LayerNorm` are one name here; `MSELoss` and `mse_loss` too. What a
+layer was made with and the arguments of its call that are no tensors are its settings; the op's
+params are read from these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from refkernels import registry
+from refkernels.alignment.run import Call, Layer, Rank
+
+Settings = Mapping[str, Any]
+Params = Callable[[Settings], "dict[str, Any] | str"]
+
+
+def _nothing(settings: Settings) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a type is judged. `takes`: the op's inputs by position; `weights`: those that are
+    parameters of a layer; `arguments`: a function's arguments by position, where it does not name
+    them; `params`: the op's params, or the reason why they cannot be had; `joins`: whether the rows
+    of several calls may be put end to end; `turned`: frameworks that hold the weight the other way.
+    """
+
+    op: str
+    takes: tuple[str, ...] = ("x",)
+    weights: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    params: Params = _nothing
+    joins: bool = True
+    turned: tuple[str, ...] = ()
+
+
+def kind_of(layer: Layer, settings: Settings) -> Kind | str:
+    """How a layer is judged, or why it is not."""
+    name = layer.type.rpartition(".")[2].lower().replace("_", "").removesuffix("loss")
+    kind = KINDS.get(name)
+    if kind is None:
+        return "no oracle is known for this type of layer"
+    if kind.op == "gelu" and settings.get("approximate", "none") in (True, "tanh"):
+        kind = replace(kind, op="gelu_tanh")
+    if settings.get("activation") is not None:
+        return "an activation is fused into it"
+    return kind if kind.op in registry.ops() else f"refkernels has no oracle of {kind.op}"
+
+
+def settings_of(rank: Rank, layer: Layer, call: Call | None) -> dict[str, Any]:
+    """What a layer was made with, and the arguments of a call that are no tensors, by name."""
+    if call is None:
+        return dict(layer.hyperparameters)
+    names = _names(layer)
+    given: dict[str, Any] = {}
+    for path, value in call.scalars.items():
+        head, _, inner = path.partition(".")
+        name = names.get(head, head)
+        if inner:
+            given.setdefault(name, []).append(value)
+        else:
+            given[name] = value
+    return {**layer.hyperparameters, **given}
+
+
+def tensor_names(layer: Layer, call: Call) -> dict[str, str]:
+    """The paths of a call's input tensors by argument, and by position."""
+    names = _names(layer)
+    found = {str(position): path for position, path in enumerate(call.inputs) if path.isdigit()}
+    return found | {names.get(path, path): path for path in call.inputs}
+
+
+def _names(layer: Layer) -> dict[str, str]:
+    """A function's or a layer's arguments by position."""
+    unsigned = KINDS.get(layer.type.rpartition(".")[2].lower().replace("_", ""))
+    names = layer.signature or (unsigned.arguments if unsigned else ())
+    return {str(position): name for position, name in enumerate(names)}
+
+
+def _first(settings: Settings, *names: str, default: Any = None) -> Any:
+    return next((settings[name] for name in names if settings.get(name) is not None), default)
+
+
+def _eps(settings: Settings) -> dict[str, Any]:
+    return {"eps": float(_first(settings, "eps", "epsilon", "variance_epsilon", default=1e-5))}
+
+
+def _normalised(settings: Settings) -> dict[str, Any]:
+    shape = _first(settings, "normalized_shape")
+    shape = tuple(shape) if isinstance(shape, list | tuple) else (shape,) if shape else None
+    return {**_eps(settings), "normalized_shape": shape}
+
+
+def _groups(settings: Settings) -> dict[str, Any]:
+    return {**_eps(settings), "num_groups": int(settings["num_groups"])}
+
+
+def _axis(settings: Settings) -> dict[str, Any] | str:
+    axis = _first(settings, "dim", "axis", "_axis", default=-1)
+    return {"axis": int(axis)} if isinstance(axis, int) else f"its axis is {axis!r}"
+
+
+def _padding(settings: Settings) -> dict[str, Any] | str:
+    if settings.get("max_norm") is not None or settings.get("scale_grad_by_freq"):
+        return "it renormalises its rows or scales their gradients"
+    padding = settings.get("padding_idx")
+    return {} if padding is None else {"padding_idx": int(padding)}
+
+
+def _windows(settings: Settings) -> dict[str, Any] | str:
+    if settings.get("padding_mode", "zeros") != "zeros":
+        return f"its padding is {settings['padding_mode']}"
+    if _first(settings, "data_format", default="NC")[:2] != "NC":
+        return "its channels come last"
+    found: dict[str, Any] = {"groups": int(_first(settings, "groups", "group", default=1))}
+    for name, default in (("stride", 1), ("padding", 0), ("dilation", 1)):
+        value = _first(settings, name, default=default)
+        found[name] = tuple(value) if isinstance(value, list) else value
+    return found
+
+
+def _attention(settings: Settings) -> dict[str, Any] | str:
+    if _first(settings, "dropout_p", default=0.0):
+        return "it drops out"
+    if _first(settings, "enable_gqa", default=False):
+        return "its heads are grouped"
+    causal = "top_left" if _first(settings, "is_causal", default=False) else "none"
+    return {"scale": _first(settings, "scale"), "causal": causal}
+
+
+def _one_beta(settings: Settings) -> dict[str, Any] | str:
+    return {} if _first(settings, "beta", default=1) == 1 else "its beta is not 1"
+
+
+def _alpha(settings: Settings) -> dict[str, Any]:
+    return {"alpha": float(_first(settings, "alpha", default=1.0))}
+
+
+def _reduced(*names: str) -> Params:
+    def params(settings: Settings) -> dict[str, Any] | str:
+        if settings.get("soft_label") or settings.get("use_softmax") is False:
+            return "its labels are soft, or its inputs are no logits"
+        kept = {name: settings[name] for name in names if settings.get(name) is not None}
+        return {"reduction": str(_first(settings, "reduction", default="mean")), **kept}
+
+    return params
+
+
+def _loss(op: str, *names: str) -> Kind:
+    arguments = ("input", "target", "weight", "size_average")
+    return Kind(op, ("x", "target"), arguments=arguments, params=_reduced(*names), joins=False)
+
+
+_LINEAR = Kind(
+    "linear", weights=("weight", "bias"), arguments=("input", "weight", "bias"), turned=("paddle",)
+)
+_BY_AXIS = ("input", "dim")
+_CONV = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
+_NORM = ("input", "normalized_shape", "weight", "bias", "eps")
+_SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
+KINDS: dict[str, Kind] = {
+    **{name: Kind(name) for name in ("tanh", "sigmoid", "silu", "hardswish", "mish", "selu")},
+    **{name: Kind(name) for name in ("softsign", "hardsigmoid", "erf", "exp", "sin", "cos")},
+    "swish": Kind("silu"),
+    "hswish": Kind("hardswish"),
+    "hsigmoid": Kind("hardsigmoid"),
+    "logsigmoid": Kind("log_sigmoid"),
+    "softplus": Kind("softplus", arguments=("input", "beta", "threshold"), params=_one_beta),
+    "elu": Kind("elu", arguments=("input", "alpha"), params=_alpha),
+    "gelu": Kind("gelu", arguments=("input", "approximate")),
+    "linear": _LINEAR,
+    "dense": _LINEAR,
+    "conv1d": Kind("conv1d", ("x",), ("weight", "bias"), _CONV, _windows),
+    "conv2d": Kind("conv2d", ("x",), ("weight", "bias"), _CONV, _windows),
+    "layernorm": Kind("layernorm", ("x",), ("weight", "bias"), _NORM, _normalised),
+    "rmsnorm": Kind("rms_norm", ("x",), ("weight",), _NORM, _eps),
+    "groupnorm": Kind("group_norm", ("x",), ("weight", "bias"), (), _groups),
+    "embedding": Kind("embedding", ("indices",), ("weight",), ("input", "weight"), _padding),
+    "softmax": Kind("softmax", arguments=_BY_AXIS, params=_axis),
+    "logsoftmax": Kind("log_softmax", arguments=_BY_AXIS, params=_axis),
+    "scaleddotproductattention": Kind("attention", ("q", "k", "v"), (), _SDPA, _attention),
+    "crossentropy": _loss("cross_entropy", "ignore_index", "label_smoothing"),
+    "nll": _loss("nll", "ignore_index"),
+    "mse": _loss("mse"),
+    "l1": _loss("l1"),
+    "huber": _loss("huber", "delta"),
+    "smoothl1": _loss("smooth_l1", "beta"),
+    "kldiv": _loss("kl_div", "log_target"),
+    "bcewithlogits": _loss("bce_with_logits"),
+    "binarycrossentropywithlogits": _loss("bce_with_logits"),
+}
