@@ -15,23 +15,42 @@
 
 `context` lists the names in `xp`; `value` is what an array of a context can do. Every context has
 all the names, or says in one sentence why a name has no meaning in it. `execution.read_ball` takes
-the way of working out balls that the arrays' size asks for.
+the way of working out balls that the arrays' size asks for. Names are loaded when first used.
 """
 
 __kernels_of__ = ("kernels.elementary", "kernels.trigonometric", "elementwise")
 
-from refkernels.contexts.amplification import Amplification
-from refkernels.contexts.arb import Arb
-from refkernels.contexts.ball import Ball
-from refkernels.contexts.bound import Bound
-from refkernels.contexts.context import Context
-from refkernels.contexts.double_double import DoubleDouble
-from refkernels.contexts.gradient import Gradient
-from refkernels.contexts.rational import Rational
-from refkernels.contexts.stochastic import Stochastic
-from refkernels.contexts.trace import Trace
-from refkernels.contexts.value import Mask, Value
-from refkernels.contexts.working import Working
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from refkernels.contexts.amplification import Amplification
+    from refkernels.contexts.arb import Arb
+    from refkernels.contexts.ball import Ball
+    from refkernels.contexts.bound import Bound
+    from refkernels.contexts.context import Context
+    from refkernels.contexts.double_double import DoubleDouble
+    from refkernels.contexts.gradient import Gradient
+    from refkernels.contexts.rational import Rational
+    from refkernels.contexts.stochastic import Stochastic
+    from refkernels.contexts.trace import Trace
+    from refkernels.contexts.value import Mask, Value
+    from refkernels.contexts.working import Working
+
+_HOMES = {
+    "amplification": ("Amplification",),
+    "arb": ("Arb",),
+    "ball": ("Ball",),
+    "bound": ("Bound",),
+    "context": ("Context",),
+    "double_double": ("DoubleDouble",),
+    "gradient": ("Gradient",),
+    "rational": ("Rational",),
+    "stochastic": ("Stochastic",),
+    "trace": ("Trace",),
+    "value": ("Mask", "Value"),
+    "working": ("Working",),
+}
 
 __all__ = [
     "Amplification",
@@ -48,3 +67,10 @@ __all__ = [
     "Value",
     "Working",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -32,7 +32,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refkernels.contexts.context import Context
-from refkernels.contexts.gradient import Gradient, Node
 from refkernels.contexts.value import Value
 
 Formula = Callable[..., Any]
@@ -122,6 +121,8 @@ def derived(
     """
 
     def backward(xp: Context, /, **given: Any) -> Values:
+        from refkernels.contexts.gradient import Gradient, Node
+
         tape = Gradient(xp)
         above = {output: given.pop(name) for name, output in cotangents.items()}
         nodes = {

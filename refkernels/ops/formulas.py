@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +21,13 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.arithmetic.scalars import as_real
 from refkernels.arithmetic.wording import shown
-from refkernels.contexts.amplification import Amplification
-from refkernels.contexts.bound import Bound
-from refkernels.contexts.working import Working
 from refkernels.op import Direction
-from refkernels.ops import readings
 from refkernels.ops.canonical import Canonical, Prepared, canonical
 from refkernels.ops.formula import Fault, Formula
 from refkernels.ops.letters import Argument, Signature
-from refkernels.ops.readings import Reading
-from refkernels.ops.settle import settle
+
+if TYPE_CHECKING:
+    from refkernels.ops.readings import Reading
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -147,7 +145,7 @@ class Formulas:
         question = self.question(direction, inputs, params)
         names = self.names(direction, question)
         ieee = next(iter(way.forms.values()))
-        found = settle(way.truth, question, names, asked, ieee)
+        found = _evaluation().settle(way.truth, question, names, asked, ieee)
         return {name: restored(question, name, one) for name, one in found.items()}
 
     @in_default_mode
@@ -161,7 +159,7 @@ class Formulas:
         """How far a right kernel of each form may be off in that format: by form, by output."""
         question = self.question(direction, inputs, params)
         return {
-            form: self._read(direction, formula, readings.bound(self._bound(format)), question)
+            form: self._read(direction, formula, self._bound(format), question)
             for form, formula in self.way(direction).forms.items()
         }
 
@@ -182,11 +180,9 @@ class Formulas:
         self, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
     ) -> dict[str, Doubles]:
         """At least the condition number (`contexts.amplification`) of the first form."""
-        xp = Amplification()
-        reading = Reading(xp, lambda value: (xp.amplification(value),))
-        return self._read(
-            direction, self._first(direction), reading, self.question(direction, inputs, params)
-        )
+        question = self.question(direction, inputs, params)
+        reading = _evaluation().amplification()
+        return self._read(direction, self._first(direction), reading, question)
 
     @in_default_mode
     def plain(
@@ -212,9 +208,9 @@ class Formulas:
         """What a kernel answers that computes a formula in the format, 16 bits in binary32;
         `options` are those of `contexts.Working`."""
         target = formats.get(format)
-        working = Working(_working(target), target, scalars=self.scalars, **options)  # type: ignore[arg-type]
         question = self.question(direction, inputs, params)
-        return self._read(direction, formula, readings.working(working), question)
+        working = _evaluation().working(_working(target), target, self.scalars, **options)
+        return self._read(direction, formula, working, question)
 
     @in_default_mode
     def certified(
@@ -228,7 +224,7 @@ class Formulas:
         """The certified value of another formula, a fault's."""
         question = self.question(direction, inputs, params)
         names = self.names(direction, question)
-        found = settle(formula, question, names, Question.parse(certify))
+        found = _evaluation().settle(formula, question, names, Question.parse(certify))
         return {name: restored(question, name, one) for name, one in found.items()}
 
     @in_default_mode
@@ -242,19 +238,20 @@ class Formulas:
     ) -> dict[str, Doubles]:
         """The bound of one formula in that format."""
         question = self.question(direction, inputs, params)
-        return self._read(direction, formula, readings.bound(self._bound(format)), question)
+        return self._read(direction, formula, self._bound(format), question)
 
     def _first(self, direction: Direction) -> Formula:
         return next(iter(self.way(direction).forms.values()))
 
-    def _bound(self, format: Format | str) -> Bound:
+    def _bound(self, format: Format | str) -> Reading:
         target = formats.get(format)
-        return Bound(_working(target), target, scalars=self.scalars)  # type: ignore[arg-type]
+        return _evaluation().bound(_working(target), target, self.scalars)
 
     def _read(
         self, direction: Direction, formula: Formula, reading: Reading, question: Canonical
     ) -> dict[str, Any]:
-        found = readings.read(formula, reading, question, self.names(direction, question))
+        names = self.names(direction, question)
+        found = _evaluation().read(formula, reading, question, names)
         return {name: question.restore(name, parts[0]) for name, parts in found.items()}
 
 
@@ -264,6 +261,11 @@ def restored(question: Canonical, name: str, one: Enclosure) -> Any:
     if isinstance(columns[0], tuple):
         return tuple(trusted(*parts) for parts in zip(*columns, strict=True))
     return trusted(*columns)
+
+
+def _evaluation() -> Any:
+    """The module of that name, with all contexts: loaded when a formula is first read."""
+    return importlib.import_module("refkernels.ops.evaluation")
 
 
 def _working(target: Format) -> Format:
