@@ -28,11 +28,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arguments import as_flag, as_text
 from refkernels.arithmetic.arrays import as_float_array, as_whole_numbers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_fractions, from_integer_balls
@@ -68,9 +70,13 @@ class Schedule:
     clamped: bool = True
 
     def __post_init__(self) -> None:
-        if self.decay not in DECAYS:
+        if as_text(self.decay, "decay") not in DECAYS:
             raise ValueError(f"decay is {self.decay!r}: it is one of {', '.join(DECAYS)}.")
         as_count(self.decay_steps, "decay_steps")
+        for name in ("from_start", "clamped"):
+            as_flag(getattr(self, name), name)
+        for name in ("warmup_steps", "first", "late"):
+            _whole(getattr(self, name), name)
         for name in ("max_lr", "min_lr", "power", "gamma", "warmup_factor"):
             if not math.isfinite(as_real(getattr(self, name), name)):
                 raise ValueError(f"{name} is {getattr(self, name)!r}: it is a finite number.")
@@ -101,6 +107,17 @@ class Schedule:
             return _affine(low, top - low, _power(1 - part, Fraction(self.power)))
         exponent = u // self.decay_steps if self.decay == "step" else u
         return _affine(Fraction(0), top, _power(Fraction(self.gamma), Fraction(exponent)))
+
+
+def _whole(value: Any, name: str) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} is of type {type(value).__name__}: it must be a whole number.")
+
+
+def _asked(schedule: Any) -> Schedule:
+    if not isinstance(schedule, Schedule):
+        raise TypeError(f"schedule is of type {type(schedule).__name__}: it must be a Schedule.")
+    return schedule
 
 
 def _affine(low: Fraction, span: Fraction, share: Number) -> Number:
@@ -150,6 +167,7 @@ def rate(step: npt.ArrayLike, schedule: Schedule, *, certify: Certify = "enclosu
     Raises TypeError where steps are no whole numbers, ValueError for a negative one.
     """
     question, steps = Question.parse(certify), as_whole_numbers(step, "step")
+    schedule = _asked(schedule)
     if steps.size and int(steps.min()) < 0:
         raise ValueError(f"step has the element {int(steps.min())}: a schedule starts at step 0.")
     values = [schedule.at(one) for one in steps.reshape(-1).tolist()]
@@ -226,7 +244,7 @@ def conventions(
         raise ValueError(
             f"lr has {rates.size} elements and step {steps.size}: one finite rate each."
         )
-    found: dict[bytes, Convention] = {}
+    schedule, found = _asked(schedule), dict[bytes, Convention]()
     unit = abs(schedule.max_lr) or 1.0
     named = sorted(_variants(schedule).items(), key=lambda one: one[0].count(" and "))
     for name, variant in sorted(named, key=lambda one: one[0] != "as_asked"):

@@ -61,6 +61,7 @@ LEFT_OUT = {
     "runs.measurement.Progress": GIVEN,
     "metrology.Summary": GIVEN,
     "metrology.UlpError": GIVEN,
+    "schedule_ref.Convention": GIVEN,
     "schedule_ref.Examination": GIVEN,
     "runs.sweeps.Crew": "an interface",
     "runs.sweeps.Dask": "joins a cluster",

@@ -131,7 +131,7 @@ def _value(code: int, x: Any) -> Any:
     return high, low, abs(high) * ERROR, 0
 
 
-@njit
+@inner
 def arctangent(x: Any) -> Any:
     """atan(x) as (high, low, radius, scale): in (high + low ± radius) 2^scale."""
     return _value(ATAN, x)
