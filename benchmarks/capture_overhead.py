@@ -1,6 +1,6 @@
 """What `refkernels.capture` costs: a step without the probe, with it, and a chosen step.
 
-    TORCH_PYTHON benchmarks/capture_overhead.py [--steps 12] [--rounds 3]
+    TORCH_PYTHON benchmarks/capture_overhead.py [--steps 8] [--rounds 3]
 
 TORCH_PYTHON is an interpreter that has torch (`refkernels env list` names one). The model is a BERT
 of four layers with hidden size 256, 11 million weights, batches of 8 x 128 tokens, AdamW. Trainings
@@ -94,17 +94,16 @@ def seconds_of(mode: dict[str, Any] | None, steps: int) -> list[float]:
 def main() -> None:
     """Print the median seconds of a step in each mode, and its ratio to the first."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     found: dict[str, list[float]] = {name: [] for name in MODES}
-    for _ in range(arguments.rounds):
+    for number in range(arguments.rounds):
         for name, mode in MODES.items():
             found[name] += seconds_of(mode, arguments.steps)
-    off = statistics.median(found["probe off"])
-    for name, seconds in found.items():
-        median = statistics.median(seconds)
-        print(f"{name:14} {median:8.3f} s {median / off:6.2f} x")
+            median = statistics.median(found[name])
+            ratio = median / statistics.median(found["probe off"])
+            print(f"round {number} {name:14} {median:8.3f} s {ratio:6.2f} x", flush=True)
 
 
 if __name__ == "__main__":

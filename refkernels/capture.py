@@ -34,6 +34,7 @@ import shutil
 import struct
 import sys
 import time
+import types
 from collections import OrderedDict
 
 import numpy as np
@@ -295,6 +296,10 @@ class _Framework:
     def recording_gradients(self):
         return self.api.is_grad_enabled()
 
+    def symbolic(self):
+        """Whether a graph is being built just now: tensors have no values then."""
+        return False
+
     def dtype_of(self, tensor):
         word = str(tensor.dtype).split(".")[-1].lower()
         return _DTYPES[_ALIASES.get(word, word)]
@@ -451,6 +456,9 @@ class _Torch(_Framework):
     def identity(self, tensor):
         return tensor.view_as(tensor)
 
+    def symbolic(self):
+        return self.api.jit.is_tracing()
+
     def on_accumulation(self, parameter, receive):
         return parameter.register_post_accumulate_grad_hook(lambda p: receive(p.grad)).remove
 
@@ -531,6 +539,9 @@ class _Paddle(_Framework):
 
     def identity(self, tensor):
         return self.api.assign(tensor)
+
+    def symbolic(self):
+        return not self.api.in_dynamic_mode()
 
     def gradient(self, parameter):
         main = getattr(parameter, "main_grad", None)
@@ -649,6 +660,9 @@ class _OneFlow(_Framework):
     def identity(self, tensor):
         return self.api._C.identity(tensor)
 
+    def symbolic(self):
+        return self.api._oneflow_internal.lazy_mode.is_enabled()
+
     def on_accumulation(self, parameter, receive):
         parameter._register_post_grad_accumulation_hook(lambda gradient: receive(gradient))
         return None
@@ -683,7 +697,7 @@ class _MindSpore(_Framework):
     forward = "construct"
     limits = (
         *_Framework.limits,
-        "Inside a function under jit, or in graph mode, nothing is recorded.",
+        "A function under mindspore.jit that calls the model cannot run in a chosen step.",
         "gradients/…/backward is what each parameter's hook receives, added up.",
     )
 
@@ -898,6 +912,8 @@ def _compiled(model, layers):
             roots.append((name, "inside torch.compile"))
         elif "ScriptModule" in kinds:
             roots.append((name, "a TorchScript module"))
+        elif "StaticFunction" in type(getattr(layer, "forward", None)).__name__:
+            roots.append((name, "inside paddle.jit.to_static"))
         for root, reason in roots:
             if root == "" or name == root or name.startswith(root + "."):
                 reasons[name] = reason
@@ -1002,6 +1018,11 @@ class Capture:
         self._undo = []
         self._open = False
         self._lines.close()
+        if kind is not None and self._framework.name == "mindspore":
+            self._tell(
+                "if a function under mindspore.jit calls the model, take the decorator off: "
+                "in a chosen step each layer must run as Python"
+            )
         if kind is not None:
             self._missed.append(
                 "The block was left by %s in step %d." % (kind.__name__, self._step)
@@ -1074,8 +1095,10 @@ class Capture:
 
         def watched(*args, **kwargs):
             capture = gate[0]
-            call = recording if capture is not None and capture._chosen else function
-            return call(*args, **kwargs)
+            chosen = capture is not None and capture._chosen
+            if not chosen or capture._framework.symbolic():
+                return function(*args, **kwargs)
+            return recording(*args, **kwargs)
 
         self._write_run(complete=False)
         return watched
@@ -1318,6 +1341,8 @@ class Capture:
             capture = gate[0]
             if capture is None or not capture._chosen or gradient is None:
                 return
+            if capture._framework.symbolic():
+                return
             dtype, array = capture._framework.host(gradient)
             if capture._framework.name == "mindspore" and key in capture._tensors:
                 if dtype == "BF16":
@@ -1330,9 +1355,18 @@ class Capture:
 
     def _watch(self, name, layer):
         """Wrap a layer's forward for one step; return what undoes it."""
-        method = self._framework.forward
-        held = vars(layer).get(method)
-        object.__setattr__(layer, method, self._recording(name, getattr(layer, method)))
+        framework, method = self._framework, self._framework.forward
+        held, original = vars(layer).get(method), getattr(layer, method)
+        recording = self._recording(name, original)
+
+        def forward(owner, *args, **kwargs):
+            if not framework.symbolic():
+                return recording(*args, **kwargs)
+            if inspect.ismethod(original):  # OneFlow's graphs call it on a proxy of the layer
+                return original.__func__(owner, *args, **kwargs)
+            return original(*args, **kwargs)
+
+        object.__setattr__(layer, method, types.MethodType(forward, layer))
 
         def undo():
             if held is None:

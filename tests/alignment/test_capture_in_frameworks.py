@@ -301,6 +301,22 @@ def test_perturb_moves_one_weight_by_one_ulp(framework: str, tmp_path: Path) -> 
     assert plain.initial_parameters != moved.initial_parameters == again.initial_parameters
 
 
+@pytest.mark.parametrize("framework", [NAMES[1], NAMES[2]])
+def test_a_compiled_model_trains_on_and_is_named(framework: str, tmp_path: Path) -> None:
+    losses = answer(run_script(framework, tmp_path, "graph_training.py", framework))
+    assert losses[0] > losses[1] > losses[2]
+    rank = Run.read(tmp_path / "run").first
+    assert [line.loss for line in rank.lines] == losses
+    assert len({line.parameters_hash for line in rank.lines}) == 3
+    assert rank.tensors(0).layers == ()
+    words = {
+        "paddle": "0: not recorded, inside paddle.jit.to_static.",
+        "oneflow": "used by their weights alone, or not used): 0, 1.",
+    }
+    assert any(words[framework] in text for text in rank.not_captured)
+    assert [line.updates for line in rank.lines] == [1 if framework == "paddle" else 0] * 3
+
+
 def test_the_file_is_python_3_8() -> None:
     import ast
 

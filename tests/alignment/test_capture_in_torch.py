@@ -13,7 +13,8 @@ pytestmark = pytest.mark.framework("torch")
 SAME_BITS = (
     "plain", "only", "every", "in_place", "bfloat16", "double", "batch_norm", "dropout",
     "functional", "tied", "attention", "nested", "accumulated", "skipped", "twice", "changed",
-    "scheduled", "mixed_precision", "checkpointed", "scripted", "whole_model_is_a_layer",
+    "scheduled", "mixed_precision", "checkpointed", "scripted", "compiled",
+    "whole_model_is_a_layer",
 )  # fmt: skip
 OTHERS = ("diverged", "watched", "without_optimizer", "raised", "killed", "full_disk", "refused")
 
@@ -207,6 +208,10 @@ def test_watched_functions_are_recorded_as_layers(returned: dict[str, Any], rank
 def test_compiled_layers_are_named(rank_of: Any) -> None:
     assert "middle: not recorded, a TorchScript module." in rank_of("scripted").not_captured
     assert not rank_of("scripted").layers["middle"].recorded
+    rank = rank_of("compiled")
+    assert "_orig_mod.first: not recorded, inside torch.compile." in rank.not_captured
+    assert rank.tensors(0).layers == ()
+    assert rank.tensors(0).parameter("_orig_mod.first.weight", "after") is not None
 
 
 def test_a_model_that_is_one_layer_has_a_name(rank_of: Any) -> None:

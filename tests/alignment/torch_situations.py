@@ -257,6 +257,10 @@ def scripted(folder):
     return both(folder, lambda: Net(torch.jit.script(torch.nn.Tanh())))
 
 
+def compiled(folder):
+    return both(folder, lambda: torch.compile(Net(), backend="eager"))
+
+
 def whole_model_is_a_layer(folder):
     return both(folder, lambda: torch.nn.Linear(5, 2))
 
