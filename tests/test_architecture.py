@@ -151,6 +151,7 @@ def test_imports_by_a_string_are_declared() -> None:
         "refkernels",
         "refkernels.arithmetic.jit",
         "refkernels.capture",  # the framework of the model that it is given
+        "refkernels.contexts",
         "refkernels.diagnosis.explanation",
         "refkernels.metrology",
         "refkernels.reporting",

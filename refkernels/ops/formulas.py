@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -265,7 +264,9 @@ def restored(question: Canonical, name: str, one: Enclosure) -> Any:
 
 def _evaluation() -> Any:
     """The module of that name, with all contexts: loaded when a formula is first read."""
-    return importlib.import_module("refkernels.ops.evaluation")
+    from refkernels.ops import evaluation
+
+    return evaluation
 
 
 def _working(target: Format) -> Format:
