@@ -31,7 +31,7 @@ ALLOWED = {
     "registry": OP,
     "arithmetic": set(),
     "capture": set(),  # one file that is copied to other machines
-    "alignment": {"records"},
+    "alignment": {"records", "arithmetic", "metrology", "diagnosis", "registry", *OP},
     "records": set(),
     "metrology": {"arithmetic", "records", *OP},
     "diagnosis": DIAGNOSIS_NEEDS,
@@ -60,6 +60,7 @@ ALLOWED = {
     "question": {"arithmetic", "registry", *OP},
     "gallery": {"diagnosis", "registry", "schedule_ref", "frameworks", *OP},
     "cli": {
+        "alignment",
         "arithmetic",
         "diagnosis",
         "frameworks",
