@@ -8,6 +8,7 @@ it; a model's functions are a kernel's own affair.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -261,7 +262,8 @@ class Working(Context):
                 total = multiply_add(a[..., k], b[..., k], total)
             return total
         flat = total.reshape(-1).copy()
-        rows = [np.ascontiguousarray(part).reshape(flat.size, -1) for part in (a, b)]
+        shape = flat.size, a.shape[-1]
+        rows = [np.ascontiguousarray(part).reshape(shape) for part in (a, b)]
         sums_in_order.fused(*rows, flat)
         return flat.reshape(total.shape)
 
@@ -310,11 +312,18 @@ class Working(Context):
         return self.value(kept[0]), self.value(kept[1])
 
     def matmul(self, a: Value, b: Value) -> WorkingValue:
+        """Some rows of a at once, so that their products have room."""
         left, right = data(a)[..., :, None, :], np.swapaxes(data(b), -1, -2)[..., None, :, :]
-        with np.errstate(all="ignore"):
-            products = self.times(left, right)
-        factors = np.broadcast_arrays(left, right) if self.fma else ()
-        return self.value(self._sum(products, factors))
+        batch = np.broadcast_shapes(left.shape[:-3], right.shape[:-3])
+        length = max(_BLOCK // max(math.prod((*batch, *right.shape[-2:])), 1), 1)
+        parts = []
+        for start in range(0, max(left.shape[-3], 1), length):
+            some = left[..., start : start + length, :, :]
+            with np.errstate(all="ignore"):
+                products = self.times(some, right)
+            factors = np.broadcast_arrays(some, right) if self.fma else ()
+            parts.append(self._sum(products, factors))
+        return self.value(np.concatenate(parts, axis=-2))
 
     def pivot(self, a: Value, axis: int = -1) -> WorkingValue:
         return self.max(a, axis)

@@ -3,7 +3,8 @@ elements alone; each output's slices; or, of other formulas, whole rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -86,9 +87,7 @@ class Selection:
         formula = self._apart(name)
         row, column = self.places[name]
         by_row = self.question.rows_of[name]
-        blocks: Iterable[Any] = self._blocks(np.unique(row)) if by_row else [slice(None)]
-        for rows in blocks:
-            inside = np.isin(row, rows) if by_row else slice(None)
+        for rows, inside in self._pieces(name):
             arrays, shape, at = self.question.narrowed(name, rows, column[inside], formula.sliced)
             given = reading.given(needed(formula, arrays), self.question.params)
             value = self._output(formula(reading.xp, **given), name)
@@ -96,6 +95,17 @@ class Selection:
                 at = np.searchsorted(rows, row[inside]) * int(np.prod(shape)) + at
             shape = (len(rows) if by_row else 1, *shape)
             yield enclose(value, shape).reshape(-1)[at]
+
+    def _pieces(self, name: str) -> Iterator[tuple[Any, Any]]:
+        """Blocks of rows with their elements; of an output that has none, all rows with elements
+        that share all letters but the last two: the slices of more would be nearly everything."""
+        row, column = self.places[name]
+        if self.question.rows_of[name]:
+            yield from ((rows, np.isin(row, rows)) for rows in self._blocks(np.unique(row)))
+            return
+        shared = column // max(int(np.prod(self.question.shapes[name][1:][-2:])), 1)
+        ends = [0, *(np.flatnonzero(np.diff(shared)) + 1), column.size]
+        yield from ((slice(None), slice(*pair)) for pair in itertools.pairwise(ends))
 
     def _blocks(self, own: Indices | None = None) -> Iterator[Indices]:
         width = max(self.question.elements // max(self.question.rows, 1), 1)
