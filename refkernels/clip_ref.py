@@ -252,7 +252,10 @@ def _cases(op: str, asked: tuple[tuple[str, dict[str, Any]], ...]) -> list[Case]
         for regime, kind, norm, most in regimes:
             if label and regime not in ("clipped", "not_clipped", "norm_is_max", "infinite", "nan"):
                 continue
-            shown = {"norm": norm, **{name: str(value) for name, value in more.items()}}
+            shown: dict[str, float | str] = {
+                "norm": norm,
+                **{name: str(value) for name, value in more.items()},
+            }
             params, build = {"max_norm": most, **more}, partial(_drawn, norm, kind)
             found.append(case(op, regime, shown, build, params, directions=("forward",)))
     return found
