@@ -107,8 +107,8 @@ def test_torch_s_linear_has_its_bias_at_an_end_and_paddle_s_at_the_last(
     name: str, seat_for: SeatFor
 ) -> None:
     """Whatever the blocks that its library adds in: revealed and replayed. Where torch's MKL puts
-    the bias depends on its path: its accumulator begins with it on an AMD EPYC, and gets it at last
-    on an Intel Xeon with AVX-512."""
+    the bias depends on its path: of 256 products, an AMD EPYC begins with it, and an Intel Xeon
+    with AVX-512 adds it last."""
     pinned(seat_for(name))
     asked = ["reveal", "linear", "--framework", name, "--k", "256", "--n", "768", "--bias"]
     result = CliRunner().invoke(app, [*asked, "--json"])

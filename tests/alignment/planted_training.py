@@ -145,6 +145,9 @@ def clip(planted, model, optimizer):
 
 
 def train(folder, planted, steps):
+    """`planted`: what is wrong, or NAME@SEED: that run with one weight moved by an ulp."""
+    planted, _, seed = planted.partition("@")
+    perturb = int(seed) if seed else 3 if planted == "perturbed" else None
     torch.manual_seed(1)
     model = Model(planted)
     optimizer = optimizer_of(planted, model)
@@ -152,7 +155,6 @@ def train(folder, planted, steps):
     data = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
     names = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
     losses = []
-    perturb = 3 if planted == "perturbed" else None
     with Capture(folder, model, optimizer, steps=[0, 1, 2], perturb=perturb) as capture:
         for step in range(steps):
             late = planted == "late_schedule"

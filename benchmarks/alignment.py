@@ -1,0 +1,119 @@
+"""What is wrong with a training: named from its first step, or seen in its loss curve, and when?
+
+    python benchmarks/alignment.py [--steps 200] [--nulls 10] [--out FILE]
+
+Definitions are planted one at a time in a small transformer (tests/alignment/planted_training.py),
+trained in float32 by torch. Two questions about each. What does `refkernels align` say from a
+capture of step 0? And from which step on does the loss curve alone show it: by more than twice the
+largest difference that runs with one weight moved by an ulp have shown so far, for 5 steps running?
+Prints a table; FILE keeps it as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from refkernels.alignment import align
+from refkernels.frameworks import environments
+from refkernels.records.files import write_whole
+from refkernels.reporting.alignment import page
+
+ROOT = Path(__file__).parent.parent
+PLANTED = {  # what is planted, and the run that it is held against
+    **dict.fromkeys(
+        (
+            "layernorm_eps", "layernorm_eps_hidden", "tanh_gelu_declared", "tanh_gelu",
+            "attention_scale", "label_smoothing", "loss_sum", "tied_gradient_dropped",
+            "gradient_times_8", "adam_eps", "decay_on_excluded", "coupled_decay", "clip_left_out",
+            "clip_each_group", "clip_each_parameter", "clip_at_one", "late_schedule", "stale_batch",
+        ),
+        "right",
+    ),
+    **dict.fromkeys(("no_bias_correction", "adam_eps_hat", "adam_eps_inside"), "right_adam"),
+    **dict.fromkeys(("momentum_nesterov", "momentum_dampening"), "sgd"),
+}  # fmt: skip
+RUNNING = 5  # steps for which a curve stays out of the spread
+BEYOND = 2.0  # of the null runs' largest difference so far
+
+
+def trained(folder: Path, steps: int, names: list[str]) -> dict[str, np.ndarray]:
+    """The losses of each run, captured in the folder."""
+    for source in ("refkernels/capture.py", "tests/alignment/planted_training.py"):
+        shutil.copy(ROOT / source, folder)
+    python = environments.find("torch").python
+    command = [python, "planted_training.py", str(steps), *names]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONPATH", None)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, check=True,
+    )  # fmt: skip
+    losses = json.loads(done.stdout.splitlines()[-1])
+    return {name: np.array(values) for name, values in losses.items()}
+
+
+def leaves(losses: np.ndarray, base: np.ndarray, nulls: list[np.ndarray]) -> int | None:
+    """The first step from which the curve stays out of the spread; None where it never does."""
+    spread = np.maximum.accumulate(np.max([np.abs(one - base) for one in nulls], axis=0))
+    floor = np.spacing(np.abs(base).astype(np.float32)).astype(np.float64)
+    out = ~(np.abs(losses - base) <= BEYOND * np.maximum(spread, floor))
+    for step in range(len(out) - RUNNING + 1):
+        if out[step : step + RUNNING].all():
+            return step
+    return None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--nulls", type=int, default=10)
+    parser.add_argument("--out", type=Path)
+    asked = parser.parse_args()
+    bases = sorted(set(PLANTED.values()))
+    null = {base: [f"{base}@{seed}" for seed in range(asked.nulls)] for base in bases}
+    names = [*bases, *PLANTED, *(one for some in null.values() for one in some)]
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        losses = trained(folder, asked.steps, names)
+        rows = [_row(folder, name, losses, null) for name in PLANTED]
+    print(f"{'planted':24} {'align: step':>11} {'topic':10} {'curve leaves':>12}  seconds")
+    for row in rows:
+        late = "never" if row["curve"] is None else row["curve"]
+        step = "–" if row["step"] is None else row["step"]
+        print(
+            f"{row['planted']:24} {step!s:>11} {row['topic']:10} {late!s:>12}  {row['seconds']:.1f}"
+        )
+    if asked.out:
+        record = {"steps": asked.steps, "nulls": asked.nulls, "rows": rows}
+        write_whole(asked.out, json.dumps(record, indent=1) + "\n")
+
+
+def _row(
+    folder: Path, name: str, losses: dict[str, np.ndarray], null: dict[str, list[str]]
+) -> dict[str, Any]:
+    base, began = PLANTED[name], time.perf_counter()
+    found = align(folder / base, folder / name, steps=[0])
+    first = found.verdict.first
+    nulls = [losses[one] for one in null[base]]
+    return {
+        "planted": name,
+        "step": None if first is None else first.step,
+        "topic": "" if first is None else first.topic,
+        "says": page.headline(found.to_dict()),
+        "curve": leaves(losses[name], losses[base], nulls),
+        "seconds": round(time.perf_counter() - began, 2),
+    }
+
+
+if __name__ == "__main__":
+    main()
