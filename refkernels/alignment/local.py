@@ -20,6 +20,7 @@ from refkernels.alignment.layers import read_layers
 from refkernels.alignment.question import Array, Place, Question, Unjudged
 from refkernels.alignment.run import Rank, Run
 from refkernels.alignment.updates import read_updates
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis.code_lengths import steps
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
@@ -39,7 +40,9 @@ class Judgement:
     """One output of a question. `over_bound`: the largest error / bound; `worst`: the parameter or
     tensor that has it; `cause` and `confidence` as `explain` gives them, of the whole question;
     `bias`: mean of the signed errors in standard deviations of that mean. `attributed`: False of a
-    weight's gradient that this layer does not explain: a function may use the weight too."""
+    weight's gradient that this layer does not explain: a function may use the weight too.
+    `negligible`: no element of a layer's tensor is off by more than the rounding of its largest, as
+    where a masked probability is e^-64 and not 0."""
 
     place: Place
     op: str
@@ -54,6 +57,7 @@ class Judgement:
     worst: str
     bias: float = 0.0
     attributed: bool = True
+    negligible: bool = False
     cause: str | None = None
     confidence: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
@@ -73,8 +77,8 @@ class Judgement:
 
     @property
     def redefined(self) -> bool:
-        """Whether it is another definition, and not the same one computed worse."""
-        return self.wrong and self.cause not in NUMERICAL
+        """Whether it is another definition, and not the same one computed worse, and it shows."""
+        return self.wrong and self.cause not in NUMERICAL and not self.negligible
 
     @property
     def _renamed(self) -> bool:
@@ -162,7 +166,14 @@ def _judged(
         else:
             cause = {**before[0], "summary": ""}
     return [
-        _judgement(question, name, one, _bias(problem, name, outputs[name]), cause)
+        _judgement(
+            question,
+            name,
+            one,
+            _bias(problem, name, outputs[name]),
+            _negligible(problem, name, outputs[name]),
+            cause,
+        )
         for name, one in known.items()
     ]
 
@@ -179,8 +190,9 @@ def _explained(problem: Problem, outputs: dict[str, Array]) -> dict[str, Any]:
 
 
 def _judgement(
-    question: Question, output: str, fit: Fit, bias: float, cause: dict[str, Any]
-) -> Judgement:
+    question: Question, output: str, fit: Fit, bias: float, negligible: bool,
+    cause: dict[str, Any],
+) -> Judgement:  # fmt: skip
     of_output = {} if fit.ordinary else cause
     index = fit.record.get("worst", {}).get("index") or [0]
     worst = question.part(int(index[0])) if question.parts else question.place.name
@@ -189,8 +201,15 @@ def _judgement(
     return Judgement(
         question.place, question.op, question.direction, question.type, output, fit.verdict,
         "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
-        bias, fit.ordinary or not unexplained, **of_output,
+        bias, fit.ordinary or not unexplained, negligible and not question.parts, **of_output,
     )  # fmt: skip
+
+
+def _negligible(problem: Problem, output: str, got: Array) -> bool:
+    exact = np.asarray(problem.truth.reference[output])
+    most = float(np.max(np.abs(exact), initial=0.0))
+    apart = float(np.max(np.abs(to_float64(got) - exact), initial=0.0))
+    return apart <= problem.format_of(output).u * most < math.inf
 
 
 def _bias(problem: Problem, output: str, got: Array) -> float:

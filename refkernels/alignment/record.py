@@ -90,10 +90,12 @@ def _local(local: LocalTruth) -> dict[str, Any]:
             "stage": stage,
             "outputs": len(group),
             "elements": sum(one.elements for one in group),
-            "over_bound": max(one.over_bound for one in group),
+            "over_bound": max((one.over_bound for one in group if one.attributed), default=0.0),
             "over_plain": max(one.over_plain for one in group),
-            "wrong": sum(one.wrong for one in group),
-            "unusual": sum(one.unusual and not one.wrong for one in group),
+            "wrong": sum(one.wrong and not one.negligible for one in group),
+            "negligible": sum(one.wrong and one.negligible for one in group),
+            "unattributed": sum(not one.attributed for one in group),
+            "unusual": sum(one.unusual and one.attributed and not one.wrong for one in group),
             "one_sided": sum(one.one_sided for one in group),
         }
         for (kind, op, stage), group in table.items()

@@ -85,7 +85,7 @@ def align(
     if as_json:
         typer.echo(json.dumps(told, ensure_ascii=False))
     else:
-        pages.show_page(page.markdown(told, lang), written)
+        pages.show_page(page.brief(told, lang), written)
     if told["verdict"]["word"] == "different":
         raise typer.Exit(1)
 

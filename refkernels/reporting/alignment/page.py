@@ -32,6 +32,19 @@ def markdown(told: Record, lang: str = "en") -> str:
     """The whole page."""
     words = words_of(lang)
     parts = [
+        brief(told, lang).rstrip(),
+        _folded(words["null_directions"], _null(told)),
+        _folded(words["unjudged"], _unjudged(told)),
+        _folded(words["not_captured"], _missing(told)),
+        _folded(words["remarks"], [f"- {escaped(one)}" for one in told["remarks"]]),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def brief(told: Record, lang: str = "en") -> str:
+    """The page without its folded parts."""
+    words = words_of(lang)
+    parts = [
         f"# {words['title_alone' if _alone(told) else 'title']}",
         headline(told, lang),
         _section(words["runs"], _runs(told, words)),
@@ -41,10 +54,6 @@ def markdown(told: Record, lang: str = "en") -> str:
         _section(words["local"], _local(told, words)),
         _found(told, words, lang),
         _notes(told, words),
-        _folded(words["null_directions"], _null(told)),
-        _folded(words["unjudged"], _unjudged(told)),
-        _folded(words["not_captured"], _missing(told)),
-        _folded(words["remarks"], [f"- {escaped(one)}" for one in told["remarks"]]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -236,8 +245,12 @@ def _local(told: Record, words: Words) -> str:
             verdict = words["fine"]
             if one["wrong"]:
                 verdict = "**" + words["beyond"].format(count=one["wrong"]) + "**"
-            elif one["unusual"]:
-                verdict = words["unusual"].format(count=one["unusual"])
+            elif counted := [
+                words[word].format(count=one[word])
+                for word in ("negligible", "unattributed", "unusual")
+                if one[word]
+            ]:
+                verdict = words["and_also"].join([verdict, *counted])
             rows.append(
                 [
                     name, escaped(one["type"]), one["op"], words[one["stage"]],
