@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from refkernels.alignment.matching import Matched, equal
+from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Rank, StepLine, StepTensors
 from refkernels.arithmetic import formats
@@ -86,7 +86,7 @@ def _begin_alike(one: StepTensors, two: StepTensors, matched: Matched) -> bool:
     for name, partner in matched.parameters.items():
         mine, other = one.parameter(name), two.parameter(partner)
         if mine is not None and other is not None and not equal(mine, other):
-            turned = other.T if mine.shape != other.shape else other
+            turned = oriented(mine, other)
             if mine.shape != turned.shape or np.count_nonzero(mine != turned) > 1:
                 return False
             apart += 1
@@ -120,7 +120,10 @@ def _pairs(
     for name, partner in matched.parameters.items():
         pair = tensors[0].gradient(name, "backward"), tensors[1].gradient(partner, "backward")
         if pair[0] is not None and pair[1] is not None:
-            turned = pair[1].T if pair[0].shape != pair[1].shape else pair[1]
+            weights = tensors[0].parameter(name), tensors[1].parameter(partner)
+            turned = pair[1]
+            if weights[0] is not None and weights[1] is not None:
+                turned = oriented(weights[0], pair[1], weights[1])
             floor = floors.get(name, 0.0)
             yield from _of("gradient", name, "gradient", {"0": pair[0]}, {"0": turned}, floor)
 
@@ -157,13 +160,13 @@ def _of(
     stage: Stage, where: str, what: str, mine: Mapping[str, Array], other: Mapping[str, Array],
     floor: float = 0.0,
 ) -> Iterator[_Pair]:  # fmt: skip
-    """`floor`: what a gradient is made of, where that cancels; half of its digits count."""
+    """`floor`: what a gradient is made of; where that cancels, a quarter of the digits may go."""
     for one, two in zip(mine.values(), other.values(), strict=False):
         if one.shape != two.shape or one.dtype.kind not in "fV" or not one.size:
             continue
         digits = 2.0 ** (-min(formats.of(one).p, formats.of(two).p) / 2)
         left, right = one.astype(np.float64).reshape(-1), two.astype(np.float64).reshape(-1)
-        size = max(float(np.linalg.norm(left)), digits * floor)
+        size = max(float(np.linalg.norm(left)), math.sqrt(digits) * floor)
         if not 0.0 < size < math.inf or not np.isfinite(right).all():
             continue
         apart = float(np.linalg.norm(right - left)) / size

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from refkernels.alignment.kinds import Kind, kind_of, settings_of
-from refkernels.alignment.matching import Matched, equal
+from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.run import Group, Rank, Run, StepLine
 from refkernels.alignment.updates import definition
 
@@ -130,7 +130,7 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
             shapes = str(one.shape), str(two.shape)
             yield Difference("weights", name, *shapes, steps[0], kind="shape")
             continue
-        turned = two.T if one.shape != two.shape else two
+        turned = oriented(one, two)
         apart = _apart(one.astype(np.float64), turned.astype(np.float64))
         moved = a.perturbed or b.perturbed
         yield Difference(

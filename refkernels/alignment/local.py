@@ -32,6 +32,7 @@ _SEEING = "torch"  # whose functions the probe sees, outside of recorded layers
 _BIASED = 4.0  # standard deviations of the mean of signed errors
 _WEIGHTS = ("weight", "bias")
 _FEW = 30  # signed errors say nothing of a side
+_FACTOR = "scale_factor"  # which says by how much, and not why
 _SEARCHES = 2  # of one op with one type, before its cause is taken to be the same
 
 
@@ -41,8 +42,9 @@ class Judgement:
     tensor that has it; `cause` and `confidence` as `explain` gives them, of the whole question;
     `bias`: mean of the signed errors in standard deviations of that mean. `attributed`: False of a
     weight's gradient that this layer does not explain: a function may use the weight too.
-    `negligible`: no element of a layer's tensor is off by more than the rounding of its largest, as
-    where a masked probability is e^-64 and not 0."""
+    `negligible`: no element that breaks its bound is off by more than the rounding of its tensor's
+    largest, as where a masked probability is e^-64 and not 0. `gross`: half of the digits are wrong
+    in norm, or the bound is broken by as much."""
 
     place: Place
     op: str
@@ -58,6 +60,7 @@ class Judgement:
     bias: float = 0.0
     attributed: bool = True
     negligible: bool = False
+    gross: bool = False
     cause: str | None = None
     confidence: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
@@ -77,8 +80,16 @@ class Judgement:
 
     @property
     def redefined(self) -> bool:
-        """Whether it is another definition, and not the same one computed worse, and it shows."""
-        return self.wrong and self.cause not in NUMERICAL and not self.negligible
+        """Whether it is another definition, and not the same one computed worse, and it shows: by
+        its cause, or where none is sure, by its size."""
+        if not self.wrong or self.negligible or self.cause in NUMERICAL:
+            return False
+        return self.gross or (self._renamed and self.cause != _FACTOR)
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether it breaks its bound by little, and nobody knows why."""
+        return self.wrong and not (self.redefined or self.negligible or self.cause in NUMERICAL)
 
     @property
     def _renamed(self) -> bool:
@@ -166,14 +177,7 @@ def _judged(
         else:
             cause = {**before[0], "summary": ""}
     return [
-        _judgement(
-            question,
-            name,
-            one,
-            _bias(problem, name, outputs[name]),
-            _negligible(problem, name, outputs[name]),
-            cause,
-        )
+        _judgement(question, name, one, _size(problem, name, outputs[name], one), cause)
         for name, one in known.items()
     ]
 
@@ -190,9 +194,8 @@ def _explained(problem: Problem, outputs: dict[str, Array]) -> dict[str, Any]:
 
 
 def _judgement(
-    question: Question, output: str, fit: Fit, bias: float, negligible: bool,
-    cause: dict[str, Any],
-) -> Judgement:  # fmt: skip
+    question: Question, output: str, fit: Fit, size: _Size, cause: dict[str, Any]
+) -> Judgement:
     of_output = {} if fit.ordinary else cause
     index = fit.record.get("worst", {}).get("index") or [0]
     worst = question.part(int(index[0])) if question.parts else question.place.name
@@ -201,15 +204,31 @@ def _judgement(
     return Judgement(
         question.place, question.op, question.direction, question.type, output, fit.verdict,
         "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
-        bias, fit.ordinary or not unexplained, negligible and not question.parts, **of_output,
+        size.bias, fit.ordinary or not unexplained, size.negligible and not question.parts,
+        size.gross, **of_output,
     )  # fmt: skip
 
 
-def _negligible(problem: Problem, output: str, got: Array) -> bool:
+@dataclass(frozen=True)
+class _Size:
+    """How far off an output is, beside its bound."""
+
+    bias: float
+    negligible: bool
+    gross: bool
+
+
+def _size(problem: Problem, output: str, got: Array, fit: Fit) -> _Size:
     exact = np.asarray(problem.truth.reference[output])
-    most = float(np.max(np.abs(exact), initial=0.0))
-    apart = float(np.max(np.abs(to_float64(got) - exact), initial=0.0))
-    return apart <= problem.format_of(output).u * most < math.inf
+    format = problem.format_of(output)
+    off = np.abs(to_float64(got) - exact)
+    beyond = off[~(off <= problem.truth.bound[output])]
+    largest = float(np.max(np.abs(exact), initial=0.0))
+    negligible = beyond.size > 0 and float(np.max(beyond)) <= format.u * largest < math.inf
+    half = 2.0 ** (format.p / 2)
+    apart = float(np.linalg.norm(off)) * half > float(np.linalg.norm(exact))
+    gross = bool(apart or (number(fit.over_bound) or 0.0) > half)
+    return _Size(_bias(problem, output, got), negligible, gross)
 
 
 def _bias(problem: Problem, output: str, got: Array) -> float:

@@ -12,6 +12,8 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from refkernels.alignment.kinds import Kind, kind_of
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Layer, Rank
@@ -67,6 +69,19 @@ def equal(one: Array, other: Array) -> bool:
         array.shape == other.shape and array.tobytes() == other.tobytes()
         for array in (one, *([one.T.copy()] if one.ndim == 2 else []))
     )
+
+
+def oriented(one: Array, other: Array, like: Array | None = None) -> Array:
+    """`other`, turned where that makes it more like `one`: frameworks hold matrices either way.
+    `like`: an array of the other's, and of `one`'s shape or its turned shape, to decide by."""
+    seen = other if like is None else like
+    if one.ndim != 2 or seen.ndim != 2:
+        return other
+    straight = one.shape == seen.shape and np.count_nonzero(one != seen)
+    turned = one.shape == seen.T.shape and np.count_nonzero(one != seen.T)
+    if straight is False or (turned is not False and turned < straight):
+        return other.T
+    return other
 
 
 def _check(given: Mapping[str, str], a: Rank, b: Rank) -> None:

@@ -49,7 +49,9 @@ class Suspect:
 class Reason:
     """Why nothing can be concluded: a word of its own, and what goes into its sentence."""
 
-    word: Literal["curves", "saturated", "nothing", "unjudged", "functions", "unseen", "few"]
+    word: Literal[
+        "curves", "saturated", "nothing", "unjudged", "functions", "unseen", "few", "unexplained"
+    ]
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -190,6 +192,8 @@ def _unseen(local: LocalTruth) -> list[Reason]:
     reasons = []
     if not local.judgements:
         reasons.append(Reason("nothing"))
+    if strange := [one for one in local.judgements if one.unexplained]:
+        reasons.append(Reason("unexplained", {"where": strange[0].worst, "op": strange[0].op}))
     if local.unjudged:
         types = ", ".join(dict.fromkeys(one.type for one in local.unjudged))
         reasons.append(Reason("unjudged", {"types": types}))
