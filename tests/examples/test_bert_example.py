@@ -1,0 +1,111 @@
+"""The BERT of the examples: certified as a formula, and the same in four frameworks."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import flint
+import numpy as np
+import pytest
+
+from refkernels.alignment import align
+from refkernels.contexts import Arb, Working, objects
+from refkernels.frameworks import environments
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def bert() -> ModuleType:
+    return example("bert")
+
+
+def test_the_first_loss_has_a_certificate(bert: ModuleType) -> None:
+    """5.981429278300, as float64 runs of three frameworks print it."""
+    weights, batch = bert.load()
+    with Arb(128) as arb:
+        value = bert.loss(arb, {name: arb.array(one) for name, one in weights.items()}, batch)
+        ball = objects.data(value).item()
+    assert ball.rad() < flint.arb("1e-25")
+    assert abs(float(ball.mid()) - 5.981429278300) < 1e-12
+    xp = Working("float64")
+    plain = bert.loss(xp, {name: xp.array(one) for name, one in weights.items()}, batch)
+    assert abs(float(xp.store(plain).data.item()) - float(ball.mid())) < 1e-12
+
+
+def test_the_gradients_are_enclosed_and_one_is_zero(bert: ModuleType) -> None:
+    """Against those of the float64 reading; attention does not depend on its key's bias."""
+    weights, batch = bert.load(rows=1)
+    with Arb(128) as arb:
+        given = {name: arb.array(one) for name, one in weights.items()}
+        _, slopes = bert.gradients(arb, given, batch)
+        found = dict(zip(weights, (objects.data(one) for one in slopes), strict=True))
+    xp = Working("float64")
+    _, plain = bert.gradients(xp, {name: xp.array(one) for name, one in weights.items()}, batch)
+    near = dict(zip(weights, (xp.store(one).data for one in plain), strict=True))
+    for name, balls in found.items():
+        middle = np.array([float(one.mid()) for one in balls.reshape(-1)]).reshape(balls.shape)
+        assert max(float(one.rad()) for one in balls.reshape(-1)) < 1e-20
+        scale = max(float(np.max(np.abs(middle))), 1e-6)
+        assert np.max(np.abs(middle - near[name])) <= 1e-11 * scale
+    for layer in ("l0", "l1"):
+        assert all(one.contains(0) for one in found[f"{layer}.k.b"].reshape(-1))
+        assert not all(one.contains(0) for one in found[f"{layer}.q.b"].reshape(-1))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder, found = tmp_path_factory.mktemp("bert"), {}
+    for name in FRAMEWORKS:
+        try:
+            interpreter = environments.find(name)
+        except environments.NotInstalled as error:
+            if name in environments.required():
+                pytest.fail(f"REFKERNELS_REQUIRE lists {name}: {error}", pytrace=False)
+            continue
+        command = [interpreter.python, str(EXAMPLES / "train_bert.py"), name, str(folder / name)]
+        done = subprocess.run(
+            [*command, "--steps", "2", "--captured", "0"], capture_output=True, text=True,
+            timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        losses: list[Any] = json.loads(done.stdout.splitlines()[-1])
+        assert abs(losses[0] - 5.981429278300) < 4e-6
+        found[name] = folder / name
+    if len(found) < 2:
+        pytest.skip("two frameworks are needed: `refkernels env create torch paddle`")
+    return found
+
+
+def test_four_frameworks_train_one_definition(runs: dict[str, Path]) -> None:
+    """With paddle's softmax clipped at -64, and mindspore's cross entropy 5 ulp off."""
+    first, *others = runs.values()
+    for other in others:
+        found = align(first, other, steps=[0])
+        assert found.verdict.suspects == (), found.verdict.first
+        assert found.matched is not None
+        assert not found.matched.only_a + found.matched.only_b + found.matched.lone_a
+        assert len(found.matched.parameters) == 46
+
+
+def test_the_examples_say_how_they_are_used() -> None:
+    for name in ("bert.py", "train_bert.py"):
+        told = subprocess.run(
+            [sys.executable, str(EXAMPLES / name), "--help"], capture_output=True, text=True,
+            timeout=100, check=True,
+        )  # fmt: skip
+        assert "usage" in told.stdout
