@@ -94,7 +94,7 @@ class Canonical:
         for array in self.arrays.values():
             if array is None:
                 continue
-            finite = _finite(array).reshape(len(array), -1).all(axis=1)
+            finite = _finite(array).all(axis=tuple(range(1, array.ndim)))
             if len(array) == self.rows:
                 by_row &= finite
             else:
