@@ -142,9 +142,9 @@ class _Answer:
         return told
 
     def _with_specials(self, only_finite: bool) -> int:
-        """The definition's IEEE reading where nothing is known: NaN and infinities, zeros too, where
-        an input is not finite; `only_finite`: NaN and poles, where all are. A number that leaves
-        binary64's range is no special value. Gives what is left."""
+        """The definition's IEEE reading where nothing is known: NaN, infinities and zeros where an
+        input is not finite; `only_finite`: NaN and poles where all are. A number that leaves the
+        range of binary64 is no special value. Gives what is left."""
         unknown = {}
         for name, one in self.known.items():
             places = np.flatnonzero(np.isinf(one.radius) & np.isfinite(one.hi))
