@@ -144,7 +144,7 @@ class _Answer:
     def _with_specials(self, only_finite: bool) -> int:
         """The definition's IEEE reading where nothing is known: NaN, infinities and zeros where an
         input is not finite; `only_finite`: NaN and poles where all are. A number that leaves the
-        range of binary64 is no special value. Gives what is left."""
+        range of binary64 is no special value, not even a zero. Gives what is left."""
         unknown = {}
         for name, one in self.known.items():
             places = np.flatnonzero(np.isinf(one.radius) & np.isfinite(one.hi))
@@ -153,10 +153,12 @@ class _Answer:
         selection = Selection(
             self.ieee, self.question, {n: i for n, i in unknown.items() if i.size}
         )
-        reading = Unbounded(underflow=only_finite)
-        for name, one in selection.read(reading, enclosing.computed).items():
+        nothing = selection.read(Unbounded(underflow=True), enclosing.computed)
+        plain = nothing if only_finite else selection.read(Unbounded(), enclosing.computed)
+        for name, one in plain.items():
             values = np.asarray(one)
-            told = ~np.isfinite(values) | ((values == 0.0) & (not only_finite))
+            zero = (values == 0.0) & (np.asarray(nothing[name]) == 0.0)
+            told = ~np.isfinite(values) | (zero & (not only_finite))
             at = selection.wanted[name][told]
             self.known[name] = self.known[name].replace(at, Enclosure(values[told]))
         return _number(self.open())

@@ -160,3 +160,11 @@ def test_a_finite_number_beside_an_infinity_is_no_infinity() -> None:
     assert y.radius[1, 0] == 0.0
     assert not (np.isinf(y.hi[2, 0]) and y.radius[2, 0] == 0.0)
     assert y.contains((2, 0), Fraction(1e200) ** 2)
+
+
+def test_a_number_beside_an_infinity_that_is_tiny_is_no_zero() -> None:
+    """e^-(10^400): of finite numbers, in a row that has an infinity; e^-inf is a zero."""
+    decay = refkernels.oracle(lambda xp, x: xp.exp(-xp.square(x)), "x[... n] -> y[... n]", "n")
+    y = decay.forward(np.array([[1e200, np.inf, 1.0]]), certify="enclosure")
+    np.testing.assert_array_equal(y.exact_zero, [[False, True, False]])
+    assert y.radius[0, 0] > 0.0
