@@ -71,6 +71,8 @@ def intersection(one: Enclosure, other: Enclosure) -> Enclosure:
 
 
 def _meet(one: Parts, other: Parts) -> Parts:
+    if one[2] == other[2] == math.inf:
+        return other if math.isfinite(one[0]) else one  # an infinite hi tells the sign
     if one[2] == 0.0 or other[2] == math.inf:
         return one
     if other[2] == 0.0 or one[2] == math.inf:

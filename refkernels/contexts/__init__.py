@@ -10,6 +10,7 @@
     Bound                                how far a right kernel may be from them
     Amplification                        how much relative errors of the inputs may grow
     Working, Stochastic                  a kernel's own roundings, to nearest or at random
+    Unbounded                            special values: binary64 whose infinities are no overflow
     Gradient                             the backward pass, over any of these
     Trace                                an expression graph, for generated kernels
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from refkernels.contexts.rational import Rational
     from refkernels.contexts.stochastic import Stochastic
     from refkernels.contexts.trace import Trace
+    from refkernels.contexts.unbounded import Unbounded
     from refkernels.contexts.value import Mask, Value
     from refkernels.contexts.working import Working
 
@@ -48,6 +50,7 @@ _HOMES = {
     "rational": ("Rational",),
     "stochastic": ("Stochastic",),
     "trace": ("Trace",),
+    "unbounded": ("Unbounded",),
     "value": ("Mask", "Value"),
     "working": ("Working",),
 }
@@ -64,6 +67,7 @@ __all__ = [
     "Rational",
     "Stochastic",
     "Trace",
+    "Unbounded",
     "Value",
     "Working",
 ]

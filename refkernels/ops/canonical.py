@@ -94,7 +94,7 @@ class Canonical:
         for array in self.arrays.values():
             if array is None:
                 continue
-            finite = _finite(array).reshape(len(array), -1).all(axis=1)
+            finite = _finite(array).all(axis=tuple(range(1, array.ndim)))
             if len(array) == self.rows:
                 by_row &= finite
             else:
@@ -117,27 +117,6 @@ class Canonical:
             name: array if array is None or len(array) == 1 != self.rows else array[rows]
             for name, array in self.arrays.items()
         }
-
-    def narrowed(
-        self, output: str, rows: Any, columns: npt.NDArray[np.intp], sliced: bool = True
-    ) -> tuple[dict[str, Array | None], Shape, npt.NDArray[np.intp]]:
-        """The arrays at some of the rows, and, `sliced`, at the free letters of an output's
-        elements; the shape that its slices then have, and where the elements lie in them."""
-        own = self.signature.gives[output].own
-        places = np.unravel_index(columns, self.shapes[output][1:])
-        chosen, at, shape = {}, np.zeros(columns.shape, np.intp), []
-        for letter, place, length in zip(own, places, self.shapes[output][1:], strict=False):
-            if sliced and letter not in self.signature.coupled:
-                chosen[letter], place = np.unique(place, return_inverse=True)
-                length = len(chosen[letter])
-            at = at * length + place
-            shape.append(length)
-        arrays = self.take(rows)
-        for name, argument in self.signature.takes.items():
-            for axis, letter in enumerate(argument.own, 1):
-                if (array := arrays.get(name)) is not None and letter in chosen:
-                    arrays[name] = np.take(array, chosen[letter], axis=axis)
-        return arrays, (*shape, *self.shapes[output][1 + len(own) :]), at
 
     def pick(self, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> dict[str, Any]:
         """The arrays' elements at (row, column) pairs, one a row."""

@@ -73,8 +73,8 @@ class Selection:
         rows, columns = self.places[name]
         number = np.unique(rows).size if self.question.rows_of[name] else self.question.rows
         formula = self._apart(name)
-        arrays, _, _ = self.question.narrowed(name, slice(0, 1), columns, formula.sliced)
-        taken = needed(formula, arrays).items()
+        arrays = needed(formula, self.question.take(slice(0, 1)))
+        taken = sliced(self.question, arrays, name, columns, formula.sliced).arrays.items()
         own = {one for one, argument in self.question.signature.takes.items() if argument.rows}
         return sum(a.size * (number if n in own else 1) for n, a in taken if a is not None)
 
@@ -88,13 +88,13 @@ class Selection:
         row, column = self.places[name]
         by_row = self.question.rows_of[name]
         for rows, inside in self._pieces(name):
-            arrays, shape, at = self.question.narrowed(name, rows, column[inside], formula.sliced)
-            given = reading.given(needed(formula, arrays), self.question.params)
+            arrays = needed(formula, self.question.take(rows))
+            part = sliced(self.question, arrays, name, column[inside], formula.sliced)
+            place = np.searchsorted(rows, row[inside]) if by_row else 0
+            given = reading.given(part.arrays, self.question.params)
             value = self._output(formula(reading.xp, **given), name)
-            if by_row:
-                at = np.searchsorted(rows, row[inside]) * int(np.prod(shape)) + at
-            shape = (len(rows) if by_row else 1, *shape)
-            yield enclose(value, shape).reshape(-1)[at]
+            shape = (len(rows) if by_row else 1, *part.shape)
+            yield enclose(value, shape).reshape(-1)[part.at(place)]
 
     def _pieces(self, name: str) -> Iterator[tuple[Any, Any]]:
         """Blocks of rows with their elements; of an output that has none, all rows with elements
@@ -177,15 +177,15 @@ class Selection:
     def _slices(self, rows: Indices, arrays: Mapping[str, Any]) -> dict[str, Slice]:
         """The outputs of a sliced formula that need no more than part of the arrays."""
         found: dict[str, Slice] = {}
-        if not isinstance(self.formula, Sliced):
+        told = not self.question.flat and {*arrays} <= {*self.question.signature.takes}
+        if not isinstance(self.formula, Sliced) or not told:
             return found
         for name, (row, column) in self.places.items():
             inside = np.isin(row, rows)
             part = sliced(self.question, arrays, name, column[inside])
-            if part is not None and part.share < _SMALL:
+            if part.share < _SMALL:
                 place = np.searchsorted(rows, row[inside])
-                size = max(int(np.prod(part.shape)), 1)
-                found[name] = replace(part, flat=place * size + part.flat)
+                found[name] = replace(part, flat=part.at(place))
         return found
 
     def _output(self, results: Any, name: str) -> Value:

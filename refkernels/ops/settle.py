@@ -10,7 +10,7 @@ One ladder, each tier only for what the one before leaves open:
 
 Arb and Rational stop at a budget; what is open then stays as wide as it is. A value that is not
 defined in real numbers (0 / 0), or whose inputs are not finite, is the IEEE reading of the
-definition: binary64 arithmetic, with its infinities and NaN.
+definition: binary64 arithmetic, with its infinities and NaN, but for overflow (`Unbounded`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from refkernels.arithmetic.exact import intersection
 from refkernels.arithmetic.question import Question
 from refkernels.contexts.arb import Arb
 from refkernels.contexts.rational import Irrational, Rational
-from refkernels.contexts.working import Working
+from refkernels.contexts.unbounded import Unbounded
 from refkernels.ops import enclosing, readings
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.draft import draft, open_of
@@ -142,20 +142,23 @@ class _Answer:
         return told
 
     def _with_specials(self, only_finite: bool) -> int:
-        """The definition's IEEE reading where nothing is known: NaN and infinities; zeros too where
-        an input is not finite. What is finite otherwise is no special value. Gives what is left."""
-        unknown = {
-            name: np.flatnonzero(np.isinf(one.radius) & np.isfinite(one.hi))
-            for name, one in self.known.items()
-        }
+        """The definition's IEEE reading where nothing is known: NaN, infinities and zeros where an
+        input is not finite; `only_finite`: NaN and poles where all are. A number that leaves the
+        range of binary64 is no special value, not even a zero. Gives what is left."""
+        unknown = {}
+        for name, one in self.known.items():
+            places = np.flatnonzero(np.isinf(one.radius) & np.isfinite(one.hi))
+            finite = self.question.finite_at(name, places)
+            unknown[name] = places[finite if only_finite else ~finite]
         selection = Selection(
             self.ieee, self.question, {n: i for n, i in unknown.items() if i.size}
         )
-        for name, one in selection.read(Working("float64"), enclosing.computed).items():
+        nothing = selection.read(Unbounded(underflow=True), enclosing.computed)
+        plain = nothing if only_finite else selection.read(Unbounded(), enclosing.computed)
+        for name, one in plain.items():
             values = np.asarray(one)
-            told = ~np.isfinite(values)
-            if not only_finite:
-                told |= (values == 0.0) & ~self.question.finite_at(name, selection.wanted[name])
+            zero = (values == 0.0) & (np.asarray(nothing[name]) == 0.0)
+            told = ~np.isfinite(values) | (zero & (not only_finite))
             at = selection.wanted[name][told]
             self.known[name] = self.known[name].replace(at, Enclosure(values[told]))
         return _number(self.open())

@@ -6,6 +6,7 @@ that the wanted elements have, letter by letter; what comes out is their output,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,32 +29,33 @@ class Slice:
     flat: Indices
     share: float
 
+    def at(self, row: Any) -> Indices:
+        """The places in an output that has rows, in these of them."""
+        return row * max(math.prod(self.shape), 1) + self.flat
+
 
 def sliced(
-    question: Canonical, arrays: Mapping[str, Any], name: str, columns: Indices
-) -> Slice | None:
-    """Of an output's elements at flat `columns` of any rows. None where an array has letters that
-    are not told."""
-    takes, coupled = question.signature.takes, question.signature.coupled
-    if question.flat or not set(arrays) <= set(takes):
-        return None
-    own, lengths = question.signature.gives[name].own, question.shapes[name][1:]
+    question: Canonical, arrays: Mapping[str, Any], name: str, columns: Indices, free: bool = True
+) -> Slice:
+    """Of an output's elements at flat `columns` of any rows. Without `free` no letter is."""
+    takes, own = question.signature.takes, question.signature.gives[name].own
+    lengths = question.shapes[name][1:]
     kept: dict[str, Indices] = {}
     flat, shape = np.zeros(columns.shape, np.intp), []
     for letter, length, places in zip(
-        own, lengths, np.unravel_index(columns, lengths), strict=True
+        own, lengths, np.unravel_index(columns, lengths), strict=False
     ):
-        if letter not in coupled:
+        if free and letter not in question.signature.coupled:
             kept[letter], places = np.unique(places, return_inverse=True)
             length = kept[letter].size
         shape.append(length)
         flat = flat * length + places
     cut = {
-        name: None if array is None else _cut(array, takes[name].own, kept)
+        name: _cut(array, takes[name].own, kept) if array is not None and name in takes else array
         for name, array in arrays.items()
     }
     sizes = [sum(a.size for a in some.values() if a is not None) for some in (cut, arrays)]
-    return Slice(cut, tuple(shape), flat, sizes[0] / max(sizes[1], 1))
+    return Slice(cut, (*shape, *lengths[len(own) :]), flat, sizes[0] / max(sizes[1], 1))
 
 
 def _cut(array: Any, letters: tuple[str, ...], kept: Mapping[str, Indices]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -116,3 +117,54 @@ def test_an_answer_stops_at_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_empty_question_has_an_empty_answer() -> None:
     assert NORM.forward(np.empty((0, 4), np.float32), certify=F32).shape == (0, 4)
     assert NORM.forward(np.empty((3, 0), np.float32), certify=F32).shape == (3, 0)
+
+
+BEYOND = np.array([[1e300, 1e300], [2.0, 2.0**31], [0.5, -(2.0**31)], [-3.0, 2.0**31]])
+
+
+def powers(xp: Any, x: Any) -> Any:
+    """A function of huge powers, whose value has no scale."""
+    size = xp.real_power(abs(xp.take(x, np.array([0]), -1)), xp.take(x, np.array([1]), -1))
+    return xp.where(xp.take(x, np.array([0]), -1) < 0, -size, size)
+
+
+@pytest.mark.parametrize("certify", ["enclosure", F32, ("ulp", "float64", 1.0)])
+@pytest.mark.parametrize("beside", [None, [np.inf, 1.0], [0.0, -1.0]])
+def test_what_no_scale_reaches_is_wide_not_infinite(certify: Any, beside: Any) -> None:
+    """Finite numbers beyond 2^(2^30) are no infinities, and those below 2^-(2^30) are no zeros,
+    whatever stands beside them."""
+    rows = BEYOND if beside is None else np.append(BEYOND, [beside], axis=0)
+    inverse = refkernels.oracle(lambda xp, x: 1 / powers(xp, x), "x[... n] -> y[...]", "n")
+    huge = refkernels.oracle(powers, "x[... n] -> y[...]", "n").forward(rows, certify=certify)
+    assert not np.isfinite(np.asarray(huge[:4])).any()
+    assert np.all(huge.radius[:4] == np.inf)
+    np.testing.assert_array_equal(np.sign(huge.hi[:4]), [1, 1, 1, -1])
+    tiny = inverse.forward(rows, certify=certify)
+    np.testing.assert_array_equal(tiny.scale[:4], -(2**30))
+    np.testing.assert_array_equal(tiny.hi[:4], [0.5, 0.5, 0.5, -0.5])
+    np.testing.assert_array_equal(tiny.radius[:4], 0.5)
+    if beside is not None:
+        assert np.all(huge.hi[4] == np.inf)
+        assert np.all(huge.radius[4] == 0.0)
+        assert tiny.exact_zero[4] == np.isinf(rows[4]).any()
+
+
+def test_a_finite_number_beside_an_infinity_is_no_infinity() -> None:
+    """An overflow of binary64 tells nothing: 1e600 in a row without infinities, and in one that has
+    them, where another element is infinite."""
+    square = refkernels.oracle(lambda xp, x: xp.square(x), "x[... n] -> y[... n]", "n")
+    y = square.forward(np.array([[1e300, 1.0], [np.inf, 2.0], [1e200, np.inf]]), certify=F32)
+    lower, upper = y.lower_upper((0, 0))
+    assert lower <= Fraction(1e300) ** 2 <= upper
+    assert y.hi[1, 0] == np.inf
+    assert y.radius[1, 0] == 0.0
+    assert not (np.isinf(y.hi[2, 0]) and y.radius[2, 0] == 0.0)
+    assert y.contains((2, 0), Fraction(1e200) ** 2)
+
+
+def test_a_number_beside_an_infinity_that_is_tiny_is_no_zero() -> None:
+    """e^-(10^400): of finite numbers, in a row that has an infinity; e^-inf is a zero."""
+    decay = refkernels.oracle(lambda xp, x: xp.exp(-xp.square(x)), "x[... n] -> y[... n]", "n")
+    y = decay.forward(np.array([[1e200, np.inf, 1.0]]), certify="enclosure")
+    np.testing.assert_array_equal(y.exact_zero, [[False, True, False]])
+    assert y.radius[0, 0] > 0.0

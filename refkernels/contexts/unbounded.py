@@ -1,0 +1,92 @@
+"""Unbounded: binary64 arithmetic whose infinities are no overflow.
+
+Of finite numbers only a pole is infinite: 1 / 0, log 0. What is too large for binary64 is its
+largest number here, and what is too small, where `underflow` says so, its smallest: a number that
+is not zero, of that sign. A difference of two such is not known, and is no zero either. So what is
+infinite, or NaN, in this arithmetic is so in the definition: by an input, or by a pole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.contexts.context import Context
+from refkernels.contexts.value import Value
+from refkernels.contexts.working import Working, WorkingValue, data
+
+Doubles = npt.NDArray[Any]
+_LARGEST, _SMALLEST = np.finfo(np.float64).max, 2.0**-1074
+_SHARE = 2.0**-64  # of every term of a sum that overflows: there are fewer terms
+
+
+class Unbounded(Working):
+    """Sums are in sequence. `underflow`: whether what is too small stays other than zero."""
+
+    def __init__(self, underflow: bool = False) -> None:
+        super().__init__("float64")
+        self.underflow = underflow
+
+    def plus(self, a: Doubles, b: Doubles) -> Doubles:
+        terms = np.stack(np.broadcast_arrays(a, b), axis=-1)
+        return self.running(np.zeros(terms.shape[:-1]), terms)[..., -1]
+
+    def times(self, a: Doubles, b: Doubles) -> Doubles:
+        with np.errstate(all="ignore"):
+            return self._within(np.asarray(a * b), np.isfinite(a) & np.isfinite(b), (a, b))
+
+    def divide(self, a: Value, b: Value) -> WorkingValue:
+        above, below = data(a), data(b)
+        finite = np.isfinite(above) & np.isfinite(below) & (below != 0.0)
+        with np.errstate(all="ignore"):
+            return self.value(self._within(np.asarray(above / below), finite, (above,)))
+
+    def function(self, name: str, a: Value) -> WorkingValue:
+        found = data(super().function(name, a))
+        if name not in ("exp", "expm1", "erfc"):
+            return self.value(found)
+        factors = () if name == "expm1" else (np.ones(found.shape),)
+        return self.value(self._within(found, np.isfinite(data(a)), factors))
+
+    def _within(self, found: Doubles, finite: Doubles, factors: Sequence[Doubles]) -> Doubles:
+        """Of finite operands a finite number; not zero where no factor is."""
+        found = np.where(finite, np.clip(found, -_LARGEST, _LARGEST), found)
+        if not self.underflow or not factors:
+            return found
+        lost = finite & (found == 0.0)
+        for factor in factors:
+            lost = lost & (factor != 0.0)
+        return np.where(lost, np.copysign(_SMALLEST, found), found)
+
+    def running(self, total: Doubles, terms: Doubles) -> Doubles:
+        whole = np.concatenate([total[..., None], terms], axis=-1)
+        finite = np.isfinite(whole)
+        with np.errstate(all="ignore"):
+            known = np.where(finite, whole, 0.0)
+            sums = np.add.accumulate(known, axis=-1)
+            if not np.isfinite(sums).all():
+                shared = np.add.accumulate(known * _SHARE, axis=-1)
+                most = _LARGEST * _SHARE
+                sums = np.where(np.isfinite(sums), sums, np.clip(shared, -most, most) / _SHARE)
+            sizes = abs(known)
+            unknown = (sizes == _LARGEST) | (self.underflow & (sizes == _SMALLEST))
+            vague = np.logical_or.accumulate(unknown, axis=-1)
+            sums = np.where(vague & (sums == 0.0), _SMALLEST, sums)
+            if not finite.all():
+                special = np.add.accumulate(np.where(finite, 0.0, whole), axis=-1)
+                sums = np.where(np.logical_and.accumulate(finite, axis=-1), sums, special)
+        return np.asarray(sums[..., 1:])
+
+    def prod(self, a: Value, axis: int = -1) -> Value:
+        return Context.prod(self, a, axis)
+
+    def welford(self, a: Value, axis: int = -1) -> tuple[Value, Value]:
+        return Context.welford(self, a, axis)
+
+    def library(
+        self, formula: Callable[..., Value], limit: int, inputs: Sequence[Value], *beside: Any
+    ) -> Any:
+        return formula(self, *inputs, *beside)

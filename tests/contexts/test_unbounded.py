@@ -1,0 +1,71 @@
+"""Unbounded: of finite numbers only poles are infinite; else it is binary64's arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refkernels.contexts.unbounded import Unbounded
+from refkernels.contexts.working import Working, data
+
+NUMBERS = np.array([0.0, -0.0, 1.0, -3.0, 1e308, -1e308, 1.7e308, 1e-308, -5e-324, 0.1, 800.0])
+SPECIAL = np.append(NUMBERS, [np.inf, -np.inf, np.nan])
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "add": lambda xp, a, b: a + b,
+    "subtract": lambda xp, a, b: a - b,
+    "multiply": lambda xp, a, b: a * b,
+    "divide": lambda xp, a, b: a / b,
+    "exp": lambda xp, a, b: xp.exp(a),
+    "expm1": lambda xp, a, b: xp.expm1(a),
+    "erfc": lambda xp, a, b: xp.erfc(a),
+    "square": lambda xp, a, b: xp.square(a),
+    "sum": lambda xp, a, b: xp.sum(a),
+    "cumsum": lambda xp, a, b: xp.cumsum(a),
+    "prod": lambda xp, a, b: xp.prod(a),
+    "norm": lambda xp, a, b: xp.norm(a),
+    "matmul": lambda xp, a, b: xp.matmul(a, xp.transpose(b, (1, 0))),
+}
+
+
+def computed(xp: Working, name: str, a: Any, b: Any) -> Any:
+    return data(OPERATIONS[name](xp, xp.array(a), xp.array(b)))
+
+
+@pytest.mark.parametrize("underflow", [False, True])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_of_finite_numbers_only_a_pole_is_infinite(name: str, underflow: bool) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.choice(NUMBERS, (400, 4)) for _ in "ab")
+    if name == "divide":
+        b = np.where(b == 0.0, 1.0, b)
+    assert np.isfinite(computed(Unbounded(underflow), name, a, b)).all()
+    if name in ("multiply", "divide", "exp", "erfc"):
+        lost = computed(Unbounded(True), name, a, b) == 0.0
+        factors = {"multiply": (a, b), "divide": (a,)}.get(name, ())
+        zero = np.logical_or.reduce([one == 0.0 for one in factors], axis=0) if factors else False
+        np.testing.assert_array_equal(lost, zero & np.ones(a.shape, bool))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_where_nothing_overflows_it_is_binary64(name: str) -> None:
+    rng = np.random.default_rng(4)
+    small = SPECIAL[(abs(SPECIAL) < 100.0) & (abs(SPECIAL) > 1e-3) | ~np.isfinite(SPECIAL)]
+    a, b = (rng.choice(np.append(small, [0.0, -0.0]), (400, 4)) for _ in "ab")
+    expected = computed(Working("float64"), name, a, b)
+    found = computed(Unbounded(), name, a, b)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+    special = ~np.isfinite(expected) | (expected == 0.0)
+    np.testing.assert_array_equal(found[special], expected[special])
+
+
+def test_a_pole_is_infinite_and_a_lost_difference_is_no_pole() -> None:
+    xp = Unbounded(underflow=True)
+    zero, huge, tiny = (xp.array(np.array([x])) for x in (0.0, 1e300, 1e-300))
+    assert np.isinf(data(1 / zero)).all()
+    assert np.isinf(data(xp.log(zero))).all()
+    for one in (xp.square(huge), xp.square(tiny)):
+        assert np.isfinite(data(1 / one)).all()
+        assert np.isfinite(data(1 / (one - one))).all()
