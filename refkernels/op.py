@@ -22,6 +22,7 @@ from refkernels.arithmetic.question import Certify
 from refkernels.records.words import DIRECTIONS, DTYPES, Direction
 
 if TYPE_CHECKING:
+    from refkernels.elementwise.function import Function
     from refkernels.ops.formulas import Formulas
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -124,6 +125,7 @@ class Op:
     the outputs that are means of the first input over its last axis, where nothing else is asked.
     `factors`: the inputs that are multiplied in sums of products which have no such letters.
     `total`: whether the op is the sum, or the mean, of x along its axes.
+    `real_function`: the function of one number that the op is, of those that are no formulas.
     """
 
     name: str
@@ -158,6 +160,7 @@ class Op:
     define: Callable[[], Formulas] | None = None
     formulas: Formulas | None = None
     form_bounds: Callable[..., Any] | None = None
+    real_function: Function | None = None
 
     @property
     def definition(self) -> Formulas | None:

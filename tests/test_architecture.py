@@ -35,6 +35,16 @@ ALLOWED = {
     "records": set(),
     "metrology": {"arithmetic", "records", *OP},
     "diagnosis": DIAGNOSIS_NEEDS,
+    "printed": {
+        "arithmetic",
+        "contexts",
+        "diagnosis",
+        "ops",
+        "question",
+        "records",
+        "registry",
+        *OP,
+    },
     "elementwise": {"arithmetic", "metrology", *OP},
     "kernels": {"arithmetic", "elementwise"},
     "contexts": {"arithmetic", "elementwise", "elementary_ref", "kernels", "trig_ref"},
@@ -66,6 +76,7 @@ ALLOWED = {
         "frameworks",
         "gallery",
         "metrology",
+        "printed",
         "question",
         "records",
         "registry",
@@ -163,7 +174,7 @@ def test_imports_by_a_string_are_declared() -> None:
     assert explanation.RENDERER == "refkernels.rendering"
 
 
-ASKS_THE_OP = ("metrology", "diagnosis", "reporting", "cli", "runs", "testing")
+ASKS_THE_OP = ("metrology", "diagnosis", "printed", "reporting", "cli", "runs", "testing")
 OTHER_WORDS = {  # strings that are an op's name and mean something else
     ("reporting", "linear"),  # an axis' scale, and the op of the seeds' page
     ("reporting", "log"),  # an axis' scale

@@ -1,8 +1,9 @@
-"""`refkernels explain`: why numbers are what they are, from files or from live frameworks."""
+"""`refkernels explain`: why numbers are what they are, from files, live frameworks or a thread."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -70,6 +71,14 @@ def explain(
         Path | None, typer.Option(help="Write the whole answer, scripts and all, as Markdown.")
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the case to a file to pass on.")] = None,
+    pasted: Annotated[
+        Path | None,
+        typer.Option(
+            help="A text with printed tensors, such as an issue's; - reads it from standard input. "
+            "--input x=1 and --output torch=3 then say which is which, by the order in the text.",
+            allow_dash=True,
+        ),
+    ] = None,
 ) -> None:
     """Explain why a kernel's numbers differ from the truth, or kernels' from each other.
 
@@ -82,6 +91,14 @@ def explain(
 
     faults: list[str] = []
     severity.check(fail_on)
+    if pasted is not None:
+        if framework or save is not None or settings:
+            refuse("--pasted explains what is printed: leave --framework, --set and --save out.")
+        _explain_pasted(
+            what, pasted, inputs or [], outputs or [], param or [], direction, lang, as_json,
+            fail_on, out,
+        )  # fmt: skip
+        return
     try:
         answers.words_of(lang)
         with tensors_of(framework or [], timeout) as tensors:
@@ -105,6 +122,62 @@ def explain(
     bad = severity.reached(fail_on, _judged(found))
     if faults or bad:
         raise typer.Exit(1)
+
+
+def _explain_pasted(
+    what: str,
+    path: Path,
+    inputs: list[str],
+    outputs: list[str],
+    params: list[str],
+    direction: str | None,
+    lang: str,
+    as_json: bool,
+    fail_on: str | None,
+    out: Path | None,
+) -> None:
+    """What the printed numbers of a text prove."""
+    from refkernels import registry
+    from refkernels.cli.shared.case import read_params
+    from refkernels.printed import text, verdict
+    from refkernels.reporting.answer import printed as answers
+    from refkernels.reporting.answer.sentences import words_of
+
+    try:
+        words_of(lang)
+        op = registry.get(what)
+        if str(path) == "-":
+            read = text.read(sys.stdin.buffer, "The standard input")
+        else:
+            read = text.read_path(path)
+        answer = verdict.explain_printed(
+            op, text.tensors(read), inputs, outputs, read_params(params),
+            direction or "forward",  # type: ignore[arg-type]
+        )  # fmt: skip
+    except (ValueError, TypeError) as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"{path} cannot be read ({error.strerror}).")
+    try:
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(answers.page(answer, lang), encoding="utf-8")
+    except OSError as error:
+        refuse(f"{error.filename or out} cannot be written ({error.strerror}).")
+    if as_json:
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+    else:
+        pages.show_page(answers.brief(answer, lang), [path for path in (out,) if path is not None])
+    if severity.reached(fail_on, _proven(answer)):
+        raise typer.Exit(1)
+
+
+def _proven(answer: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Each printed output that is proven wrong, as a verdict."""
+    for kernel, one in answer["kernels"].items():
+        for output, told in one["outputs"].items():
+            if told["verdict"] == "wrong":
+                yield kernel, {"output": output, "verdict": "exceeds_bound", "flags": []}
 
 
 def _judged(found: Any) -> Iterator[tuple[str, Any]]:

@@ -119,4 +119,5 @@ class Family:
             limit_source=function.limit_source,
             form_bounds=of(self.form_bounds),
             fast=function.fast,
+            real_function=function,
         )

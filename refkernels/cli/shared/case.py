@@ -25,7 +25,7 @@ def read_case(
             direction or "forward",  # type: ignore[arg-type]
             arrays.read_inputs(inputs, tensors),
             arrays.read_outputs(outputs, tensors),
-            dict(_param(text) for text in params),
+            read_params(params),
         )
     if inputs or params or direction:
         raise ValueError(
@@ -44,6 +44,11 @@ def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:
 
     asked = [name for name in frameworks if catalog.seat(name)[0].name == "torch"]
     return arrays.tensors_of_torch([*asked, "torch"][0], timeout)
+
+
+def read_params(texts: Sequence[str]) -> dict[str, Any]:
+    """--param NAME=VALUE, by name."""
+    return dict(_param(text) for text in texts)
 
 
 def _param(text: str) -> tuple[str, Any]:

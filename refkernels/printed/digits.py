@@ -1,0 +1,219 @@
+"""Which floats print so: the interval that a number's digits leave open.
+
+A printed number with d digits behind the point was rounded to nearest: the float is within half a
+unit of the last digit. Two conventions shorten texts, and both are allowed for.
+
+- NumPy (and what prints by it: jax, TensorFlow, MindSpore) stops as soon as the digits belong to
+  one float alone, and cuts trailing zeros. A number that is printed with fewer digits than others
+  of its array is either the float nearest to the text, or has the array's digits, zeros cut.
+- torch and oneflow print "3." where all numbers of a tensor are whole: these are exact. Code,
+  np.array([0.1]), has typed its digits: the float is the nearest one, whatever the dtype, or the
+  number itself in a wider one.
+
+So the interval is the hull of text ± half a unit and of the nearest float, and its ends are the
+outermost floats of the dtype inside. An unknown dtype is float32, unless a number has more digits
+than a float32 needs.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.printed.text import Printed
+
+Doubles = npt.NDArray[np.float64]
+_ROUNDED = ("torch", "oneflow")  # print every number to the same digits
+_FLOAT32_DIGITS = 9
+_LARGEST_EXPONENT = 5000  # of a printed number: 1e-4951 is the least that any format has
+_PARTS = re.compile(r"[-+]?(\d*)(?:(\.)(\d*))?(?:[eE]([-+]?\d+))?")
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Every number's interval [low, high], float64 arrays of the tensor's shape; NaN is NaN at both
+    ends. `middle`: the printed numbers as floats of the format. `exact`: whether every number is a
+    float of the format as it is printed."""
+
+    low: Doubles
+    high: Doubles
+    middle: npt.NDArray[Any]
+    format: Format | None
+    exact: bool
+    digits: int
+
+    @cached_property
+    def mid(self) -> Doubles:
+        """The middle of every interval."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.where(self.low == self.high, self.low, self.low / 2 + self.high / 2)
+
+    @cached_property
+    def radius(self) -> Doubles:
+        """At least the distance of `mid` from either end; 0 of what is exact or not finite."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            far = np.maximum(self.high - self.mid, self.mid - self.low)
+            far = np.where(far > 0.0, np.nextafter(far * (1 + 2.0**-50), np.inf), 0.0)
+        return np.where(np.isfinite(self.mid), far, 0.0)
+
+
+def intervals(tensor: Printed) -> Intervals:
+    """The intervals of a tensor's numbers.
+
+    Raises ValueError, one sentence, for a truncated tensor and for numbers of no format.
+    """
+    if tensor.shape is None:
+        raise ValueError(
+            f"Tensor {called(tensor)} is printed with ... in place of most numbers: print it whole "
+            "(set_printoptions(threshold=1_000_000) in NumPy, torch, paddle and oneflow)."
+        )
+    if tensor.dtype == "bool" or set(tensor.texts) <= {"True", "False"}:
+        return _whole(tensor, np.array([text in ("True", "1") for text in tensor.texts]))
+    if _is_integer(tensor):
+        try:
+            numbers = [int(text) for text in tensor.texts]
+            return _whole(tensor, np.array(numbers, np.int64))
+        except (ValueError, OverflowError):
+            raise ValueError(f"Tensor {called(tensor)} holds what is no 64-bit integer.") from None
+    digits = max(map(significant, tensor.texts))
+    known = tensor.dtype or ("float32" if digits <= _FLOAT32_DIGITS else "float64")
+    format = formats.get(known)
+    ends = _ends(tensor, format)
+    low, high, middle = np.array(ends, np.float64).reshape(-1, 3).T.reshape(3, *tensor.shape)
+    scale = _fraction(tensor.scale) if tensor.scale else Fraction(1)
+    finite = [text for text in tensor.texts if _is_finite(text)]
+    exact = all(Fraction(_nearest(v := _fraction(t) * scale, format)) == v for t in finite)
+    with np.errstate(over="ignore"):
+        return Intervals(low, high, middle.astype(format.storage), format, exact, digits)
+
+
+def called(tensor: Printed) -> str:
+    """The tensor in a sentence."""
+    return f"{tensor.number} ({tensor.name})" if tensor.name else f"{tensor.number}"
+
+
+def significant(text: str) -> int:
+    """How many significant digits a number is printed with."""
+    parts = _PARTS.fullmatch(text)
+    if parts is None:
+        return 0
+    digits = (parts[1] + (parts[3] or "")).lstrip("0")
+    return max(len(digits), 1)
+
+
+def _is_integer(tensor: Printed) -> bool:
+    if tensor.dtype is not None:
+        return "int" in tensor.dtype
+    return all(text.lstrip("+-").isdigit() for text in tensor.texts) and not tensor.typed
+
+
+def _whole(tensor: Printed, numbers: npt.NDArray[Any]) -> Intervals:
+    assert tensor.shape is not None
+    array = numbers.reshape(tensor.shape)
+    wide = array.astype(np.float64)
+    return Intervals(wide, wide, array, None, True, 0)
+
+
+def _ends(tensor: Printed, format: Format) -> list[tuple[float, float, float]]:
+    """low, high and the nearest float of every number."""
+    scale = _fraction(tensor.scale) if tensor.scale else Fraction(1)
+    alike = max(map(_decimals, tensor.texts)) if _cuts_zeros(tensor) else None
+    exact = tensor.typed or (
+        tensor.framework in _ROUNDED
+        and all(text.endswith(".") for text in tensor.texts if _is_finite(text))
+    )
+    found = []
+    for text in tensor.texts:
+        if not _is_finite(text):
+            special = float(text)
+            found.append((special, special, special))
+            continue
+        value = _fraction(text) * scale
+        exponent = _unit(text)
+        if alike is not None and "e" not in text.lower():
+            exponent = min(exponent, -alike)
+        half = Fraction(0) if exact else Fraction(10) ** exponent * scale / 2
+        near = _nearest(value, format)
+        low = min(_inside(value - half, format, 1), near)
+        high = max(_inside(value + half, format, -1), near)
+        if exact:  # or the number itself, in a wider format
+            wide = float(value)
+            low, high = min(low, wide), max(high, wide)
+        found.append((low, high, near))
+    return found
+
+
+def _cuts_zeros(tensor: Printed) -> bool:
+    """Whether trailing zeros are cut: of what NumPy prints."""
+    return tensor.framework not in _ROUNDED and (tensor.framework != "" or tensor.spaced)
+
+
+def _is_finite(text: str) -> bool:
+    return text.lstrip("+-")[:1].lower() not in ("n", "i")
+
+
+def _decimals(text: str) -> int:
+    """Digits behind the point of a number without an exponent."""
+    parts = _PARTS.fullmatch(text)
+    return 0 if parts is None or parts[4] else len(parts[3] or "")
+
+
+def _unit(text: str) -> int:
+    """The exponent of ten of the last digit."""
+    parts = _PARTS.fullmatch(text.replace("_", ""))
+    assert parts is not None
+    return _exponent(parts[4]) - len(parts[3] or "")
+
+
+def _exponent(text: str | None) -> int:
+    value = int(text or 0)
+    if abs(value) > _LARGEST_EXPONENT:
+        raise ValueError(f"A printed number has the exponent {value}, which no format has.")
+    return value
+
+
+def _fraction(text: str) -> Fraction:
+    parts = _PARTS.fullmatch(text.replace("_", ""))
+    if parts is None:
+        raise ValueError(f"{text!r} is no finite number.")
+    _exponent(parts[4])
+    return Fraction(text)
+
+
+def _nearest(value: Fraction, format: Format) -> float:
+    """The nearest float of the format, ties to even; infinity beyond its range."""
+    if not value:
+        return 0.0
+    quantum = max(_floor_log2(abs(value)), format.emin) - format.p + 1
+    steps = round(value / Fraction(2) ** quantum)
+    return _ldexp(steps, quantum, format)
+
+
+def _inside(value: Fraction, format: Format, side: int) -> float:
+    """The first float of the format at or above the value (side 1), at or below (side -1)."""
+    if not value:
+        return 0.0
+    quantum = max(_floor_log2(abs(value)), format.emin) - format.p + 1
+    scaled = value / Fraction(2) ** quantum
+    steps = math.ceil(scaled) if side > 0 else math.floor(scaled)
+    return _ldexp(steps, quantum, format)
+
+
+def _ldexp(steps: int, quantum: int, format: Format) -> float:
+    if abs(steps) * Fraction(2) ** quantum > Fraction(format.max):
+        return math.copysign(math.inf, steps)
+    return math.ldexp(steps, quantum)
+
+
+def _floor_log2(value: Fraction) -> int:
+    guess = value.numerator.bit_length() - value.denominator.bit_length()
+    return guess - 1 if Fraction(2) ** guess > value else guess

@@ -1,0 +1,289 @@
+"""What right kernels may answer, anywhere in the intervals of the inputs.
+
+The op's forms are read by `contexts.Bound`, whose exact value is a ball: with the inputs'
+intervals as balls, z of every point of the box lies in mid ± rho, and every ẑ that a kernel
+computes from that point is within r of its z. So each answer of a right kernel lies in
+mid ± (rho + r): if no float of a printed interval does, no inputs of theirs and no named form give
+it.
+
+A formula sees what an op's `prepare` made of the inputs. It moves elements, so that each is known
+by its value: the midpoints carry their radii through it. What is neither an input's value nor 0, 1
+or -1 was computed there, and the op is refused; so it is where a mask or an index falls out
+otherwise at the ends of the intervals.
+
+A function of one number that is no formula is Arb's own, which takes wide balls, with the error of
+its forms or its library limit. Of ops that have bounds of their own beside their formulas, the
+larger one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.rounding import Rounding
+from refkernels.contexts.bound import Bound, outward
+from refkernels.contexts.bound_value import BoundValue, parts
+from refkernels.op import Direction, Op
+from refkernels.ops import readings
+from refkernels.ops.canonical import Canonical
+from refkernels.ops.formula import Formula
+from refkernels.ops.formulas import Formulas
+from refkernels.printed.digits import Intervals
+
+Doubles = npt.NDArray[np.float64]
+Box = Mapping[str, Intervals]
+_PRECISION = 160
+_UP = 1.0 + 2.0**-40
+
+
+@dataclass(frozen=True)
+class Reach:
+    """One output: the truth over the box lies in mid ± radius, a right kernel's answer within
+    `error` of it. Infinite where nothing is known."""
+
+    mid: Doubles
+    radius: Doubles
+    error: Doubles
+
+    @property
+    def low(self) -> Doubles:
+        """No right kernel's answer is less."""
+        with np.errstate(invalid="ignore"):
+            return np.nextafter(self.mid - (self.radius + self.error) * _UP, -np.inf)
+
+    @property
+    def high(self) -> Doubles:
+        """No right kernel's answer is more."""
+        with np.errstate(invalid="ignore"):
+            return np.nextafter(self.mid + (self.radius + self.error) * _UP, np.inf)
+
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Where there is anything to hold an answer against."""
+        return np.isfinite(self.radius + self.error)
+
+
+def reach(
+    op: Op, direction: Direction, box: Box, params: Mapping[str, Any], format: Format
+) -> dict[str, Reach]:
+    """The outputs of right kernels in that format, by name.
+
+    Raises ValueError, one sentence, for an op that cannot be read over intervals; TypeError and
+    ValueError as the op does for inputs that do not fit it.
+    """
+    if op.definition is None and op.real_function is not None:
+        return _of_function(op, direction, box, format)
+    if op.definition is None:
+        raise ValueError(f"{op.name} is no formula: --pasted reads ops that are.")
+    settings = {**op.params, **params}
+    way = op.definition.way(direction)
+    forms = dict.fromkeys((way.truth, *way.forms.values()))
+    asked = (op.definition, direction, box, settings, format)
+    if op.formulas is not None:
+        return _merged([of_formula(asked[0], asked[1], form, *asked[2:]) for form in forms])
+    return _with_own_bound(op, list(forms), *asked)
+
+
+def _with_own_bound(
+    op: Op,
+    forms: list[Formula],
+    formulas: Formulas,
+    direction: Direction,
+    box: Box,
+    params: Mapping[str, Any],
+    format: Format,
+) -> dict[str, Reach]:
+    """Of an op that has a bound beside its formulas: that of the forms which it covers at the
+    midpoints, over the box, and the op's own, grown as much as theirs grow from the midpoints to
+    the box."""
+    points = {
+        name: replace(one, low=one.mid, high=one.mid) if one.format else one
+        for name, one in box.items()
+    }
+    given = {name: one.mid if one.format else one.middle for name, one in points.items()}
+    own = op.bound(direction, given, params, format)
+    at_points = [of_formula(formulas, direction, form, points, params, format) for form in forms]
+    over_box = [of_formula(formulas, direction, form, box, params, format) for form in forms]
+    found = {}
+    for name, one in _merged(over_box).items():
+        error = np.asarray(own[name], np.float64)
+        for point, wide in zip(at_points, over_box, strict=True):
+            inner, outer = point[name].error, wide[name].error
+            if np.all(inner <= own[name] + 2.0 * format.min_subnormal):
+                with np.errstate(all="ignore"):
+                    grown = np.where(inner > 0.0, outer / inner, 1.0)
+                    error = np.maximum(error, np.maximum(outer, own[name] * grown))
+        found[name] = Reach(one.mid, one.radius, error)
+    return found
+
+
+def of_formula(
+    formulas: Formulas,
+    direction: Direction,
+    formula: Formula,
+    box: Box,
+    params: Mapping[str, Any],
+    format: Format,
+) -> dict[str, Reach]:
+    """The outputs of kernels that compute this formula."""
+    question = _question(formulas, direction, box, params)
+    names = formulas.names(direction, question)
+    xp = _Box(box, format, formulas)
+    reading = readings.Reading(xp, xp.reach)
+    with np.errstate(all="ignore"):
+        found = readings.read(formula, reading, question, names)
+    tiny = format.min_subnormal
+    result = {}
+    for name, columns in found.items():
+        mid, radius, error = (question.restore(name, column) for column in columns)
+        result[name] = Reach(mid, radius, error + tiny)
+    return result
+
+
+class _Box(Bound):
+    """Bound, where an input is known by its midpoint."""
+
+    def __init__(self, box: Box, format: Format, formulas: Formulas) -> None:
+        work = formats.working_format(format)
+        super().__init__(work, format, scalars=formulas.scalars)  # type: ignore[arg-type]
+        self.op = formulas.name
+        keys = [one.mid.reshape(-1) for one in box.values()]
+        radii = [one.radius.reshape(-1) for one in box.values()]
+        mids, wide = np.concatenate([*keys, [0.0]]), np.concatenate([*radii, [0.0]])
+        self.keys, places = np.unique(mids, return_inverse=True)
+        self.radii = np.zeros(self.keys.shape)
+        np.maximum.at(self.radii, places.reshape(-1), wide)
+        self.wider = any(
+            one.format is not None and not self.working.format.holds(one.format)
+            for one in box.values()
+        )
+
+    def array(self, values: npt.NDArray[Any]) -> BoundValue:
+        """The balls of the inputs' elements."""
+        wide = to_float64(np.asarray(values))
+        at = np.minimum(np.searchsorted(self.keys, wide), len(self.keys) - 1)
+        listed = self.keys[at] == wide
+        if np.any(~listed & np.isfinite(wide) & (np.abs(wide) != 1.0)):
+            raise ValueError(
+                f"{self.op} computes with its inputs before its formula begins: it cannot be read "
+                "over intervals, so give files with --input and --output."
+            )
+        exact = self.ball.array(wide)
+        radius = np.where(listed, self.radii[at], exact.radius)
+        ball = self.ball.value(exact.mid, np.where(np.isfinite(wide), radius, np.inf))
+        error = self.working.lost(np.abs(ball.mid) + ball.radius) if self.wider else 0.0
+        return BoundValue(self, ball, error)
+
+    def reach(self, value: Any) -> tuple[Any, ...]:
+        """What is kept of a result."""
+        exact = parts(value).exact
+        return exact.mid, exact.radius, parts(self.store(value)).error
+
+
+def _question(
+    formulas: Formulas, direction: Direction, box: Box, params: Mapping[str, Any]
+) -> Canonical:
+    """The midpoints' question. Raises ValueError where masks and indices depend on the point."""
+
+    def at(end: str) -> Canonical:
+        given = {name: getattr(one, end) if one.format else one.middle for name, one in box.items()}
+        return formulas.question(direction, given, params)
+
+    middle = at("mid")
+    whole = {
+        name
+        for name, array in middle.arrays.items()
+        if array is not None and array.dtype.kind in "iub" and name not in box
+    }
+    if whole:
+        for end in ("low", "high"):
+            other = at(end).arrays
+            if not all(np.array_equal(middle.arrays[name], other[name]) for name in whole):  # type: ignore[arg-type]
+                raise ValueError(
+                    f"{formulas.name} takes different ways inside the intervals that the digits "
+                    "leave open: print more digits, or give files with --input and --output."
+                )
+    return middle
+
+
+def _merged(reaches: list[dict[str, Reach]]) -> dict[str, Reach]:
+    """The truth's enclosure, the first, and the largest error; how far other forms' own enclosures
+    of the same truth reach says nothing."""
+    first, *others = reaches
+    found = {}
+    for name, one in first.items():
+        mid, radius, error = one.mid, one.radius, one.error
+        for other in (each[name] for each in others):
+            error = np.maximum(error, other.error)
+            sharper = other.radius < radius
+            mid, radius = np.where(sharper, other.mid, mid), np.where(sharper, other.radius, radius)
+        found[name] = Reach(mid, radius, error)
+    return found
+
+
+def _of_function(op: Op, direction: Direction, box: Box, format: Format) -> dict[str, Reach]:
+    """A function of one number, element by element."""
+    import flint
+
+    function = op.real_function
+    assert function is not None
+    x, backward = box["x"], direction == "backward"
+    exact = function.exact_slope if backward else function.exact_value
+    above = box[op.cotangent] if backward else None
+    if above is not None and above.mid.shape != x.mid.shape:
+        raise ValueError(f"{op.cotangent} has shape {above.mid.shape}, and x has {x.mid.shape}.")
+    mid, radius = np.zeros(x.mid.size), np.full(x.mid.size, np.inf)
+    for i, (centre, wide) in enumerate(zip(x.mid.flat, x.radius.flat, strict=True)):
+        if not np.isfinite(centre):
+            continue
+        whole, around, exponent = exact(flint.arb(centre, wide), _PRECISION)  # type: ignore[arg-type]
+        value = flint.arb(whole, around) * flint.arb(2) ** exponent
+        if above is not None:
+            value = value * flint.arb(above.mid.flat[i], above.radius.flat[i])
+        if value.is_finite() and abs(value) < 1e300:
+            mid[i] = float(value.mid())
+            radius[i] = float((value - flint.arb(mid[i])).abs_upper()) * _UP
+    truth = mid.reshape(x.mid.shape), radius.reshape(x.mid.shape)
+    error = _error_of_function(op, direction, box, format, np.abs(truth[0]) + truth[1])
+    return {op.names(direction)[0]: Reach(*truth, error)}
+
+
+def _error_of_function(
+    op: Op, direction: Direction, box: Box, format: Format, size: Doubles
+) -> Doubles:
+    function = op.real_function
+    assert function is not None
+    rounding = Rounding(format)
+    one = rounding.unit * size + rounding.half
+    forms = function.forms if direction == "forward" else function.slope_forms
+    if not forms:
+        limit = function.limit if function.limit is not None else 4.0
+        return outward((2.0 * limit + 1.0) * one)
+    xp = _Box(box, format, _Named(op.name))  # type: ignore[arg-type]
+    error = np.zeros(size.shape)
+    try:
+        for form in forms:
+            names = op.takes(direction)
+            with np.errstate(all="ignore"):
+                value = form.formula(xp, *(xp.array(box[name].mid) for name in names))
+                error = np.maximum(error, parts(xp.store(value)).error)
+    except (AttributeError, NotImplementedError, ValueError):
+        raise ValueError(
+            f"The {direction} pass of {op.name} cannot be read over intervals: give files with "
+            "--input and --output."
+        ) from None
+    return outward(error + one)
+
+
+@dataclass(frozen=True)
+class _Named:
+    name: str
+    scalars: str = "working"

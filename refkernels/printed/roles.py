@@ -1,0 +1,283 @@
+"""Which printed tensor is which: by the options, by the names in the text, else by shapes.
+
+A name says what a tensor is where one of its words is an input's (x, weight, input, labels), an
+output's (y, mean, dx) or an answer's (expected, got, torch output). What is left is tried in every
+way that the op's shapes allow, and taken where there is one way alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from refkernels.op import Direction, Op
+from refkernels.printed import digits
+from refkernels.printed.digits import called
+from refkernels.printed.text import Printed
+from refkernels.suggestion import instead
+
+_MOST_UNNAMED = 6  # tensors that are tried in every order
+_CHOICE = re.compile(r"(?:(?P<kernel>[^:=]+):)?(?P<name>[^:=]+)=(?P<number>\d{1,9})")
+_SAME = {
+    "weight": {"w", "gamma", "kernel"},
+    "bias": {"b", "beta"},
+    "target": {"targets", "label", "labels"},
+    "mask": {"masks"},
+}
+_FIRST = {"input", "inputs", "inp", "输入"}
+_ANSWERS = {
+    "out", "output", "outputs", "result", "results", "res", "expected", "expect", "want", "actual",
+    "got", "ours", "theirs", "reference", "ref", "answer", "y", "输出", "结果", "期望", "实际",
+}  # fmt: skip
+_SIDES = _ANSWERS - {"out", "output", "outputs", "result", "results", "res", "y", "输出", "结果"}
+_FRAMEWORKS = {
+    "torch": "torch",
+    "pytorch": "torch",
+    "pt": "torch",
+    "paddle": "paddle",
+    "pd": "paddle",
+    "oneflow": "oneflow",
+    "flow": "oneflow",
+    "mindspore": "mindspore",
+    "ms": "mindspore",
+    "numpy": "numpy",
+    "np": "numpy",
+    "jax": "jax",
+    "tf": "tensorflow",
+    "tensorflow": "tensorflow",
+}
+_GRADIENTS = {"grad", "gradient", "grads", "梯度"}
+_PROSE = 4  # words of a name in which a single letter names nothing
+
+
+@dataclass
+class Roles:
+    """Tensors by input, and by kernel and output."""
+
+    inputs: dict[str, Printed] = field(default_factory=dict)
+    outputs: dict[str, dict[str, Printed]] = field(default_factory=dict)
+
+    def taken(self) -> set[int]:
+        """The numbers of the tensors that have a role."""
+        every = [*self.inputs.values(), *(t for one in self.outputs.values() for t in one.values())]
+        return {tensor.number for tensor in every}
+
+
+def assign(
+    op: Op,
+    direction: Direction,
+    tensors: Sequence[Printed],
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    params: Mapping[str, Any] | None = None,
+) -> Roles:
+    """Which tensor is which. `inputs`, `outputs`: x=1 and torch=3, torch:dx=3, by their places in
+    the text.
+
+    Raises ValueError, one sentence, that lists the tensors where it cannot be told.
+    """
+    roles = Roles()
+    for text in inputs:
+        name, _, tensor = _chosen("--input", text, tensors)
+        if name not in op.takes(direction):
+            meant = instead(name, op.takes(direction), "it takes")
+            raise ValueError(f"{op.name} {direction} takes no {name!r}: {meant}.")
+        if name in roles.inputs:
+            raise ValueError(f"--input gives {name!r} twice: leave one of them out.")
+        roles.inputs[name] = tensor
+    for text in outputs:
+        name, kernel, tensor = _chosen("--output", text, tensors)
+        names = op.names(direction)
+        if kernel and name not in names:
+            raise ValueError(f"{op.name} {direction} gives {', '.join(names)}, not {name!r}.")
+        output = name if name in names else names[0]
+        _put(roles, kernel or ("kernel" if name in names else name), output, tensor)
+    _by_names(op, direction, tensors, roles, bool(outputs))
+    if any(name not in roles.inputs for name in _needed(op, direction)) or not roles.outputs:
+        _by_shapes(op, direction, tensors, roles, params or {})
+    return roles
+
+
+def _chosen(option: str, text: str, tensors: Sequence[Printed]) -> tuple[str, str | None, Printed]:
+    parts = _CHOICE.fullmatch(text)
+    if parts is None:
+        example = "x=1" if option == "--input" else "torch=3"
+        raise ValueError(
+            f"{option} {text!r} is no NAME=NUMBER: with --pasted it gives a tensor's place in the "
+            f"text, such as {example}."
+        )
+    number = int(parts["number"])
+    if not 1 <= number <= len(tensors):
+        raise ValueError(f"{option} {text!r}: there is no tensor {number}. {_listed(tensors)}")
+    return parts["name"], parts["kernel"], tensors[number - 1]
+
+
+def _needed(op: Op, direction: Direction) -> list[str]:
+    return [name for name in op.takes(direction) if name not in op.optional]
+
+
+def _put(roles: Roles, kernel: str, output: str, tensor: Printed) -> None:
+    """An output under its kernel's name; another one of that name gets its number."""
+    mine = roles.outputs.get(kernel, {})
+    if output in mine:
+        if mine[output].texts == tensor.texts and mine[output].shape == tensor.shape:
+            return
+        kernel = f"{kernel} ({tensor.number})"
+    roles.outputs.setdefault(kernel, {})[output] = tensor
+
+
+def _by_names(
+    op: Op, direction: Direction, tensors: Sequence[Printed], roles: Roles, answered: bool
+) -> None:
+    taken = roles.taken()
+    fixed = set(roles.inputs)
+    for tensor in tensors:
+        if tensor.number in taken:
+            continue
+        role = _role(op, direction, tensor)
+        if role is None:
+            continue
+        name, kernel = role
+        if kernel is not None:
+            if not answered:
+                _put(roles, kernel, name, tensor)
+        elif name not in roles.inputs:
+            roles.inputs[name] = tensor
+        elif name not in fixed and not _alike(roles.inputs[name], tensor):
+            both = f"{called(roles.inputs[name])} and {called(tensor)}"
+            raise ValueError(
+                f"Tensors {both} may both be {name}: say which with --input {name}=NUMBER. "
+                f"{_listed(tensors)}"
+            )
+
+
+def _alike(a: Printed, b: Printed) -> bool:
+    return (a.texts, a.shape, a.scale) == (b.texts, b.shape, b.scale)
+
+
+def _role(op: Op, direction: Direction, tensor: Printed) -> tuple[str, str | None] | None:
+    """(input, None), (output, kernel), or None where the name says neither."""
+    if not tensor.name:
+        return None
+    words = [word.lower() for word in re.findall(r"[A-Za-z]+|[\u4e00-\u9fff]+", tensor.name)]
+    known = {word for word in words if len(word) > 1 or len(words) < _PROSE}
+    known |= {sign for word in words for sign in (*_FIRST, *_ANSWERS) if not sign.isascii()
+              and sign in word}  # fmt: skip
+    takes, gives = op.takes(direction), op.names(direction)
+    kernel = next((_FRAMEWORKS[word] for word in words if word in _FRAMEWORKS), "")
+    sides = [word for word in words if word in _SIDES]
+    who = kernel or (sides[0] if sides else "") or tensor.framework or "kernel"
+    if known & _GRADIENTS or re.search(r"梯度", tensor.name):
+        of = next((name for name in op.inputs if _means(op, name, known)), None)
+        if of is not None and f"d{of}" in gives:
+            return f"d{of}", who
+        return None
+    for name in takes:
+        if name in known or (_means(op, name, known) and not known & {"output", "out"}):
+            return name, None
+    for name in gives:
+        if name in known:
+            return name, who
+    if direction == "forward" and (known & _ANSWERS or kernel):
+        return gives[0], who
+    return None
+
+
+def _means(op: Op, name: str, words: set[str]) -> bool:
+    first = _FIRST if name == op.inputs[0] else set()
+    return bool(({name} | _SAME.get(name, set()) | first) & words)
+
+
+def _by_shapes(
+    op: Op,
+    direction: Direction,
+    tensors: Sequence[Printed],
+    roles: Roles,
+    params: Mapping[str, Any],
+) -> None:
+    """What is left, in the one way that fits."""
+    taken = roles.taken()
+    left: list[Printed] = []
+    for tensor in tensors:
+        if tensor.number not in taken and not any(_alike(tensor, one) for one in left):
+            left.append(tensor)
+    unnamed = [tensor for tensor in left if not tensor.name] or left
+    if any(tensor.shape is None for tensor in unnamed):
+        digits.intervals(next(tensor for tensor in unnamed if tensor.shape is None))  # raises
+    ways = list(_ways(op, direction, unnamed, roles, params)) if _few(unnamed) else []
+    if len(ways) != 1:
+        missing = [name for name in _needed(op, direction) if name not in roles.inputs]
+        what = "nothing fits the op's shapes" if not ways else "several ways fit the op's shapes"
+        if not _few(unnamed):
+            what = "they are too many to try"
+        asked = [*(f"--input {name}=NUMBER" for name in missing)]
+        if not roles.outputs:
+            asked.append("--output torch=NUMBER")
+        raise ValueError(
+            f"Which tensor is which cannot be told, {what}: say so with {' and '.join(asked)}. "
+            f"{_listed(tensors)}"
+        )
+    inputs, outputs = ways[0]
+    roles.inputs |= inputs
+    for tensor in outputs:
+        _put(roles, tensor.framework or "kernel", op.names(direction)[0], tensor)
+
+
+def _few(tensors: Sequence[Printed]) -> bool:
+    return len(tensors) <= _MOST_UNNAMED
+
+
+def _ways(
+    op: Op,
+    direction: Direction,
+    left: Sequence[Printed],
+    roles: Roles,
+    params: Mapping[str, Any],
+) -> Iterator[tuple[dict[str, Printed], list[Printed]]]:
+    """Every way to use all that is left."""
+    missing = [name for name in _needed(op, direction) if name not in roles.inputs]
+    spare = [name for name in op.takes(direction) if name in op.optional]
+    spare = [name for name in spare if name not in roles.inputs]
+    for count in range(len(spare) + 1):
+        for more in itertools.combinations(spare, count):
+            names = [*missing, *more]
+            if len(names) > len(left) - (not roles.outputs):
+                continue
+            for chosen in itertools.permutations(left, len(names)):
+                rest = [tensor for tensor in left if tensor not in chosen]
+                inputs = dict(zip(names, chosen, strict=True))
+                shape = _shape(op, direction, {**roles.inputs, **inputs}, params)
+                given = [*rest, *(one[op.names(direction)[0]] for one in roles.outputs.values()
+                                  if op.names(direction)[0] in one)]  # fmt: skip
+                if shape is not None and all(tensor.shape == shape for tensor in given):
+                    yield inputs, rest
+
+
+def _shape(
+    op: Op, direction: Direction, inputs: Mapping[str, Printed], params: Mapping[str, Any]
+) -> tuple[int, ...] | None:
+    """The first output's shape, None where the inputs do not fit."""
+    first = op.names(direction)[0]
+    try:
+        read = {name: digits.intervals(tensor) for name, tensor in inputs.items()}
+        arrays = {name: one.mid if one.format else one.middle for name, one in read.items()}
+        if op.definition is None:
+            shapes = {array.shape for array in arrays.values()}
+            return next(iter(shapes)) if len(shapes) == 1 else None
+        question = op.definition.question(direction, arrays, {**op.params, **params})
+        whole = np.zeros(question.shapes[first])
+        return tuple(question.restore(first, whole).shape)
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def _listed(tensors: Sequence[Printed]) -> str:
+    """What was found, for a choice."""
+    shown = "; ".join(map(str, tensors[:20]))
+    more = f"; and {len(tensors) - 20} more" if len(tensors) > 20 else ""
+    return f"The text has {shown}{more}."

@@ -1,0 +1,298 @@
+"""The printed tensors of a text: torch, paddle, oneflow, mindspore, numpy, jax, TensorFlow.
+
+    tensor([[ 0.9277, 0.7211]], dtype=torch.float16)        tensor(1.00000e-05 *
+    Tensor(shape=[2], dtype=float32, place=Place(cpu),               [1.0000, 2.5000])
+           [0.84543723, 1.])                                array([[1., 2.]], dtype=float32)
+    <tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>
+    [[1. 2.]]              [[1.0, 2.0]]                     np.array([[1.0, 2.0]])
+
+Nothing is evaluated: a bracket is followed token by token to the bracket that closes it, and what
+holds another word than a number's is no tensor. What stands in front of a tensor on its line, or at
+the end of the line before, is its name where an equals sign or a colon says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+MOST_BYTES = 4_000_000  # of a text: a long thread has a hundredth of that
+MOST_TENSORS = 1000
+_BEFORE, _AFTER = 600, 600  # characters in which a header and a trailer are looked for
+
+_NUMBER = r"[-+]?(?:(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|NaN|inf(?:inity)?|Infinity)"
+_TOKEN = re.compile(
+    rf"(?P<number>{_NUMBER})(?![\w.])|(?P<open>\[)|(?P<close>\])|(?P<gap>\.\.\.|…)"
+    r"|(?P<truth>True|False)\b|(?P<skip>[\s,]+|(?<=\n)>+|\\)"
+)
+_CALLS = "tensor|Tensor|FloatTensor|array|Array|DeviceArray|asarray|to_tensor|constant|Parameter"
+_VALUE = r"(?:\[[^\[\]]*\]|\([^()]*\)|<[^<>]*>|'[^']*'|[^\s,\[\]()<>=]+(?:\([^()]*\))?)"
+_HEADER = re.compile(
+    rf"(?P<tf><\s*)?(?P<module>(?:\w+\.)*)(?P<call>{_CALLS})\s*[(:]\s*"
+    rf"(?P<fields>(?:\w+\s*=\s*{_VALUE}\s*,\s*)*)"
+    r"(?:(?:value|data|numpy)\s*=\s*)?(?:array\(\s*)?"
+    rf"(?:(?P<scale>{_NUMBER})\s*\*\s*)?$"
+)
+_SCALAR = re.compile(
+    rf"(?P<call>(?:<\s*)?(?<!\w)(?:\w+\.)*(?:{_CALLS})\s*[(:]\s*(?:\w+\s*=\s*{_VALUE}\s*,\s*)*"
+    rf"(?:(?:value|data|numpy)\s*=\s*)?)(?P<number>{_NUMBER})\s*[,)>]"
+)
+_TRAILER = re.compile(rf"\s*(?:,\s*(?:\w+\s*=\s*)?{_VALUE}\s*)*[,\s]*\)?(?:\.astype\([^()]*\))?")
+_DTYPE = re.compile(
+    r"\b(float16|bfloat16|float32|float64|half|double|int8|int16|int32|int64|uint8|bool)\b",
+    re.IGNORECASE,
+)
+_ALSO = {"half": "float16", "double": "float64"}
+_NAME = re.compile(r"(?P<name>[^\n=:：]*?)\s*(?:[=:：]|为|是)\s*$")
+_CONSOLE = re.compile(r"^\s*>>>\s*(?:print\()?(?P<name>[\w.]+)\)?\s*$")
+_HEADING = re.compile(r"^\s*(?:#+\s*(?P<a>[^#\n]+?)|\*\*(?P<b>[^*\n]+)\*\*)\s*$")
+_NO_TENSOR = re.compile(r"(?:shape|size|dim|dims|axis|axes|stride|strides|padding|perm|Out|In)$")
+_MODULES = {
+    "torch": "torch",
+    "paddle": "paddle",
+    "oneflow": "oneflow",
+    "flow": "oneflow",
+    "mindspore": "mindspore",
+    "ms": "mindspore",
+    "np": "numpy",
+    "numpy": "numpy",
+    "jnp": "jax",
+    "jax": "jax",
+    "tf": "tensorflow",
+}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A printed tensor.
+
+    number     its place in the text, from 1
+    line       the line on which it begins, from 1
+    name       what stands in front of it, "" for nothing
+    framework  which prints so, "" where several do
+    dtype      as it is printed, None where it is not
+    shape      None of a tensor that is printed with ... in it
+    texts      its numbers in C order, with all of their digits
+    scale      the number in front of the bracket by which all of them are multiplied, "" for none
+    typed      it stands in code, np.array([...]): its digits are all there are
+    """
+
+    number: int
+    line: int
+    name: str
+    framework: str
+    dtype: str | None
+    shape: tuple[int, ...] | None
+    texts: tuple[str, ...]
+    scale: str
+    typed: bool
+    spaced: bool
+
+    def __str__(self) -> str:
+        shape = "truncated" if self.shape is None else f"shape {self.shape}"
+        parts = [self.dtype, self.framework, f"named {self.name!r}" if self.name else ""]
+        return ", ".join([f"{self.number}: {shape}", *(part for part in parts if part)])
+
+
+def read(stream: BinaryIO, called: str) -> str:
+    """The text of a stream. Raises ValueError, one sentence, for what is no thread: too much of
+    it, nothing, or no text."""
+    data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ValueError(
+            f"{called} has more than {MOST_BYTES // 1_000_000} MB, which no thread has: give large "
+            "arrays as .npy files with --input and --output."
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise ValueError(f"{called} is no text in UTF-8: --pasted reads numbers as they are shown.")
+    if not text.strip():
+        raise ValueError(f"{called} is empty: paste the tensors as they are printed.")
+    return text
+
+
+def read_path(path: Path) -> str:
+    """The text of a file; raises as `read`, and OSError."""
+    with path.open("rb") as stream:
+        return read(stream, str(path))
+
+
+def tensors(text: str) -> list[Printed]:
+    """The printed tensors, in the order of the text.
+
+    Raises ValueError, one sentence, where there are none, or too many, where a bracket is not
+    closed, or where rows have different lengths.
+    """
+    text = text.replace("\r\n", "\n").replace("\u2212", "-")
+    found: list[Printed] = []
+    at = end = 0  # where to look, and where the tensor before ended
+    while (start := _next(text, at)) is not None:
+        begin, scalar = start
+        if scalar is not None:
+            at, one = scalar.end("number"), _scalar(text, scalar, end, len(found) + 1)
+        else:
+            at, one = _bracketed(text, begin, end, len(found) + 1)
+        if one is not None:
+            found.append(one)
+            end = at
+        if len(found) > MOST_TENSORS:
+            raise ValueError(f"The text has more than {MOST_TENSORS} tensors: paste fewer.")
+    if not found:
+        raise ValueError(
+            "The text has no printed tensor: paste what print(x) shows, such as "
+            "tensor([[ 0.9277, 0.7211]])."
+        )
+    return found
+
+
+def _next(text: str, at: int) -> tuple[int, re.Match[str] | None] | None:
+    """Where the next bracket or printed number begins."""
+    bracket = text.find("[", at)
+    scalar = _SCALAR.search(text, at, len(text) if bracket < 0 else bracket + 80)
+    if scalar is not None and (bracket < 0 or scalar.start() < bracket):
+        return scalar.start(), scalar
+    return None if bracket < 0 else (bracket, None)
+
+
+def _scalar(text: str, match: re.Match[str], end: int, number: int) -> Printed | None:
+    after = text[match.end("number") : match.end("number") + _AFTER]
+    head = _HEADER.search(match["call"])
+    if head is None:
+        return None
+    trailer = _TRAILER.match(after)
+    assert trailer is not None
+    return _printed(
+        text, (match.start(), match.start()), end, number, head, trailer[0], (), (match["number"],)
+    )
+
+
+def _bracketed(text: str, begin: int, end: int, number: int) -> tuple[int, Printed | None]:
+    """The tensor whose bracket opens here, None where it is none; and where to look on."""
+    before = text[max(end, begin - _BEFORE) : begin]
+    head = _HEADER.search(before)
+    line = text.count("\n", 0, begin) + 1
+    if head is None and _NO_TENSOR.search(before.rstrip(" =").rstrip()):
+        return begin + 1, None
+    texts: list[str] = []
+    counts: list[int] = []  # the elements so far of each open bracket
+    shape: list[int | None] = []
+    at, depth, ragged, gap, commas = begin, 0, False, False, False
+    while True:
+        token = _TOKEN.match(text, at)
+        if token is None:
+            if at >= len(text) and any("." in one or "e" in one for one in texts):
+                raise ValueError(f"The bracket that opens on line {line} is never closed.")
+            return max(begin + 1, at), None
+        at = token.end()
+        kind = token.lastgroup
+        if kind == "open":
+            if counts:
+                counts[-1] += 1
+            counts.append(0)
+            depth = max(depth, len(counts))
+        elif kind == "close":
+            level, count = len(counts) - 1, counts.pop()
+            while len(shape) <= level:
+                shape.append(None)
+            ragged |= shape[level] not in (None, count)
+            shape[level] = count
+            if not counts:
+                break
+        elif kind in ("number", "truth"):
+            counts[-1] += 1
+            texts.append(token[0])
+            ragged |= len(counts) < depth
+        elif kind == "gap":
+            gap = True
+        else:
+            commas |= "," in token[0]
+    if not texts or (head is None and _is_prose(texts, depth, before)):
+        return at, None
+    if ragged and not gap:
+        raise ValueError(f"The tensor on line {line} has rows of different lengths.")
+    name_end = begin - len(before) + (len(before) if head is None else head.start())
+    trailer = _TRAILER.match(text[at : at + _AFTER]) if head else None
+    fields = trailer[0] if trailer else ""
+    sizes = None if gap else tuple(int(size or 0) for size in shape)
+    one = _printed(
+        text, (begin, name_end), end, number, head, fields, sizes, tuple(texts), not commas
+    )
+    return at + len(fields), one
+
+
+def _is_prose(texts: list[str], depth: int, before: str) -> bool:
+    """Whether a bare bracket is no printed tensor: a reference [3], a shape [1, 32, 768]."""
+    if depth > 1 or any(not one.lstrip("-").isdigit() for one in texts):
+        return False
+    return _NAME.search(before) is None or len(texts) < 2
+
+
+def _printed(
+    text: str,
+    places: tuple[int, int],
+    end: int,
+    number: int,
+    head: re.Match[str] | None,
+    trailer: str,
+    shape: tuple[int, ...] | None,
+    texts: tuple[str, ...],
+    spaced: bool = False,
+) -> Printed:
+    begin, name_end = places
+    fields = (head["fields"] if head else "") + trailer
+    dtype = _DTYPE.search(fields)
+    kind = dtype[1].lower() if dtype else None
+    module = (head["module"].rstrip(".").split(".")[-1] if head else "").lower()
+    return Printed(
+        number,
+        text.count("\n", 0, begin) + 1,
+        _name(text[max(end, name_end - _BEFORE) : name_end]),
+        _framework(head, fields, module),
+        _ALSO.get(kind or "", kind),
+        shape,
+        texts,
+        (head["scale"] or "") if head else "",
+        bool(head and module and not head["tf"] and "shape=" not in fields),
+        spaced,
+    )
+
+
+def _framework(head: re.Match[str] | None, fields: str, module: str) -> str:
+    """Which framework prints a tensor so."""
+    if head is None:
+        return ""
+    if head["tf"] or module == "tf":
+        return "tensorflow"
+    if module in _MODULES:
+        return _MODULES[module]
+    if head["call"] == "Tensor":
+        return "paddle" if "place=" in fields or "stop_gradient" in fields else "mindspore"
+    if head["call"] in ("Array", "DeviceArray"):
+        return "jax"
+    if head["call"] == "array":
+        return "numpy"
+    return "oneflow" if "oneflow." in fields else "torch" if head["call"] == "tensor" else ""
+
+
+def _name(before: str) -> str:
+    """What stands in front of a tensor, as it is written."""
+    before = re.sub(r"Parameter containing:\s*$", "", before)
+    before = re.sub(r"\bOut\s*\[\d+\]:\s*$", "", before)
+    lines = [line.lstrip("> ") for line in before.split("\n")]
+    if not lines[-1].strip():
+        full = (line for line in reversed(lines) if line.strip(" \t`") not in ("", "python", "py"))
+        last = next(full, "")
+        original = next((one for one in reversed(before.split("\n")) if one.strip(" >`")), "")
+        if console := _CONSOLE.match(original):
+            return console["name"]
+        if heading := _HEADING.match(last):
+            return (heading["a"] or heading["b"]).strip(" :：")
+    else:
+        last = lines[-1]
+    named = _NAME.search(last[-100:])
+    return named["name"].strip(" \t*`\"'#-(),|{")[-60:] if named else ""

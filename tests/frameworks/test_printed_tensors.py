@@ -1,0 +1,65 @@
+"""What the installed frameworks print is read back: every number inside its interval."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+from refkernels.frameworks import environments
+from refkernels.printed import text, verdict
+from refkernels.printed.digits import intervals
+
+PROGRAM = """
+import json
+import numpy as np
+x = np.array([[0.12345678, -2.5, 7.0], [3.0, 1e-3, 0.3333333]], np.float32)
+for k, array in enumerate([x, x[:, 1:] * 1e-6, x * 1e5, np.rint(x), x[0, 0]]):
+    print(json.dumps(np.asarray(array, np.float64).tolist()))
+    print("----")
+    print("x =", make(np.asarray(array)))
+    print("----")
+print("----")
+print("x =", make(x))
+print("y =", softmax(make(x)))
+"""
+MAKERS = {
+    "numpy": "make = repr\ndef softmax(x):\n"
+    "    e = np.exp(np.float32(globals()['x']))\n    return repr(e / e.sum(-1, keepdims=True))",
+    "torch": "import torch\nmake = torch.tensor\nsoftmax = lambda x: torch.softmax(x, -1)",
+    "paddle": "import paddle\nmake = paddle.to_tensor\n"
+    "softmax = lambda x: paddle.nn.functional.softmax(x, -1)",
+    "oneflow": "import oneflow\nmake = oneflow.tensor\nsoftmax = lambda x: oneflow.softmax(x, -1)",
+    "mindspore": "import mindspore\nmake = lambda a: repr(mindspore.Tensor(a))\n"
+    "softmax = lambda x: repr(mindspore.ops.softmax(mindspore.Tensor(globals()['x']), -1))",
+}
+
+
+@pytest.mark.parametrize("framework", MAKERS)
+def test_what_a_framework_prints_holds_what_it_printed(framework: str) -> None:
+    try:
+        found = environments.find(framework)
+    except environments.NotInstalled as error:
+        if framework in environments.required():
+            raise
+        pytest.skip(str(error))
+    answer = subprocess.run(
+        [str(found.python), "-c", f"{MAKERS[framework]}\n{PROGRAM}"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert answer.returncode == 0, answer.stderr[-2000:]
+    *parts, thread = answer.stdout.split("----\n")
+    pairs = [part for part in parts if part.strip()]
+    assert len(pairs) == 10
+    for exact, printed in zip(pairs[::2], pairs[1::2], strict=True):
+        (tensor,) = text.tensors(printed)
+        array = np.array(json.loads(exact.strip().splitlines()[-1]))
+        read = intervals(tensor)
+        assert (tensor.name, tensor.framework, read.low.shape) == ("x", framework, array.shape)
+        assert ((read.low <= array) & (array <= read.high)).all(), printed
+    kernels = verdict.explain_printed("softmax", text.tensors(thread))["kernels"]
+    assert {name: one["outputs"]["y"]["verdict"] for name, one in kernels.items()} == {
+        framework: "within"
+    }

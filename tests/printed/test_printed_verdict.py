@@ -1,0 +1,216 @@
+"""What the digits prove: never that a right kernel is wrong, and every fault that they show."""
+
+import numpy as np
+import pytest
+
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.printed import reach, text, verdict
+from refkernels.printed.digits import Intervals, intervals
+
+ROUNDS = 300
+Arrays = dict[str, np.ndarray]
+
+
+def softmax(rng: np.random.Generator) -> Arrays:
+    return {"x": rng.standard_normal((2, int(rng.integers(1, 9)))) * 10.0 ** rng.integers(-2, 2)}
+
+
+def layernorm(rng: np.random.Generator) -> Arrays:
+    n = int(rng.integers(2, 9))
+    x = rng.standard_normal((3, n)) + rng.integers(-3, 4)
+    return {"x": x, "weight": rng.standard_normal(n), "bias": rng.standard_normal(n)}
+
+
+def matmul(rng: np.random.Generator) -> Arrays:
+    m, k, n = rng.integers(1, 6, 3)
+    return {"a": rng.standard_normal((m, k)), "b": rng.standard_normal((k, n))}
+
+
+def gelu(rng: np.random.Generator) -> Arrays:
+    return {"x": rng.standard_normal((2, 3)) * 10.0 ** rng.integers(-3, 2)}
+
+
+DRAWS = {"softmax": softmax, "layernorm": layernorm, "matmul": matmul, "gelu": gelu}
+
+
+def shown(name: str, array: np.ndarray, decimals: int) -> str:
+    """As torch prints it, to so many decimals."""
+
+    def rows(part: np.ndarray) -> str:
+        if part.ndim:
+            return f"[{', '.join(map(rows, part))}]"
+        return f"{float(part):.{decimals}f}" + ("" if decimals else ".")
+
+    return f"{name}: tensor({rows(array)}, dtype=torch.{array.dtype})\n"
+
+
+def judged(op: str, given: Arrays, got: np.ndarray, decimals: int, **params: object) -> dict:
+    thread = "".join(shown(name, array, decimals) for name, array in given.items())
+    thread += shown("torch output", got, decimals)
+    answer = verdict.explain_printed(op, text.tensors(thread), params=params)
+    (output,) = answer["kernels"]["torch"]["outputs"].values()
+    return output
+
+
+def outside(op: str, given: Arrays, got: np.ndarray, decimals: int) -> np.ndarray:
+    """Which elements are called wrong, without any cause."""
+    box = {
+        name: intervals(text.tensors(shown(name, array, decimals))[0])
+        for name, array in given.items()
+    }
+    printed = intervals(text.tensors(shown("y", got, decimals))[0])
+    record = registry.get(op)
+    right = reach.reach(record, "forward", box, {}, formats.of(got))
+    return verdict.outside(printed, right[record.outputs[0]])
+
+
+@pytest.mark.parametrize("op", DRAWS)
+def test_a_right_kernel_is_never_called_wrong(op: str) -> None:
+    """Whatever digits of inputs and output are printed; in several formats."""
+    rng = np.random.default_rng(20)
+    for _ in range(ROUNDS):
+        dtype = rng.choice(["float16", "float32", "float64"])
+        decimals = int(rng.integers(1, 9))
+        given = {name: array.astype(dtype) for name, array in DRAWS[op](rng).items()}
+        record = registry.get(op)
+        right = record.plain("forward", given, {}, formats.get(dtype))[record.outputs[0]]
+        assert not outside(op, given, right, decimals).any(), (given, right, decimals)
+
+
+@pytest.mark.parametrize("op", DRAWS)
+def test_the_whole_answer_says_so(op: str) -> None:
+    rng = np.random.default_rng(24)
+    for decimals in range(1, 8):
+        given = {name: array.astype(np.float32) for name, array in DRAWS[op](rng).items()}
+        record = registry.get(op)
+        right = record.plain("forward", given, {}, formats.BINARY32)[record.outputs[0]]
+        assert judged(op, given, right, decimals)["verdict"] == "within"
+
+
+@pytest.mark.parametrize("op", DRAWS)
+def test_an_error_beyond_what_the_digits_leave_open_is_called_wrong(op: str) -> None:
+    rng = np.random.default_rng(21)
+    for _ in range(40):
+        given = {name: array.astype(np.float32) for name, array in DRAWS[op](rng).items()}
+        record = registry.get(op)
+        right = record.plain("forward", given, {}, formats.BINARY32)[record.outputs[0]]
+        box = {
+            name: intervals(text.tensors(shown(name, array, 4))[0]) for name, array in given.items()
+        }
+        reached = reach.reach(record, "forward", box, {}, formats.BINARY32)[record.outputs[0]]
+        wrong = np.array(right)
+        beyond = np.nextafter(np.float32(reached.high.reshape(-1)[0] + 1e-4), np.float32(np.inf))
+        if not np.isfinite(beyond):
+            continue
+        wrong.reshape(-1)[0] = beyond
+        assert np.flatnonzero(outside(op, given, wrong, 4)).tolist() == [0]
+
+
+@pytest.mark.parametrize("op", ["softmax", "layernorm", "matmul", "gelu", "rms_norm", "mse"])
+def test_every_point_of_the_box_answers_inside_the_reach(op: str) -> None:
+    """Kernels at random points of wide boxes, and at their corners."""
+    rng = np.random.default_rng(22)
+    record = registry.get(op)
+    cases = [case for case in record.cases() if "float32" in case.dtypes][:40]
+    tried = 0
+    for case in cases:
+        given, params = case.build("float32")
+        given = {name: given[name] for name in record.takes("forward") if name in given}
+        if sum(array.size for array in given.values()) > 2000:
+            continue
+        width = 10.0 ** -rng.integers(1, 6)
+        box = {}
+        for name, array in given.items():
+            wide = array.astype(np.float64)
+            if not np.isfinite(wide).all() or np.abs(wide).max() > 1e30:
+                break
+            ends = [(wide - np.abs(wide) * width), (wide + np.abs(wide) * width)]
+            low, high = (end.astype(np.float32).astype(np.float64) for end in ends)
+            box[name] = Intervals(low, high, array, formats.BINARY32, False, 4)
+        if len(box) < len(given):
+            continue
+        reached = reach.reach(record, "forward", box, params, formats.BINARY32)
+        for draw in range(6):
+            point = {}
+            for name, one in box.items():
+                share = rng.random(one.low.shape)
+                share = np.round(share) if draw % 2 else share
+                with np.errstate(all="ignore"):
+                    within = np.clip(one.low + (one.high - one.low) * share, one.low, one.high)
+                point[name] = within.astype(np.float32)
+            computed = record.plain("forward", point, params, formats.BINARY32)
+            for name, one in reached.items():
+                values = np.asarray(computed[name], np.float64)
+                inside = (values >= one.low) & (values <= one.high)
+                assert (inside | ~one.known).all(), (case.name, name)
+                tried += int(one.known.sum())
+    assert tried > 1000
+
+
+def test_a_fault_that_the_digits_show_is_named() -> None:
+    rng = np.random.default_rng(23)
+    x = rng.standard_normal((2, 6)).astype(np.float32)
+    weight = rng.standard_normal(6).astype(np.float32)
+    centred = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-6)
+    found = judged("rms_norm", {"x": x, "weight": weight}, centred * weight, 4, eps=1e-6)
+    assert found["verdict"] == "wrong"
+    assert [one["cause"] for one in found["causes"]] == ["mean_subtracted"]
+
+
+def test_another_eps_is_named_where_it_shows_and_else_how_many_digits_would() -> None:
+    x = np.array([[0.01, -0.02, 0.005, 0.03]], np.float32)
+
+    def normed(eps: float) -> np.ndarray:
+        return (x - x.mean()) / np.sqrt(x.var() + np.float32(eps))
+
+    found = judged("layernorm", {"x": x}, normed(1e-3), 6)
+    assert found["verdict"] == "wrong"
+    assert {"cause": "eps_differs", "details": {"eps": 1e-3}} in found["causes"]
+    hidden = judged("layernorm", {"x": x * 100}, normed(0.0), 2)
+    assert hidden["verdict"] == "within"
+    told = {one["details"].get("eps"): one["digits"] for one in hidden["undecided"]}
+    assert told[1e-3] > hidden["digits"]
+    assert told[1e-12] is None  # roundings are larger
+
+
+def test_a_factor_is_named() -> None:
+    x = np.array([[0.5, -1.25, 2.0], [3.5, 0.25, -0.75]], np.float32)
+    y = (x @ np.ones((3, 2), np.float32) * 0.5).astype(np.float32)
+    b = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]], np.float32)
+    found = judged("matmul", {"a": x, "b": b}, y, 4)
+    assert found["verdict"] == "wrong"
+    (cause,) = found["causes"]
+    assert (cause["cause"], cause["details"]["factor"]) == ("scale_factor", "1/2")
+
+
+def test_nan_where_the_answer_is_a_number_is_wrong() -> None:
+    thread = "x: tensor([[1.5000, 2.5000]])\ntorch: tensor([[nan, 0.7311]])"
+    answer = verdict.explain_printed("softmax", text.tensors(thread))
+    assert answer["kernels"]["torch"]["outputs"]["y"]["wrong"] == 1
+
+
+def test_inputs_that_may_be_exact_are_judged_as_exact_too() -> None:
+    """0.5 may be 0.45 to 0.55, and then this softmax may be right; of 0.5 itself it is not."""
+    thread = "x = [[0.5, 1.5]]\nout = [[0.2600, 0.7400]]"
+    answer = verdict.explain_printed("softmax", text.tensors(thread))
+    assert answer["kernels"]["kernel"]["outputs"]["y"]["verdict"] == "within"
+    exact = answer["if_exact"]["kernels"]["kernel"]["outputs"]["y"]
+    assert exact["verdict"] == "wrong"
+
+
+ONEFLOW = """
+x_np = np.array([[[[-1.83965693, -1.82964566]]]])
+torch输出为[[[[-0.8428, 0.8428]]]],拼凑实现输出为[[[[-0.8454, 0.8454]]]]
+Out is:  Tensor(shape=[1, 1, 1, 2], dtype=float32, place=CPUPlace, stop_gradient=False,
+       [[[[-0.84543723,  0.84541708]]]])
+
+X grad is:  [[[[-0.00143835  0.00143831]]]]
+"""
+
+
+def test_the_thread_on_oneflows_layernorm() -> None:
+    """https://github.com/Oneflow-Inc/oneflow/pull/6135: torch's numbers are the wrong ones."""
+    answer = verdict.explain_printed("layernorm", text.tensors(ONEFLOW))
+    verdicts = {kernel: one["outputs"]["y"]["verdict"] for kernel, one in answer["kernels"].items()}
+    assert verdicts == {"torch": "wrong", "kernel": "within", "paddle": "within"}
