@@ -1290,7 +1290,7 @@ class Capture:
             self._hash_every and self._step % self._hash_every == 0
         )
         self._updates, self._rates, self._norm, self._gradient_hash = 0, None, None, None
-        self._changed = None
+        self._changed, self._updated = None, False
         self._tensors, self._scalars, self._calls = {}, {}, OrderedDict()
         self._inside = 0
         if not self._chosen:
@@ -1339,7 +1339,7 @@ class Capture:
 
         def receive(gradient):
             capture = gate[0]
-            if capture is None or not capture._chosen or gradient is None:
+            if capture is None or not capture._chosen or gradient is None or capture._updated:
                 return
             if capture._framework.symbolic():
                 return
@@ -1389,6 +1389,9 @@ class Capture:
             return take
 
         def forward(*args, **kwargs):
+            if self._updated:  # the weights are no longer those that the step recorded
+                self._miss("Layers and functions called after the step's first update.")
+                return original(*args, **kwargs)
             call = self._calls.get(name, 0)
             self._calls[name] = call + 1
             ahead = "layers/%s/forward/%d/" % (name, call)
@@ -1502,6 +1505,7 @@ class Capture:
         return found if len(first) != len(now) or any(found) else None
 
     def _after(self):
+        self._updated = True
         if self._chosen and self._updates == 1:
             start = time.perf_counter()
             self._put_parameters("after")

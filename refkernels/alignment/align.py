@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from refkernels.alignment import curves, record
-from refkernels.alignment.clipping import Clipping, clipping
+from refkernels.alignment.clipping import Clipping, clipping, scalings, shared
 from refkernels.alignment.comparison import departure, null_directions
 from refkernels.alignment.curves import CurveTest
-from refkernels.alignment.differences import Difference, differences
+from refkernels.alignment.differences import Difference, differences, shards
 from refkernels.alignment.local import LocalTruth, judge_run
 from refkernels.alignment.matching import Matched, matched
 from refkernels.alignment.run import CaptureError, Run
@@ -65,25 +65,33 @@ def align(
     runs = tuple(_run(one) for one in ((a,) if b is None else (a, b)))
     chosen = None if steps is None else tuple(steps)
     local = tuple(judge_run(run, chosen, progress) for run in runs)
-    clips = tuple(clipping(run) for run in runs)
+    scaled = tuple(scalings(run, chosen) for run in runs)
+    clips = tuple(clipping(one) for one in scaled)
     null = tuple(_null_directions(run) for run in runs)
     remarks = tuple(remark for run in runs for remark in run.remarks)
     if len(runs) == 1:
         return Alignment(
-            runs, decide_alone(local[0]), (), local, clips, null_directions=null, remarks=remarks
-        )
+            runs, decide_alone(local[0]), shards(runs[0]), local, clips, null_directions=null,
+            remarks=remarks,
+        )  # fmt: skip
     pairs = matched(runs[0].first, runs[1].first, names)
     found = differences(runs[0], runs[1], pairs)
     parted = departure(runs[0].first, runs[1].first, pairs)
     curve = _curve(runs, [_run(one) for one in nulls], [_run(one) for one in seeds])
-    sides = (local[0], local[1]), (clips[0], clips[1])
-    verdict = decide(found, *sides, pairs, curve, parted)
+    both = local[0], local[1]
+    scaled_alike = (None, None) if _reduces(runs) else shared(scaled[0], scaled[1])
+    verdict = decide(found, both, scaled_alike, pairs, curve, parted)
     return Alignment(runs, verdict, found, local, clips, pairs, curve, null, remarks)
 
 
 def _null_directions(run: Run) -> tuple[str, ...]:
     """Of the first captured step."""
     return null_directions(run.first, run.first.steps[0]) if run.first.steps else ()
+
+
+def _reduces(runs: tuple[Run, ...]) -> bool:
+    """Whether ranks may add their gradients up before the update, which is no scaling."""
+    return any(run.first.world_size > 1 for run in runs)
 
 
 def _run(one: Path | Run) -> Run:

@@ -10,7 +10,7 @@ OneFlow 1e-6, Paddle and MindSpore none) is told where the intervals tell them a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -36,6 +36,7 @@ class Scaling:
     factors: Mapping[str, Interval] = field(default_factory=dict)
     norms: Mapping[str, float] = field(default_factory=dict)
     limit: float | None = None  # of a clamp
+    room: float = _NORM
 
     @property
     def clips(self) -> tuple[str, ...]:
@@ -47,13 +48,14 @@ class Scaling:
 class Clipping:
     """What a run does to its gradients, over its captured steps. `thresholds`: by what was added to
     the norm, the threshold that all steps share, as an interval; `constant`: a factor that does not
-    depend on the norm."""
+    depend on the norm; `least`: the smallest factor, at most."""
 
     scope: Scope
     steps: tuple[int, ...]
     thresholds: Mapping[float, Interval] = field(default_factory=dict)
     constant: Interval | None = None
     limit: float | None = None
+    least: float = 1.0
 
 
 def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
@@ -81,21 +83,34 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
                 part: _norm(pairs[name][0] for name in pairs if owner[name] == part)
                 for part in factors
             }
-            return Scaling(step, rank.rank, scope, factors, norms)
+            room = max(_room(after) for _, after in pairs.values())
+            return Scaling(step, rank.rank, scope, factors, norms, room=room)
     limit = max(float(np.max(np.abs(after), initial=0.0)) for _, after in pairs.values())
     if all(np.array_equal(np.clip(one, -limit, limit), other) for one, other in pairs.values()):
         return Scaling(step, rank.rank, "value", limit=limit)
     return Scaling(step, rank.rank, "other")
 
 
-def clipping(run: Run) -> Clipping | None:
-    """What a run does to its gradients; None where no step tells."""
-    found = [
+def scalings(run: Run, chosen: Container[int] | None = None) -> tuple[Scaling, ...]:
+    """Of all captured steps of all ranks, or of the chosen ones."""
+    return tuple(
         one
         for rank in run.ranks
         for step in rank.steps
+        if chosen is None or step in chosen
         if (one := scaling(rank, step, rank.tensors(step))) is not None
-    ]
+    )
+
+
+def shared(a: Sequence[Scaling], b: Sequence[Scaling]) -> tuple[Clipping | None, Clipping | None]:
+    """What two runs do in the steps that both captured."""
+    both = {(one.step, one.rank) for one in a} & {(one.step, one.rank) for one in b}
+    mine, other = ([one for one in side if (one.step, one.rank) in both] for side in (a, b))
+    return clipping(mine), clipping(other)
+
+
+def clipping(found: Sequence[Scaling]) -> Clipping | None:
+    """What a run does to its gradients; None where no step tells."""
     if not found:
         return None
     scaled = [one for one in found if one.scope != "none"]
@@ -106,24 +121,31 @@ def clipping(run: Run) -> Clipping | None:
     if widest in ("value", "other"):
         return Clipping(widest, steps, limit=scaled[0].limit)
     factors = [factor for one in scaled for factor in one.factors.values()]
+    least = min(high for _, high in factors)
     same = _crossing(factors)
     norms = [norm for one in scaled for norm in one.norms.values()]
-    if same is not None and len(factors) > 1 and max(norms) > min(norms) * (1 + 4 * _NORM):
-        return Clipping(widest, steps, constant=same)
+    apart = 1 + 4 * max(one.room for one in scaled)
+    if same is not None and len(factors) > 1 and max(norms) > min(norms) * apart:
+        return Clipping(widest, steps, constant=same, least=least)
     thresholds = {}
     for added in ADDED:
-        shared = _crossing(
-            (low * (norm + added) * (1 - _NORM), high * (norm + added) * (1 + _NORM))
+        threshold = _crossing(
+            (low * (norm + added) * (1 - one.room), high * (norm + added) * (1 + one.room))
             for one in scaled
             for part in one.clips
             for (low, high), norm in [(one.factors[part], one.norms[part])]
         )
-        if shared is not None:
-            thresholds[added] = shared
-    return Clipping(widest, steps, thresholds)
+        if threshold is not None:
+            thresholds[added] = threshold
+    return Clipping(widest, steps, thresholds, least=least)
 
 
 _WIDTH = ("none", "global", "group", "tensor", "value", "other")
+
+
+def _room(gradient: Array) -> float:
+    """Relative error of a norm that is held in the gradient's own format."""
+    return max(_NORM, 2.0 ** (3 - formats.of(gradient).p))
 
 
 def _factor(before: Array, after: Array) -> Interval:

@@ -18,10 +18,11 @@ import numpy as np
 
 from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import Rank, StepLine, StepTensors
+from refkernels.alignment.run import Layer, Rank, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
-Stage = Literal["forward", "loss", "backward", "gradient"]
+_RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
+Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
 
 
 @dataclass(frozen=True)
@@ -51,17 +52,31 @@ class _Pair:
 
 
 def departure(a: Rank, b: Rank, matched: Matched) -> Departure | None:
-    """The first place where the first shared captured step parts; None where there is none, or
-    where the two did not begin it alike."""
+    """The first place where a shared captured step parts; None where there is none. A step that the
+    two did not begin alike is passed over, and so is what follows from random numbers."""
+    if _draws(a) or _draws(b):
+        return None
     lines = {line.step: line for line in a.lines}, {line.step: line for line in b.lines}
     steps = sorted(set(a.steps) & set(b.steps))
-    if not steps:
-        return None
-    step = steps[0]
-    tensors = a.tensors(step), b.tensors(step)
-    one, two = lines[0][step], lines[1][step]
-    if one.batch_hash != two.batch_hash or not _begin_alike(*tensors, matched):
-        return None
+    for step in steps:
+        tensors = a.tensors(step), b.tensors(step)
+        pair = lines[0][step], lines[1][step]
+        if pair[0].batch_hash == pair[1].batch_hash and _begin_alike(*tensors, matched):
+            found = _departure(a, tensors, matched, *pair)
+            if found is not None:
+                return found
+    return None
+
+
+def _draws(rank: Rank) -> bool:
+    """Whether a function that the model calls outside of layers draws random numbers."""
+    return any(word in line for line in rank.not_captured for word in _RANDOM)
+
+
+def _departure(
+    a: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, one: StepLine,
+    two: StepLine,
+) -> Departure | None:  # fmt: skip
     pairs = list(_pairs(a, tensors, matched, one, two))
     parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     if parted is None:
@@ -69,7 +84,7 @@ def departure(a: Rank, b: Rank, matched: Matched) -> Departure | None:
     alike = [pair for pair in pairs if pair.stage == parted.stage]
     same = [pair for pair in alike if pair.apart > pair.digits and _near(pair, parted)]
     return Departure(
-        step, parted.stage, parted.where, parted.what, parted.apart, parted.factor,
+        one.step, parted.stage, parted.where, parted.what, parted.apart, parted.factor,
         len(same), len(alike),
     )  # fmt: skip
 
@@ -98,34 +113,51 @@ def _pairs(
     two: StepLine,
 ) -> Iterator[_Pair]:  # fmt: skip
     layers = [name for name in a.layers if name in matched.layers and not a.contains(name)]
-    calls = {
-        name: list(
-            zip(tensors[0].calls(name), tensors[1].calls(matched.layers[name]), strict=False)
-        )
-        for name in layers
-    }
+    calls = {}
     for name in layers:
-        for mine, other in calls[name]:
+        made = tensors[0].calls(name), tensors[1].calls(matched.layers[name])
+        if len(made[0]) == len(made[1]):  # else the one accumulates over parts of the batch
+            calls[name] = list(zip(*made, strict=True))
+    for name in layers:
+        for mine, other in calls.get(name, ()):
             for what in ("inputs", "outputs"):
-                yield from _of("forward", name, what, getattr(mine, what), getattr(other, what))
+                compared = _of("forward", name, what, getattr(mine, what), getattr(other, what))
+                for pair in compared:
+                    if what == "outputs" and pair.apart > pair.digits and _drops(a.layers[name]):
+                        return  # other random numbers: what follows cannot be compared
+                    yield pair
     if one.loss is not None and two.loss is not None:
         dtype = formats.get(one.loss_dtype or "float32").storage
         losses = [np.array([line.loss], dtype) for line in (one, two)]
         yield from _of("loss", "loss", "loss", {"0": losses[0]}, {"0": losses[1]})
     for name in reversed(layers):
-        for mine, other in reversed(calls[name]):
+        for mine, other in reversed(calls.get(name, [])):
             for what in ("cotangents", "input_gradients"):
                 yield from _of("backward", name, what, getattr(mine, what), getattr(other, what))
     floors = cotangent_sizes(a, tensors[0])
     for name, partner in matched.parameters.items():
-        pair = tensors[0].gradient(name, "backward"), tensors[1].gradient(partner, "backward")
-        if pair[0] is not None and pair[1] is not None:
-            weights = tensors[0].parameter(name), tensors[1].parameter(partner)
-            turned = pair[1]
-            if weights[0] is not None and weights[1] is not None:
-                turned = oriented(weights[0], pair[1], weights[1])
-            floor = floors.get(name, 0.0)
-            yield from _of("gradient", name, "gradient", {"0": pair[0]}, {"0": turned}, floor)
+        yield from _gradients("gradient", "backward", tensors, name, partner, floors)
+    for name, partner in matched.parameters.items():
+        yield from _gradients("clip", "update", tensors, name, partner, floors)
+
+
+def _gradients(
+    stage: Stage, when: str, tensors: tuple[StepTensors, StepTensors], name: str, partner: str,
+    floors: Mapping[str, float],
+) -> Iterator[_Pair]:  # fmt: skip
+    """Of a parameter, as the backward pass left it or as the update received it."""
+    mine, other = tensors[0].gradient(name, when), tensors[1].gradient(partner, when)
+    weights = tensors[0].parameter(name), tensors[1].parameter(partner)
+    if mine is None or other is None:
+        return
+    if weights[0] is not None and weights[1] is not None:
+        other = oriented(weights[0], other, weights[1])
+    what = "gradient" if when == "backward" else when
+    yield from _of(stage, name, what, {"0": mine}, {"0": other}, floors.get(name, 0.0))
+
+
+def _drops(layer: Layer) -> bool:
+    return any(word in layer.type.lower() for word in _RANDOM)
 
 
 def cotangent_sizes(rank: Rank, tensors: StepTensors) -> dict[str, float]:
@@ -171,5 +203,8 @@ def _of(
             continue
         apart = float(np.linalg.norm(right - left)) / size
         factor = float(np.dot(left, right)) / size**2
-        multiple = float(np.linalg.norm(right - factor * left)) <= digits * size * abs(factor)
+        multiple = one.size > 1 or math.isclose(factor, round(factor), rel_tol=digits)
+        multiple = multiple and float(np.linalg.norm(right - factor * left)) <= digits * size * abs(
+            factor
+        )
         yield _Pair(stage, where, what, apart, factor if multiple else None, digits)

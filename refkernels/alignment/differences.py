@@ -9,14 +9,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from refkernels import registry
 from refkernels.alignment.kinds import Kind, kind_of, settings_of
 from refkernels.alignment.matching import Matched, equal, oriented
-from refkernels.alignment.run import Group, Rank, Run, StepLine
+from refkernels.alignment.run import Group, Layer, Rank, Run, StepLine
 from refkernels.alignment.updates import definition
 
 Topic = Literal[
@@ -46,6 +47,9 @@ _ABSENT: dict[str, Any] = {
     "maximize": False, "do_bias_correction": True, "lazy_mode": False, "centered": False,
 }  # fmt: skip
 _COMPARED = (*_ABSENT, "beta1", "beta2", "eps", "alpha", "rho", "lr_decay")
+_OPEN = ("eps", "scale")  # None: the framework's own, which the oracle judges
+_FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
+_UNSAID = {"inplace", "training", "name", "device", "dtype", "full_name", "cls_name"}
 _LISTED = 5  # layers or parameters without a partner
 _ALIASES = {"use_nesterov": "nesterov"}
 
@@ -53,15 +57,17 @@ _ALIASES = {"use_nesterov": "nesterov"}
 def differences(a: Run, b: Run, matched: Matched) -> tuple[Difference, ...]:
     """All of them, in the order of suspicion."""
     first, second = a.first, b.first
+    read_alike = _shards(a, b)
+    told = any(one.decisive for one in read_alike)  # then later ranks' batches differ for it
     found = [
-        *_data(first, second),
-        *_ranks(a),
-        *_ranks(b),
+        *(_batches(first, second) if told else _data(a, b)),
+        *read_alike,
         *_weights(first, second, matched),
         *_model(first, second, matched),
         *_layers(first, second, matched),
         *_optimizer(first, second, matched),
         *_schedule(first, second, matched),
+        *_updates(a, b),
         *_setup(a, b),
     ]
     return tuple(found)
@@ -72,7 +78,51 @@ def _shared(a: Rank, b: Rank) -> Iterator[tuple[StepLine, StepLine]]:
     return ((line, other[line.step]) for line in a.lines if line.step in other)
 
 
-def _data(a: Rank, b: Rank) -> Iterator[Difference]:
+def shards(run: Run) -> tuple[Difference, ...]:
+    """What the ranks of one run read alike: for tensor-parallel runs as it should be, so noted."""
+    return tuple(replace(one, decisive=False) for one in _ranks(run))
+
+
+def _shards(a: Run, b: Run) -> tuple[Difference, ...]:
+    """What ranks read alike; no difference where both runs do it."""
+    found = [tuple(_ranks(run)) for run in (a, b)]
+    if all(found) and found[0][0].kind == found[1][0].kind:
+        return (*shards(a), *shards(b))
+    return (*found[0], *found[1])
+
+
+def _data(a: Run, b: Run) -> Iterator[Difference]:
+    """Batches, rank by rank; of other numbers of ranks, the rows that all of them read."""
+    if len(a.ranks) != len(b.ranks):
+        yield from _rows(a, b)
+        return
+    for one, other in zip(a.ranks, b.ranks, strict=True):
+        for found in _batches(one, other):
+            yield found
+            return
+
+
+def _rows(a: Run, b: Run) -> Iterator[Difference]:
+    """The first step whose rows, of all ranks together, are others."""
+    mine, other = (_rows_by_step(run) for run in (a, b))
+    for step in sorted(mine.keys() & other.keys()):
+        if sorted(mine[step]) != sorted(other[step]):
+            yield Difference("data", "batch", step=step, kind="batch")
+            return
+
+
+def _rows_by_step(run: Run) -> dict[int, list[str]]:
+    """Of the steps whose rows every rank recorded."""
+    found: dict[int, list[list[str]]] = {}
+    for rank in run.ranks:
+        for line in rank.lines:
+            if line.rows is not None:
+                found.setdefault(line.step, []).append(list(line.rows))
+    whole = {step: rows for step, rows in found.items() if len(rows) == len(run.ranks)}
+    return {step: list(itertools.chain(*rows)) for step, rows in whole.items()}
+
+
+def _batches(a: Rank, b: Rank) -> Iterator[Difference]:
     """Batches by their hashes: of other rows, or of the same in another order."""
     for mine, other in _shared(a, b):
         if mine.batch_hash is None or other.batch_hash is None:
@@ -119,7 +169,8 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
     steps = sorted(set(a.steps) & set(b.steps))
     if not steps or steps[0] != min((line.step for line in a.lines), default=0):
         if a.framework == b.framework:
-            yield Difference("weights", "", kind="all_weights")
+            moved = bool(a.perturbed or b.perturbed)
+            yield Difference("weights", "", decisive=not moved, kind="all_weights")
         return
     mine, other = a.tensors(steps[0]), b.tensors(steps[0])
     for name, partner in matched.parameters.items():
@@ -132,11 +183,16 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
             continue
         turned = oriented(one, two)
         apart = _apart(one.astype(np.float64), turned.astype(np.float64))
-        moved = a.perturbed or b.perturbed
+        moved = int(_moved(a, name)) + int(_moved(b, partner))
         yield Difference(
-            "weights", name, step=steps[0], decisive=not (moved and apart == 1), kind="weights",
+            "weights", name, step=steps[0], decisive=apart > moved, kind="weights",
             details={"apart": apart, "elements": int(one.size)},
         )  # fmt: skip
+
+
+def _moved(rank: Rank, name: str) -> int:
+    """How many of a parameter's elements a perturbation has moved."""
+    return int(rank.perturbed is not None and rank.perturbed.get("parameter") == name)
 
 
 def _apart(one: Any, two: Any) -> int:
@@ -172,6 +228,7 @@ def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
         one = kind_of(a.layers[name], settings[0][name])
         two = kind_of(b.layers[partner], settings[1][partner])
         if isinstance(one, str) or isinstance(two, str):
+            yield from _declared(a.layers[name], b.layers[partner], a.framework == b.framework)
             continue
         if one.op != two.op:
             yield Difference("layer", name, one.op, two.op)
@@ -179,10 +236,25 @@ def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
         mine, other = one.params(settings[0][name]), two.params(settings[1][partner])
         if isinstance(mine, str) or isinstance(other, str):
             continue
+        absent = registry.get(one.op).params
         for param in dict.fromkeys((*mine, *other)):
-            pair = mine.get(param), other.get(param)
+            pair = mine.get(param, absent.get(param)), other.get(param, absent.get(param))
+            if param in _OPEN and None in pair:
+                continue
             if param != "normalized_shape" and not _alike(*pair):
                 yield Difference("layer", f"{name}: {param}", _shown(pair[0]), _shown(pair[1]))
+
+
+def _declared(one: Layer, two: Layer, same: bool) -> Iterator[Difference]:
+    """What layers without an oracle say of themselves: a framework's own type, in one framework;
+    how much is dropped, in any."""
+    mine, other = one.hyperparameters, two.hyperparameters
+    own = same and one.module == two.module and one.module.partition(".")[0] in _FRAMEWORKS
+    names = sorted(mine.keys() & other.keys() - _UNSAID) if own else ["p"]
+    for name in names:
+        pair = mine.get(name), other.get(name)
+        if None not in pair and not _alike(*pair):
+            yield Difference("layer", f"{one.name}: {name}", _shown(pair[0]), _shown(pair[1]))
 
 
 def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:
@@ -212,7 +284,9 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
                 lone.setdefault("B" if name in settings[0] else "A", []).append(name)
             continue
         mine, other = settings[0][name], settings[1][partner]
-        for param in _COMPARED:
+        decays = mine.get("weight_decay") and other.get("weight_decay")
+        coupled = ("decoupled_weight_decay",) if types[0] == types[1] and decays else ()
+        for param in (*_COMPARED, *coupled):
             pair = mine.get(param, _ABSENT.get(param)), other.get(param, _ABSENT.get(param))
             if None not in pair and not _alike(*pair):
                 found.setdefault((param, _shown(pair[0]), _shown(pair[1])), []).append(name)
@@ -236,12 +310,26 @@ def _of(group: Group, name: str) -> Mapping[str, Any]:
 
 def _alike(one: Any, two: Any) -> bool:
     """Equal, or equal as float32 holds them."""
+    if isinstance(one, list | tuple) or isinstance(two, list | tuple):
+        return _alike_in_each(one, two)
     if isinstance(one, bool | str) or isinstance(two, bool | str) or one is None or two is None:
         return bool(one == two)
     try:
         return float(one) == float(two) or np.float32(one) == np.float32(two)
     except (TypeError, ValueError):
         return bool(one == two)
+
+
+def _alike_in_each(one: Any, two: Any) -> bool:
+    """A number stands for every axis."""
+    count = max(len(value) for value in (one, two) if isinstance(value, list | tuple))
+    several = [
+        tuple(value) if isinstance(value, list | tuple) else (value,) * count
+        for value in (one, two)
+    ]
+    if len(several[0]) != len(several[1]):
+        return False
+    return all(_alike(*pair) for pair in zip(*several, strict=True))
 
 
 def _shown(value: Any) -> str:
@@ -267,6 +355,17 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
                 kind = "late" if late else "rate"
                 rates = _shown(left), _shown(right)
                 yield Difference("schedule", f"{one}", *rates, mine.step, kind=kind, details=late)
+
+
+def _updates(a: Run, b: Run) -> Iterator[Difference]:
+    """The first step in which one run updates its weights more often than the other."""
+    if a.first.optimizer is None or b.first.optimizer is None:
+        return
+    for mine, other in _shared(a.first, b.first):
+        if mine.updates != other.updates:
+            counts = str(mine.updates), str(other.updates)
+            yield Difference("schedule", "updates", *counts, mine.step, kind="updates")
+            return
 
 
 def _rate(line: StepLine, group: int | None) -> float | None:

@@ -27,7 +27,8 @@ class Kind:
     """How a type is judged. `takes`: the op's inputs by position; `weights`: those that are
     parameters of a layer; `arguments`: a function's arguments by position, where it does not name
     them; `params`: the op's params, or the reason why they cannot be had; `joins`: whether the rows
-    of several calls may be put end to end; `turned`: frameworks that hold the weight the other way.
+    of several calls may be put end to end; `turned`: frameworks that hold the weight the other way;
+    `classes`: whether x has an axis of classes that is not the last.
     """
 
     op: str
@@ -37,6 +38,7 @@ class Kind:
     params: Params = _nothing
     joins: bool = True
     turned: tuple[str, ...] = ()
+    classes: bool = False
 
 
 def kind_of(layer: Layer, settings: Settings) -> Kind | str:
@@ -54,8 +56,9 @@ def kind_of(layer: Layer, settings: Settings) -> Kind | str:
 
 def settings_of(rank: Rank, layer: Layer, call: Call | None) -> dict[str, Any]:
     """What a layer was made with, and the arguments of a call that are no tensors, by name."""
+    made = {"framework": rank.framework, **layer.hyperparameters}
     if call is None:
-        return dict(layer.hyperparameters)
+        return made
     names = _names(layer)
     given: dict[str, Any] = {}
     for path, value in call.scalars.items():
@@ -65,7 +68,7 @@ def settings_of(rank: Rank, layer: Layer, call: Call | None) -> dict[str, Any]:
             given.setdefault(name, []).append(value)
         else:
             given[name] = value
-    return {**layer.hyperparameters, **given}
+    return {**made, **given}
 
 
 def tensor_names(layer: Layer, call: Call) -> dict[str, str]:
@@ -90,6 +93,14 @@ def _eps(settings: Settings) -> dict[str, Any]:
     return {"eps": float(_first(settings, "eps", "epsilon", "variance_epsilon", default=1e-5))}
 
 
+def _eps_or_none(settings: Settings) -> dict[str, Any] | str:
+    """PyTorch takes that of the format where none is given."""
+    known = _first(settings, "eps", "epsilon", "variance_epsilon")
+    if known is None and settings.get("framework") != "torch":
+        return "its eps was not recorded"
+    return {"eps": None if known is None else float(known)}
+
+
 def _normalised(settings: Settings) -> dict[str, Any]:
     shape = _first(settings, "normalized_shape")
     shape = tuple(shape) if isinstance(shape, list | tuple) else (shape,) if shape else None
@@ -101,7 +112,10 @@ def _groups(settings: Settings) -> dict[str, Any]:
 
 
 def _axis(settings: Settings) -> dict[str, Any] | str:
-    axis = _first(settings, "dim", "axis", "_axis", default=-1)
+    axis = _first(settings, "dim", "axis", "_axis")
+    if axis is None and settings.get("framework") in ("torch", "oneflow"):
+        return "its axis is not given, and depends on how many axes there are"
+    axis = -1 if axis is None else axis
     return {"axis": int(axis)} if isinstance(axis, int) else f"its axis is {axis!r}"
 
 
@@ -121,6 +135,20 @@ def _windows(settings: Settings) -> dict[str, Any] | str:
     for name, default in (("stride", 1), ("padding", 0), ("dilation", 1)):
         value = _first(settings, name, default=default)
         found[name] = tuple(value) if isinstance(value, list) else value
+    mode = settings.get("pad_mode", "pad")  # MindSpore's own word
+    if mode == "valid":
+        found["padding"] = 0
+    elif mode == "same":
+        if found["stride"] not in (1, (1,), (1, 1)):
+            return "its padding depends on its stride"
+        found["padding"] = "same"
+    elif mode != "pad":
+        return f"its padding is {mode}"
+    sides = found["padding"]
+    if isinstance(sides, tuple) and len(sides) == 4:
+        if sides[0] != sides[1] or sides[2] != sides[3]:
+            return "its padding is not the same on both sides"
+        found["padding"] = (sides[0], sides[2])
     return found
 
 
@@ -145,20 +173,26 @@ def _reduced(*names: str) -> Params:
     def params(settings: Settings) -> dict[str, Any] | str:
         if settings.get("soft_label") or settings.get("use_softmax") is False:
             return "its labels are soft, or its inputs are no logits"
+        if isinstance(settings.get("weight"), str) or isinstance(settings.get("pos_weight"), str):
+            return "its weight was not recorded"
+        if settings.get("is_huber") is True and _first(settings, "delta", default=1.0) != 1.0:
+            return "its delta is not 1"
         kept = {name: settings[name] for name in names if settings.get(name) is not None}
         return {"reduction": str(_first(settings, "reduction", default="mean")), **kept}
 
     return params
 
 
-def _loss(op: str, *names: str) -> Kind:
+def _loss(op: str, *names: str, weights: tuple[str, ...] = (), classes: bool = False) -> Kind:
     arguments = ("input", "target", "weight", "size_average")
-    return Kind(op, ("x", "target"), arguments=arguments, params=_reduced(*names), joins=False)
+    params = _reduced(*names)
+    return Kind(op, ("x", "target"), weights, arguments, params, joins=False, classes=classes)
 
 
 _LINEAR = Kind(
     "linear", weights=("weight", "bias"), arguments=("input", "weight", "bias"), turned=("paddle",)
 )
+_BCE = _loss("bce_with_logits", weights=("weight", "pos_weight"))
 _BY_AXIS = ("input", "dim")
 _CONV = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
 _NORM = ("input", "normalized_shape", "weight", "bias", "eps")
@@ -178,19 +212,21 @@ KINDS: dict[str, Kind] = {
     "conv1d": Kind("conv1d", ("x",), ("weight", "bias"), _CONV, _windows),
     "conv2d": Kind("conv2d", ("x",), ("weight", "bias"), _CONV, _windows),
     "layernorm": Kind("layernorm", ("x",), ("weight", "bias"), _NORM, _normalised),
-    "rmsnorm": Kind("rms_norm", ("x",), ("weight",), _NORM, _eps),
+    "rmsnorm": Kind("rms_norm", ("x",), ("weight",), _NORM, _eps_or_none),
     "groupnorm": Kind("group_norm", ("x",), ("weight", "bias"), (), _groups),
     "embedding": Kind("embedding", ("indices",), ("weight",), ("input", "weight"), _padding),
     "softmax": Kind("softmax", arguments=_BY_AXIS, params=_axis),
     "logsoftmax": Kind("log_softmax", arguments=_BY_AXIS, params=_axis),
     "scaleddotproductattention": Kind("attention", ("q", "k", "v"), (), _SDPA, _attention),
-    "crossentropy": _loss("cross_entropy", "ignore_index", "label_smoothing"),
-    "nll": _loss("nll", "ignore_index"),
+    "crossentropy": _loss(
+        "cross_entropy", "ignore_index", "label_smoothing", weights=("weight",), classes=True
+    ),
+    "nll": _loss("nll", "ignore_index", weights=("weight",), classes=True),
     "mse": _loss("mse"),
     "l1": _loss("l1"),
     "huber": _loss("huber", "delta"),
     "smoothl1": _loss("smooth_l1", "beta"),
     "kldiv": _loss("kl_div", "log_target"),
-    "bcewithlogits": _loss("bce_with_logits"),
-    "binarycrossentropywithlogits": _loss("bce_with_logits"),
+    "bcewithlogits": _BCE,
+    "binarycrossentropywithlogits": _BCE,
 }

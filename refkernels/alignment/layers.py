@@ -26,6 +26,7 @@ _NAMES = {  # the op's name of an input: the frameworks' names
     "indices": ("input", "indices", "ids", "x"),
     "weight": ("weight", "gamma", "embedding_table"),
     "bias": ("bias", "beta"),
+    "pos_weight": ("pos_weight",),
     "q": ("query", "q"),
     "k": ("key", "k"),
     "v": ("value", "v"),
@@ -43,19 +44,46 @@ def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
         if not calls or rank.contains(layer.name):
             continue
         place = Place(step, "forward", layer.name, order, rank.rank)
-        settings = settings_of(rank, layer, calls[0])
-        kind = kind_of(layer, settings)
-        try:
-            if isinstance(kind, str):
-                raise _NotJudged(kind)
-            params = kind.params(settings)
-            if isinstance(params, str):
-                raise _NotJudged(params)
-            reader = _Reader(rank, layer, kind, params, tensors, uses)
-            questions += reader.questions(calls, place)
-        except _NotJudged as reason:
-            unjudged.append(Unjudged(layer.name, layer.type, str(reason)))
-    return Read(tuple(questions), tuple(unjudged))
+        groups = list(_set_alike(rank, layer, calls))
+        for settings, group in groups:
+            try:
+                kind = kind_of(layer, settings)
+                if isinstance(kind, str):
+                    raise _NotJudged(kind)
+                params = kind.params(settings)
+                if isinstance(params, str):
+                    raise _NotJudged(params)
+                params = _of_format(params, group[0])
+                reader = _Reader(rank, layer, kind, params, settings, tensors, uses)
+                questions += reader.questions(group, place, len(groups) == 1)
+            except _NotJudged as reason:
+                unjudged.append(Unjudged(layer.name, layer.type, str(reason)))
+    return Read(tuple(questions), tuple(dict.fromkeys(unjudged)))
+
+
+def _set_alike(
+    rank: Rank, layer: Layer, calls: tuple[Call, ...]
+) -> Iterator[tuple[dict[str, Any], tuple[Call, ...]]]:
+    """The calls of a layer by their settings: a function may be called with others each time."""
+    settings = [settings_of(rank, layer, call) for call in calls]
+    for at, one in enumerate(settings):
+        if one not in settings[:at]:
+            same = (call for call, other in zip(calls, settings, strict=True) if other == one)
+            yield one, tuple(same)
+
+
+def _same(one: Array, other: Array) -> bool:
+    return one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+def _of_format(params: dict[str, Any], call: Call) -> dict[str, Any]:
+    """With the eps of the input's format where none is given."""
+    if params.get("eps", 0.0) is not None:
+        return params
+    dtype = next((one.dtype for one in call.inputs.values()), None)
+    if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise _NotJudged(f"its eps is that of {dtype}")
+    return {**params, "eps": float(np.finfo(dtype).eps)}
 
 
 class _NotJudged(Exception):
@@ -70,6 +98,7 @@ class _Reader:
     layer: Layer
     kind: Kind
     params: dict[str, Any]
+    settings: Mapping[str, Any]
     tensors: StepTensors
     uses: Counter[str]
 
@@ -77,7 +106,8 @@ class _Reader:
     def op(self) -> Op:
         return registry.get(self.kind.op)
 
-    def questions(self, calls: tuple[Call, ...], place: Place) -> Iterator[Question]:
+    def questions(self, calls: tuple[Call, ...], place: Place, whole: bool) -> Iterator[Question]:
+        """Of calls that were set alike; `whole`: whether these are all calls of the layer."""
         joins = self.kind.joins and len({tuple(self._paths(call)) for call in calls}) == 1
         groups = [calls] if joins or len(calls) == 1 else [(call,) for call in calls]
         weights = dict(self._weights())
@@ -89,12 +119,12 @@ class _Reader:
             if "backward" not in self.op.directions or any(one is None for one in cotangents):
                 continue
             gradients = dict(self._input_gradients(group))
-            gradients |= self._weight_gradients() if len(groups) == 1 else {}
+            gradients |= self._weight_gradients() if whole and len(groups) == 1 else {}
             if gradients:
                 behind = Place(place.step, "backward", place.name, place.order, place.rank)
                 cotangent = self._joined([one for one in cotangents if one is not None])
-                whole = {self.op.cotangent: cotangent, **inputs}
-                yield self._question(behind, "backward", whole, gradients)
+                asked = {self.op.cotangent: cotangent, **inputs}
+                yield self._question(behind, "backward", asked, gradients)
 
     def _question(
         self, place: Place, direction: Direction, inputs: Mapping[str, Array],
@@ -102,9 +132,30 @@ class _Reader:
     ) -> Question:  # fmt: skip
         takes = self.op.takes(direction)
         asked = {name: array for name, array in inputs.items() if name in takes}
+        if self.kind.classes:
+            axis = self._axis_of_classes(asked)
+            asked = {name: self._by_class(name, one, axis, asked) for name, one in asked.items()}
+            outputs = {
+                name: self._by_class(name, one, axis, asked) for name, one in outputs.items()
+            }
         return Question(
             place, self.op.name, direction, asked, self.params, outputs, self.layer.type
         )
+
+    def _axis_of_classes(self, inputs: Mapping[str, Array]) -> int:
+        """The second; in Paddle what its cross entropy is given, the last by default."""
+        last = inputs["x"].ndim - 1
+        if self.rank.framework == "paddle" and self.kind.op == "cross_entropy":
+            axis = self.settings.get("axis", -1)
+            return int(axis) % max(last + 1, 1) if isinstance(axis, int) else last
+        return min(1, last)
+
+    def _by_class(self, name: str, array: Array, axis: int, inputs: Mapping[str, Array]) -> Array:
+        """x and its gradient with the classes last; a target without an axis of one element."""
+        if name in ("x", "dx"):
+            return np.moveaxis(array, axis, -1)
+        single = name == "target" and array.ndim == inputs["x"].ndim and array.ndim > axis
+        return array.squeeze(axis) if single and array.shape[axis] == 1 else array
 
     def _paths(self, call: Call) -> dict[str, str]:
         """The op's name of each input tensor of a call, and its path. Raises _NotJudged for one
@@ -166,13 +217,24 @@ class _Reader:
             if array is None:
                 raise _NotJudged(f"its {name} was not recorded")
             yield name, self._turned(name, array)
+        for name in self.kind.weights:
+            buffer = self.layer.buffers.get(name)
+            if buffer is not None:
+                array = self.tensors.buffer(buffer)
+                if array is None:
+                    raise _NotJudged(f"its {name} was not recorded")
+                yield name, array
 
     def _turned(self, name: str, array: Array) -> Array:
         turned = self.rank.framework in self.kind.turned and name == "weight"
         return np.ascontiguousarray(array.T) if turned else array
 
     def _input_gradients(self, calls: tuple[Call, ...]) -> Iterator[tuple[str, Array]]:
-        for name, path in self._paths(calls[0]).items():
+        paths = self._paths(calls[0])
+        given = {name: calls[0].inputs[path] for name, path in paths.items()}
+        for name, path in paths.items():
+            if any(_same(given[name], given[other]) for other in given if other != name):
+                continue  # given twice, it has one gradient: the sum over its uses
             gradients = [call.input_gradients.get(path) for call in calls]
             known = [one for one in gradients if one is not None]
             shared = name in self.kind.weights and len(calls) > 1

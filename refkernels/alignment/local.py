@@ -20,6 +20,7 @@ from refkernels.alignment.layers import read_layers
 from refkernels.alignment.question import Array, Place, Question, Unjudged
 from refkernels.alignment.run import Rank, Run
 from refkernels.alignment.updates import read_updates
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis.code_lengths import steps
@@ -117,6 +118,16 @@ class LocalTruth:
         """What is no rounding, the first first."""
         return tuple(one for one in self.judgements if one.wrong)
 
+    @property
+    def unexplained(self) -> tuple[str, ...]:
+        """Layers whose weights have gradients that the layer's own calls do not make."""
+        names = (
+            one.place.name
+            for one in self.judgements
+            if not one.attributed and one.cause not in NUMERICAL
+        )
+        return tuple(dict.fromkeys(names))
+
 
 def judge_run(
     run: Run,
@@ -134,8 +145,13 @@ def judge_run(
             progress(f"{run.folder.name}: step {step} of rank {rank.rank}")
             for question, aside in _read(rank, step):
                 unjudged |= dict.fromkeys(aside)
-                if question is not None:
+                if question is None:
+                    continue
+                try:
                     judgements += _judged(question, searched)
+                except (ValueError, TypeError) as error:
+                    reason = str(error).rstrip(".")
+                    unjudged[Unjudged(question.place.name, question.type, reason)] = None
     missing = tuple(dict.fromkeys(one for rank in run.ranks for one in rank.not_captured))
     in_order = sorted(judgements, key=lambda one: one.place.when)
     sees = all(rank.framework == _SEEING and not _containers(rank) for rank in run.ranks)
@@ -176,10 +192,23 @@ def _judged(
             before.append(cause)
         else:
             cause = {**before[0], "summary": ""}
-    return [
+    judged = [
         _judgement(question, name, one, _size(problem, name, outputs[name], one), cause)
         for name, one in known.items()
     ]
+    if question.place.stage == "update" and any(_guessed(one) for one in judged):
+        format = problem.format
+        if format.p < formats.get("float32").p:
+            raise ValueError(
+                f"it errs by more than one rounding to {format.name} makes, as operations do that "
+                "each round to it, and for these no bound is proven"
+            )
+    return judged
+
+
+def _guessed(one: Judgement) -> bool:
+    """Whether it breaks its bound, and nothing says why."""
+    return one.wrong and one.confidence not in ("proven", "matched")
 
 
 def _explained(problem: Problem, outputs: dict[str, Array]) -> dict[str, Any]:
@@ -197,7 +226,7 @@ def _judgement(
     question: Question, output: str, fit: Fit, size: _Size, cause: dict[str, Any]
 ) -> Judgement:
     of_output = {} if fit.ordinary else cause
-    index = fit.record.get("worst", {}).get("index") or [0]
+    index = (fit.record.get("worst") or {}).get("index") or [0]
     worst = question.part(int(index[0])) if question.parts else question.place.name
     of_weight = question.place.stage == "backward" and output[1:] in _WEIGHTS
     unexplained = of_weight and of_output.get("confidence") not in ("proven", "matched")

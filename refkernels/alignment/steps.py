@@ -64,14 +64,18 @@ class StepTensors:
 
     def state(self, name: str, when: str = "before") -> dict[str, Array]:
         """The optimizer state of a parameter by its words; of "": what belongs to no parameter."""
-        ahead, behind = f"state/{name}/", f"/{when}"
-        return {
-            full[len(ahead) : -len(behind)]: self.file[full]
-            for full in self.file
-            if full.startswith(ahead)
-            and full.endswith(behind)
-            and "/" not in full[len(ahead) : -len(behind)]
-        }
+        words = self._states.get((name, when), {})
+        return {word: self.file[full] for word, full in words.items()}
+
+    @cached_property
+    def _states(self) -> dict[tuple[str, str], dict[str, str]]:
+        found: dict[tuple[str, str], dict[str, str]] = {}
+        for full in self.file:
+            parts = full.split("/")
+            if parts[0] == "state" and len(parts) > 3:
+                owner = "/".join(parts[1:-2]), parts[-1]
+                found.setdefault(owner, {})[parts[-2]] = full
+        return found
 
     @cached_property
     def batch(self) -> dict[str, Array]:

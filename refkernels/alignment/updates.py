@@ -64,6 +64,8 @@ def definition(optimizer: Optimizer) -> str:
     kind = KINDS.get(optimizer.type)
     op = optimizer.type if kind is None else kind.op
     decays = any(group.hyperparameters.get("weight_decay") for group in optimizer.groups)
+    if op == "adam" and any(_decoupled(group.hyperparameters) for group in optimizer.groups):
+        op = "adamw"
     if op == "adamw" and not decays:
         return "adam"
     return "sgd" if op == "momentum" else op
@@ -87,7 +89,7 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
         settings = {**group.hyperparameters, **_changed(line, order)}
         for exempt in (False, True):
             names = [name for name in group.parameters if (name in group.exempt) == exempt]
-            for chosen in [[name] for name in names] if kind.whole else [names]:
+            for chosen in [[name] for name in names] if kind.whole else _aged(tensors, names):
                 try:
                     told = _question(rank, kind, line, tensors, order, settings, chosen, exempt)
                 except _NotJudged as reason:
@@ -100,6 +102,31 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
 
 class _NotJudged(Exception):
     """Why an update is not judged."""
+
+
+def _aged(tensors: StepTensors, names: list[str]) -> list[list[str]]:
+    """Parameters by how often they were updated: one without a gradient in a step stays behind."""
+    found: dict[tuple[bytes | None, bool], list[str]] = {}
+    for name in names:
+        before, after = tensors.state(name), tensors.state(name, "after")
+        step = after.get("step", before.get("step"))
+        age = None if step is None else step.tobytes()
+        found.setdefault((age, "buf" in before), []).append(name)
+    return list(found.values())
+
+
+def _sparse(rank: Rank) -> set[str]:
+    """Parameters whose gradients come row by row, and are added to the weights one by one."""
+    return {
+        name
+        for layer in rank.layers.values()
+        if layer.hyperparameters.get("sparse") is True
+        for name in layer.parameters.values()
+    }
+
+
+def _decoupled(settings: Mapping[str, Any]) -> bool:
+    return bool(settings.get("decoupled_weight_decay"))
 
 
 def _changed(line: StepLine, order: int) -> Mapping[str, Any]:
@@ -115,9 +142,13 @@ def _question(
         raise _NotJudged(f"its {strange[0]} is on")
     if kind.op == "sgd" and not settings.get("momentum"):
         kind = Kind("sgd", (), kind.params)
+    if kind.op == "adam" and _decoupled(settings):
+        kind = _ADAMW
     parts = [one for name in names if (one := _tensors(kind, tensors, name)) is not None]
     if not parts:
         return None
+    if any(name in _sparse(rank) for name, _, _ in parts):
+        raise _NotJudged("one of its gradients is sparse")
     inputs = _together([before for _, before, _ in parts])
     outputs = _together([after for _, _, after in parts])
     if len({array.dtype for array in (*inputs.values(), *outputs.values())}) > 1:

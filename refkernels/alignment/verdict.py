@@ -8,6 +8,7 @@ inputs stands by itself, and is listed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -21,6 +22,8 @@ from refkernels.alignment.matching import Matched
 
 Word = Literal["same", "different", "undecidable"]
 LEVEL = 0.005  # p below which rounding is not believed
+_NAMED = 5  # layers in a reason
+_MARGIN = 2.0**-10  # a factor nearer to 1 may be one on the other side of the threshold
 _TOPICS = (
     "data", "ranks", "weights", "dtype", "model", "layer", "optimizer", "forward", "loss",
     "backward", "gradient", "clip", "schedule", "update",
@@ -50,7 +53,15 @@ class Reason:
     """Why nothing can be concluded: a word of its own, and what goes into its sentence."""
 
     word: Literal[
-        "curves", "saturated", "nothing", "unjudged", "functions", "unseen", "few", "unexplained"
+        "curves",
+        "saturated",
+        "nothing",
+        "unjudged",
+        "functions",
+        "unseen",
+        "few",
+        "unexplained",
+        "gradients",
     ]
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -77,14 +88,14 @@ def decide(
     curve: CurveTest | None,
     parted: Departure | None = None,
 ) -> Verdict:
-    """The verdict on two runs."""
+    """The verdict on two runs; `clips`: of the steps that both captured."""
     suspects = [Suspect(one.step, one.topic, one.where, "", one) for one in found if one.decisive]
     suspects += _of_one_run(local, matched)
-    if parted is not None and not _explained(parted, suspects):
-        suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
     if clips_differ(*clips):
         step = min(one.steps[0] for one in clips if one is not None)
         suspects.append(Suspect(step, "clip", "gradients", "", clips))
+    if parted is not None and not _explained(parted, suspects):
+        suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
     if suspects:
         return Verdict("different", _sorted(suspects))
     if curve is not None and min(curve.p, curve.p_normal or 1.0) < LEVEL:
@@ -126,8 +137,11 @@ def clips_differ(a: Clipping | None, b: Clipping | None) -> bool:
     """Whether two runs do different things to their gradients, as far as is known."""
     if a is None or b is None:
         return False
-    if "none" in (a.scope, b.scope) or a.scope != b.scope:
-        return a.scope != b.scope
+    if a.scope != b.scope:
+        least = min(a.least, b.least)
+        return "none" not in (a.scope, b.scope) or not 1.0 - _MARGIN < least < 1.0
+    if a.limit is not None and b.limit is not None:
+        return not math.isclose(a.limit, b.limit, rel_tol=2.0**-20)
     if (a.constant is None) != (b.constant is None):
         return True
     if a.constant is not None and b.constant is not None:
@@ -203,4 +217,7 @@ def _unseen(local: LocalTruth) -> list[Reason]:
         reasons.append(Reason("functions", {"functions": called[0].rstrip(".")}))
     elif not local.sees_functions:
         reasons.append(Reason("unseen"))
+    elif local.unexplained:
+        names = ", ".join(local.unexplained[:_NAMED])
+        reasons.append(Reason("gradients", {"layers": names}))
     return reasons

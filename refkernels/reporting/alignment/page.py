@@ -275,7 +275,7 @@ def _found(told: Record, words: Words, lang: str) -> str:
 
 def _notes(told: Record, words: Words) -> str:
     lines = [f"- {difference(one, words)}" for one in told["differences"] if not one["decisive"]]
-    return _section(words["notes"], "\n".join(lines))
+    return _section(words["notes_alone" if _alone(told) else "notes"], "\n".join(lines))
 
 
 def _null(told: Record) -> list[str]:

@@ -21,6 +21,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:nothing": "no captured step has an op that an oracle knows",
         "reason:unjudged": "these types of layers are not judged: {types}",
         "reason:functions": "functions outside layers were not captured: {functions}",
+        "reason:gradients": "the gradients of these layers' weights are not those of the captured "
+        "calls alone: {layers}",
         "reason:few": "one of the two is farther from the others than all {runs} null runs are, "
         "which {needed} null runs would decide",
         "reason:unexplained": "{where} ({op}) is a little beyond its bound, for no known cause",
@@ -36,6 +38,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "suspects": "What makes them different, in the order of suspicion",
         "suspects_alone": "What is not as declared",
         "notes": "What differs too, and makes no other training",
+        "notes_alone": "To be noted",
         "local": "Every captured op on its own inputs",
         "local_columns": "run | layer or optimizer | op | pass | outputs | elements | "
         "error / bound | verdict",
@@ -99,6 +102,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "difference:rate": "the learning rate of group {where} is {a} in A and {b} in B",
         "difference:late": "the learning rate of group {where} is {a} in A and {b} in B: {run} is "
         "{steps} late",
+        "difference:updates": "the weights are updated {a} times in A and {b} times in B",
         "difference:late_batch": "{run} trains on the other run's batches, {steps} late",
         "parted": "{what} in B differs from A's by {apart} of its norm, and everything before it "
         "agrees",
@@ -106,6 +110,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "likewise), and everything before it agrees",
         "parted:inputs": "the input of {where}", "parted:outputs": "the output of {where}",
         "parted:loss": "the loss", "parted:gradient": "the gradient of {where}",
+        "parted:update": "the gradient of {where} that the update receives",
         "parted:cotangents": "the cotangent of {where}",
         "parted:input_gradients": "the gradient of the input of {where}",
         "difference:clip": "A and B do different things to their gradients (below)",
@@ -135,6 +140,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:nothing": "被捕获的步中没有 oracle 认识的算子",
         "reason:unjudged": "以下类型的层未作判定：{types}",
         "reason:functions": "层外调用的函数未被捕获：{functions}",
+        "reason:gradients": "以下各层的权重梯度并非仅由被捕获的调用产生：{layers}",
         "reason:few": "两者之一比全部 {runs} 次参照运行都更偏离，需要 {needed} 次参照运行才能判定",
         "reason:unexplained": "{where}（{op}）略微超出误差界，原因未知",
         "reason:unseen": "模型在层外的计算未被捕获",
@@ -149,6 +155,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "suspects": "造成不同的原因（按怀疑次序）",
         "suspects_alone": "与声明不符之处",
         "notes": "其他差异（不构成另一个训练）",
+        "notes_alone": "值得注意之处",
         "local": "每个被捕获的算子（以其自身输入判定）",
         "local_columns": "运行 | 层或优化器 | 算子 | 阶段 | 输出数 | 元素数 | 误差/误差界 | 结论",
         "fine": "舍入",
@@ -207,12 +214,14 @@ WORDS: dict[str, Mapping[str, str]] = {
         "difference:setting": "{where}{several}的 {param}：A 为 {a}，B 为 {b}",
         "difference:rate": "第 {where} 组的学习率：A 为 {a}，B 为 {b}",
         "difference:late": "第 {where} 组的学习率：A 为 {a}，B 为 {b}；{run} 晚了 {steps}",
+        "difference:updates": "参数更新的次数：A 为 {a} 次，B 为 {b} 次",
         "difference:late_batch": "{run} 使用另一运行的批数据，但晚了 {steps}",
         "parted": "B 的{what}与 A 之差为其范数的 {apart}，而此前的一切都相符",
         "parted_factor": "B 的{what}是 A 的 {factor} 倍（{places} 处中 {parted} 处如此），"
         "而此前的一切都相符",
         "parted:inputs": " {where} 的输入", "parted:outputs": " {where} 的输出",
         "parted:loss": "损失", "parted:gradient": " {where} 的梯度",
+        "parted:update": "更新所收到的 {where} 的梯度",
         "parted:cotangents": " {where} 的输出梯度", "parted:input_gradients": " {where} 的输入梯度",
         "difference:clip": "A 与 B 对梯度的处理不同（见下）",
         "steps:1": "一步", "steps": "{count} 步",

@@ -1,0 +1,206 @@
+"""Small trainings in torch that are right in unusual ways, or wrong by one thing.
+
+    python judged_training.py NAME ...
+
+Each NAME is a folder to capture to, and the name of a training; "NAME+" is the same one with one
+weight moved by an ulp.
+"""
+
+import sys
+
+import torch
+from capture import Capture
+
+torch.set_num_threads(1)
+nn = torch.nn
+
+
+class Model(nn.Module):
+    def __init__(self, *layers, loss=None):
+        super().__init__()
+        self.body, self.loss = nn.Sequential(*layers), loss or nn.CrossEntropyLoss()
+
+    def forward(self, x, y):
+        return self.loss(self.body(x), y)
+
+
+def mlp(*middle, loss=None):
+    return Model(nn.Linear(5, 8), *(middle or (nn.GELU(),)), nn.Linear(8, 3), loss=loss)
+
+
+class ByTokens(Model):
+    """Classes on the second of three axes, labels that are ignored."""
+
+    def forward(self, x, y):
+        logits = self.body(x)[:, :, None].expand(-1, -1, 2)
+        return self.loss(logits, torch.stack((y, torch.full_like(y, -100)), 1))
+
+
+class Late(Model):
+    """A layer that is used from the second step on."""
+
+    calls = 0
+
+    def forward(self, x, y):
+        self.calls += 1
+        layers = self.body if self.calls > 1 else (self.body[0], self.body[2])
+        for layer in layers:
+            x = layer(x)
+        return self.loss(x, y)
+
+
+def plain(model, optimizer, x, y, step):
+    optimizer.zero_grad()
+    loss = model(x, y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def evaluated(model, optimizer, x, y, step):
+    loss = plain(model, optimizer, x, y, step)
+    with torch.no_grad():
+        model(x, y)
+    return loss
+
+
+def accumulated(model, optimizer, x, y, step, over=2):
+    optimizer.zero_grad()
+    losses = [model(x[at : at + 3], y[at : at + 3]) / over for at in (0, 3)]
+    for loss in losses:
+        loss.backward()
+    optimizer.step()
+    return sum(losses) * over / 2
+
+
+def unscaled(*given):
+    return accumulated(*given, over=1)
+
+
+def not_zeroed(model, optimizer, x, y, step):
+    loss = model(x, y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def skipping(model, optimizer, x, y, step):
+    optimizer.zero_grad()
+    loss = model(x, y)
+    loss.backward()
+    if step != 1:
+        optimizer.step()
+    return loss
+
+
+def not_a_number(model, optimizer, x, y, step):
+    return plain(lambda x, y: model(x, y) * float("nan"), optimizer, x, y, step)
+
+
+def clamped(limit):
+    def train(model, optimizer, x, y, step):
+        optimizer.zero_grad()
+        loss = model(x, y)
+        loss.backward()
+        nn.utils.clip_grad_value_(model.parameters(), limit)
+        optimizer.step()
+        return loss
+
+    return train
+
+
+def dropping(p, seed):
+    model = mlp(nn.Dropout(p))
+    torch.manual_seed(seed)
+    return model
+
+
+def coupled(parameters):
+    return torch.optim.Adam(parameters, 1e-2, weight_decay=0.1, decoupled_weight_decay=True)
+
+
+def damped(parameters):
+    return torch.optim.SGD(parameters, 0.1, momentum=0.9, dampening=0.3)
+
+
+WEIGHTS = torch.tensor([0.1, 2.0, 0.7])
+WRAPPED = nn.utils.parametrizations.weight_norm
+TRAININGS = {
+    "plain": {},
+    "class_weights": {"model": lambda: mlp(loss=nn.CrossEntropyLoss(weight=WEIGHTS))},
+    "class_axis": {"model": lambda: ByTokens(nn.Linear(5, 3))},
+    "rms_norm": {"model": lambda: mlp(nn.RMSNorm(8))},
+    "implied_axis": {"model": lambda: mlp(nn.Unflatten(0, (1, 6)), nn.Softmax(), nn.Flatten(0, 1))},
+    "weight_norm": {"model": lambda: mlp(WRAPPED(nn.Linear(8, 8)))},
+    "late": {"model": lambda: Late(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3))},
+    "late_sgd": {
+        "model": lambda: Late(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3)),
+        "optimizer": damped,
+    },
+    "decoupled": {"optimizer": coupled},
+    "bfloat16": {"model": lambda: mlp().bfloat16(), "dtype": torch.bfloat16},
+    "evaluated": {"train": evaluated},
+    "accumulated": {"train": accumulated},
+    "nan": {"train": not_a_number},
+    "middle": {"steps": [2]},
+    "dropout": {"model": lambda: dropping(0.1, 1)},
+    "dropout_other_seed": {"model": lambda: dropping(0.1, 2)},
+    "dropout_more": {"model": lambda: dropping(0.2, 1)},
+    "not_zeroed": {"train": not_zeroed},
+    "unscaled": {"train": unscaled},
+    "skipping": {"train": skipping},
+    "clamped": {"train": clamped(0.01)},
+    "clamped_less": {"train": clamped(0.02)},
+}
+
+
+def run(name):
+    told = TRAININGS[name.rstrip("+")]
+    torch.manual_seed(0)
+    model = told.get("model", mlp)()
+    make = told.get("optimizer", lambda parameters: torch.optim.AdamW(parameters, 1e-2))
+    optimizer = make(model.parameters())
+    draws = torch.Generator().manual_seed(3)
+    moved = {"perturb": 3} if name.endswith("+") else {}
+    with Capture(name, model, optimizer, steps=told.get("steps", [0, 1]), **moved) as capture:
+        for step in range(3):
+            x = torch.randn(6, 5, generator=draws).to(told.get("dtype", torch.float32))
+            y = torch.randint(0, 3, (6,), generator=draws)
+            loss = told.get("train", plain)(model, optimizer, x, y, step)
+            capture.step(loss=loss, batch={"x": x, "y": y})
+
+
+def ranks(name, divisor):
+    """Two ranks in one process: each has its own half of a batch and the gradients of both."""
+    for rank in (0, 1):
+        torch.manual_seed(0)
+        models = [mlp(), mlp()]
+        models[1].load_state_dict(models[0].state_dict())
+        optimizers = [torch.optim.SGD(model.parameters(), 0.1) for model in models]
+        draws = torch.Generator().manual_seed(3)
+        told = {"steps": [0], "rank": rank, "world_size": 2}
+        with Capture(name, models[0], optimizers[0], **told) as capture:
+            for _ in range(2):
+                x = torch.randn(2, 3, 5, generator=draws)
+                y = torch.randint(0, 3, (2, 3), generator=draws)
+                for model in models:
+                    model.zero_grad()
+                loss = models[0](x[rank], y[rank])
+                loss.backward()
+                for half in (0, 1):
+                    (models[1](x[half], y[half]) / divisor).backward()
+                both = zip(models[0].parameters(), models[1].parameters())  # noqa: B905
+                for own, reduced in both:
+                    own.grad.copy_(reduced.grad)
+                for optimizer in optimizers:
+                    optimizer.step()
+                capture.step(loss=loss, batch={"x": x[rank], "y": y[rank]})
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        if name.startswith("ranks"):
+            ranks(name, {"ranks_mean": 2, "ranks_sum": 1}[name])
+        else:
+            run(name)
+    print("{}")

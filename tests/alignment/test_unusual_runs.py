@@ -1,0 +1,66 @@
+"""Right runs that are unusual are not blamed; wrong ones that look right are named."""
+
+from pathlib import Path
+
+import pytest
+from captured import answer, run_script
+
+from refkernels.alignment import align
+from refkernels.alignment.verdict import decide_alone
+from refkernels.reporting.alignment import page
+
+pytestmark = pytest.mark.framework("torch")
+RIGHT = {  # name: the verdict, and a word of its reason
+    "class_weights": ("same", ""),
+    "class_axis": ("same", ""),
+    "rms_norm": ("same", ""),
+    "implied_axis": ("undecidable", "Softmax"),
+    "weight_norm": ("undecidable", "ParametrizedLinear"),
+    "late": ("same", ""),
+    "late_sgd": ("same", ""),
+    "decoupled": ("same", ""),
+    "bfloat16": ("undecidable", "AdamW"),
+    "evaluated": ("same", ""),
+    "accumulated": ("same", ""),
+    "nan": ("same", ""),
+    "middle": ("same", ""),
+    "dropout": ("undecidable", "Dropout"),
+}
+PAIRS = {  # names: the verdict, and what the headline says
+    ("plain", "accumulated"): ("same", ""),
+    ("dropout", "dropout_other_seed"): ("undecidable", "Dropout"),
+    ("dropout", "dropout_more"): ("different", "p is 0.1 in A and 0.2 in B"),
+    ("plain", "not_zeroed"): ("different", "step 1: the gradient of `body.0.weight` in B"),
+    ("plain", "unscaled"): ("different", "the gradient of `body.0.weight` in B is 2 times"),
+    ("plain", "skipping"): ("different", "step 1: the weights are updated 1 times in A and 0"),
+    ("clamped", "clamped_less"): ("different", "different things to their gradients"),
+    ("ranks_mean", "ranks_sum"): ("different", "that the update receives in B is 2 times"),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unusual")
+    names = [*RIGHT, *(f"{name}+" for name in RIGHT), *(name for pair in PAIRS for name in pair)]
+    answer(run_script("torch", folder, "judged_training.py", *dict.fromkeys(names)))
+    return folder
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_run_is_not_blamed(name: str, runs: Path) -> None:
+    """Alone, and beside itself with one weight moved by an ulp."""
+    found = align(runs / name, runs / f"{name}+")
+    word, reason = RIGHT[name]
+    assert found.verdict.word == word, page.headline(found.to_dict())
+    assert reason in page.headline(found.to_dict())
+    for local in found.local:
+        assert decide_alone(local).word == word
+    assert page.markdown(found.to_dict(), "zh")
+
+
+@pytest.mark.parametrize("names", PAIRS, ids=" ".join)
+def test_two_runs(names: tuple[str, str], runs: Path) -> None:
+    found = align(*(runs / name for name in names))
+    word, says = PAIRS[names]
+    assert found.verdict.word == word, page.headline(found.to_dict())
+    assert says in page.headline(found.to_dict())
