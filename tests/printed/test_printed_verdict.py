@@ -210,7 +210,7 @@ X grad is:  [[[[-0.00143835  0.00143831]]]]
 
 
 def test_the_thread_on_oneflows_layernorm() -> None:
-    """https://github.com/Oneflow-Inc/oneflow/pull/6135: torch's numbers are the wrong ones."""
+    """Its printed numbers alone: torch's cannot be right, the others may be."""
     answer = verdict.explain_printed("layernorm", text.tensors(ONEFLOW))
     verdicts = {kernel: one["outputs"]["y"]["verdict"] for kernel, one in answer["kernels"].items()}
     assert verdicts == {"torch": "wrong", "kernel": "within", "paddle": "within"}
