@@ -22,6 +22,7 @@ from refkernels.alignment.run import Layer, Rank, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
 _RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
+_CANCELLED = 16.0  # how many roundings of its terms a sum may err by
 Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
 
 
@@ -185,14 +186,18 @@ def _of(
     stage: Stage, where: str, what: str, mine: Mapping[str, Array], other: Mapping[str, Array],
     floor: float = 0.0,
 ) -> Iterator[_Pair]:  # fmt: skip
-    """`floor`: what a gradient is made of, where that cancels; half of its digits count."""
+    """`floor`: what a gradient is made of. Where it cancels to little more than half of its digits,
+    what is left is its roundings, and is not compared."""
     for one, two in zip(mine.values(), other.values(), strict=False):
         if one.shape != two.shape or one.dtype.kind not in "fV" or not one.size:
             continue
         digits = 2.0 ** (-min(formats.of(one).p, formats.of(two).p) / 2)
         left, right = one.astype(np.float64).reshape(-1), two.astype(np.float64).reshape(-1)
-        size = max(float(np.linalg.norm(left)), digits * floor)
+        norms = float(np.linalg.norm(left)), float(np.linalg.norm(right))
+        size = max(norms[0], digits * floor)
         if not 0.0 < size < math.inf or not np.isfinite(right).all():
+            continue
+        if max(norms) <= _CANCELLED * digits * floor:
             continue
         apart = float(np.linalg.norm(right - left)) / size
         factor = float(np.dot(left, right)) / size**2

@@ -15,7 +15,7 @@ RIGHT = {  # name: the verdict, and a word of its reason
     "class_axis": ("same", ""),
     "rms_norm": ("same", ""),
     "implied_axis": ("undecidable", "Softmax"),
-    "weight_norm": ("undecidable", "ParametrizedLinear"),
+    "weight_norm": ("undecidable", "WeightNorm"),
     "late": ("same", ""),
     "late_sgd": ("same", ""),
     "decoupled": ("same", ""),
