@@ -18,7 +18,7 @@ import numpy as np
 
 from refkernels.alignment.matching import Matched, equal
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import Layer, Rank, StepLine, StepTensors
+from refkernels.alignment.run import Call, Layer, Rank, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
 _RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
@@ -114,7 +114,7 @@ def _pairs(
     two: StepLine,
 ) -> Iterator[_Pair]:  # fmt: skip
     layers = [name for name in a.layers if name in matched.layers and not a.contains(name)]
-    calls = {}
+    calls: dict[str, list[tuple[Call, Call]]] = {}
     for name in layers:
         made = tensors[0].calls(name), tensors[1].calls(matched.layers[name])
         if len(made[0]) == len(made[1]):  # else the one accumulates over parts of the batch
@@ -136,18 +136,17 @@ def _pairs(
             for what in ("cotangents", "input_gradients"):
                 yield from _of("backward", name, what, getattr(mine, what), getattr(other, what))
     floors = cotangent_sizes(a, tensors[0])
-    for name, partner in matched.parameters.items():
-        pair = tensors[0].gradient(name, "backward"), tensors[1].gradient(partner, "backward")
-        if pair[0] is not None and pair[1] is not None:
-            turned = pair[1].T if pair[0].shape != pair[1].shape else pair[1]
-            floor = floors.get(name, 0.0)
-            yield from _of("gradient", name, "gradient", {"0": pair[0]}, {"0": turned}, floor)
-    for name, partner in matched.parameters.items():
-        pair = tensors[0].gradient(name), tensors[1].gradient(partner)
-        if pair[0] is not None and pair[1] is not None:
-            turned = pair[1].T if pair[0].shape != pair[1].shape else pair[1]
-            floor = floors.get(name, 0.0)
-            yield from _of("clip", name, "update", {"0": pair[0]}, {"0": turned}, floor)
+    received: tuple[tuple[Stage, str, str], ...] = (
+        ("gradient", "gradient", "backward"), ("clip", "update", "update"),
+    )  # fmt: skip
+    for stage, what, when in received:
+        for name, partner in matched.parameters.items():
+            left = tensors[0].gradient(name, when)
+            right = tensors[1].gradient(partner, when)
+            if left is not None and right is not None:
+                turned = right.T if left.shape != right.shape else right
+                floor = floors.get(name, 0.0)
+                yield from _of(stage, name, what, {"0": left}, {"0": turned}, floor)
 
 
 def _drops(layer: Layer) -> bool:

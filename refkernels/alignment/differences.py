@@ -169,8 +169,8 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
     steps = sorted(set(a.steps) & set(b.steps))
     if not steps or steps[0] != min((line.step for line in a.lines), default=0):
         if a.framework == b.framework:
-            moved = bool(a.perturbed or b.perturbed)
-            yield Difference("weights", "", decisive=not moved, kind="all_weights")
+            alike = not (a.perturbed or b.perturbed)
+            yield Difference("weights", "", decisive=alike, kind="all_weights")
         return
     mine, other = a.tensors(steps[0]), b.tensors(steps[0])
     for name, partner in matched.parameters.items():
@@ -254,7 +254,8 @@ def _declared(one: Layer, two: Layer, same: bool) -> Iterator[Difference]:
     for name in names:
         pair = mine.get(name), other.get(name)
         if None not in pair and not _alike(*pair):
-            yield Difference("layer", f"{one.name}: {name}", *map(_shown, pair))
+            shown = _shown(pair[0]), _shown(pair[1])
+            yield Difference("layer", f"{one.name}: {name}", *shown)
 
 
 def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:

@@ -123,8 +123,8 @@ class _Reader:
             if gradients:
                 behind = Place(place.step, "backward", place.name, place.order, place.rank)
                 cotangent = self._joined([one for one in cotangents if one is not None])
-                whole = {self.op.cotangent: cotangent, **inputs}
-                yield self._question(behind, "backward", whole, gradients)
+                taken = {self.op.cotangent: cotangent, **inputs}
+                yield self._question(behind, "backward", taken, gradients)
 
     def _question(
         self, place: Place, direction: Direction, inputs: Mapping[str, Array],
