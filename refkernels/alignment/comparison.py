@@ -18,10 +18,11 @@ import numpy as np
 
 from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import Layer, Rank, StepLine, StepTensors
+from refkernels.alignment.run import Call, Layer, Rank, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
 _RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
+_CANCELLED = 16.0  # how many roundings of its terms a sum may err by
 Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
 
 
@@ -113,7 +114,7 @@ def _pairs(
     two: StepLine,
 ) -> Iterator[_Pair]:  # fmt: skip
     layers = [name for name in a.layers if name in matched.layers and not a.contains(name)]
-    calls = {}
+    calls: dict[str, list[tuple[Call, Call]]] = {}
     for name in layers:
         made = tensors[0].calls(name), tensors[1].calls(matched.layers[name])
         if len(made[0]) == len(made[1]):  # else the one accumulates over parts of the batch
@@ -192,14 +193,18 @@ def _of(
     stage: Stage, where: str, what: str, mine: Mapping[str, Array], other: Mapping[str, Array],
     floor: float = 0.0,
 ) -> Iterator[_Pair]:  # fmt: skip
-    """`floor`: what a gradient is made of; where that cancels, a quarter of the digits may go."""
+    """`floor`: what a gradient is made of; where that cancels, a quarter of the digits may go, and
+    where little more than half of them are left, those are its roundings, and are not compared."""
     for one, two in zip(mine.values(), other.values(), strict=False):
         if one.shape != two.shape or one.dtype.kind not in "fV" or not one.size:
             continue
         digits = 2.0 ** (-min(formats.of(one).p, formats.of(two).p) / 2)
         left, right = one.astype(np.float64).reshape(-1), two.astype(np.float64).reshape(-1)
-        size = max(float(np.linalg.norm(left)), math.sqrt(digits) * floor)
+        norms = float(np.linalg.norm(left)), float(np.linalg.norm(right))
+        size = max(norms[0], math.sqrt(digits) * floor)
         if not 0.0 < size < math.inf or not np.isfinite(right).all():
+            continue
+        if max(norms) <= _CANCELLED * digits * floor:
             continue
         apart = float(np.linalg.norm(right - left)) / size
         factor = float(np.dot(left, right)) / size**2

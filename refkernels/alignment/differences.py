@@ -169,8 +169,8 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
     steps = sorted(set(a.steps) & set(b.steps))
     if not steps or steps[0] != min((line.step for line in a.lines), default=0):
         if a.framework == b.framework:
-            moved = bool(a.perturbed or b.perturbed)
-            yield Difference("weights", "", decisive=not moved, kind="all_weights")
+            alike = not (a.perturbed or b.perturbed)
+            yield Difference("weights", "", decisive=alike, kind="all_weights")
         return
     mine, other = a.tensors(steps[0]), b.tensors(steps[0])
     for name, partner in matched.parameters.items():
@@ -183,9 +183,9 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
             continue
         turned = oriented(one, two)
         apart = _apart(one.astype(np.float64), turned.astype(np.float64))
-        moved = int(_moved(a, name)) + int(_moved(b, partner))
+        expected = _moved(a, name) + _moved(b, partner)
         yield Difference(
-            "weights", name, step=steps[0], decisive=apart > moved, kind="weights",
+            "weights", name, step=steps[0], decisive=apart > expected, kind="weights",
             details={"apart": apart, "elements": int(one.size)},
         )  # fmt: skip
 

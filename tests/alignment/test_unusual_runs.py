@@ -15,7 +15,7 @@ RIGHT = {  # name: the verdict, and a word of its reason
     "class_axis": ("same", ""),
     "rms_norm": ("same", ""),
     "implied_axis": ("undecidable", "Softmax"),
-    "weight_norm": ("undecidable", "ParametrizedLinear"),
+    "weight_norm": ("undecidable", "WeightNorm"),
     "late": ("same", ""),
     "late_sgd": ("same", ""),
     "decoupled": ("same", ""),
@@ -32,7 +32,10 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("dropout", "dropout_more"): ("different", "p is 0.1 in A and 0.2 in B"),
     ("plain", "not_zeroed"): ("different", "step 1: the gradient of `body.0.weight` in B"),
     ("plain", "unscaled"): ("different", "the gradient of `body.0.weight` in B is 2 times"),
-    ("plain", "skipping"): ("different", "step 1: the weights are updated 1 times in A and 0"),
+    ("plain", "skipping"): (
+        "different",
+        "step 1: updates of the weights in this step: 1 in A, 0 in B",
+    ),
     ("clamped", "clamped_less"): ("different", "different things to their gradients"),
     ("ranks_mean", "ranks_sum"): ("different", "that the update receives in B is 2 times"),
 }

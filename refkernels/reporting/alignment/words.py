@@ -102,7 +102,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "difference:rate": "the learning rate of group {where} is {a} in A and {b} in B",
         "difference:late": "the learning rate of group {where} is {a} in A and {b} in B: {run} is "
         "{steps} late",
-        "difference:updates": "the weights are updated {a} times in A and {b} times in B",
+        "difference:updates": "updates of the weights in this step: {a} in A, {b} in B",
         "difference:late_batch": "{run} trains on the other run's batches, {steps} late",
         "parted": "{what} in B differs from A's by {apart} of its norm, and everything before it "
         "agrees",
@@ -214,7 +214,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "difference:setting": "{where}{several}的 {param}：A 为 {a}，B 为 {b}",
         "difference:rate": "第 {where} 组的学习率：A 为 {a}，B 为 {b}",
         "difference:late": "第 {where} 组的学习率：A 为 {a}，B 为 {b}；{run} 晚了 {steps}",
-        "difference:updates": "参数更新的次数：A 为 {a} 次，B 为 {b} 次",
+        "difference:updates": "该步的参数更新次数：A 为 {a}，B 为 {b}",
         "difference:late_batch": "{run} 使用另一运行的批数据，但晚了 {steps}",
         "parted": "B 的{what}与 A 之差为其范数的 {apart}，而此前的一切都相符",
         "parted_factor": "B 的{what}是 A 的 {factor} 倍（{places} 处中 {parted} 处如此），"
