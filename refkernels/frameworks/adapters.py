@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import ast
 import functools
+import threading
 from pathlib import Path
+
+# Python 3.11 counts the depth of trees that it builds once for all threads (python/cpython#106905):
+# two at a time end in a SystemError now and then.
+_ONE_TREE = threading.Lock()
 
 
 @functools.cache
@@ -26,7 +31,10 @@ def ops_of(adapter: Path) -> dict[str, str | None]:
 
 def _table(adapter: Path, name: str) -> list[tuple[str, ast.expr]]:
     """The literal keys of a dict of the module, with their values."""
-    for node in ast.parse(adapter.read_text(encoding="utf-8")).body:
+    source = adapter.read_text(encoding="utf-8")
+    with _ONE_TREE:
+        tree = ast.parse(source)
+    for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             if names == [name]:
