@@ -147,7 +147,7 @@ def _gradients(
     floors: Mapping[str, float],
 ) -> Iterator[_Pair]:  # fmt: skip
     """Of a parameter, as the backward pass left it or as the update received it."""
-    mine, other = tensors[0].gradient(name, when), tensors[1].gradient(partner, when)
+    mine, other = _gradient(tensors[0], name, when), _gradient(tensors[1], partner, when)
     weights = tensors[0].parameter(name), tensors[1].parameter(partner)
     if mine is None or other is None:
         return
@@ -155,6 +155,12 @@ def _gradients(
         other = oriented(weights[0], other, weights[1])
     what = "gradient" if when == "backward" else when
     yield from _of(stage, name, what, {"0": mine}, {"0": other}, floors.get(name, 0.0))
+
+
+def _gradient(tensors: StepTensors, name: str, when: str) -> Array | None:
+    """For the update: what an optimizer that clips by itself has made of it."""
+    clipped = tensors.gradient(name, "clipped") if when == "update" else None
+    return tensors.gradient(name, when) if clipped is None else clipped
 
 
 def _drops(layer: Layer) -> bool:

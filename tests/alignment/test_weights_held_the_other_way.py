@@ -1,0 +1,35 @@
+"""Paddle holds the weight of a linear layer turned; a square one shows it by values."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from captured import answer, run_script
+
+from refkernels.alignment import align
+from refkernels.alignment.matching import oriented
+from refkernels.reporting.alignment import page
+
+
+def test_a_square_weight_is_told_by_its_values() -> None:
+    weight = np.random.default_rng(1).standard_normal((4, 4)).astype(np.float32)
+    moved = weight.T.copy()
+    moved[0, 1] += 1
+    assert np.count_nonzero(oriented(weight, moved) != weight) == 1
+    assert np.count_nonzero(oriented(weight, moved.T) != weight) == 1
+    assert oriented(weight[:3], weight[:3].T).tobytes() == weight[:3].tobytes()
+    gradient = np.arange(16.0).reshape(4, 4)
+    np.testing.assert_array_equal(oriented(weight, gradient, moved), gradient.T)
+    np.testing.assert_array_equal(oriented(weight, gradient, moved.T), gradient)
+
+
+@pytest.mark.framework("torch")
+@pytest.mark.framework("paddle")
+@pytest.mark.parametrize("perturb", ["null", "3"])
+def test_torch_and_paddle_are_one_training(perturb: str, tmp_path: Path) -> None:
+    """With a square weight, and with one weight of it moved by an ulp."""
+    for name, moved in (("torch", "null"), ("paddle", perturb)):
+        told = (name, "sgd", "2", name, f'{{"steps": [0, 1], "perturb": {moved}}}')
+        answer(run_script(name, tmp_path, "tiny_training.py", *told))
+    found = align(tmp_path / "torch", tmp_path / "paddle", steps=[0])
+    assert found.verdict.word == "undecidable", page.headline(found.to_dict())
