@@ -21,6 +21,7 @@ from refkernels.contexts import (
     Rational,
     Stochastic,
     Trace,
+    Unbounded,
     Working,
 )
 from refkernels.contexts.arb import ends
@@ -110,6 +111,7 @@ def test_rational_is_exact_and_says_where_it_ends() -> None:
 EVERY = [
     *(B, R, Arb(100), Working("float32"), Gradient(B)),
     *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0), Trace()),
+    Unbounded(),
 ]
 in_every_context = pytest.mark.parametrize("xp", EVERY, ids=lambda c: c.name)
 
