@@ -31,7 +31,6 @@ import os
 import platform
 import random
 import shutil
-import struct
 import sys
 import time
 import types
@@ -231,7 +230,7 @@ def _write_safetensors(path, tensors, metadata):
     head += b" " * (-len(head) % 8)
 
     def write(file):
-        file.write(struct.pack("<Q", len(head)))
+        file.write(len(head).to_bytes(8, "little"))
         file.write(head)
         for name in names:
             array = tensors[name][1]
