@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import struct
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,7 @@ def safetensors(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> byt
         }  # fmt: skip
         content += array.tobytes()
     text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + content
+    return len(text).to_bytes(8, "little") + text + content
 
 
 def written_by_hand(folder: Path, steps: int = 4, chosen: tuple[int, ...] = (0, 2)) -> Path:
