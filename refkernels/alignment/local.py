@@ -88,11 +88,6 @@ class Judgement:
         return self.gross or (self._renamed and self.cause != _FACTOR)
 
     @property
-    def unexplained(self) -> bool:
-        """Whether it breaks its bound by little, and nobody knows why."""
-        return self.wrong and not (self.redefined or self.negligible or self.cause in NUMERICAL)
-
-    @property
     def _renamed(self) -> bool:
         sure = self.cause is not None and self.confidence != "consistent"
         return sure and self.cause not in NUMERICAL

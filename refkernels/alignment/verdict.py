@@ -60,7 +60,7 @@ class Reason:
         "functions",
         "unseen",
         "few",
-        "unexplained",
+        "beyond",
         "gradients",
     ]
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -193,21 +193,25 @@ def _suspect(one: Judgement, run: str) -> Suspect:
 def _open(local: tuple[LocalTruth, LocalTruth], curve: CurveTest | None) -> list[Reason]:
     """Why nothing found is not yet sameness."""
     if curve is not None:
-        if curve.undecidable_after is not None:
-            return [Reason("saturated", {"step": curve.undecidable_after})]
-        return []
+        after = curve.undecidable_after
+        saturated = [] if after is None else [Reason("saturated", {"step": after})]
+        return [*saturated, *(reason for side in local for reason in _beyond(side))]
     reasons = []
     for reason in (reason for side in local for reason in _unseen(side)):
         reasons += [] if reason in reasons else [reason]
     return reasons
 
 
+def _beyond(local: LocalTruth) -> list[Reason]:
+    """An op that breaks its bound and is no other definition: no curve makes up for that."""
+    found = [one for one in local.wrong if not one.redefined]
+    return [Reason("beyond", {"where": one.worst, "op": one.op}) for one in found[:1]]
+
+
 def _unseen(local: LocalTruth) -> list[Reason]:
-    reasons = []
+    reasons = _beyond(local)
     if not local.judgements:
         reasons.append(Reason("nothing"))
-    if strange := [one for one in local.judgements if one.unexplained]:
-        reasons.append(Reason("unexplained", {"where": strange[0].worst, "op": strange[0].op}))
     if local.unjudged:
         types = ", ".join(dict.fromkeys(one.type for one in local.unjudged))
         reasons.append(Reason("unjudged", {"types": types}))

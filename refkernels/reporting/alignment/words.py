@@ -25,7 +25,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "calls alone: {layers}",
         "reason:few": "one of the two is farther from the others than all {runs} null runs are, "
         "which {needed} null runs would decide",
-        "reason:unexplained": "{where} ({op}) is a little beyond its bound, for no known cause",
+        "reason:beyond": "{where} ({op}) is beyond its bound, though no other definition",
         "reason:unseen": "what the model computes outside of layers was not captured",
         "cure:curves": "Capture more layers or earlier steps.",
         "cure:null": "Rounding-only runs (`--null`, from `Capture(perturb=seed)`) decide it by the "
@@ -142,7 +142,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:functions": "层外调用的函数未被捕获：{functions}",
         "reason:gradients": "以下各层的权重梯度并非仅由被捕获的调用产生：{layers}",
         "reason:few": "两者之一比全部 {runs} 次参照运行都更偏离，需要 {needed} 次参照运行才能判定",
-        "reason:unexplained": "{where}（{op}）略微超出误差界，原因未知",
+        "reason:beyond": "{where}（{op}）超出误差界，但并非另一种定义",
         "reason:unseen": "模型在层外的计算未被捕获",
         "cure:curves": "请捕获更多的层或更早的步。",
         "cure:null": "提供仅含舍入差异的运行（`--null`，由 `Capture(perturb=seed)` 得到），即"

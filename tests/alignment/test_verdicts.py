@@ -1,0 +1,30 @@
+"""No curve makes a run the same whose ops break their bounds."""
+
+import dataclasses
+
+from refkernels.alignment.curves import CurveTest
+from refkernels.alignment.local import Judgement, LocalTruth
+from refkernels.alignment.matching import Matched
+from refkernels.alignment.question import Place
+from refkernels.alignment.verdict import decide
+
+CURVE = CurveTest(1.0, 0, 0.6, 1 / 210, 19, 40, False, 0.5, None, None, None)
+RIGHT = Judgement(
+    Place(0, "forward", "soft"), "softmax", "forward", "Softmax", "y", "rounding", False, 0.1, 1.0,
+    9, "soft",
+)  # fmt: skip
+NONE = (None, None)
+
+
+def test_an_op_beyond_its_bound_is_no_sameness() -> None:
+    beyond = dataclasses.replace(RIGHT, verdict="exceeds_bound", over_bound=3.0)
+    narrow = dataclasses.replace(beyond, cause="tf32_inputs", confidence="proven")
+    small = dataclasses.replace(beyond, cause="clipped_exponent", confidence="proven")
+    small = dataclasses.replace(small, negligible=True)
+    pair = Matched({"soft": "soft"}, {}, (), ())
+    right = LocalTruth((RIGHT,), (), ())
+    assert decide((), (right, right), NONE, pair, CURVE).word == "same"
+    for one in (beyond, narrow, small):
+        found = decide((), (right, LocalTruth((one,), (), ())), NONE, pair, CURVE)
+        assert found.word == "undecidable"
+        assert [reason.word for reason in found.reasons] == ["beyond"]
