@@ -67,7 +67,7 @@ def digests(asked: dict[tuple[str, str], Inputs]) -> list[str]:
 
 def _question(op: Any, direction: Any, dtype: str, asked: Any) -> tuple[Inputs, dict[str, Any]]:
     """Hard numbers where the op takes any; a case of its own where it has labels, states, axes."""
-    if op.elementwise and len(op.inputs) == 1:
+    if op.elementwise and op.inputs == ("x",):
         return asked["elementwise", dtype], {}
     if (op.name, dtype) in asked:
         return asked[op.name, dtype], {}

@@ -22,6 +22,7 @@ from refkernels.arithmetic import blocks, mode
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.elementwise.blocks import spread
 from refkernels.kernels.products import parallel
+from refkernels.schedule_ref import Schedule
 
 HERE = Path(__file__).parent
 settable = pytest.mark.skipif(not KNOWN, reason="how to set this machine's mode is not known")
@@ -169,6 +170,8 @@ NAMED: dict[str, Any] = {
     "cotangent": ROWS, "hi": ROWS, "flat_indices": [0], "other": Enclosure(ROWS[0, :1]), "value": 1,
     "indices": [0], "target": ROWS, "weights": ROWS, "dloss": 1.0, "num_groups": 1, "param": ROWS,
     "grad": ROWS, "m": ROWS, "v": ROWS, "accum": ROWS, "buf": ROWS,
+    "q": ROWS, "k": ROWS, "position": [0, 1], "exponent": ROWS, "grads": [ROWS], "tensor": 0,
+    "scale_a": 1.0, "scale_b": 1.0, "schedule": Schedule(1.0),
 }  # fmt: skip
 ROOMS = (*registry.families(), "metrology", "testing", "runs.measurement", "runs.sweeps")
 NOT_NUMBERS = {  # they list and name, and compute nothing
