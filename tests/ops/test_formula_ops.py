@@ -1,12 +1,7 @@
-"""What every op that is a formula has to be true of: one suite, run on each of them.
-
-REFKERNELS_HUNT=1000 tries so many questions of each kind instead of a few.
-"""
+"""What every op that is a formula has to be true of: one suite, run on each of them."""
 
 from __future__ import annotations
 
-import itertools
-import os
 from typing import Any
 
 import flint
@@ -14,9 +9,8 @@ import numba
 import numpy as np
 import pytest
 from formula_draws import draw
+from formula_suite import DEFINED, HUNT, OPS, each_read, each_staged, each_way, first, questions
 
-import refkernels
-from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.contexts.arb import Arb
@@ -24,37 +18,12 @@ from refkernels.contexts.objects import data
 from refkernels.contexts.working import Working
 from refkernels.op import DTYPES, Direction, Op
 from refkernels.ops import readings
-from refkernels.ops.formula import Staged, derived, several
+from refkernels.ops.formula import derived, several
 from refkernels.ops.readings import Reading
 
-OPS = {name: op for name, op in registry.ops().items() if op.define is not None}
-DEFINED = [  # in formulas; those that are READ have no other oracle
-    (name, direction)
-    for name, op in OPS.items()
-    for direction in ("forward", "backward")
-    if direction == "forward" or op.definition.backward is not None
-]
-READ = [(name, direction) for name, direction in DEFINED if OPS[name].formulas is not None]
-
-
-def _each(ways: Any) -> Any:
-    return pytest.mark.parametrize(("name", "direction"), ways, ids=["-".join(one) for one in ways])
-
-
-each_way, each_read = _each(DEFINED), _each(READ)
 NOT_OF_NOTHING = ("mean", "var", "std", "max", "logsumexp")
-EVERY_FORM = ("hardswish", "softmax", "log_softmax", "rms_norm")
-HUNT = int(os.environ.get("REFKERNELS_HUNT", "6"))
 BITS = 300
 Balls = dict[str, Any]
-
-
-def questions(name: str, direction: Direction, salt: int, dtypes: Any = DTYPES) -> Any:
-    """(dtype, inputs) of so many questions, the same on every run."""
-    rng = np.random.default_rng([salt, *name.encode(), len(direction)])
-    for number in range(HUNT):
-        dtype = dtypes[number % len(dtypes)]
-        yield dtype, draw(OPS[name], direction, rng, dtype)
 
 
 def in_arb(op: Op, direction: Direction, formula: Any, inputs: Any, xp: Arb | None = None) -> Balls:
@@ -103,11 +72,6 @@ def holds(enclosure: Enclosure, balls: Any) -> int:
             assert not ball > high
         compared += 1
     return compared
-
-
-def first(op: Op, direction: Direction) -> Any:
-    assert op.definition is not None
-    return next(iter(op.definition.way(direction).forms.values()))
 
 
 @each_way
@@ -294,7 +258,7 @@ def test_nothing_is_answered_with_nothing(
         assert {n: one.shape for n, one in found.items()} == shapes
 
 
-@each_read
+@each_staged
 def test_a_question_about_some_elements_has_the_answer_of_all(
     name: str, direction: Direction
 ) -> None:
@@ -302,8 +266,6 @@ def test_a_question_about_some_elements_has_the_answer_of_all(
     op, compared = OPS[name], 0
     assert op.definition is not None
     formula = op.definition.way(direction).truth
-    if not isinstance(formula, Staged):
-        pytest.skip(f"{name}'s {direction} pass has no stages")
     for _, inputs in questions(name, direction, 8):
         whole = in_arb(op, direction, formula, inputs)
         finished = in_arb(op, direction, lambda xp, **given: formula(xp, **given), inputs)
@@ -334,77 +296,6 @@ def test_the_number_of_threads_changes_nothing(name: str, direction: Direction) 
     assert answers[0]
     if not scalar(name, direction):
         assert max(one.size for one in answers[0].values()) > 100
-
-
-def told(name: str, direction: Direction, formula: Any, inputs: Any, dtype: str, order: str) -> Any:
-    op = OPS[name]
-    assert op.definition is not None
-    said = op.definition.computed(direction, formula, inputs, {}, dtype, order=order)
-    return refkernels.explain(name, inputs, said, None, direction)
-
-
-@each_read
-def test_no_form_is_blamed(name: str, direction: Direction) -> None:
-    """With the sums of a model that explain knows, and with others. The forms take turns, an
-    explanation takes a second; those of four ops are all asked."""
-    op, explained = OPS[name], 0
-    assert op.definition is not None
-    forms = list(op.definition.way(direction).forms.values())
-    for number, (dtype, inputs) in enumerate(questions(name, direction, 10)):
-        turn = forms if name in EVERY_FORM else [forms[number % len(forms)]]
-        for formula, order in itertools.product(turn, ("pairwise", "random")):
-            found = told(name, direction, formula, inputs, dtype, order)
-            assert found.verdict in ("rounding", "correctly_rounded")
-            assert found.cause in (None, "summation_order"), found.cause
-            explained += 1
-    assert explained >= HUNT
-
-
-FAULTS = [
-    (name, direction, number)
-    for name, direction in READ
-    for number, fault in enumerate(OPS[name].definition.faults)
-    if getattr(fault, direction) is not None
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "direction", "number"),
-    FAULTS,
-    ids=[f"{n}-{d}-{OPS[n].definition.faults[i].cause}" for n, d, i in FAULTS],
-)
-def test_every_fault_is_named(name: str, direction: Direction, number: int) -> None:
-    """On some case where it shows, in other formats if not in float32: there it is the cause,
-    and nothing else is."""
-    op = OPS[name]
-    assert op.definition is not None
-    fault = op.definition.faults[number]
-    named = wrong = 0
-    enough = 2 if len(op.definition.faults) < 9 else 1
-    usual = sorted(op.cases(), key=lambda one: one.build("float32")[1] not in ({}, op.params))
-    for dtype, case in itertools.product(("float32", "bfloat16", "float64"), usual):
-        if dtype not in case.dtypes or direction not in case.directions:
-            continue
-        if named and (named == enough or dtype != "float32"):
-            break
-        arrays, params = case.build(dtype)
-        inputs = {one: arrays[one] for one in op.takes(direction) if one in arrays}
-        if sum(array.size for array in inputs.values()) > 20_000:
-            continue
-        formula = getattr(fault, direction)
-        how = (direction, formula, inputs, params, dtype)
-        said = op.definition.computed(*how, order="pairwise")
-        right = op.definition.computed(direction, first(op, direction), *how[2:], order="pairwise")
-        if all(said[one].tobytes() == right[one].tobytes() for one in said):
-            continue  # it is not there
-        said = {**right, **fault.changed(said)}
-        found = refkernels.explain(name, inputs, said, params, direction)
-        if found.verdict in ("rounding", "correctly_rounded") and "unusual" not in found.flags:
-            continue  # it does not show
-        named += found.cause == fault.cause
-        wrong += found.confidence == "proven" and found.cause != fault.cause
-    assert named > 0
-    assert wrong == 0
 
 
 def test_formats_are_all_asked() -> None:

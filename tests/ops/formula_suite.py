@@ -1,0 +1,52 @@
+"""The ops that are formulas, and questions for them.
+
+REFKERNELS_HUNT=1000 tries so many questions of each kind instead of a few.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from formula_draws import draw
+
+from refkernels import registry
+from refkernels.op import DTYPES, Direction, Op
+from refkernels.ops.formula import Staged
+
+OPS = {name: op for name, op in registry.ops().items() if op.define is not None}
+DEFINED = [  # in formulas; those that are READ have no other oracle
+    (name, direction)
+    for name, op in OPS.items()
+    for direction in ("forward", "backward")
+    if direction == "forward" or op.definition.backward is not None
+]
+READ = [(name, direction) for name, direction in DEFINED if OPS[name].formulas is not None]
+
+
+def _each(ways: Any) -> Any:
+    return pytest.mark.parametrize(("name", "direction"), ways, ids=["-".join(one) for one in ways])
+
+
+STAGED = [
+    (name, direction)
+    for name, direction in READ
+    if isinstance(OPS[name].definition.way(direction).truth, Staged)
+]
+each_way, each_read, each_staged = _each(DEFINED), _each(READ), _each(STAGED)
+HUNT = int(os.environ.get("REFKERNELS_HUNT", "6"))
+
+
+def questions(name: str, direction: Direction, salt: int, dtypes: Any = DTYPES) -> Any:
+    """(dtype, inputs) of so many questions, the same on every run."""
+    rng = np.random.default_rng([salt, *name.encode(), len(direction)])
+    for number in range(HUNT):
+        dtype = dtypes[number % len(dtypes)]
+        yield dtype, draw(OPS[name], direction, rng, dtype)
+
+
+def first(op: Op, direction: Direction) -> Any:
+    assert op.definition is not None
+    return next(iter(op.definition.way(direction).forms.values()))
