@@ -32,6 +32,7 @@ ALLOWED = {
     "arithmetic": set(),
     "capture": set(),  # one file that is copied to other machines
     "alignment": {"records", "arithmetic", "metrology", "diagnosis", "registry", *OP},
+    "training": {"arithmetic", "contexts", "ops", "records", "registry", "op"},
     "records": set(),
     "metrology": {"arithmetic", "records", *OP},
     "diagnosis": DIAGNOSIS_NEEDS,
@@ -83,6 +84,7 @@ ALLOWED = {
         "reporting",
         "runs",
         "testing",
+        "training",
         *OP,
     },
 }

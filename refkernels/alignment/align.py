@@ -65,6 +65,19 @@ def align(
     runs = tuple(_run(one) for one in ((a,) if b is None else (a, b)))
     chosen = None if steps is None else tuple(steps)
     local = tuple(judge_run(run, chosen, progress) for run in runs)
+    return conclude(runs, local, [_run(one) for one in nulls], [_run(one) for one in seeds],
+                    names, chosen)  # fmt: skip
+
+
+def conclude(
+    runs: tuple[Run, ...],
+    local: tuple[LocalTruth, ...],
+    nulls: Sequence[Run] = (),
+    seeds: Sequence[Run] = (),
+    names: Mapping[str, str] | None = None,
+    chosen: tuple[int, ...] | None = None,
+) -> Alignment:
+    """`align`, of runs whose ops have been judged."""
     scaled = tuple(scalings(run, chosen) for run in runs)
     clips = tuple(clipping(one) for one in scaled)
     null = tuple(_null_directions(run) for run in runs)
@@ -77,7 +90,7 @@ def align(
     pairs = matched(runs[0].first, runs[1].first, names)
     found = differences(runs[0], runs[1], pairs)
     parted = departure(runs[0].first, runs[1].first, pairs)
-    curve = _curve(runs, [_run(one) for one in nulls], [_run(one) for one in seeds])
+    curve = _curve(runs, nulls, seeds)
     both = local[0], local[1]
     scaled_alike = (None, None) if _reduces(runs) else shared(scaled[0], scaled[1])
     verdict = decide(found, both, scaled_alike, pairs, curve, parted)
@@ -98,7 +111,7 @@ def _run(one: Path | Run) -> Run:
     return one if isinstance(one, Run) else Run.read(one)
 
 
-def _curve(runs: tuple[Run, ...], nulls: list[Run], seeds: list[Run]) -> CurveTest | None:
+def _curve(runs: tuple[Run, ...], nulls: Sequence[Run], seeds: Sequence[Run]) -> CurveTest | None:
     """The pair beside null runs; None without these."""
     if not nulls:
         return None
