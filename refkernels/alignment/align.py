@@ -25,8 +25,8 @@ Path = str | os.PathLike[str]
 @dataclass(frozen=True)
 class Alignment:
     """What was found about one run, or two. `local`, `clips` and `null_directions`: of each run;
-    `curve`: the losses beside null runs, None without them; `remarks`: what is missing or damaged
-    in the captures."""
+    `curve`: the losses beside null runs, None without them; `band`: the null runs' least, mean and
+    greatest loss by step; `remarks`: what is missing or damaged in the captures."""
 
     runs: tuple[Run, ...]
     verdict: Verdict
@@ -37,6 +37,7 @@ class Alignment:
     curve: CurveTest | None = None
     null_directions: tuple[tuple[str, ...], ...] = ()
     remarks: tuple[str, ...] = ()
+    band: tuple[tuple[int, float, float, float], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON, of which every view is made."""
@@ -94,7 +95,9 @@ def conclude(
     both = local[0], local[1]
     scaled_alike = (None, None) if _reduces(runs) else shared(scaled[0], scaled[1])
     verdict = decide(found, both, scaled_alike, pairs, curve, parted)
-    return Alignment(runs, verdict, found, local, clips, pairs, curve, null, remarks)
+    return Alignment(
+        runs, verdict, found, local, clips, pairs, curve, null, remarks, _band(nulls)
+    )  # fmt: skip
 
 
 def _null_directions(run: Run) -> tuple[str, ...]:
@@ -125,6 +128,20 @@ def _curve(runs: tuple[Run, ...], nulls: Sequence[Run], seeds: Sequence[Run]) ->
     dtype = next((line.loss_dtype for line in runs[0].first.lines if line.loss_dtype), "float32")
     return curves.of_pair(
         table[0], table[1], table[2:], dtype, np.array(beside) if beside else None
+    )
+
+
+def _band(nulls: Sequence[Run]) -> tuple[tuple[int, float, float, float], ...]:
+    """Over the steps that all of them finished."""
+    curves = [_losses(run) for run in nulls]
+    if not curves:
+        return ()
+    steps = sorted(set.intersection(*(set(one) for one in curves)))
+    every = {step: [one[step] for one in curves] for step in steps}
+    return tuple(
+        (step, min(some), float(np.mean(some)), max(some))
+        for step, some in every.items()
+        if np.all(np.isfinite(some))
     )
 
 

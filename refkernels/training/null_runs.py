@@ -53,11 +53,8 @@ def null_runs(
     that, which align checks on what they captured (docs/align.md). Raises ValueError for an
     optimizer or weights that are not there.
     """
-    place, many, length = (
-        as_path(folder, "folder"),
-        as_count(runs, "runs"),
-        as_count(steps, "steps"),
-    )
+    place = as_path(folder, "folder")
+    many, length = as_count(runs, "runs"), as_count(steps, "steps")
     rate: Rate = lr if callable(lr) else lambda step: float(lr)
     made = []
     for number in range(many):

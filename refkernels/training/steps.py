@@ -83,11 +83,9 @@ class Training:
             return dict(gradients)
         sizes = [one.size for one in gradients.values()]
         tensor = np.repeat(np.arange(len(sizes)), sizes)
-        inputs = {"grads": np.concatenate([one.reshape(-1) for one in gradients.values()]),
-                  "tensor": tensor}  # fmt: skip
-        found = self._read(
-            "clip_by_global_norm", inputs, {"max_norm": self.max_norm, "way": self.way}
-        )
+        inputs = {"grads": _joined(gradients), "tensor": tensor}
+        params = {"max_norm": self.max_norm, "way": self.way}
+        found = self._read("clip_by_global_norm", inputs, params)
         return _apart(found["clipped"], gradients)
 
     def update(self, gradients: Arrays, lr: float) -> None:

@@ -260,6 +260,33 @@ def _local(told: Record, words: Words) -> str:
     return grid(words["local_columns"], rows, "llll---l") if rows else ""
 
 
+def layers_table(told: Record, words: Words, lang: str) -> str:
+    """Every layer that was judged, at its worst step."""
+    rows = []
+    for name, local in zip(_names(told), told["local"], strict=True):
+        for one in local["layers"]:
+            what = words["fine"]
+            if one["cause"]:
+                candidate = {"cause": one["cause"], "details": one["details"], "model": None}
+                confidence = words[one["confidence"]] if one["confidence"] else words["assumed"]
+                what = f"{says(candidate, lang)} ({confidence})"
+            elif one["wrong"]:
+                what = words["beyond"].format(count=one["wrong"])
+            what = f"**{what}**" if one["wrong"] else what
+            rows.append(
+                [
+                    name, code(one["name"]), escaped(one["type"]), words[one["stage"]],
+                    str(one["step"]), _short(one["over_bound"]), what,
+                ]
+            )  # fmt: skip
+    return grid(words["layer_columns"], rows, "llll--l") if rows else ""
+
+
+def usage(lang: str = "en") -> str:
+    """What a user would write, after the demonstration."""
+    return words_of(lang)["usage"]
+
+
 def _found(told: Record, words: Words, lang: str) -> str:
     """Each cause once, where it was seen first."""
     lines: dict[tuple[str, str, str, str], str] = {}

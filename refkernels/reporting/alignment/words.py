@@ -125,6 +125,31 @@ WORDS: dict[str, Mapping[str, str]] = {
         "sharper.",
         "metric:more": "That is more than the choice of questions explains.",
         "metric:chance": "The choice of questions explains that.",
+        "verdict:same": "same definition, rounding only",
+        "verdict:different": "different definition",
+        "verdict:undecidable": "undecidable",
+        "layers": "Layer by layer",
+        "layer_columns": "run | layer | type | pass | worst step | error / bound | what it is",
+        "plot:losses": "Losses",
+        "plot:step": "step",
+        "plot:band": "null runs",
+        "plot:apart": "Difference from the null runs' mean",
+        "plot:apart_from_a": "B minus A",
+        "plot:caption": "Below: how far A and B are from the mean of the null runs, and the band "
+        "from the least to the greatest of these.",
+        "plot:caption_alone": "The losses as they were captured.",
+        "usage": "## How you would do it\n\n"
+        "B says that its LayerNorm has eps = 1e-12, and computed with 1e-5. In your training "
+        "script, a few lines record a run (`refkernels/capture.py` is one file, to be copied to "
+        "any machine):\n\n"
+        "```python\n"
+        "from refkernels.capture import Capture\n\n"
+        'with Capture("run_a", model, optimizer, steps=[0, 1, 2]) as capture:\n'
+        "    for step, batch in enumerate(data):\n"
+        "        loss = train_step(batch)\n"
+        "        capture.step(loss=loss, batch=batch)\n"
+        "```\n\n"
+        "Then `refkernels align run_a run_b --out page` says whether they are the same training.\n",
     },
     "zh": {
         "title": "这是同一个训练吗？",
@@ -235,5 +260,28 @@ WORDS: dict[str, Mapping[str, str]] = {
         "验更灵敏。",
         "metric:more": "这超出了题目抽样所能解释的范围。",
         "metric:chance": "题目的抽样即可解释。",
+        "verdict:same": "定义相同，仅有舍入差异",
+        "verdict:different": "定义不同",
+        "verdict:undecidable": "无法判定",
+        "layers": "逐层结果",
+        "layer_columns": "运行 | 层 | 类型 | 阶段 | 最差的步 | 误差 / 误差界 | 结论",
+        "plot:losses": "损失",
+        "plot:step": "步",
+        "plot:band": "参照运行",
+        "plot:apart": "与参照运行均值之差",
+        "plot:apart_from_a": "B 减 A",
+        "plot:caption": "下图：A、B 与参照运行均值之差，以及参照运行最小值到最大值的范围。",
+        "plot:caption_alone": "捕获到的损失。",
+        "usage": "## 用于自己的训练\n\n"
+        "B 声明其 LayerNorm 的 eps = 1e-12，实际却以 1e-5 计算。在训练脚本中加几行即可记录一次运行"
+        "（`refkernels/capture.py` 是单个文件，可复制到任何机器）：\n\n"
+        "```python\n"
+        "from refkernels.capture import Capture\n\n"
+        'with Capture("run_a", model, optimizer, steps=[0, 1, 2]) as capture:\n'
+        "    for step, batch in enumerate(data):\n"
+        "        loss = train_step(batch)\n"
+        "        capture.step(loss=loss, batch=batch)\n"
+        "```\n\n"
+        "之后 `refkernels align run_a run_b --out page` 即可判断两者是否为同一训练。\n",
     },
 }  # fmt: skip
