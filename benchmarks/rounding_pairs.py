@@ -20,11 +20,13 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from refkernels.alignment.align import conclude
-from refkernels.alignment.local import LocalTruth, judge_run
+from refkernels.alignment.local import Judgement, LocalTruth, judge_run
+from refkernels.alignment.noise import compared
 from refkernels.alignment.run import Run
 from refkernels.alignment.verdict import LEVEL
 from refkernels.frameworks import environments
@@ -117,6 +119,7 @@ def main() -> None:
             pairs, nulls = made(work, how)
             runs: dict[str, tuple[Run, LocalTruth]] = {}
             curves = [Run.read(work / one) for one in nulls]
+            null = judge_run(curves[0]).judgements if set(pairs) - done else ()
             for pair in pairs:
                 if pair in done:
                     continue
@@ -124,7 +127,7 @@ def main() -> None:
                     if one not in runs:
                         run = Run.read(work / one)
                         runs[one] = run, judge_run(run)
-                rows.append(_row(pair, [runs[one] for one in pair], curves))
+                rows.append(_row(pair, [runs[one] for one in pair], curves, null))
                 with journal.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
                 _say(rows)
@@ -133,16 +136,22 @@ def main() -> None:
 
 
 def _row(
-    pair: tuple[str, str], known: list[tuple[Run, LocalTruth]], nulls: list[Run]
+    pair: tuple[str, str],
+    known: list[tuple[Run, LocalTruth]],
+    nulls: list[Run],
+    null: Sequence[Judgement],
 ) -> dict[str, Any]:
-    found = conclude(tuple(one for one, _ in known), tuple(one for _, one in known), nulls)
+    runs, local = zip(*known, strict=True)
+    noise = compared([one.judgements for one in local], null)
+    found = conclude(runs, local, nulls, noise=noise)
     curve, verdict = found.curve, found.verdict
     assert curve is not None
     return {
         "a": pair[0], "b": pair[1], "verdict": verdict.word,
         "says": [one.word for one in verdict.reasons] + [one.topic for one in verdict.suspects],
         "p": curve.p, "p_normal": curve.p_normal, "extreme": curve.extreme,
-        "statistic": curve.statistic, "step": curve.step,
+        "wider": noise.wider, "invalid": noise.invalid, "statistic": curve.statistic,
+        "step": curve.step,
     }  # fmt: skip
 
 

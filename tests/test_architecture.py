@@ -31,7 +31,15 @@ ALLOWED = {
     "registry": OP,
     "arithmetic": set(),
     "capture": set(),  # one file that is copied to other machines
-    "alignment": {"records", "arithmetic", "metrology", "diagnosis", "registry", *OP},
+    "alignment": {
+        "records",
+        "arithmetic",
+        "metrology",
+        "diagnosis",
+        "registry",
+        "training",
+        *OP,
+    },
     "training": {"arithmetic", "contexts", "ops", "records", "registry", "op"},
     "records": set(),
     "metrology": {"arithmetic", "records", *OP},

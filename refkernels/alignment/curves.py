@@ -78,9 +78,13 @@ def against_reference(
 
 
 def of_pair(
-    a: Curve, b: Curve, nulls: Curves, dtype: Any = "float32", seeds: Curves | None = None
-) -> CurveTest:
-    """Two runs of what should be one definition, beside rounding-only runs of it."""
+    a: Curve, b: Curve, nulls: Curves, dtype: Any = "float32", seeds: Curves | None = None,
+    wider: float = 1.0,
+) -> CurveTest:  # fmt: skip
+    """Two runs of what should be one definition, beside rounding-only runs of it, whose deviations
+    from their mean are taken `wider` times as wide."""
+    middle = np.mean(nulls, axis=0)
+    nulls = middle + wider * (nulls - middle) if wider > 1.0 else nulls
     everything = np.vstack((a[None], b[None], nulls))
     length, after = _length(everything, dtype, seeds)
     everything = everything[:, :length]

@@ -31,6 +31,7 @@ def of(alignment: Any) -> dict[str, Any]:
         "local": [_local(one) for one in alignment.local],
         "clips": [_clip(one) for one in alignment.clips],
         "curve": None if alignment.curve is None else asdict(alignment.curve),
+        "noise": None if alignment.noise is None else asdict(alignment.noise),
         "band": [list(one) for one in alignment.band],
         "losses": [[[line.step, line.loss] for line in run.first.lines] for run in alignment.runs],
         "matched": _matched(alignment.matched),

@@ -31,7 +31,11 @@ def page(told: Mapping[str, Any], lang: str = "en") -> str:
             f'<figure id="{plot.name}"><div class="plot">{plot.inline}</div>'
             f"<figcaption>{inline(plot.caption)}</figcaption></figure>"
         )
-        bodies[words["curve"]] = bodies.get(words["curve"], "") + figure
+        if words["curve"] not in bodies:  # where the Markdown page has it: before the layers
+            at = list(bodies).index(words["local"]) if words["local"] in bodies else len(bodies)
+            before = dict(list(bodies.items())[:at])
+            bodies = {**before, words["curve"]: "", **bodies}
+        bodies[words["curve"]] += figure
     if words["local"] in bodies:
         layers = blocks(layers_table(told, words, lang))
         folds = bodies[words["local"]]

@@ -201,6 +201,14 @@ def _curve(told: Record, words: Words) -> str:
     said.append(power.format(change="" if change is None else f"{100 * change:.2g} %"))
     if curve["undecidable_after"] is not None:
         said.append(words["curve_after"].format(step=curve["undecidable_after"]))
+    noise = told["noise"] or {"known": True, "invalid": "", "wider": 1.0}
+    if noise["invalid"]:
+        said.append(words["curve_invalid"].format(where=escaped(noise["invalid"])))
+    elif not noise["known"]:
+        said.append(words["curve_unknown"])
+    elif noise["wider"] > 1.0:
+        wider = {"where": escaped(noise["where"]), "wider": _short(noise["wider"])}
+        said.append(words["curve_wider"].format(**wider))
     return " ".join(said)
 
 

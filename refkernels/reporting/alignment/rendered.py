@@ -10,7 +10,7 @@ import html
 import re
 
 _INLINE = re.compile(
-    r"(?P<fence>`+)(?P<code>.+?)(?P=fence)(?!`)|\\(?P<mark>[^\w\s])|(?P<bold>\*\*)"
+    r"(?P<fence>`+)(?P<code>.+?)(?P=fence)(?!`)|\\(?P<mark>[^A-Za-z0-9\s])|(?P<bold>\*\*)"
 )
 _BARE = re.compile(r"&(?!(?:amp|lt|gt);)|<|>")
 _SUMMARY = re.compile(r"<details><summary>(.*)</summary>")

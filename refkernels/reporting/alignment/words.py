@@ -27,6 +27,14 @@ WORDS: dict[str, Mapping[str, str]] = {
         "which {needed} null runs would decide",
         "reason:beyond": "{where} ({op}) is beyond its bound, though no other definition",
         "reason:unseen": "what the model computes outside of layers was not captured",
+        "reason:noise": "the null runs do not round as these runs do in {op}, so their p-value is "
+        "not valid",
+        "curve_wider": "The null runs round less than these runs in {where}: their deviations are "
+        "taken {wider} times as wide.",
+        "curve_invalid": "**Not valid:** in {where} these runs err more than the null runs, or to "
+        "one side.",
+        "curve_unknown": "How the null runs round is not known, because none of them captured a "
+        "step: p holds if they round as these runs do.",
         "cure:curves": "Capture more layers or earlier steps.",
         "cure:null": "Rounding-only runs (`--null`, from `Capture(perturb=seed)`) decide it by the "
         "loss curves.",
@@ -169,6 +177,11 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:few": "两者之一比全部 {runs} 次参照运行都更偏离，需要 {needed} 次参照运行才能判定",
         "reason:beyond": "{where}（{op}）超出误差界，但并非另一种定义",
         "reason:unseen": "模型在层外的计算未被捕获",
+        "reason:noise": "参照运行在 {op} 上的舍入与这两次运行不同，p 值无效",
+        "curve_wider": "参照运行在 {where} 上的舍入误差较小，其偏差按 {wider} 倍计。",
+        "curve_invalid": "**无效：**在 {where} 上，这两次运行的误差大于参照运行，或偏向一侧。",
+        "curve_unknown": "参照运行均未捕获任何一步，其舍入误差未知：仅当其舍入与这两次运行相同，"
+        "p 才成立。",
         "cure:curves": "请捕获更多的层或更早的步。",
         "cure:null": "提供仅含舍入差异的运行（`--null`，由 `Capture(perturb=seed)` 得到），即"
         "可由损失曲线判定。",
