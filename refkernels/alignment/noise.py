@@ -43,7 +43,7 @@ def noise_of(runs: Sequence[Run], local: Sequence[LocalTruth], nulls: Sequence[R
     """Of these runs beside null runs."""
     captured = next((one for one in nulls if one.first.steps), None)
     if captured is not None:
-        found = judge_run(captured, captured.first.steps[:1]).judgements
+        found = list(judge_run(captured, captured.first.steps[:1]).judgements)
     elif all("arithmetic" in one.first.notes for one in nulls) and runs[0].first.steps:
         rank = runs[0].first
         found = judge_questions(rank, rank.steps[0], answers(0))

@@ -26,7 +26,7 @@ def test_the_demonstration_names_what_is_planted(shown: tuple[str, Path]) -> Non
     told = json.loads((folder / "alignment.json").read_text())
     first = told["verdict"]["suspects"][0]
     assert (first["run"], first["where"], first["topic"]) == ("B", "norm", "forward")
-    assert first["judgement"]["cause"] == "eps"
+    assert first["judgement"]["cause"] == "eps_differs"
     assert first["judgement"]["confidence"] == "proven"
     wrong = {one["name"] for local in told["local"] for one in local["layers"] if one["wrong"]}
     assert wrong == {"norm"}
