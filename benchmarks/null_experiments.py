@@ -48,7 +48,7 @@ def main() -> None:
         for _ in range(asked.experiments):
             runs = drawn(kind, rng)
             pair = curves.of_pair(runs[0], runs[1], runs[2:])
-            alone = curves.against_reference(runs[0], BASE, runs[2:-1])
+            alone = curves.against_reference(runs[0], BASE, runs[2:])
             found.append((pair.p, alone.p, pair.p_normal or 1.0, 1.0 - pair.extreme))
         p = np.array(found)
         for at, test in enumerate(("pair", "reference", "student")):

@@ -33,7 +33,7 @@ from refkernels.frameworks import environments
 from refkernels.records.files import write_whole
 
 ROOT = Path(__file__).parent.parent
-STEPS = "40"
+STEPS, PAIRS = "40", 200
 FILES = (
     "refkernels/capture.py", "tests/alignment/planted_training.py", "examples/train_bert.py",
     "benchmarks/rounding_training.py",
@@ -131,8 +131,9 @@ def main() -> None:
                 with journal.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
                 _say(rows)
-    if asked.out:
-        write_whole(asked.out, json.dumps({**_counts(rows), "rows": rows}, indent=1) + "\n")
+            if asked.out:
+                whole = {"of": PAIRS, **_counts(rows), "rows": rows}
+                write_whole(asked.out, json.dumps(whole, indent=1) + "\n")
 
 
 def _row(
