@@ -1,14 +1,17 @@
 """What `refkernels.capture` costs: a step without the probe, with it, and a chosen step.
 
-    TORCH_PYTHON benchmarks/capture_overhead.py [--steps 8] [--rounds 3]
+    TORCH_PYTHON benchmarks/capture_overhead.py [--steps 8] [--rounds 3] [--out FILE] [--keep RUN]
+    python benchmarks/align_cost.py RUN
 
 TORCH_PYTHON is an interpreter that has torch (`refkernels env list` names one). The model is a BERT
 of four layers with hidden size 256, 11 million weights, batches of 8 x 128 tokens, AdamW. Trainings
-take turns, so that a machine that is busy for a while spoils none alone; medians are printed.
+take turns, so that a machine that is busy for a while spoils none alone; medians are printed, and
+FILE keeps the least of each too. RUN keeps a run with one captured step, for what align costs.
 """
 
 import argparse
 import contextlib
+import json
 import statistics
 import sys
 import tempfile
@@ -67,8 +70,8 @@ class Bert(nn.Module):
         return nn.functional.linear(self.blocks(x)[:, ::6], self.tokens.weight)
 
 
-def seconds_of(mode: dict[str, Any] | None, steps: int) -> list[float]:
-    """Seconds of each step but the first two."""
+def seconds_of(mode: dict[str, Any] | None, steps: int, keep: Path | None = None) -> list[float]:
+    """Seconds of each step but the first two; the run is kept in a folder where one is given."""
     torch.manual_seed(0)
     model, generator = Bert(), torch.Generator().manual_seed(1)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
@@ -77,7 +80,8 @@ def seconds_of(mode: dict[str, Any] | None, steps: int) -> list[float]:
         capture = None
         if mode is not None:
             mode = dict(mode, steps=[step for step in mode["steps"] if step < steps])
-            capture = stack.enter_context(Capture(folder, model, optimizer, **mode))
+            place = keep or folder
+            capture = stack.enter_context(Capture(place, model, optimizer, **mode))
         for _ in range(steps):
             ids = torch.randint(0, VOCABULARY, (BATCH, LENGTH), generator=generator)
             start = time.perf_counter()
@@ -96,7 +100,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--keep", type=Path)
     arguments = parser.parse_args()
+    if arguments.keep:
+        seconds_of({"steps": [0]}, 3, arguments.keep)
     found: dict[str, list[float]] = {name: [] for name in MODES}
     for number in range(arguments.rounds):
         for name, mode in MODES.items():
@@ -104,6 +112,18 @@ def main() -> None:
             median = statistics.median(found[name])
             ratio = median / statistics.median(found["probe off"])
             print(f"round {number} {name:14} {median:8.3f} s {ratio:6.2f} x", flush=True)
+    if arguments.out:
+        off = found["probe off"]
+        rows = {
+            name: {
+                "least_s": min(some), "median_s": statistics.median(some),
+                "least_ratio": min(some) / min(off),
+                "median_ratio": statistics.median(some) / statistics.median(off),
+            }
+            for name, some in found.items()
+        }  # fmt: skip
+        record = {"steps": arguments.steps - 2, "rounds": arguments.rounds, "rows": rows}
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

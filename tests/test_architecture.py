@@ -31,7 +31,16 @@ ALLOWED = {
     "registry": OP,
     "arithmetic": set(),
     "capture": set(),  # one file that is copied to other machines
-    "alignment": {"records", "arithmetic", "metrology", "diagnosis", "registry", *OP},
+    "alignment": {
+        "records",
+        "arithmetic",
+        "metrology",
+        "diagnosis",
+        "registry",
+        "training",
+        *OP,
+    },
+    "training": {"arithmetic", "contexts", "ops", "records", "registry", "op"},
     "records": set(),
     "metrology": {"arithmetic", "records", *OP},
     "diagnosis": DIAGNOSIS_NEEDS,
@@ -83,6 +92,7 @@ ALLOWED = {
         "reporting",
         "runs",
         "testing",
+        "training",
         *OP,
     },
 }

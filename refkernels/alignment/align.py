@@ -16,6 +16,7 @@ from refkernels.alignment.curves import CurveTest
 from refkernels.alignment.differences import Difference, differences, shards
 from refkernels.alignment.local import LocalTruth, judge_run
 from refkernels.alignment.matching import Matched, matched
+from refkernels.alignment.noise import Noise, noise_of
 from refkernels.alignment.run import CaptureError, Run
 from refkernels.alignment.verdict import Verdict, decide, decide_alone
 
@@ -25,8 +26,9 @@ Path = str | os.PathLike[str]
 @dataclass(frozen=True)
 class Alignment:
     """What was found about one run, or two. `local`, `clips` and `null_directions`: of each run;
-    `curve`: the losses beside null runs, None without them; `remarks`: what is missing or damaged
-    in the captures."""
+    `curve`: the losses beside null runs, None without them; `band`: the null runs' least, mean and
+    greatest loss by step; `noise`: whether those round as the runs do; `remarks`: what is
+    missing or damaged in the captures."""
 
     runs: tuple[Run, ...]
     verdict: Verdict
@@ -37,6 +39,8 @@ class Alignment:
     curve: CurveTest | None = None
     null_directions: tuple[tuple[str, ...], ...] = ()
     remarks: tuple[str, ...] = ()
+    band: tuple[tuple[int, float, float, float], ...] = ()
+    noise: Noise | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON, of which every view is made."""
@@ -65,6 +69,21 @@ def align(
     runs = tuple(_run(one) for one in ((a,) if b is None else (a, b)))
     chosen = None if steps is None else tuple(steps)
     local = tuple(judge_run(run, chosen, progress) for run in runs)
+    beside, others = [_run(one) for one in nulls], [_run(one) for one in seeds]
+    noise = noise_of(runs, local, beside) if beside and len(runs) > 1 else None
+    return conclude(runs, local, beside, others, names, chosen, noise)
+
+
+def conclude(
+    runs: tuple[Run, ...],
+    local: tuple[LocalTruth, ...],
+    nulls: Sequence[Run] = (),
+    seeds: Sequence[Run] = (),
+    names: Mapping[str, str] | None = None,
+    chosen: tuple[int, ...] | None = None,
+    noise: Noise | None = None,
+) -> Alignment:
+    """`align`, of runs whose ops have been judged, beside null runs of known noise."""
     scaled = tuple(scalings(run, chosen) for run in runs)
     clips = tuple(clipping(one) for one in scaled)
     null = tuple(_null_directions(run) for run in runs)
@@ -77,11 +96,13 @@ def align(
     pairs = matched(runs[0].first, runs[1].first, names)
     found = differences(runs[0], runs[1], pairs)
     parted = departure(runs[0].first, runs[1].first, pairs)
-    curve = _curve(runs, [_run(one) for one in nulls], [_run(one) for one in seeds])
+    curve = _curve(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
     both = local[0], local[1]
     scaled_alike = (None, None) if _reduces(runs) else shared(scaled[0], scaled[1])
-    verdict = decide(found, both, scaled_alike, pairs, curve, parted)
-    return Alignment(runs, verdict, found, local, clips, pairs, curve, null, remarks)
+    verdict = decide(found, both, scaled_alike, pairs, curve, parted, noise)
+    return Alignment(
+        runs, verdict, found, local, clips, pairs, curve, null, remarks, _band(nulls), noise
+    )  # fmt: skip
 
 
 def _null_directions(run: Run) -> tuple[str, ...]:
@@ -98,7 +119,9 @@ def _run(one: Path | Run) -> Run:
     return one if isinstance(one, Run) else Run.read(one)
 
 
-def _curve(runs: tuple[Run, ...], nulls: list[Run], seeds: list[Run]) -> CurveTest | None:
+def _curve(
+    runs: tuple[Run, ...], nulls: Sequence[Run], seeds: Sequence[Run], wider: float
+) -> CurveTest | None:
     """The pair beside null runs; None without these."""
     if not nulls:
         return None
@@ -111,7 +134,21 @@ def _curve(runs: tuple[Run, ...], nulls: list[Run], seeds: list[Run]) -> CurveTe
     beside = [[one.get(step, np.nan) for step in shared] for one in other]
     dtype = next((line.loss_dtype for line in runs[0].first.lines if line.loss_dtype), "float32")
     return curves.of_pair(
-        table[0], table[1], table[2:], dtype, np.array(beside) if beside else None
+        table[0], table[1], table[2:], dtype, np.array(beside) if beside else None, wider
+    )
+
+
+def _band(nulls: Sequence[Run]) -> tuple[tuple[int, float, float, float], ...]:
+    """Over the steps that all of them finished."""
+    curves = [_losses(run) for run in nulls]
+    if not curves:
+        return ()
+    steps = sorted(set.intersection(*(set(one) for one in curves)))
+    every = {step: [one[step] for one in curves] for step in steps}
+    return tuple(
+        (step, min(some), float(np.mean(some)), max(some))
+        for step, some in every.items()
+        if np.all(np.isfinite(some))
     )
 
 

@@ -73,14 +73,18 @@ def against_reference(
     p = float(np.count_nonzero(scores >= scores[0])) / len(scores)
     critical = _critical(scores[1:])
     extreme = bool(scores[0] > np.max(scores[1:], initial=0.0))
-    figures = (p, 1.0 / len(scores), extreme, _student(everything, (0,)))
+    figures = (p, 1.0 / len(scores), extreme, _student(everything, (0,), _ulp(reference, dtype)))
     return _test(ratios[0], figures, nulls, spread, reference, critical, after)
 
 
 def of_pair(
-    a: Curve, b: Curve, nulls: Curves, dtype: Any = "float32", seeds: Curves | None = None
-) -> CurveTest:
-    """Two runs of what should be one definition, beside rounding-only runs of it."""
+    a: Curve, b: Curve, nulls: Curves, dtype: Any = "float32", seeds: Curves | None = None,
+    wider: float = 1.0,
+) -> CurveTest:  # fmt: skip
+    """Two runs of what should be one definition, beside rounding-only runs of it, whose deviations
+    from their mean are taken `wider` times as wide."""
+    middle = np.mean(nulls, axis=0)
+    nulls = middle + wider * (nulls - middle) if wider > 1.0 else nulls
     everything = np.vstack((a[None], b[None], nulls))
     length, after = _length(everything, dtype, seeds)
     everything = everything[:, :length]
@@ -95,7 +99,8 @@ def of_pair(
     own = float(np.max(ratios))
     p = float(np.count_nonzero(scores >= own)) / len(scores)
     critical = _critical(scores[(first > 1) & (second > 1)])
-    figures = (p, 1.0 / len(scores), _extreme(everything), _student(everything, (0, 1)))
+    normal = _student(everything, (0, 1), _ulp(middle, dtype))
+    figures = (p, 1.0 / len(scores), _extreme(everything), normal)
     return _test(ratios, figures, nulls, spread, middle, critical, after)
 
 
@@ -113,18 +118,18 @@ def _extreme(everything: Curves) -> bool:
     return max(scores[:2]) > max(scores[2:], default=0.0)
 
 
-def _student(everything: Curves, which: tuple[int, ...]) -> float | None:
-    """The least p, over these curves and all steps, of Student's test of one more observation."""
+def _student(everything: Curves, which: tuple[int, ...], ulp: Curve) -> float | None:
+    """The least p, over these curves and all steps, of Student's test of one more observation;
+    None of fewer than two others. No width is less than an ulp: where most losses have the same
+    bits, as at the first steps, the rest are as far from them as the format's grid is wide."""
     others = np.delete(everything, which, axis=0)
     count = len(others)
-    width = np.std(others, axis=0, ddof=1) if count > 1 else np.zeros(everything.shape[1])
-    if not np.any(width > 0.0):
+    if count < 2:
         return None
+    width = np.maximum(np.std(others, axis=0, ddof=1), ulp)
     away = np.abs(everything[list(which)] - np.mean(others, axis=0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(width > 0.0, away / (width * math.sqrt(1.0 + 1.0 / count)), 0.0)
-    tests = len(which) * np.count_nonzero(width > 0.0)
-    return min(1.0, int(tests) * _tail(float(np.max(t)), count - 1))
+    t = away / (width * math.sqrt(1.0 + 1.0 / count))
+    return min(1.0, t.size * _tail(float(np.max(t)), count - 1))
 
 
 def _tail(t: float, freedom: int) -> float:

@@ -9,8 +9,8 @@ places is taken to be so explained, and is not searched again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,14 @@ from refkernels.diagnosis.code_lengths import steps
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
 from refkernels.diagnosis.fit import Fit, fit_to_truth
 from refkernels.diagnosis.problem import Problem
+from refkernels.op import Direction
 from refkernels.records.codec import number
 
+Answers = Callable[
+    [str, Direction, Mapping[str, Array], Mapping[str, Any]], "dict[str, Array] | None"
+]
 _SEEING = "torch"  # whose functions the probe sees, outside of recorded layers
-_BIASED = 4.0  # standard deviations of the mean of signed errors
+BIASED = 4.0  # standard deviations of the mean of signed errors
 _WEIGHTS = ("weight", "bias")
 _FEW = 30  # signed errors say nothing of a side
 _FACTOR = "scale_factor"  # which says by how much, and not why
@@ -95,7 +99,7 @@ class Judgement:
     @property
     def one_sided(self) -> bool:
         """Whether the roundings lean to one side more than chance does."""
-        return abs(self.bias) > _BIASED
+        return abs(self.bias) > BIASED
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,26 @@ def judge_run(
     return LocalTruth(tuple(in_order), tuple(unjudged), missing, sees)
 
 
+def judge_questions(rank: Rank, step: int, answer: Answers) -> list[Judgement]:
+    """What other kernels would get for a step's own questions, the first of each op and pass:
+    `answer` gives their outputs, None of an op that it does not know."""
+    judged: list[Judgement] = []
+    seen = set()
+    for question, _ in _read(rank, step):
+        if question is None or (question.op, question.direction) in seen:
+            continue
+        seen.add((question.op, question.direction))
+        asked = question.op, question.direction, question.inputs, question.params
+        try:
+            outputs = answer(*asked)
+            if outputs is not None:
+                known = {name: outputs[name] for name in question.outputs if name in outputs}
+                judged += _judged(replace(question, outputs=known), None)
+        except (ValueError, TypeError):
+            continue
+    return judged
+
+
 def _containers(rank: Rank) -> list[str]:
     """Recorded layers with layers within: what they compute themselves is not seen."""
     return [name for name in rank.layers if rank.contains(name)]
@@ -173,14 +197,15 @@ def _read(rank: Rank, step: int) -> Iterator[tuple[Question | None, tuple[Unjudg
 @in_default_mode
 @np.errstate(all="ignore")
 def _judged(
-    question: Question, searched: dict[tuple[str, ...], list[dict[str, Any]]]
+    question: Question, searched: dict[tuple[str, ...], list[dict[str, Any]]] | None
 ) -> list[Judgement]:
+    """`searched`: the causes that were found before, by op; None: causes are not asked for."""
     asked = (question.op, question.inputs, question.outputs, question.params, question.direction)
     problem, outputs = one_kernel(*asked)
     fits = {name: fit_to_truth(problem, name, got) for name, got in outputs.items()}
     known = {name: one for name, one in fits.items() if one is not None}
     cause: dict[str, Any] = {}
-    if any(not one.ordinary for one in known.values()):
+    if searched is not None and any(not one.ordinary for one in known.values()):
         before = searched.setdefault((question.op, question.direction, question.type), [])
         if len(before) < _SEARCHES or len({one["cause"] for one in before}) > 1:
             cause = _explained(problem, outputs)

@@ -31,6 +31,8 @@ def of(alignment: Any) -> dict[str, Any]:
         "local": [_local(one) for one in alignment.local],
         "clips": [_clip(one) for one in alignment.clips],
         "curve": None if alignment.curve is None else asdict(alignment.curve),
+        "noise": None if alignment.noise is None else asdict(alignment.noise),
+        "band": [list(one) for one in alignment.band],
         "losses": [[[line.step, line.loss] for line in run.first.lines] for run in alignment.runs],
         "matched": _matched(alignment.matched),
         "null_directions": [list(one) for one in alignment.null_directions],
@@ -102,11 +104,30 @@ def _local(local: LocalTruth) -> dict[str, Any]:
     ]
     return {
         "ops": rows,
+        "layers": _layers(local),
         "judged": len(local.judgements),
         "unordinary": [_judgement(one) for one in local.judgements if not one.ordinary],
         "unjudged": [asdict(one) for one in local.unjudged],
         "not_captured": list(local.not_captured),
     }
+
+
+def _layers(local: LocalTruth) -> list[dict[str, Any]]:
+    """Every layer and pass at its worst step, in the order of the run."""
+    table: dict[tuple[str, str], list[Judgement]] = {}
+    for one in local.judgements:
+        table.setdefault((one.place.name, one.place.stage), []).append(one)
+    rows = []
+    for (name, stage), group in table.items():
+        worst = max(group, key=lambda one: (one.wrong, one.cause is not None, one.over_bound))
+        rows.append(
+            {
+                "name": name, "stage": stage, "type": worst.type, "step": worst.place.step,
+                "over_bound": worst.over_bound, "wrong": sum(one.wrong for one in group),
+                "cause": worst.cause, "confidence": worst.confidence, "details": worst.details,
+            }
+        )  # fmt: skip
+    return rows
 
 
 def _clip(clip: Clipping | None) -> dict[str, Any] | None:

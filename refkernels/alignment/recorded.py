@@ -10,6 +10,7 @@ from typing import Any
 from refkernels.alignment.steps import StepTensors, open_step
 from refkernels.alignment.tensors import CaptureError
 
+_KEPT = 2  # steps whose headers are not read again
 ROOT = "(root)"  # the layer that is the whole model
 
 
@@ -114,6 +115,7 @@ class Rank:
     lines: tuple[StepLine, ...] = ()
     remarks: tuple[str, ...] = ()
     damaged: Mapping[int, str] = field(default_factory=dict)
+    _open: dict[int, StepTensors] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -134,4 +136,8 @@ class Rank:
         if step not in self.steps:
             listed = ", ".join(map(str, self.steps)) or "none"
             raise CaptureError(f"{self.folder} has no tensors of step {step}; it has {listed}.")
-        return open_step(self.folder, step, self.rank)
+        if step not in self._open:
+            while len(self._open) >= _KEPT:
+                self._open.pop(next(iter(self._open)))
+            self._open[step] = open_step(self.folder, step, self.rank)
+        return self._open[step]

@@ -70,3 +70,19 @@ class Run:
             if number != rank.rank:
                 raise CaptureError(f"{path / name} says that it is rank {rank.rank}.")
         return cls(path, ranks)
+
+
+def runs_in(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The run that a folder is; or, where it is none, the runs that are folders in it, in order.
+    Raises CaptureError where there are neither."""
+    path = as_path(folder, "folder")
+    try:
+        inner = sorted(one for one in path.iterdir() if one.is_dir())
+    except OSError as error:
+        raise CaptureError(f"{path} is no folder that can be read ({error}).") from None
+    if (path / "run.json").exists() or any(_RANK.fullmatch(one.name) for one in inner):
+        return (path,)
+    found = tuple(one for one in inner if (one / "rank_0" / "run.json").exists())
+    if not found:
+        raise CaptureError(f"{path} holds no captured run, and no folder of one.")
+    return found

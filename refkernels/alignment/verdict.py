@@ -19,6 +19,7 @@ from refkernels.alignment.curves import CurveTest, needed
 from refkernels.alignment.differences import Difference
 from refkernels.alignment.local import Judgement, LocalTruth
 from refkernels.alignment.matching import Matched
+from refkernels.alignment.noise import Noise
 
 Word = Literal["same", "different", "undecidable"]
 LEVEL = 0.005  # p below which rounding is not believed
@@ -62,6 +63,7 @@ class Reason:
         "few",
         "beyond",
         "gradients",
+        "noise",
     ]
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -87,8 +89,10 @@ def decide(
     matched: Matched,
     curve: CurveTest | None,
     parted: Departure | None = None,
+    noise: Noise | None = None,
 ) -> Verdict:
-    """The verdict on two runs; `clips`: of the steps that both captured."""
+    """The verdict on two runs; `clips`: of the steps that both captured. Curves beside null runs
+    that do not round as the runs do say nothing."""
     suspects = [Suspect(one.step, one.topic, one.where, "", one) for one in found if one.decisive]
     suspects += _of_one_run(local, matched)
     if clips_differ(*clips):
@@ -98,6 +102,9 @@ def decide(
         suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
     if suspects:
         return Verdict("different", _sorted(suspects))
+    if noise is not None and noise.invalid:
+        others = _open(local, None)
+        return Verdict("undecidable", reasons=(Reason("noise", {"op": noise.invalid}), *others))
     if curve is not None and min(curve.p, curve.p_normal or 1.0) < LEVEL:
         return Verdict("undecidable", reasons=(Reason("curves"),))
     if curve is not None and curve.extreme:
@@ -159,6 +166,7 @@ def clips_differ(a: Clipping | None, b: Clipping | None) -> bool:
 def _of_one_run(local: tuple[LocalTruth, LocalTruth], matched: Matched) -> list[Suspect]:
     """What an oracle found in one run alone: what both do alike tells them not apart."""
     partner = {**matched.layers, **matched.parameters}
+    back = {other: one for one, other in partner.items()}
     seen = [
         {(one.place.step, one.place.stage, one.op, one.cause) for one in side.wrong}
         for side in local
@@ -177,7 +185,6 @@ def _of_one_run(local: tuple[LocalTruth, LocalTruth], matched: Matched) -> list[
                 alike = (*key, one.op, one.cause) in seen[1 - which]
             else:
                 name = one.place.name
-                back = {new: old for old, new in partner.items()}
                 other = partner.get(name, name) if which == 0 else back.get(name, name)
                 alike = (*key, other, one.cause) in places[1 - which]
             if not alike:

@@ -26,7 +26,8 @@ def align(
     null: Annotated[
         list[Path] | None,
         typer.Option(help="A rounding-only run of the same definition (Capture(perturb=SEED)), "
-                     "for the p-value of the loss curves. Repeatable: 19 and more."),
+                     "or a folder of such runs, for the p-value of the loss curves. Repeatable: 19 "
+                     "runs and more."),
     ] = None,
     other_seed: Annotated[
         list[Path] | None,
@@ -55,17 +56,23 @@ def align(
     dataset: Annotated[
         Path | None, typer.Option(help="The SQuAD file that the answers are to.")
     ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option(help="Capture two small runs of our own, with a mistake planted in one, and "
+                     "align them. Needs no framework."),
+    ] = False,
     lang: Language = "en",
     as_json: AsJson = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="A folder to write alignment.md, alignment.zh.md and alignment.json to."),
+        typer.Option(help="A folder to write alignment.html and alignment.md to, both also in "
+                     "Chinese (.zh), and alignment.json."),
     ] = None,
 ) -> None:  # fmt: skip
     """Hold two captured training runs against each other, or one against what it declares.
 
     Ends with status 1 where they are different trainings, 2 where the question cannot be answered;
-    else with 0.
+    else, and for --demo, with 0.
     """
     from refkernels.reporting.alignment import page
 
@@ -74,9 +81,16 @@ def align(
         if metric or answers:
             _print_metric(metric or [], questions, answers or [], dataset, lang, as_json)
             return
-        if run_a is None:
-            raise ValueError("There is nothing to align: give the folder of a captured run.")
-        told = _aligned(run_a, run_b, null or [], other_seed or [], names, step)
+        if demo:
+            if run_a is not None:
+                raise ValueError("--demo makes runs of its own: give it no folder.")
+            told = _demonstrated()
+        elif run_a is None:
+            raise ValueError(
+                "There is nothing to align: give the folder of a captured run, or --demo."
+            )
+        else:
+            told = _aligned(run_a, run_b, null or [], other_seed or [], names, step)
         written = [] if out is None else _write(out, told)
     except (ValueError, TypeError) as error:
         refuse(str(error))
@@ -85,8 +99,9 @@ def align(
     if as_json:
         typer.echo(json.dumps(told, ensure_ascii=False))
     else:
-        pages.show_page(page.brief(told, lang), written)
-    if told["verdict"]["word"] == "different":
+        ending = "\n" + page.usage(lang) if demo else ""
+        pages.show_page(page.brief(told, lang) + ending, written)
+    if told["verdict"]["word"] == "different" and not demo:
         raise typer.Exit(1)
 
 
@@ -95,14 +110,26 @@ def _aligned(
     steps: list[int] | None,
 ) -> dict[str, Any]:  # fmt: skip
     from refkernels.alignment import align
+    from refkernels.alignment.run import runs_in
 
     def progress(line: str) -> None:
         typer.echo(f"refkernels: {line}", err=True)
 
     given = None if names is None else _map(names)
+    many = [run for null in nulls for run in runs_in(null)]
     return align(
-        a, b, nulls=nulls, seeds=seeds, names=given, steps=steps, progress=progress
+        a, b, nulls=many, seeds=seeds, names=given, steps=steps, progress=progress
     ).to_dict()
+
+
+def _demonstrated() -> dict[str, Any]:
+    """Two runs that are gone afterwards."""
+    import tempfile
+
+    from refkernels.training.demo import write_runs
+
+    with tempfile.TemporaryDirectory() as folder:
+        return _aligned(*write_runs(Path(folder)), [], [], None, None)
 
 
 def _json(path: Path, what: str, largest: int = 2**30) -> Any:
@@ -123,10 +150,12 @@ def _map(path: Path) -> dict[str, str]:
 
 def _write(folder: Path, told: dict[str, Any]) -> list[Path]:
     from refkernels.records.files import write_whole
-    from refkernels.reporting.alignment import page
+    from refkernels.reporting.alignment import html, page
 
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
+        "alignment.html": html.page(told, "en"),
+        "alignment.zh.html": html.page(told, "zh"),
         "alignment.md": page.markdown(told, "en"),
         "alignment.zh.md": page.markdown(told, "zh"),
         "alignment.json": json.dumps(told, ensure_ascii=False, indent=1) + "\n",

@@ -10,6 +10,7 @@
     Bound                                how far a right kernel may be from them
     Amplification                        how much relative errors of the inputs may grow
     Working, Stochastic                  a kernel's own roundings, to nearest or at random
+    Shuffled                             at random in float32, as fast as NumPy: for whole trainings
     Unbounded                            special values: binary64 whose infinities are no overflow
     Gradient                             the backward pass, over any of these
     Trace                                an expression graph, for generated kernels
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from refkernels.contexts.double_double import DoubleDouble
     from refkernels.contexts.gradient import Gradient
     from refkernels.contexts.rational import Rational
+    from refkernels.contexts.shuffled import Shuffled
     from refkernels.contexts.stochastic import Stochastic
     from refkernels.contexts.trace import Trace
     from refkernels.contexts.unbounded import Unbounded
@@ -48,6 +50,7 @@ _HOMES = {
     "double_double": ("DoubleDouble",),
     "gradient": ("Gradient",),
     "rational": ("Rational",),
+    "shuffled": ("Shuffled",),
     "stochastic": ("Stochastic",),
     "trace": ("Trace",),
     "unbounded": ("Unbounded",),
@@ -65,6 +68,7 @@ __all__ = [
     "Gradient",
     "Mask",
     "Rational",
+    "Shuffled",
     "Stochastic",
     "Trace",
     "Unbounded",

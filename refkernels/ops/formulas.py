@@ -212,6 +212,19 @@ class Formulas:
         return self._read(direction, formula, working, question)
 
     @in_default_mode
+    def read_in(
+        self,
+        xp: Any,
+        direction: Direction,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+    ) -> dict[str, Array]:
+        """What a kernel answers that computes the first form in that arithmetic, a `Working`."""
+        question = self.question(direction, inputs, params)
+        reading = _evaluation().readings.working(xp)
+        return self._read(direction, self._first(direction), reading, question)
+
+    @in_default_mode
     def certified(
         self,
         direction: Direction,

@@ -108,3 +108,16 @@ def test_a_loss_that_is_no_number_ends_the_comparison() -> None:
     runs[1, 0] = np.inf
     with pytest.raises(ValueError, match="there is no curve"):
         curves.of_pair(runs[0], runs[1], runs[2:])
+
+
+@pytest.mark.parametrize("size", [0.05, 0.3, 2.0])
+def test_losses_on_the_grid_of_float32_raise_no_alarm(size: float) -> None:
+    """Most null runs share their bits while rounding is below an ulp: no evidence against the rest.
+    `size`: the noise, in ulps of the loss."""
+    rng, found = np.random.default_rng(9), []
+    for _ in range(200):
+        noise = rng.standard_normal((21, STEPS)) * size * 2.0**-21
+        runs = (6.0 * np.exp(-np.arange(STEPS) / 40.0) + noise).astype(np.float32)
+        found.append(curves.of_pair(*runs[:2].astype(float), runs[2:].astype(float)))
+    assert np.mean([one.p_normal < 0.005 for one in found]) <= 0.005 + 5 * math.sqrt(0.005 / 200)
+    assert np.mean([one.p < 0.005 for one in found]) <= 0.005 + 5 * math.sqrt(0.005 / 200)

@@ -140,7 +140,7 @@ def test_the_command_says_it_and_ends_with_its_status(runs: Path, tmp_path: Path
     assert told.exit_code == 1
     assert "Different definition" in told.stdout
     assert {one.name for one in folder.iterdir()} == {
-        "alignment.md", "alignment.zh.md", "alignment.json",
+        "alignment.html", "alignment.zh.html", "alignment.md", "alignment.zh.md", "alignment.json",
     }  # fmt: skip
     record = json.loads((folder / "alignment.json").read_text())
     assert record["verdict"]["word"] == "different"

@@ -201,6 +201,14 @@ def _curve(told: Record, words: Words) -> str:
     said.append(power.format(change="" if change is None else f"{100 * change:.2g} %"))
     if curve["undecidable_after"] is not None:
         said.append(words["curve_after"].format(step=curve["undecidable_after"]))
+    noise = told["noise"] or {"known": True, "invalid": "", "wider": 1.0}
+    if noise["invalid"]:
+        said.append(words["curve_invalid"].format(where=escaped(noise["invalid"])))
+    elif not noise["known"]:
+        said.append(words["curve_unknown"])
+    elif noise["wider"] > 1.0:
+        wider = {"where": escaped(noise["where"]), "wider": _short(noise["wider"])}
+        said.append(words["curve_wider"].format(**wider))
     return " ".join(said)
 
 
@@ -258,6 +266,33 @@ def _local(told: Record, words: Words) -> str:
                 ]
             )  # fmt: skip
     return grid(words["local_columns"], rows, "llll---l") if rows else ""
+
+
+def layers_table(told: Record, words: Words, lang: str) -> str:
+    """Every layer that was judged, at its worst step."""
+    rows = []
+    for name, local in zip(_names(told), told["local"], strict=True):
+        for one in local["layers"]:
+            what = words["fine"]
+            if one["cause"]:
+                candidate = {"cause": one["cause"], "details": one["details"], "model": None}
+                confidence = words[one["confidence"]] if one["confidence"] else words["assumed"]
+                what = f"{says(candidate, lang)} ({confidence})"
+            elif one["wrong"]:
+                what = words["beyond"].format(count=one["wrong"])
+            what = f"**{what}**" if one["wrong"] else what
+            rows.append(
+                [
+                    name, code(one["name"]), escaped(one["type"]), words[one["stage"]],
+                    str(one["step"]), _short(one["over_bound"]), what,
+                ]
+            )  # fmt: skip
+    return grid(words["layer_columns"], rows, "llll--l") if rows else ""
+
+
+def usage(lang: str = "en") -> str:
+    """What a user would write, after the demonstration."""
+    return words_of(lang)["usage"]
 
 
 def _found(told: Record, words: Words, lang: str) -> str:

@@ -27,6 +27,14 @@ WORDS: dict[str, Mapping[str, str]] = {
         "which {needed} null runs would decide",
         "reason:beyond": "{where} ({op}) is beyond its bound, though no other definition",
         "reason:unseen": "what the model computes outside of layers was not captured",
+        "reason:noise": "the null runs do not round as these runs do in {op}, so their p-value is "
+        "not valid",
+        "curve_wider": "The null runs round less than these runs in {where}: their deviations are "
+        "taken {wider} times as wide.",
+        "curve_invalid": "**Not valid:** in {where} these runs err more than the null runs, or to "
+        "one side.",
+        "curve_unknown": "How the null runs round is not known, because none of them captured a "
+        "step: p holds if they round as these runs do.",
         "cure:curves": "Capture more layers or earlier steps.",
         "cure:null": "Rounding-only runs (`--null`, from `Capture(perturb=seed)`) decide it by the "
         "loss curves.",
@@ -125,6 +133,31 @@ WORDS: dict[str, Mapping[str, str]] = {
         "sharper.",
         "metric:more": "That is more than the choice of questions explains.",
         "metric:chance": "The choice of questions explains that.",
+        "verdict:same": "same definition, rounding only",
+        "verdict:different": "different definition",
+        "verdict:undecidable": "undecidable",
+        "layers": "Layer by layer",
+        "layer_columns": "run | layer | type | pass | worst step | error / bound | what it is",
+        "plot:losses": "Losses",
+        "plot:step": "step",
+        "plot:band": "null runs",
+        "plot:apart": "Difference from the null runs' mean",
+        "plot:apart_from_a": "B minus A",
+        "plot:caption": "Below: how far A and B are from the mean of the null runs, and the band "
+        "from the least to the greatest of these.",
+        "plot:caption_alone": "The losses as they were captured.",
+        "usage": "## How you would do it\n\n"
+        "B says that its LayerNorm has eps = 1e-12, and computed with 1e-5. In your training "
+        "script, a few lines record a run (`refkernels/capture.py` is one file, to be copied to "
+        "any machine):\n\n"
+        "```python\n"
+        "from refkernels.capture import Capture\n\n"
+        'with Capture("run_a", model, optimizer, steps=[0, 1, 2]) as capture:\n'
+        "    for step, batch in enumerate(data):\n"
+        "        loss = train_step(batch)\n"
+        "        capture.step(loss=loss, batch=batch)\n"
+        "```\n\n"
+        "Then `refkernels align run_a run_b --out page` says whether they are the same training.\n",
     },
     "zh": {
         "title": "这是同一个训练吗？",
@@ -144,6 +177,11 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:few": "两者之一比全部 {runs} 次参照运行都更偏离，需要 {needed} 次参照运行才能判定",
         "reason:beyond": "{where}（{op}）超出误差界，但并非另一种定义",
         "reason:unseen": "模型在层外的计算未被捕获",
+        "reason:noise": "参照运行在 {op} 上的舍入与这两次运行不同，p 值无效",
+        "curve_wider": "参照运行在 {where} 上的舍入误差较小，其偏差按 {wider} 倍计。",
+        "curve_invalid": "**无效：**在 {where} 上，这两次运行的误差大于参照运行，或偏向一侧。",
+        "curve_unknown": "参照运行均未捕获任何一步，其舍入误差未知：仅当其舍入与这两次运行相同，"
+        "p 才成立。",
         "cure:curves": "请捕获更多的层或更早的步。",
         "cure:null": "提供仅含舍入差异的运行（`--null`，由 `Capture(perturb=seed)` 得到），即"
         "可由损失曲线判定。",
@@ -235,5 +273,28 @@ WORDS: dict[str, Mapping[str, str]] = {
         "验更灵敏。",
         "metric:more": "这超出了题目抽样所能解释的范围。",
         "metric:chance": "题目的抽样即可解释。",
+        "verdict:same": "定义相同，仅有舍入差异",
+        "verdict:different": "定义不同",
+        "verdict:undecidable": "无法判定",
+        "layers": "逐层结果",
+        "layer_columns": "运行 | 层 | 类型 | 阶段 | 最差的步 | 误差 / 误差界 | 结论",
+        "plot:losses": "损失",
+        "plot:step": "步",
+        "plot:band": "参照运行",
+        "plot:apart": "与参照运行均值之差",
+        "plot:apart_from_a": "B 减 A",
+        "plot:caption": "下图：A、B 与参照运行均值之差，以及参照运行最小值到最大值的范围。",
+        "plot:caption_alone": "捕获到的损失。",
+        "usage": "## 用于自己的训练\n\n"
+        "B 声明其 LayerNorm 的 eps = 1e-12，实际却以 1e-5 计算。在训练脚本中加几行即可记录一次运行"
+        "（`refkernels/capture.py` 是单个文件，可复制到任何机器）：\n\n"
+        "```python\n"
+        "from refkernels.capture import Capture\n\n"
+        'with Capture("run_a", model, optimizer, steps=[0, 1, 2]) as capture:\n'
+        "    for step, batch in enumerate(data):\n"
+        "        loss = train_step(batch)\n"
+        "        capture.step(loss=loss, batch=batch)\n"
+        "```\n\n"
+        "之后 `refkernels align run_a run_b --out page` 即可判断两者是否为同一训练。\n",
     },
 }  # fmt: skip

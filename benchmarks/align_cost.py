@@ -1,0 +1,43 @@
+"""What `refkernels align RUN` costs: seconds and memory, of a captured run.
+
+    python benchmarks/align_cost.py RUN [--out FILE]
+
+RUN is what `benchmarks/capture_overhead.py --keep RUN` made: BERT-small, one captured step. Seconds
+are those of the process's own work, which other processes do not lengthen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from pathlib import Path
+
+from refkernels.alignment import align
+from refkernels.records.files import write_whole
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--out", type=Path)
+    asked = parser.parse_args()
+    began, wall = time.process_time(), time.perf_counter()
+    found = align(asked.run, steps=[0])
+    record = {
+        "cpu_s": time.process_time() - began,
+        "wall_s": time.perf_counter() - wall,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "captured_mib": sum(one.stat().st_size for one in asked.run.rglob("*.safetensors")) / 2**20,
+        "judged": len(found.local[0].judgements),
+        "unjudged": len(found.local[0].unjudged),
+        "verdict": found.verdict.word,
+    }
+    print(json.dumps(record, indent=1))
+    if asked.out:
+        write_whole(asked.out, json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Pairs of trainings that differ in rounding only: how many does `refkernels align` suspect?
+
+    python benchmarks/rounding_pairs.py --work FOLDER [--out FILE]
+
+200 pairs of one definition each, in float32, 40 steps: 168 of a small transformer in torch (three
+optimizers, two seeds; one weight moved by an ulp, batches in another order, two threads, other
+vector instructions, MKL's compatible kernels), 32 of examples' BERT in torch and in paddle (four
+optimizers). 19 null runs for each definition, each with one weight moved by an ulp; for the BERT,
+of both frameworks. Counted: alarms (p < 0.005 by either of the curves' p-values) and verdicts
+"different definition". What is in FOLDER already is not made again. FILE keeps the counts, and
+every pair's figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import itertools
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from refkernels.alignment.align import conclude
+from refkernels.alignment.local import Judgement, LocalTruth, judge_run
+from refkernels.alignment.noise import compared
+from refkernels.alignment.run import Run
+from refkernels.alignment.verdict import LEVEL
+from refkernels.frameworks import environments
+from refkernels.records.files import write_whole
+
+ROOT = Path(__file__).parent.parent
+STEPS, PAIRS = "40", 200
+FILES = (
+    "refkernels/capture.py", "tests/alignment/planted_training.py", "examples/train_bert.py",
+    "benchmarks/rounding_training.py",
+)  # fmt: skip
+SMALL = [(name, seed) for name in ("right", "plain_adam", "sgd") for seed in ("1", "2")]
+BERT = [("sgd", "1e-3"), ("sgd", "1e-1"), ("adam", "1e-3"), ("adamw", "1e-3")]
+ROUNDINGS = ["base", "ulp1", "ulp2", "rows1", "rows2", "threads"]
+MACHINES = {  # vector instructions and kernels, by the environment
+    "isa": {"ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"},
+    "mkl": {"MKL_CBWR": "COMPATIBLE"},
+}
+ULPS = [f"ulp{seed}" for seed in range(10, 29)]
+
+
+def train(
+    work: Path, folder: str, framework: str, how: tuple[str, str], variants: list[str],
+    **environment: str,
+) -> None:  # fmt: skip
+    """The runs that are not there yet."""
+    missing = [one for one in variants if not _whole(work / folder / one.replace(":", "_"))]
+    for one in missing:  # what a stopped training left
+        shutil.rmtree(work / folder / one.replace(":", "_"), ignore_errors=True)
+    if missing:
+        own = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+        own.pop("PYTHONPATH", None)
+        optimizer, seed = how
+        subprocess.run(
+            [environments.find(framework).python, "rounding_training.py", folder, STEPS, seed,
+             optimizer, *missing],
+            cwd=work, env=own, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+def _whole(folder: Path) -> bool:
+    try:
+        return json.loads((folder / "rank_0" / "run.json").read_text())["complete"] is True
+    except OSError:
+        return False
+
+
+def small(work: Path, how: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Pairs and null runs of the small transformer."""
+    folder = "small_{}_{}".format(*how)
+    train(work, folder, "torch", how, [*ROUNDINGS, *ULPS])
+    for name, environment in MACHINES.items():
+        train(work, f"{folder}/{name}", "torch", how, ["base"], **environment)
+    runs = [f"{folder}/{one}" for one in (*ROUNDINGS, *(f"{name}/base" for name in MACHINES))]
+    return list(itertools.combinations(runs, 2)), [f"{folder}/{one}" for one in ULPS]
+
+
+def bert(work: Path, how: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Pairs and null runs of the BERT, in two frameworks."""
+    folder = "bert_{}_{}".format(*how)
+    mine, theirs = ["base", "ulp1"], ["base", "ulp1", "ulp2", "ulp3"]
+    nulls = {"torch": ULPS[:10], "paddle": ULPS[10:]}
+    for framework, own in (("torch", mine), ("paddle", theirs)):
+        variants = [f"{framework}:{one}" for one in (*own, *nulls[framework])]
+        train(work, folder, framework, how, variants)
+    pairs = [
+        (f"{folder}/torch_{one}", f"{folder}/paddle_{two}")
+        for one, two in itertools.product(mine, theirs)
+    ]
+    return pairs, [f"{folder}/{name}_{one}" for name, ones in nulls.items() for one in ones]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
+    asked = parser.parse_args()
+    work = asked.work
+    work.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        shutil.copy(ROOT / name, work)
+    shutil.copytree(ROOT / "examples" / "data", work / "data", dirs_exist_ok=True)
+    journal = work / "pairs.jsonl"
+    rows = (
+        [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+    )
+    done = {(row["a"], row["b"]) for row in rows}
+    for made in (small, bert):
+        for how in SMALL if made is small else BERT:
+            pairs, nulls = made(work, how)
+            runs: dict[str, tuple[Run, LocalTruth]] = {}
+            curves = [Run.read(work / one) for one in nulls]
+            null = judge_run(curves[0]).judgements if set(pairs) - done else ()
+            for pair in pairs:
+                if pair in done:
+                    continue
+                for one in pair:
+                    if one not in runs:
+                        run = Run.read(work / one)
+                        runs[one] = run, judge_run(run)
+                rows.append(_row(pair, [runs[one] for one in pair], curves, null))
+                with journal.open("a") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
+                _say(rows)
+            if asked.out:
+                whole = {"of": PAIRS, **_counts(rows), "rows": rows}
+                write_whole(asked.out, json.dumps(whole, indent=1) + "\n")
+
+
+def _row(
+    pair: tuple[str, str],
+    known: list[tuple[Run, LocalTruth]],
+    nulls: list[Run],
+    null: Sequence[Judgement],
+) -> dict[str, Any]:
+    runs, local = zip(*known, strict=True)
+    noise = compared([one.judgements for one in local], null)
+    found = conclude(runs, local, nulls, noise=noise)
+    curve, verdict = found.curve, found.verdict
+    assert curve is not None
+    return {
+        "a": pair[0], "b": pair[1], "verdict": verdict.word,
+        "says": [one.word for one in verdict.reasons] + [one.topic for one in verdict.suspects],
+        "p": curve.p, "p_normal": curve.p_normal, "extreme": curve.extreme,
+        "wider": noise.wider, "invalid": noise.invalid, "statistic": curve.statistic,
+        "step": curve.step,
+    }  # fmt: skip
+
+
+def _counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    alarms = [row for row in rows if min(row["p"], row["p_normal"] or 1.0) < LEVEL]
+    return {
+        "pairs": len(rows),
+        "alarms": len(alarms),
+        "verdicts": dict(collections.Counter(row["verdict"] for row in rows)),
+    }
+
+
+def _say(rows: list[dict[str, Any]]) -> None:
+    row, counts = rows[-1], _counts(rows)
+    print(f"{len(rows):3} {row['a']} {row['b']}: {row['verdict']} {row['says']}; {counts}",
+          flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Rounding-only runs of examples/train_bert.py's trainings, by the formula of examples/bert.py.
+
+    python examples/null_runs.py FOLDER [--optimizer sgd] [--lr 1e-3] [--steps 100] [--warmup 0]
+                                 [--clip 0] [--runs 19]
+    refkernels align run_torch run_paddle --null FOLDER
+
+No framework is needed: the formula is trained in refkernels.contexts.Shuffled. Options mean what
+they mean there. A run that is whole is not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import bert
+
+from refkernels.training import null_runs
+
+EXEMPT = (".ln", ".b", "mlm.bias")  # from weight decay: norms and biases
+OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "sgd": ("sgd", {"momentum": 0.9}),
+    "adam": ("adam", {}),
+    "adamw": ("adamw", {"weight_decay": 0.01}),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder")
+    parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="sgd")
+    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--warmup", type=int, default=0)
+    parser.add_argument("--clip", type=float, default=0.0)
+    parser.add_argument("--runs", type=int, default=19)
+    asked = parser.parse_args()
+
+    def rate(step: int) -> float:
+        return asked.lr * min(1.0, (step + 1) / asked.warmup) if asked.warmup else asked.lr
+
+    weights, _ = bert.load()
+    batches = [bert.load(step)[1] for step in range(10)]
+    optimizer, params = OPTIMIZERS[asked.optimizer]
+    null_runs(
+        asked.folder, bert.loss, weights, batches, optimizer, lr=rate, steps=asked.steps,
+        runs=asked.runs, undecayed=[name for name in weights if any(e in name for e in EXEMPT)],
+        max_norm=asked.clip or None, progress=print, **params,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

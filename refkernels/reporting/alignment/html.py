@@ -1,0 +1,51 @@
+"""An alignment as a page of HTML: the Markdown page, with its loss curves drawn and every layer.
+
+One file, which needs no script and nothing beside it; light and dark, wide and narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from refkernels.reporting.alignment.page import layers_table, markdown, words_of
+from refkernels.reporting.alignment.plots import draw_losses
+from refkernels.reporting.alignment.rendered import blocks, inline
+from refkernels.reporting.measure.pages import TEMPLATES, template
+
+STYLES = {"same": "v-correct", "different": "v-exceeds", "undecidable": "v-unusual"}
+
+
+def page(told: Mapping[str, Any], lang: str = "en") -> str:
+    """The page of a record (`Alignment.to_dict`) in a language."""
+    words = words_of(lang)
+    head, *rest = markdown(told, lang).split("\n## ")
+    title, _, lead = head.removeprefix("# ").partition("\n\n")
+    sections = dict(one.partition("\n\n")[::2] for one in rest)
+    bodies = {name: blocks(body) for name, body in sections.items()}
+    plot = draw_losses(told, words)
+    if plot is not None:
+        figure = (
+            f'<figure id="{plot.name}"><div class="plot">{plot.inline}</div>'
+            f"<figcaption>{inline(plot.caption)}</figcaption></figure>"
+        )
+        if words["curve"] not in bodies:  # where the Markdown page has it: before the layers
+            at = list(bodies).index(words["local"]) if words["local"] in bodies else len(bodies)
+            before = dict(list(bodies.items())[:at])
+            bodies = {**before, words["curve"]: "", **bodies}
+        bodies[words["curve"]] += figure
+    if words["local"] in bodies:
+        layers = blocks(layers_table(told, words, lang))
+        folds = bodies[words["local"]]
+        bodies[words["local"]] = f"{folds}\n<h3>{inline(words['layers'])}</h3>\n{layers}"
+    return template("alignment.html.j2", True).render(
+        lang={"en": "en", "zh": "zh-CN"}[lang],
+        title=Markup(inline(title)),
+        style=STYLES[told["verdict"]["word"]],
+        verdict=words[f"verdict:{told['verdict']['word']}"],
+        lead=Markup(blocks(lead)),
+        sections=[(f"s{at}", name, Markup(body)) for at, (name, body) in enumerate(bodies.items())],
+        css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+    )

@@ -1,0 +1,9 @@
+"""Small trainings of a formula in the project's own arithmetic: null runs, and a demonstration.
+
+`null_runs` makes what `refkernels align` holds loss curves against: runs of one definition that
+differ in rounding only. `steps` is a training step, `writing` the format of docs/capture.md.
+"""
+
+from refkernels.training.null_runs import null_runs
+
+__all__ = ["null_runs"]

@@ -1,0 +1,26 @@
+"""What the arithmetic of null runs makes of one op: to be judged as a kernel's answer is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from refkernels import registry
+from refkernels.contexts.shuffled import Shuffled
+from refkernels.op import Direction
+
+Answers = Callable[[str, Direction, Mapping[str, Any], Mapping[str, Any]], "dict[str, Any] | None"]
+
+
+def answers(seed: int) -> Answers:
+    """op, direction, inputs, params: the outputs of the op's first form; None of an op that is no
+    formula."""
+    xp = Shuffled(seed)
+
+    def answer(
+        op: str, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        define = registry.get(op).define
+        return None if define is None else define().read_in(xp, direction, inputs, params)
+
+    return answer

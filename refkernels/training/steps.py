@@ -1,0 +1,164 @@
+"""A training step of a formula in a context: loss, gradients, clipping, update.
+
+    loss(xp, weights, batch) -> a value of one element
+
+The update is the op's own formula (`refkernels.optimizer_ref`), the clipping that of
+`refkernels.clip_ref`, both in the same context, over all parameters put end to end, as the judged
+captures are; an op whose step depends on a tensor's norm (lamb) goes tensor by tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import registry
+from refkernels.contexts import Gradient, Working
+from refkernels.contexts.gradient import Node
+from refkernels.contexts.working import WorkingValue
+from refkernels.op import Op
+from refkernels.ops.readings import working
+
+Array = npt.NDArray[Any]
+Arrays = Mapping[str, Array]
+Loss = Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Any]
+_STATES = {  # what an optimizer keeps, zeros before the first step
+    "sgd": (), "momentum": ("buf",), "adam": ("m", "v"), "adamw": ("m", "v"), "lamb": ("m", "v"),
+    "adagrad": ("accum",), "lion": ("m",),
+}  # fmt: skip
+OPTIMIZERS = tuple(_STATES)
+_WHOLE = ("lamb",)
+
+
+@dataclass
+class Training:
+    """A training in progress: `weights` by name, and what the optimizer keeps.
+
+    xp          the arithmetic: `Working`, `Stochastic`, `Shuffled`
+    optimizer   an op of `refkernels.optimizer_ref`; `params` are its hyper-parameters
+    undecayed   the weights whose weight decay is 0
+    max_norm    of `clip_by_global_norm`, with its `way`; None: gradients stay as they are
+    """
+
+    xp: Working
+    loss: Loss
+    weights: dict[str, Array]
+    optimizer: str = "adamw"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    undecayed: frozenset[str] = frozenset()
+    max_norm: float | None = None
+    way: str = "eps"
+    taken: int = 0
+    state: dict[str, dict[str, Array]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in _STATES:
+            known = ", ".join(OPTIMIZERS)
+            raise ValueError(f"There is no optimizer {self.optimizer!r} to train with: {known}.")
+        self.weights = {name: self._stored(array) for name, array in self.weights.items()}
+        if unknown := sorted(self.undecayed - self.weights.keys()):
+            raise ValueError(f"There is no weight {unknown[0]!r} to leave undecayed.")
+
+    def step(self, batch: Mapping[str, Any], lr: float) -> float:
+        """The loss of a batch, before the weights are moved by it."""
+        loss, gradients = self.gradients(batch)
+        self.update(self.clipped(gradients), lr)
+        return loss
+
+    def gradients(self, batch: Mapping[str, Any]) -> tuple[float, dict[str, Array]]:
+        """The loss, and its gradients by weight."""
+        tape = Gradient(self.xp)
+        nodes = {name: Node(tape, self.xp.array(one)) for name, one in self.weights.items()}
+        value = self.loss(tape, nodes, batch)
+        found = pulled(tape, value, nodes)
+        return float(data_of(value).item()), found
+
+    def clipped(self, gradients: Arrays) -> dict[str, Array]:
+        """By the norm of them all."""
+        if self.max_norm is None:
+            return dict(gradients)
+        sizes = [one.size for one in gradients.values()]
+        tensor = np.repeat(np.arange(len(sizes)), sizes)
+        inputs = {"grads": _joined(gradients), "tensor": tensor}
+        params = {"max_norm": self.max_norm, "way": self.way}
+        found = self._read("clip_by_global_norm", inputs, params)
+        return _apart(found["clipped"], gradients)
+
+    def update(self, gradients: Arrays, lr: float) -> None:
+        """Move the weights."""
+        self.taken += 1
+        decayed = [name for name in self.weights if name not in self.undecayed]
+        for names in (decayed, [name for name in self.weights if name in self.undecayed]):
+            groups = [[one] for one in names] if self.optimizer in _WHOLE else [names]
+            for group in groups:
+                if group:
+                    self._move(group, gradients, lr, names is decayed)
+
+    def _move(self, names: list[str], gradients: Arrays, lr: float, decayed: bool) -> None:
+        params = dict(self.params, lr=lr)
+        op = _op(self.optimizer)
+        if "step" in op.params:
+            params["step"] = self.taken
+        if not decayed:
+            params["weight_decay"] = 0.0
+        shapes = {name: self.weights[name] for name in names}
+        inputs = {"param": _joined(shapes), "grad": _joined({n: gradients[n] for n in names})}
+        kept = _STATES[self.optimizer]
+        if self.optimizer == "sgd" and params.get("momentum"):
+            kept = ("buf",)
+        for word in kept:
+            own = self.state.setdefault(word, {})
+            zeros = {name: np.zeros_like(self.weights[name]) for name in names}
+            inputs[word] = _joined({name: own.get(name, zeros[name]) for name in names})
+        found = self._read(self.optimizer, inputs, params)
+        self.weights |= _apart(found["param"], shapes)
+        for word in kept:
+            self.state[word] |= _apart(found[word], shapes)
+
+    def _read(self, op: str, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, Array]:
+        """An op's first form in this arithmetic."""
+        formulas = _op(op).define()  # type: ignore[misc]
+        question = formulas.question("forward", inputs, {**formulas.params, **params})
+        given = working(self.xp).given(question.arrays, question.params)
+        values = next(iter(formulas.forward.forms.values()))(self.xp, **given)
+        names = formulas.forward.signature.gives
+        stored = zip(names, values, strict=False)
+        return {name: self._stored(_data(value)) for name, value in stored if value is not None}
+
+    def _stored(self, array: Any) -> Array:
+        return _data(self.xp.store(self.xp.array(np.asarray(array))))
+
+
+def pulled(tape: Gradient, value: Any, nodes: Mapping[str, Any]) -> dict[str, Array]:
+    """The gradients of a value of one element with respect to others of its tape."""
+    one = tape.below.broadcast(tape.below.number(1), value.shape)
+    return dict(zip(nodes, map(_data, tape.pull(value, one, list(nodes.values()))), strict=True))
+
+
+def data_of(node: Any) -> Array:
+    """The array of a value of the tape."""
+    assert isinstance(node, Node)
+    return _data(node.value)
+
+
+def _op(name: str) -> Op:
+    return registry.get(name)
+
+
+def _data(value: Any) -> Array:
+    assert isinstance(value, WorkingValue)
+    return value.data
+
+
+def _joined(arrays: Arrays) -> Array:
+    return np.concatenate([one.reshape(-1) for one in arrays.values()])
+
+
+def _apart(flat: Array, like: Arrays) -> dict[str, Array]:
+    ends = np.cumsum([one.size for one in like.values()])[:-1]
+    parts = np.split(flat.reshape(-1), ends)
+    return {n: part.reshape(one.shape) for part, (n, one) in zip(parts, like.items(), strict=True)}

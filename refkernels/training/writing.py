@@ -1,0 +1,107 @@
+"""A run of our own, written as `refkernels.capture` writes it (docs/capture.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import refkernels
+from refkernels.records.files import write_whole
+
+Array = npt.NDArray[Any]
+_WORDS = {"float16": "F16", "float32": "F32", "float64": "F64", "int64": "I64", "bool": "BOOL"}
+
+
+def described(
+    model: str, weights: Mapping[str, Array], optimizer: str, params: Mapping[str, Any],
+    undecayed: Sequence[str] = (), layers: Sequence[Mapping[str, Any]] = (),
+    notes: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """run.json of a run of one rank; `params`: the optimizer's, in the words of its op."""
+    decayed = [name for name in weights if name not in undecayed]
+    groups = [(decayed, params), (list(undecayed), {**params, "weight_decay": 0.0})]
+    groups = [(names, held) for names, held in groups if names]
+    group_of = {name: at for at, (names, _) in enumerate(groups) for name in names}
+    return {
+        "format": "refkernels-capture", "format_version": 1, "complete": False,
+        "framework": "refkernels",
+        "versions": {"refkernels": refkernels.__version__, "numpy": np.__version__},
+        "device": {"parameters": ["cpu"]}, "flags": {}, "environment": {}, "seeds": {},
+        "rank": 0, "world_size": 1, "steps": [], "every": 0, "only": ["*"], "first_step": 0,
+        "hash_every": 1, "notes": dict(notes or {}), "perturbed": None,
+        "initial_parameters": hashed(weights), "model": model, "buffers": [],
+        "parameters": [
+            {"name": name, "own_name": name, "shape": list(one.shape),
+             "dtype": _WORDS[str(one.dtype)], "trainable": True, "group": group_of[name],
+             "device": "cpu"}
+            for name, one in weights.items()
+        ],
+        "layers": list(layers), "not_captured": [], "seconds_of_capture": None,
+        "optimizer": {
+            "type": optimizer, "module": "refkernels.optimizer_ref",
+            "hyperparameters": dict(params), "state": {},
+            "groups": [{"parameters": names, "exempt": [], **held} for names, held in groups],
+        },
+    }  # fmt: skip
+
+
+def hashed(arrays: Mapping[str, Any]) -> str:
+    """Of all bytes, integers as int64; not the probe's own fingerprint, which is faster."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        whole = array.astype(np.int64) if array.dtype.kind in "iu" else array
+        found.update(f"{name} {whole.dtype} {whole.shape}".encode() + whole.tobytes())
+    return found.hexdigest()
+
+
+def line(
+    step: int, loss: float, lr: Sequence[float], batch: Mapping[str, Any], captured: bool = False
+) -> dict[str, Any]:
+    """A step's line."""
+    finite = loss if np.isfinite(loss) else None
+    return {
+        "step": step, "loss": finite, "loss_hex": float(loss).hex(), "loss_dtype": "float32",
+        "lr": list(lr), "lr_given": None, "gradient_norm": None, "gradient_norm_hex": None,
+        "updates": 1, "hash": {"batch": hashed(batch), "parameters": None, "gradients": None},
+        "rows": None, "seconds": 0.0, "captured": captured, "reason": None, "changed": None,
+        "values": {},
+    }  # fmt: skip
+
+
+def write_tensors(folder: Path, step: int, tensors: Mapping[str, Array]) -> Path:
+    """The tensors of a step, as safetensors: a header in JSON, then the bytes."""
+    header: dict[str, Any] = {
+        "__metadata__": {
+            "format": "refkernels-capture", "format_version": "1", "step": str(step), "rank": "0",
+            "scalars": "{}",
+        }
+    }  # fmt: skip
+    content, end = [], 0
+    for name, array in tensors.items():
+        whole = np.ascontiguousarray(array)
+        span = [end, end + whole.nbytes]
+        header[name] = {
+            "dtype": _WORDS[str(whole.dtype)], "shape": list(array.shape), "data_offsets": span,
+        }  # fmt: skip
+        content.append(whole.tobytes())
+        end = span[1]
+    text = json.dumps(header).encode()
+    path = folder / "rank_0" / f"step_{step:06d}.safetensors"
+    return write_whole(path, len(text).to_bytes(8, "little") + text + b"".join(content))
+
+
+def write_run(folder: Path, run: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Path:
+    """A whole run: its lines first, then what says that it is complete."""
+    own = folder / "rank_0"
+    captured = [one["step"] for one in lines if one["captured"]]
+    write_whole(own / "steps.jsonl", "".join(json.dumps(one) + "\n" for one in lines))
+    whole = {**run, "complete": True, "steps": captured}
+    write_whole(own / "run.json", json.dumps(whole, indent=1) + "\n")
+    return folder

@@ -1,0 +1,78 @@
+"""The demonstration, from nothing to a page; and no name in a capture acts on that page."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from refkernels.cli.app import app
+from refkernels.reporting.alignment import html
+from refkernels.reporting.alignment.rendered import blocks, inline
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    folder = tmp_path_factory.mktemp("demo")
+    told = CliRunner().invoke(app, ["align", "--demo", "--out", str(folder)])
+    assert told.exit_code == 0, told.output
+    return told.stdout, folder
+
+
+def test_the_demonstration_names_what_is_planted(shown: tuple[str, Path]) -> None:
+    said, folder = shown
+    assert "Different definition" in said
+    assert 'Capture("run_a", model, optimizer' in said
+    told = json.loads((folder / "alignment.json").read_text())
+    first = told["verdict"]["suspects"][0]
+    assert (first["run"], first["where"], first["topic"]) == ("B", "norm", "forward")
+    assert first["judgement"]["cause"] == "eps_differs"
+    assert first["judgement"]["confidence"] == "proven"
+    wrong = {one["name"] for local in told["local"] for one in local["layers"] if one["wrong"]}
+    assert wrong == {"norm"}
+    assert not told["local"][0]["unjudged"]
+    assert not told["local"][1]["unjudged"]
+
+
+def test_the_page_has_all_in_one_file(shown: tuple[str, Path]) -> None:
+    _, folder = shown
+    for name, lead in (
+        ("alignment.html", "Different definition."),
+        ("alignment.zh.html", "定义不同。"),
+    ):
+        text = (folder / name).read_text("utf-8")
+        assert f"<b>{lead}</b>" in text
+        assert text.count("<svg") == 1
+        assert "<script" not in text
+        assert "prefers-color-scheme:dark" in text
+        assert "viewport" in text
+        assert text.count("<tr>") > 2 * 14 * 2  # the ops, and the layers
+        for tag in ("div", "table", "section", "details", "ul", "ol", "p", "code", "b"):
+            assert text.count(f"<{tag}>") + text.count(f"<{tag} ") == text.count(f"</{tag}>"), tag
+
+
+def test_null_runs_are_drawn_as_a_band(shown: tuple[str, Path]) -> None:
+    told = json.loads((shown[1] / "alignment.json").read_text())
+    told["band"] = [[step, loss - 0.01, loss, loss + 0.01] for step, loss in told["losses"][0]]
+    page = html.page(told)
+    assert "null runs" in page
+    assert html.page({**told, "band": []}) != page
+    assert "<svg" not in html.page({**told, "losses": [[], []], "band": []})
+
+
+def test_names_do_not_act() -> None:
+    hostile = r"\<b\> &lt;script&gt; <script>alert(1)</script> \| a\_b `x<y>` **bold**"
+    assert inline(hostile) == (
+        "&lt;b&gt; &lt;script&gt; &lt;script&gt;alert(1)&lt;/script&gt; | a_b "
+        "<code>x&lt;y&gt;</code> <b>bold</b>"
+    )
+    table = blocks("| a | b |\n|---|--:|\n| x \\| y | 1 |")
+    assert "<td>x | y</td>" in table
+    assert '<td class="n">1</td>' in table
+
+
+@pytest.mark.parametrize("words", [["--demo", "somewhere"], []])
+def test_demo_takes_no_folder(words: list[str]) -> None:
+    told = CliRunner().invoke(app, ["align", *words])
+    assert told.exit_code == 2
+    assert "--demo" in told.stderr

@@ -1,0 +1,77 @@
+"""A p-value holds beside null runs that round as the runs do: what it takes, and what is said."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from refkernels.alignment import curves
+from refkernels.alignment.local import Judgement, LocalTruth
+from refkernels.alignment.matching import Matched
+from refkernels.alignment.noise import Noise, compared
+from refkernels.alignment.question import Place
+from refkernels.alignment.verdict import decide
+
+
+def judged(op: str = "linear", plain: float = 0.5, bias: float = 0.0, n: int = 4096) -> Judgement:
+    return Judgement(
+        Place(0, "forward", op, 0), op, "forward", op, "y", "rounding", False, 0.1, plain, n, op,
+        bias,
+    )  # fmt: skip
+
+
+def test_runs_that_round_alike_leave_p_as_it_is() -> None:
+    assert compared([[judged()], [judged()]], [judged()]) == Noise(1.0, "linear (forward, y)")
+    assert compared([[judged(plain=0.2)]], [judged()]).wider == 1.0
+
+
+def test_smaller_null_errors_are_widened_and_much_smaller_ones_make_p_invalid() -> None:
+    found = compared([[judged()], [judged(plain=0.75)]], [judged()])
+    assert (found.wider, found.invalid) == (1.5, "")
+    assert compared([[judged(plain=2.1)]], [judged()]).invalid == "linear (forward, y)"
+    assert compared([[judged()]], [judged(plain=0.0)]).invalid
+
+
+def test_layers_of_one_op_are_taken_together() -> None:
+    many = [judged(plain=0.3, n=300), judged(plain=0.4, n=300)]
+    found = compared([many], [judged(plain=0.1)])
+    assert found.wider == pytest.approx(np.sqrt((0.09 + 0.16) / 2) / 0.1)
+    leaning = [judged(bias=3.0, n=100) for _ in range(4)]  # 6 standard deviations in all
+    assert compared([leaning], [judged()]).invalid == "linear (forward, y)"
+    assert not compared([leaning], leaning).invalid  # the null runs lean too
+    assert not compared([leaning[:1]], [judged()]).invalid
+
+
+def test_what_is_no_rounding_or_too_few_says_nothing() -> None:
+    wrong = dataclasses.replace(judged(plain=900.0), verdict="exceeds_bound")
+    assert not compared([[wrong], [judged()]], [judged()]).invalid
+    assert not compared([[judged()]], [judged("softmax")]).known
+    assert not compared([[judged(n=1, plain=50.0)]], [judged()]).known
+
+
+def test_an_invalid_p_decides_nothing() -> None:
+    local = LocalTruth((judged(),), (), (), True)
+    runs = np.tile(np.linspace(3.0, 1.0, 10), (21, 1))
+    curve = curves.of_pair(runs[0], runs[1], runs[2:])
+    for noise, word in ((None, "same"), (Noise(), "same"), (Noise(invalid="gelu"), "undecidable")):
+        found = decide(
+            (), (local, local), (None, None), Matched({}, {}, (), ()), curve, None, noise
+        )
+        assert found.word == word
+    assert [one.word for one in found.reasons] == ["noise"]
+
+
+def test_wider_null_runs_keep_the_rate_of_noisier_candidates() -> None:
+    """Candidates whose roundings are three times as large: alarms without widening, few with it."""
+    rng, plain, widened = np.random.default_rng(8), [], []
+    base = np.linspace(6.0, 3.0, 40)
+    for _ in range(300):
+        noise = np.cumsum(rng.standard_normal((21, 40)), axis=1) * 1e-4
+        noise[:2] *= 3.0
+        runs = base + noise
+        plain.append(curves.of_pair(runs[0], runs[1], runs[2:]).p_normal)
+        widened.append(curves.of_pair(runs[0], runs[1], runs[2:], wider=3.0).p_normal)
+    level = 0.05
+    assert np.mean(np.array(plain) < level) > 0.2
+    # Five standard deviations of 300 experiments.
+    assert np.mean(np.array(widened) < level) < level + 5 * np.sqrt(level * (1 - level) / 300)
