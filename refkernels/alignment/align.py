@@ -76,7 +76,7 @@ def align(
         )  # fmt: skip
     pairs = matched(runs[0].first, runs[1].first, names)
     found = differences(runs[0], runs[1], pairs)
-    parted = departure(runs[0].first, runs[1].first, pairs)
+    parted = departure(runs[0], runs[1], pairs)
     curve = _curve(runs, [_run(one) for one in nulls], [_run(one) for one in seeds])
     both = local[0], local[1]
     scaled_alike = (None, None) if _reduces(runs) else shared(scaled[0], scaled[1])

@@ -59,6 +59,7 @@ class Reason:
         "unjudged",
         "functions",
         "unseen",
+        "skipped",
         "few",
         "beyond",
         "gradients",
@@ -103,7 +104,9 @@ def decide(
     if curve is not None and curve.extreme:
         few = {"runs": curve.runs, "needed": needed(LEVEL)}
         return Verdict("undecidable", reasons=(Reason("few", few),))
-    reasons = _open(local, curve)
+    skips = [one for one in found if one.kind == "skipped"]
+    reasons = [Reason("skipped", {"step": one.step, **one.details}) for one in skips]
+    reasons += _open(local, curve)
     return Verdict("undecidable" if reasons else "same", reasons=tuple(reasons))
 
 
@@ -115,7 +118,7 @@ def _explained(parted: Departure, suspects: Sequence[Suspect]) -> bool:
 
 def decide_alone(local: LocalTruth) -> Verdict:
     """The verdict on one run: is it its own definition?"""
-    suspects = [_suspect(one, "A") for one in local.wrong if one.redefined]
+    suspects = [_suspect(one, "A") for one in local.wrong if one.redefined and not one.declared]
     if suspects:
         return Verdict("different", _sorted(suspects))
     reasons = _unseen(local)

@@ -88,19 +88,27 @@ def suspect(one: Record, words: Words, lang: str) -> str:
     if one["source"] == "departure":
         return step + _parted(one, words)
     if one["source"] == "clip":
-        return step + words["difference:clip"]
+        early = one["before_unscale"]
+        why = "" if early is None else words["cause:before_unscale"].format(**early)
+        return step + words["difference:clip"] + why
     return step + difference(one, words)
 
 
 def _parted(one: Record, words: Words) -> str:
     what = words[f"parted:{one['what']}"].format(where=code(one["where"]))
-    factor = one["factor"]
+    factor, cause = one["factor"], one["cause"]
+    if cause is not None:
+        why = words[f"cause:{cause['word']}"].format(run=cause["run"], **cause["details"])
+        return (_multiple(one, words, what) if factor is not None else what) + why
     if factor is not None:
-        named = _whole(factor)
-        return words["parted_factor"].format(
-            what=what, factor=named, parted=one["parted"], places=one["places"]
-        )
+        return _multiple(one, words, what)
     return words["parted"].format(what=what, apart=_short(one["apart"]))
+
+
+def _multiple(one: Record, words: Words, what: str) -> str:
+    return words["parted_factor"].format(
+        what=what, factor=_whole(one["factor"]), parted=one["parted"], places=one["places"]
+    )
 
 
 def _whole(factor: float) -> str:
