@@ -208,7 +208,11 @@ def _open(local: tuple[LocalTruth, LocalTruth], curve: CurveTest | None) -> list
 def _beyond(local: LocalTruth) -> list[Reason]:
     """An op that breaks its bound and is no other definition: no curve makes up for that."""
     found = [one for one in local.wrong if not one.redefined]
-    return [Reason("beyond", {"where": one.worst, "op": one.op}) for one in found[:1]]
+    return [
+        Reason("beyond", {"where": one.worst, "op": one.op, "cause": one.cause,
+                          "confidence": one.confidence, "of_cause": dict(one.details)})
+        for one in found[:1]
+    ]  # fmt: skip
 
 
 def _unseen(local: LocalTruth) -> list[Reason]:

@@ -210,6 +210,7 @@ def accumulated(planted, model, ids, labels):
 
 def train_ranks(folder, planted, steps):
     """What two ranks hold and do, in one process: each has its half of the rows."""
+    planted, _, seed = planted.partition("@")
     torch.manual_seed(1)
     models = [Model(planted), Model(planted)]
     models[1].load_state_dict(models[0].state_dict())
@@ -220,6 +221,7 @@ def train_ranks(folder, planted, steps):
     losses, captures = [], []
     for rank, (model, optimizer) in enumerate(zip(models, optimizers)):  # noqa: B905
         told = {"steps": [0, 1, 2], "rank": rank, "world_size": 2}
+        told["perturb"] = int(seed) if seed else None
         captures.append(Capture(folder, model, optimizer, **told))
     with captures[0], captures[1]:
         for step in range(steps):

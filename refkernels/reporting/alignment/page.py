@@ -67,15 +67,22 @@ def headline(told: Record, lang: str = "en") -> str:
     if verdict["word"] == "different":
         first = suspect(verdict["suspects"][0], words, lang)
         return words[f"different{end}"].format(first=first) + words["stop"]
-    reasons = [
-        words[f"reason:{one['word']}"].format(**_escaped(one["details"]))
-        for one in verdict["reasons"]
-    ]
+    reasons = [_reason(one, words, lang) for one in verdict["reasons"]]
     said = words["undecidable"].format(reasons=words["and"].join(reasons))
     missing = {one["word"] for one in verdict["reasons"]}
     cure = words["cure:curves"] if "curves" in missing else words["cure:null"]
     helps = not missing & {"saturated", "few"} and not _alone(told)
     return f"{said} {cure}" if helps else said
+
+
+def _reason(one: Record, words: Words, lang: str) -> str:
+    details = one["details"]
+    if one["word"] == "beyond" and details["cause"] is not None:
+        candidate = {"cause": details["cause"], "details": details["of_cause"], "model": None}
+        named = {"cause": says(candidate, lang), "confidence": words[details["confidence"]]}
+        where = {name: escaped(details[name]) for name in ("where", "op")}
+        return words["reason:beyond_for"].format(**where, **named)
+    return words[f"reason:{one['word']}"].format(**_escaped(details))
 
 
 def suspect(one: Record, words: Words, lang: str) -> str:

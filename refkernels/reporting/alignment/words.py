@@ -26,6 +26,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:few": "one of the two is farther from the others than all {runs} null runs are, "
         "which {needed} null runs would decide",
         "reason:beyond": "{where} ({op}) is beyond its bound, though no other definition",
+        "reason:beyond_for": "{where} ({op}) is beyond its bound, though no other definition: it "
+        "{cause} ({confidence})",
         "reason:skipped": "in step {step} {run} alone skipped an update whose gradients are not "
         "finite, as a loss scaler does",
         "reason:unseen": "what the model computes outside of layers was not captured",
@@ -157,6 +159,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:gradients": "以下各层的权重梯度并非仅由被捕获的调用产生：{layers}",
         "reason:few": "两者之一比全部 {runs} 次参照运行都更偏离，需要 {needed} 次参照运行才能判定",
         "reason:beyond": "{where}（{op}）超出误差界，但并非另一种定义",
+        "reason:beyond_for": "{where}（{op}）超出误差界，但并非另一种定义：{cause}（{confidence}）",
         "reason:skipped": "第 {step} 步仅 {run} 因梯度非有限而跳过了更新（损失缩放器的正常行为）",
         "reason:unseen": "模型在层外的计算未被捕获",
         "cure:curves": "请捕获更多的层或更早的步。",
