@@ -37,6 +37,7 @@ import sys
 import time
 import types
 from collections import OrderedDict
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
 import numpy as np
 
@@ -291,7 +292,8 @@ class _Framework:
         return {
             key: value
             for key, value in vars(layer).items()
-            if key not in self._base and self.is_tensor(value) and math.prod(value.shape) != 1
+            if key not in self._base and self.is_tensor(value)
+            if math.prod(value.shape) != 1 or len(value.shape) > 1
         }
 
     def own_name(self, name, parameter):
@@ -1020,9 +1022,12 @@ class Capture:
     """
 
     def __init__(
-        self, folder, model, optimizer=None, steps=(0, 1, 2), every=0, only="*", rank=None,
-        world_size=None, perturb=None, hash_every=1, first_step=0, notes=None,
-    ):  # fmt: skip
+        self, folder: Union[str, os.PathLike[str]], model: Any, optimizer: Any = None,
+        steps: Iterable[int] = (0, 1, 2), every: int = 0, only: Union[str, Iterable[str]] = "*",
+        rank: Optional[int] = None, world_size: Optional[int] = None,
+        perturb: Optional[int] = None, hash_every: int = 1, first_step: int = 0,
+        notes: Optional[Mapping[str, Any]] = None,
+    ) -> None:  # fmt: skip
         self._framework = _framework_of(model)
         self._model, self._optimizer = model, optimizer
         self._steps = sorted({_count("steps", step) for step in steps})
@@ -1050,7 +1055,7 @@ class Capture:
 
     # ------------------------------------------------------------------ entry and exit
 
-    def __enter__(self):
+    def __enter__(self) -> Capture:
         if os.path.exists(os.path.join(self._folder, "run.json")):
             raise FileExistsError(
                 "%s holds a run already: choose another folder, or remove it" % self._folder
@@ -1085,7 +1090,7 @@ class Capture:
         self._mark = time.perf_counter()
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._end_of_step()
         self._gate[0] = None
         for undo in reversed(self._undo):
@@ -1104,7 +1109,7 @@ class Capture:
             )
         self._write_run(complete=kind is None)
 
-    def step(self, loss=None, lr=None, batch=None, **values):
+    def step(self, loss: Any = None, lr: Any = None, batch: Any = None, **values: Any) -> None:
         """End a step: write its line, and its tensors where it is a chosen one."""
         if not self._open:
             raise RuntimeError("capture.step belongs inside the `with Capture(...)` block")
@@ -1147,7 +1152,7 @@ class Capture:
         if chosen:
             self._spent_chosen += self._mark - start
 
-    def watch(self, name, function):
+    def watch(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function, or a layer outside the model, whose calls are recorded as a layer's are.
 
             gelu = capture.watch("gelu", torch.nn.functional.gelu)
