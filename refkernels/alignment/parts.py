@@ -199,10 +199,11 @@ def _of_all(sides: Any, room: float) -> Cause | None:
     """One factor for all rows."""
     for run, cells, calls in sides:
         ranks, several = len(calls), calls[0]
-        for word, parts in (("sum_of_parts", ranks * several), ("sum_of_parts", several),
-                            ("sum_over_ranks", ranks)):  # fmt: skip
-            single = word == "sum_of_parts" and several == 1
-            if parts > 1 and not single and math.isclose(cells[0].factor, parts, rel_tol=room):
+        words: list[tuple[Word, int]] = [("sum_over_ranks", ranks)]
+        if several > 1:
+            words = [("sum_of_parts", ranks * several), ("sum_of_parts", several), *words]
+        for word, parts in words:
+            if parts > 1 and math.isclose(cells[0].factor, parts, rel_tol=room):
                 return Cause(word, run, {"parts": parts})
     for run, cells, _ in sides:
         mantissa, exponent = math.frexp(cells[0].factor)
