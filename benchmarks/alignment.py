@@ -39,6 +39,10 @@ PLANTED = {  # what is planted, and the run that it is held against
         ),
         "right",
     ),
+    **dict.fromkeys(("halves_sum", "loss_scale_left_in"), "clip_left_out"),
+    **dict.fromkeys(("masked_means", "ranks_masked_means"), "masked"),
+    **dict.fromkeys(("ranks_sum", "ranks_own", "ranks_same_shard"), "ranks_mean"),
+    "clip_before_unscale": "scaled",
     **dict.fromkeys(("no_bias_correction", "adam_eps_hat", "adam_eps_inside"), "right_adam"),
     **dict.fromkeys(("momentum_nesterov", "momentum_dampening"), "sgd"),
 }  # fmt: skip
@@ -81,7 +85,7 @@ def main() -> None:
     asked = parser.parse_args()
     bases = sorted(set(PLANTED.values()))
     null = {base: [f"{base}@{seed}" for seed in range(asked.nulls)] for base in bases}
-    names = [*bases, *PLANTED, *(one for some in null.values() for one in some)]
+    names = [*dict.fromkeys((*bases, *PLANTED)), *(one for some in null.values() for one in some)]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         losses = trained(folder, asked.steps, names)

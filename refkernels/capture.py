@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import errno
 import fnmatch
+import functools
 import hashlib
 import importlib
 import inspect
@@ -30,11 +31,13 @@ import math
 import os
 import platform
 import random
+import re
 import shutil
 import sys
 import time
 import types
 from collections import OrderedDict
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
 import numpy as np
 
@@ -89,6 +92,7 @@ _WORLDS = ("WORLD_SIZE", "PADDLE_TRAINERS_NUM", "RANK_SIZE", "OMPI_COMM_WORLD_SI
 _ARITHMETIC = ("OMP_", "MKL_", "KMP_", "OPENBLAS_", "FLAGS_", "ATEN_", "CUBLAS_", "CUDA_VISIBLE",
                "CUDNN_", "NVIDIA_TF32", "TORCH_", "PYTORCH_", "ONEFLOW_", "ONEDNN_", "DNNL_",
                "MS_", "ASCEND_", "HCCL_DETERMINISTIC", "PYTHONHASHSEED", "XLA_")  # fmt: skip
+_DRAWING = re.compile("drop|rand|bernoulli|multinomial|normal_?$|uniform_?$")
 _ROOT = "(root)"
 
 
@@ -283,6 +287,15 @@ class _Framework:
     def buffers(self, model):
         return list(model.named_buffers())
 
+    def held(self, layer):
+        """Tensors of several elements that a layer has as plain attributes, by attribute."""
+        return {
+            key: value
+            for key, value in vars(layer).items()
+            if key not in self._base and self.is_tensor(value)
+            if math.prod(value.shape) != 1 or len(value.shape) > 1
+        }
+
     def own_name(self, name, parameter):
         return name
 
@@ -387,6 +400,14 @@ class _Framework:
 
     def seed(self):
         return None
+
+    def listen(self):
+        """Begin to hear of random numbers; return what ends it."""
+        return lambda: None
+
+    def random_state(self):
+        """What changes where random numbers are drawn."""
+        return self.api.get_rng_state().numpy().tobytes()
 
     def accelerator(self):
         return None
@@ -497,6 +518,11 @@ class _Torch(_Framework):
 
     def seed(self):
         return self.api.initial_seed()
+
+    def random_state(self):
+        cuda = self.api.cuda
+        states = cuda.get_rng_state_all() if cuda.is_initialized() else []
+        return b"".join(one.numpy().tobytes() for one in [self.api.get_rng_state(), *states])
 
     def accelerator(self):
         cuda = self.api.cuda
@@ -635,6 +661,13 @@ class _Paddle(_Framework):
     def seed(self):
         return int(self.api.framework.core.default_cpu_generator().initial_seed())
 
+    def random_state(self):
+        """The words of each generator, but for where it lies in memory."""
+        return [
+            [word for word in str(state).split() if not word.startswith("0x")]
+            for state in self.api.get_rng_state()
+        ]
+
     def accelerator(self):
         device = self.api.device
         if self.api.is_compiled_with_cuda() and device.cuda.device_count():
@@ -689,6 +722,28 @@ class _OneFlow(_Framework):
 
     def seed(self):
         return self.api.initial_seed() if hasattr(self.api, "initial_seed") else None
+
+    def listen(self):
+        """Its generators tell nothing of what they drew: the functions that draw are counted."""
+        self._drawn, undo = 0, []
+
+        def counted(function):
+            @functools.wraps(function)
+            def call(*args, **kwargs):
+                self._drawn += 1
+                return function(*args, **kwargs)
+
+            return call
+
+        for module in (self.api, self.api._C, self.api.nn.functional):
+            for name, function in list(vars(module).items()):
+                if callable(function) and _DRAWING.search(name):
+                    setattr(module, name, counted(function))
+                    undo.append((module, name, function))
+        return lambda: [setattr(*one) for one in undo]
+
+    def random_state(self):
+        return self._drawn
 
 
 class _MindSpore(_Framework):
@@ -841,6 +896,26 @@ class _MindSpore(_Framework):
     def seed(self):
         return self.api.get_seed()
 
+    def listen(self):
+        """Functions that draw ask for a seed first, each time, and leave no other trace."""
+        module, self._drawn = importlib.import_module("mindspore.common.seed"), 0
+        original = module.get_seed
+
+        def get_seed():
+            self._drawn += 1
+            return original()
+
+        module.get_seed = get_seed
+
+        def end():
+            module.get_seed = original
+
+        return end
+
+    def random_state(self):
+        state = self.api.get_rng_state() if hasattr(self.api, "get_rng_state") else None
+        return self._drawn, None if state is None else state.asnumpy().tobytes()
+
 
 _FRAMEWORKS = (_Torch, _Paddle, _OneFlow, _MindSpore)
 
@@ -947,9 +1022,12 @@ class Capture:
     """
 
     def __init__(
-        self, folder, model, optimizer=None, steps=(0, 1, 2), every=0, only="*", rank=None,
-        world_size=None, perturb=None, hash_every=1, first_step=0, notes=None,
-    ):  # fmt: skip
+        self, folder: Union[str, os.PathLike[str]], model: Any, optimizer: Any = None,
+        steps: Iterable[int] = (0, 1, 2), every: int = 0, only: Union[str, Iterable[str]] = "*",
+        rank: Optional[int] = None, world_size: Optional[int] = None,
+        perturb: Optional[int] = None, hash_every: int = 1, first_step: int = 0,
+        notes: Optional[Mapping[str, Any]] = None,
+    ) -> None:  # fmt: skip
         self._framework = _framework_of(model)
         self._model, self._optimizer = model, optimizer
         self._steps = sorted({_count("steps", step) for step in steps})
@@ -977,7 +1055,7 @@ class Capture:
 
     # ------------------------------------------------------------------ entry and exit
 
-    def __enter__(self):
+    def __enter__(self) -> Capture:
         if os.path.exists(os.path.join(self._folder, "run.json")):
             raise FileExistsError(
                 "%s holds a run already: choose another folder, or remove it" % self._folder
@@ -988,6 +1066,8 @@ class Capture:
         self._initial = self._hash_of_parameters()
         self._missed, self._functions = [], None
         self._watched = set()
+        self._random = {"layers": [], "before": False, "outside": False}
+        self._traced = False
         self._never_called, self._order = [], []
         self._last_calls = {}
         self._size, self._chosen_steps, self._steps_done = None, 0, 0
@@ -1002,6 +1082,7 @@ class Capture:
         self._lines = open(os.path.join(self._folder, "steps.jsonl"), "w", encoding="utf-8")
         if self._optimizer is not None:
             self._undo.append(framework.on_update(self._optimizer, self._before, self._after))
+        self._undo.append(framework.listen())
         self._step = self._first_step
         self._open = True
         self._write_run(complete=False)
@@ -1009,7 +1090,7 @@ class Capture:
         self._mark = time.perf_counter()
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._end_of_step()
         self._gate[0] = None
         for undo in reversed(self._undo):
@@ -1028,7 +1109,7 @@ class Capture:
             )
         self._write_run(complete=kind is None)
 
-    def step(self, loss=None, lr=None, batch=None, **values):
+    def step(self, loss: Any = None, lr: Any = None, batch: Any = None, **values: Any) -> None:
         """End a step: write its line, and its tensors where it is a chosen one."""
         if not self._open:
             raise RuntimeError("capture.step belongs inside the `with Capture(...)` block")
@@ -1039,6 +1120,8 @@ class Capture:
         line["lr"] = self._rates
         line["lr_given"] = None if lr is None else self._plain_number(lr, "lr")
         norm = self._norm
+        if self._hashing and not self._updates and self._optimizer is not None:
+            norm = self._norm_of_what_is_left()
         line["gradient_norm"] = _number(norm)
         line["gradient_norm_hex"] = None if norm is None else norm.hex()
         line["updates"] = self._updates
@@ -1069,7 +1152,7 @@ class Capture:
         if chosen:
             self._spent_chosen += self._mark - start
 
-    def watch(self, name, function):
+    def watch(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function, or a layer outside the model, whose calls are recorded as a layer's are.
 
             gelu = capture.watch("gelu", torch.nn.functional.gelu)
@@ -1089,7 +1172,7 @@ class Capture:
         self._layers[name] = function
         self._recorded[name] = function
         self._watched.add(name)
-        recording = self._recording(name, function)
+        recording = self._recording(name, function, function)
         gate = self._gate
 
         def watched(*args, **kwargs):
@@ -1295,6 +1378,7 @@ class Capture:
         if not self._chosen:
             return
         framework = self._framework
+        self._state, self._entered = framework.random_state(), None
         for name, buffer in self._buffers.items():
             self._put("buffers/%s/before" % name, buffer)
         for name, parameter in self._parameters.items():
@@ -1356,7 +1440,7 @@ class Capture:
         """Wrap a layer's forward for one step; return what undoes it."""
         framework, method = self._framework, self._framework.forward
         held, original = vars(layer).get(method), getattr(layer, method)
-        recording = self._recording(name, original)
+        recording = self._recording(name, original, layer)
 
         def forward(owner, *args, **kwargs):
             if not framework.symbolic():
@@ -1375,8 +1459,8 @@ class Capture:
 
         return undo
 
-    def _recording(self, name, original):
-        """A function that records each of its calls, of a layer or a function."""
+    def _recording(self, name, original, owner):
+        """A function that records each call of `owner`, a layer or a function."""
         framework, gate = self._framework, self._gate
 
         def receive(key):
@@ -1410,13 +1494,17 @@ class Capture:
                     passed[id(leaf)] = copy, getattr(copy, "_version", 0)
                 return passed[id(leaf)][0]
 
+            for key, value in self._held(name, owner).items():
+                self._put("%sinputs/self.%s" % (ahead, key.lstrip("_")), value)
             args = [_mapped(value, str(place), enter) for place, value in enumerate(args)]
             kwargs = {key: _mapped(value, key, enter) for key, value in kwargs.items()}
+            self._listen(name, entering=True)
             self._inside += 1
             try:
                 result = original(*args, **kwargs)
             finally:
                 self._inside -= 1
+            self._listen(name, entering=False)
             if any(getattr(copy, "_version", 0) != version for copy, version in passed.values()):
                 self._miss(
                     "%s changes its input in place: the gradient of that input is not recorded "
@@ -1430,6 +1518,42 @@ class Capture:
             return result
 
         return forward
+
+    def _held(self, name, owner):
+        """Tensors of a layer that are recorded with its calls: no parameters, and no buffers of
+        the model."""
+        framework = self._framework
+        if not hasattr(owner, framework.forward) or not hasattr(owner, "__dict__"):
+            return {}
+        found = framework.held(owner)
+        if name in self._watched:
+            found.update(framework.own_buffers(owner))
+        return found
+
+    def _listen(self, name, entering):
+        """Where random numbers were drawn since the last layer began or ended; in the first chosen
+        step, because it takes time."""
+        if self._traced:
+            return
+        now = self._framework.random_state()
+        if now != self._state:
+            if not entering and self._entered == (name, self._inside):
+                if name not in self._random["layers"]:
+                    self._random["layers"].append(name)
+            elif self._entered is None:
+                self._random["before"] = True
+            else:
+                self._random["outside"] = True
+        self._state = now
+        self._entered = (name, self._inside) if entering else ()
+
+    def _listen_to_the_rest(self):
+        """The end of a chosen step. Of later ones it is known only whether they drew at all."""
+        if self._framework.random_state() != self._state:
+            known = self._random["layers"] or self._random["before"]
+            if not self._traced or not known:
+                self._random["outside"] = True
+        self._traced = True
 
     def _watch_clip(self, clip):
         original, held = clip._dygraph_clip, vars(clip).get("_dygraph_clip")
@@ -1494,6 +1618,19 @@ class Capture:
             self._changed = self._changes()
         self._spend(start)
 
+    def _norm_of_what_is_left(self):
+        """Of the gradients that no update took: of a step that a loss scaler skipped."""
+        framework, squares, found = self._framework, 0.0, False
+        for name in self._trainable:
+            gradient = framework.gradient(self._parameters[name])
+            if framework.is_tensor(gradient):
+                pair = framework.host(gradient, copy=False)
+            else:
+                pair = self._tensors.get("gradients/%s/backward" % name)
+            if pair is not None:
+                squares, found = squares + _squares(*pair), True
+        return math.sqrt(squares) if found else None
+
     def _changes(self):
         """For each group, the hyper-parameters beside lr that are no longer those of run.json."""
         first, now = self._optimizer_told["groups"], self._describe_optimizer()["groups"]
@@ -1538,6 +1675,7 @@ class Capture:
 
     def _finish(self, batch):
         """Write the tensors of a chosen step; the reason where that failed."""
+        self._listen_to_the_rest()
         if batch is not None:
             for path, leaf in _leaves(batch):
                 if self._framework.is_tensor(leaf):
@@ -1657,7 +1795,9 @@ class Capture:
             "training": bool(layer.training),
             "hyperparameters": framework.hyperparameters(layer),
             "parameters": {key: self._name_of.get(id(value), "") for key, value in own.items()},
-            "buffers": {key: path + key for key in framework.own_buffers(layer)},
+            "buffers": {}
+            if name in self._watched
+            else {key: path + key for key in framework.own_buffers(layer)},
             "signature": signature,
         }
 
@@ -1749,6 +1889,7 @@ class Capture:
             optimizer=self._optimizer_told,
             layers=[self._describe_layer(name, self._layers[name]) for name in order],
             not_captured=self._not_captured(),
+            random=self._random if self._chosen_steps else None,
             seconds_of_capture=None
             if not self._steps_done
             else {"steps": self._spent, "chosen": self._spent_chosen},

@@ -95,7 +95,7 @@ def conclude(
         )  # fmt: skip
     pairs = matched(runs[0].first, runs[1].first, names)
     found = differences(runs[0], runs[1], pairs)
-    parted = departure(runs[0].first, runs[1].first, pairs)
+    parted = departure(runs[0], runs[1], pairs)
     curve = _curve(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
     both = local[0], local[1]
     scaled_alike = (None, None) if _reduces(runs) else shared(scaled[0], scaled[1])

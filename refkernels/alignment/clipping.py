@@ -23,6 +23,8 @@ from refkernels.arithmetic import formats
 Interval = tuple[float, float]
 Scope = Literal["none", "global", "group", "tensor", "value", "other"]
 ADDED = (0.0, 1e-6)  # to the norm, by definitions of clipping
+_NARROW = 2.0**-8  # an interval that is not wider than this holds a power of two by chance never
+_LEAST_SCALE = 16.0  # of a loss: what is less may be a choice of thresholds
 _NORM = 2.0**-21  # relative error that a float32 norm may have; a kernel's order is its own
 
 
@@ -40,8 +42,17 @@ class Scaling:
 
     @property
     def clips(self) -> tuple[str, ...]:
-        """What was scaled down."""
-        return tuple(name for name, (_, high) in self.factors.items() if high < 1.0)
+        """What was scaled down, but for a loss scale that was taken out."""
+        return tuple(
+            name
+            for name, factor in self.factors.items()
+            if factor[1] < 1.0 and not _unscales(factor)
+        )
+
+    @property
+    def unscales(self) -> bool:
+        """Whether a loss scale was taken out, and nothing else done."""
+        return bool(self.factors) and all(_unscales(one) for one in self.factors.values())
 
 
 @dataclass(frozen=True)
@@ -67,8 +78,8 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
         after = tensors.gradient(name, "update") if after is None else after
         if before is not None and after is not None and before.shape == after.shape:
             pairs[name] = (before, after)
-    if not pairs:
-        return None
+    if not pairs or not all(np.isfinite(_wide(before)).all() for before, _ in pairs.values()):
+        return None  # nothing to learn of what overflowed
     if all(before.tobytes() == after.tobytes() for before, after in pairs.values()):
         return Scaling(step, rank.rank, "none")
     groups = {name: str(rank.parameters[name].group) for name in pairs}
@@ -113,7 +124,7 @@ def clipping(found: Sequence[Scaling]) -> Clipping | None:
     """What a run does to its gradients; None where no step tells."""
     if not found:
         return None
-    scaled = [one for one in found if one.scope != "none"]
+    scaled = [one for one in found if one.scope != "none" and (one.clips or not one.unscales)]
     steps = tuple(one.step for one in found)
     if not scaled:
         return Clipping("none", steps)
@@ -162,6 +173,30 @@ def _factor(before: Array, after: Array) -> Interval:
     return float(np.max(ends[0])), float(np.min(ends[1]))
 
 
+def _unscales(factor: Interval) -> bool:
+    """Whether a factor is a power of two below 1, known well enough to tell."""
+    low, high = factor
+    if not 0.0 < low <= high < 1.0 or high > low * (1 + _NARROW):
+        return False
+    return low <= 2.0 ** round(math.log2(low)) <= high
+
+
+def before_unscale(a: Clipping | None, b: Clipping | None) -> tuple[str, int] | None:
+    """Which of two runs ("A", "B") seems to clip before a loss scale is taken out, and that scale:
+    where one threshold is the other over a power of two."""
+    if a is None or b is None:
+        return None
+    for added in a.thresholds.keys() & b.thresholds.keys():
+        one, two = a.thresholds[added], b.thresholds[added]
+        for run, (large, small) in (("B", (one, two)), ("A", (two, one))):
+            if not 0.0 < small[0] <= small[1] or not large[0] > small[1]:
+                continue
+            scale = 2.0 ** round(math.log2(large[0] / small[0]))
+            if scale >= _LEAST_SCALE and large[0] / small[1] <= scale <= large[1] / small[0]:
+                return run, int(scale)
+    return None
+
+
 def _shared(each: Mapping[str, Interval], owner: Mapping[str, str]) -> dict[str, Interval] | None:
     parts: dict[str, list[Interval]] = {}
     for name, factor in each.items():
@@ -178,6 +213,10 @@ def _crossing(intervals: Iterable[Interval]) -> Interval | None:
         return None
     low, high = max(one[0] for one in together), min(one[1] for one in together)
     return (low, high) if low <= high else None
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64)
 
 
 def _norm(arrays: Iterable[Array]) -> float:

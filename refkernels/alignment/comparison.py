@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from refkernels.alignment.matching import Matched, equal, oriented
+from refkernels.alignment.parts import Cause, cause
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import Call, Layer, Rank, StepLine, StepTensors
+from refkernels.alignment.run import Call, Rank, Run, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
 _RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
@@ -30,7 +31,8 @@ Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
 class Departure:
     """Where two runs' values part: `what` is an input, output, cotangent or gradient of `where`;
     `apart`: the norm of the difference over that of A's; `factor`: B's over A's, where the one is a
-    multiple of the other; `share`: of `places` compared in this stage, those that part likewise."""
+    multiple of the other; `parted`: of `places` compared in this stage, those that part likewise;
+    `cause`: what whole parts of the batch are counted for, where that explains it."""
 
     step: int
     stage: Stage
@@ -40,6 +42,7 @@ class Departure:
     factor: float | None
     parted: int
     places: int
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,11 @@ class _Pair:
     digits: float  # 2^-p/2
 
 
-def departure(a: Rank, b: Rank, matched: Matched) -> Departure | None:
+def departure(one: Run, two: Run, matched: Matched) -> Departure | None:
     """The first place where a shared captured step parts; None where there is none. A step that the
     two did not begin alike is passed over, and so is what follows from random numbers."""
+    a, b = one.first, two.first
+    several = max(a.world_size, b.world_size) > 1
     if _draws(a) or _draws(b):
         return None
     lines = {line.step: line for line in a.lines}, {line.step: line for line in b.lines}
@@ -62,24 +67,38 @@ def departure(a: Rank, b: Rank, matched: Matched) -> Departure | None:
     for step in steps:
         tensors = a.tensors(step), b.tensors(step)
         pair = lines[0][step], lines[1][step]
-        if pair[0].batch_hash == pair[1].batch_hash and _begin_alike(*tensors, matched):
-            found = _departure(a, tensors, matched, *pair)
+        if not _begin_alike(*tensors, matched):
+            continue
+        found = None
+        if pair[0].batch_hash == pair[1].batch_hash:
+            found = _departure(a, b, tensors, matched, *pair)
+        if found is not None and found.stage in ("forward", "loss"):
+            return found
+        if found is not None or several:
+            why = cause(one, two, step, matched)
             if found is not None:
-                return found
+                return replace(found, cause=why)
+            if why is not None:
+                return Departure(step, "clip", a.model, "update", math.nan, None, 0, 0, why)
     return None
 
 
 def _draws(rank: Rank) -> bool:
     """Whether a function that the model calls outside of layers draws random numbers."""
-    return any(word in line for line in rank.not_captured for word in _RANDOM)
+    named = (word in line for line in rank.not_captured for word in _RANDOM)
+    return rank.draws.outside or any(named)
 
 
 def _departure(
-    a: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, one: StepLine,
+    a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, one: StepLine,
     two: StepLine,
 ) -> Departure | None:  # fmt: skip
-    pairs = list(_pairs(a, tensors, matched, one, two))
+    pairs = list(_pairs(a, b, tensors, matched, one, two))
     parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
+    scale = None if parted is None else _taken_out(parted, pairs)
+    if scale is not None:
+        pairs = list(_pairs(a, b, tensors, matched, one, two, scale))
+        parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     if parted is None:
         return None
     alike = [pair for pair in pairs if pair.stage == parted.stage]
@@ -88,6 +107,17 @@ def _departure(
         one.step, parted.stage, parted.where, parted.what, parted.apart, parted.factor,
         len(same), len(alike),
     )  # fmt: skip
+
+
+def _taken_out(parted: _Pair, pairs: list[_Pair]) -> float | None:
+    """The power of two that scales a backward pass and is gone before the update, if it does."""
+    factor, behind = parted.factor, [pair for pair in pairs if pair.stage == "clip"]
+    if parted.stage not in ("backward", "gradient") or factor is None or factor <= 0.0:
+        return None
+    power = 2.0 ** round(math.log2(factor))
+    scales = math.isclose(factor, power, rel_tol=2 * parted.digits)
+    kept = not behind or any(_near(pair, parted) for pair in behind)
+    return power if scales and not kept else None
 
 
 def _near(one: _Pair, other: _Pair) -> bool:
@@ -110,22 +140,29 @@ def _begin_alike(one: StepTensors, two: StepTensors, matched: Matched) -> bool:
 
 
 def _pairs(
-    a: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, one: StepLine,
-    two: StepLine,
+    a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, one: StepLine,
+    two: StepLine, scale: float = 1.0,
 ) -> Iterator[_Pair]:  # fmt: skip
+    """Up to where other random numbers come in: what follows from these cannot be compared.
+    `scale`: by which B's backward pass is scaled."""
     layers = [name for name in a.layers if name in matched.layers and not a.contains(name)]
     calls: dict[str, list[tuple[Call, Call]]] = {}
     for name in layers:
         made = tensors[0].calls(name), tensors[1].calls(matched.layers[name])
         if len(made[0]) == len(made[1]):  # else the one accumulates over parts of the batch
             calls[name] = list(zip(*made, strict=True))
+    drawn = a.draws.before or b.draws.before
     for name in layers:
+        drops = _drops(a, name) or _drops(b, matched.layers[name])
         for mine, other in calls.get(name, ()):
+            if drawn and _other_numbers(mine, other):
+                return
             for what in ("inputs", "outputs"):
+                random = drops if what == "outputs" else drawn and name == layers[0]
                 compared = _of("forward", name, what, getattr(mine, what), getattr(other, what))
                 for pair in compared:
-                    if what == "outputs" and pair.apart > pair.digits and _drops(a.layers[name]):
-                        return  # other random numbers: what follows cannot be compared
+                    if random and pair.apart > pair.digits:
+                        return
                     yield pair
     if one.loss is not None and two.loss is not None:
         dtype = formats.get(one.loss_dtype or "float32").storage
@@ -134,17 +171,18 @@ def _pairs(
     for name in reversed(layers):
         for mine, other in reversed(calls.get(name, [])):
             for what in ("cotangents", "input_gradients"):
-                yield from _of("backward", name, what, getattr(mine, what), getattr(other, what))
+                sides = getattr(mine, what), getattr(other, what)
+                yield from _of("backward", name, what, *sides, scale=scale)
     floors = cotangent_sizes(a, tensors[0])
     for name, partner in matched.parameters.items():
-        yield from _gradients("gradient", "backward", tensors, name, partner, floors)
+        yield from _gradients("gradient", "backward", tensors, name, partner, floors, scale)
     for name, partner in matched.parameters.items():
         yield from _gradients("clip", "update", tensors, name, partner, floors)
 
 
 def _gradients(
     stage: Stage, when: str, tensors: tuple[StepTensors, StepTensors], name: str, partner: str,
-    floors: Mapping[str, float],
+    floors: Mapping[str, float], scale: float = 1.0,
 ) -> Iterator[_Pair]:  # fmt: skip
     """Of a parameter, as the backward pass left it or as the update received it."""
     mine, other = _gradient(tensors[0], name, when), _gradient(tensors[1], partner, when)
@@ -154,7 +192,7 @@ def _gradients(
     if weights[0] is not None and weights[1] is not None:
         other = oriented(weights[0], other, weights[1])
     what = "gradient" if when == "backward" else when
-    yield from _of(stage, name, what, {"0": mine}, {"0": other}, floors.get(name, 0.0))
+    yield from _of(stage, name, what, {"0": mine}, {"0": other}, floors.get(name, 0.0), scale)
 
 
 def _gradient(tensors: StepTensors, name: str, when: str) -> Array | None:
@@ -163,8 +201,15 @@ def _gradient(tensors: StepTensors, name: str, when: str) -> Array | None:
     return tensors.gradient(name, when) if clipped is None else clipped
 
 
-def _drops(layer: Layer) -> bool:
-    return any(word in layer.type.lower() for word in _RANDOM)
+def _drops(rank: Rank, name: str) -> bool:
+    named = any(word in rank.layers[name].type.lower() for word in _RANDOM)
+    return named or name in rank.draws.layers
+
+
+def _other_numbers(mine: Call, other: Call) -> bool:
+    """Whether inputs that count or choose (ids, a mask) are others."""
+    pairs = zip(mine.inputs.values(), other.inputs.values(), strict=False)
+    return any(one.dtype.kind in "biu" and not np.array_equal(one, two) for one, two in pairs)
 
 
 def cotangent_sizes(rank: Rank, tensors: StepTensors) -> dict[str, float]:
@@ -197,7 +242,7 @@ def null_directions(rank: Rank, step: int) -> tuple[str, ...]:
 
 def _of(
     stage: Stage, where: str, what: str, mine: Mapping[str, Array], other: Mapping[str, Array],
-    floor: float = 0.0,
+    floor: float = 0.0, scale: float = 1.0,
 ) -> Iterator[_Pair]:  # fmt: skip
     """`floor`: what a gradient is made of; where that cancels, a quarter of the digits may go, and
     where little more than half of them are left, those are its roundings, and are not compared."""
@@ -205,7 +250,7 @@ def _of(
         if one.shape != two.shape or one.dtype.kind not in "fV" or not one.size:
             continue
         digits = 2.0 ** (-min(formats.of(one).p, formats.of(two).p) / 2)
-        left, right = one.astype(np.float64).reshape(-1), two.astype(np.float64).reshape(-1)
+        left, right = one.astype(np.float64).reshape(-1), two.astype(np.float64).reshape(-1) / scale
         norms = float(np.linalg.norm(left)), float(np.linalg.norm(right))
         size = max(norms[0], math.sqrt(digits) * floor)
         if not 0.0 < size < math.inf or not np.isfinite(right).all():

@@ -343,6 +343,7 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
         (a.parameters[name].group, b.parameters[partner].group)
         for name, partner in matched.parameters.items()
     )
+    skips = [mine.step for mine, other in _shared(a, b) if a.skipped(mine) != b.skipped(other)]
     told = set()
     for mine, other in _shared(a, b):
         for one, two in groups:
@@ -350,6 +351,8 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
             if left is None or right is None or (one, two) in told:
                 continue
             if not math.isclose(left, right, rel_tol=2.0**-23):
+                if skips and mine.step > skips[0] and _alike_by_update(a, b, one, two):
+                    continue
                 told.add((one, two))
                 late = _late(a, b, one, two)
                 kind = "late" if late else "rate"
@@ -357,12 +360,34 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
                 yield Difference("schedule", f"{one}", *rates, mine.step, kind=kind, details=late)
 
 
+def _alike_by_update(a: Rank, b: Rank, one: int | None, two: int | None) -> bool:
+    """Whether the rates are the same from update to update: a schedule may wait with a skipped
+    one."""
+    mine = [_rate(line, one) for line in a.lines if line.updates and not a.skipped(line)]
+    other = [_rate(line, two) for line in b.lines if line.updates and not b.skipped(line)]
+    return all(
+        left is None or right is None or math.isclose(left, right, rel_tol=2.0**-23)
+        for left, right in zip(mine, other, strict=False)
+    )
+
+
 def _updates(a: Run, b: Run) -> Iterator[Difference]:
-    """The first step in which one run updates its weights more often than the other."""
+    """The first step in which one run updates its weights more often than the other; and before it,
+    the first in which a loss scaler skipped the update of one."""
     if a.first.optimizer is None or b.first.optimizer is None:
         return
+    skipped = False
     for mine, other in _shared(a.first, b.first):
-        if mine.updates != other.updates:
+        skips = a.first.skipped(mine), b.first.skipped(other)
+        if skips[0] != skips[1]:
+            if not skipped:
+                run = "A" if skips[0] else "B"
+                yield Difference(
+                    "schedule", "updates", step=mine.step, decisive=False, kind="skipped",
+                    details={"run": run},
+                )  # fmt: skip
+            skipped = True
+        elif mine.updates != other.updates and not skips[0]:
             counts = str(mine.updates), str(other.updates)
             yield Difference("schedule", "updates", *counts, mine.step, kind="updates")
             return

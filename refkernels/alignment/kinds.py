@@ -14,6 +14,7 @@ from typing import Any
 from refkernels import registry
 from refkernels.alignment.run import Call, Layer, Rank
 
+HELD = "self."  # before the name of a tensor that a layer holds as a plain attribute
 Settings = Mapping[str, Any]
 Params = Callable[[Settings], "dict[str, Any] | str"]
 
@@ -72,10 +73,13 @@ def settings_of(rank: Rank, layer: Layer, call: Call | None) -> dict[str, Any]:
 
 
 def tensor_names(layer: Layer, call: Call) -> dict[str, str]:
-    """The paths of a call's input tensors by argument, and by position."""
+    """The paths of a call's input tensors by argument, and by position; of tensors that the layer
+    holds beside its parameters and buffers, by attribute."""
     names = _names(layer)
     found = {str(position): path for position, path in enumerate(call.inputs) if path.isdigit()}
-    return found | {names.get(path, path): path for path in call.inputs}
+    given = [path for path in call.inputs if not path.startswith(HELD)]
+    held = {path.removeprefix(HELD): path for path in call.inputs if path.startswith(HELD)}
+    return held | found | {names.get(path, path): path for path in given}
 
 
 def _names(layer: Layer) -> dict[str, str]:
@@ -173,8 +177,8 @@ def _reduced(*names: str) -> Params:
     def params(settings: Settings) -> dict[str, Any] | str:
         if settings.get("soft_label") or settings.get("use_softmax") is False:
             return "its labels are soft, or its inputs are no logits"
-        if isinstance(settings.get("weight"), str) or isinstance(settings.get("pos_weight"), str):
-            return "its weight was not recorded"
+        if any(settings.get(name) is not None for name in ("weight", "pos_weight")):
+            return "its weight is no tensor that was recorded"
         if settings.get("is_huber") is True and _first(settings, "delta", default=1.0) != 1.0:
             return "its delta is not 1"
         kept = {name: settings[name] for name in names if settings.get(name) is not None}

@@ -211,19 +211,30 @@ class _Reader:
             if own in self.layer.parameters
         }
 
+    @property
+    def _buffers(self) -> dict[str, str]:
+        """The layer's buffers that take the place of weights, by the op's names."""
+        return {
+            own.lstrip("_"): name
+            for own, name in self.layer.buffers.items()
+            if own.lstrip("_") in self.kind.weights
+        }
+
     def _weights(self) -> Iterator[tuple[str, Array]]:
+        known = {*self._own.values(), *(self._buffers.values())}
+        for own, name in (*self.layer.parameters.items(), *self.layer.buffers.items()):
+            if name not in known:
+                raise _NotJudged(f"its {own} is not known")
         for name, parameter in self._own.items():
             array = self.tensors.parameter(parameter)
             if array is None:
                 raise _NotJudged(f"its {name} was not recorded")
             yield name, self._turned(name, array)
-        for name in self.kind.weights:
-            buffer = self.layer.buffers.get(name)
-            if buffer is not None:
-                array = self.tensors.buffer(buffer)
-                if array is None:
-                    raise _NotJudged(f"its {name} was not recorded")
-                yield name, array
+        for name, buffer in self._buffers.items():
+            array = self.tensors.buffer(buffer)
+            if array is None:
+                raise _NotJudged(f"its {name} was not recorded")
+            yield name, array
 
     def _turned(self, name: str, array: Array) -> Array:
         turned = self.rank.framework in self.kind.turned and name == "weight"

@@ -49,7 +49,8 @@ class Judgement:
     weight's gradient that this layer does not explain: a function may use the weight too.
     `negligible`: no element that breaks its bound is off by more than the rounding of its tensor's
     largest, as where a masked probability is e^-64 and not 0. `gross`: half of the digits are wrong
-    in norm, or the bound is broken by as much."""
+    in norm, or the bound is broken by as much. `declared`: the cause is a form that the framework's
+    documentation gives as its own."""
 
     place: Place
     op: str
@@ -66,6 +67,7 @@ class Judgement:
     attributed: bool = True
     negligible: bool = False
     gross: bool = False
+    declared: bool = False
     cause: str | None = None
     confidence: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
@@ -207,7 +209,7 @@ def _judged(
     cause: dict[str, Any] = {}
     if searched is not None and any(not one.ordinary for one in known.values()):
         before = searched.setdefault((question.op, question.direction, question.type), [])
-        if len(before) < _SEARCHES or len({one["cause"] for one in before}) > 1:
+        if question.own or len(before) < _SEARCHES or len({one["cause"] for one in before}) > 1:
             cause = _explained(problem, outputs)
             before.append(cause)
         else:
@@ -254,7 +256,7 @@ def _judgement(
         question.place, question.op, question.direction, question.type, output, fit.verdict,
         "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
         size.bias, fit.ordinary or not unexplained, size.negligible and not question.parts,
-        size.gross, **of_output,
+        size.gross, of_output.get("cause") in question.own and not fit.ordinary, **of_output,
     )  # fmt: skip
 
 

@@ -41,7 +41,8 @@ class Place:
 @dataclass(frozen=True)
 class Question:
     """An op's question, and the run's answer. `parts`: the parameters that an optimizer's question
-    puts end to end, and where each of them ends."""
+    puts end to end, and where each of them ends; `own`: causes that the framework's documentation
+    gives as its own definition."""
 
     place: Place
     op: str
@@ -51,6 +52,7 @@ class Question:
     outputs: Mapping[str, Array]
     type: str
     parts: tuple[tuple[str, int], ...] = ()
+    own: tuple[str, ...] = ()
 
     def part(self, index: int) -> str:
         """The parameter that an element of the whole belongs to."""

@@ -11,7 +11,15 @@ import re
 from pathlib import Path
 
 from refkernels.alignment.fields import Fields, json_of
-from refkernels.alignment.recorded import Group, Layer, Optimizer, Parameter, Rank, StepLine
+from refkernels.alignment.recorded import (
+    Draws,
+    Group,
+    Layer,
+    Optimizer,
+    Parameter,
+    Rank,
+    StepLine,
+)  # fmt: skip
 from refkernels.alignment.steps import FORMAT, FORMAT_VERSION, open_step
 from refkernels.alignment.tensors import CaptureError
 from refkernels.records.array_files import ArrayFileError, opened
@@ -50,6 +58,8 @@ def read_rank(folder: Path) -> Rank:
         raise CaptureError(f"{path}: world_size is {world}.")
     remarks = [] if complete else [f"{folder} was not finished: the run was killed, or goes on."]
     lines = _read_lines(folder / "steps.jsonl", remarks)
+    draws = run.maybe("random", dict)
+    told, damaged = _look_at_steps(folder, lines, rank, remarks)
     return Rank(
         folder, complete, run.text("framework"), run.texts("versions"), run.mapping("device"),
         run.mapping("flags"), run.texts("environment"), run.mapping("seeds"), rank,
@@ -59,7 +69,8 @@ def read_rank(folder: Path) -> Rank:
         {one.name: one for one in run.objects("buffers", _parameter)},
         None if optimizer is None else _optimizer(Fields(optimizer, f"{path}: optimizer")),
         {one.name: one for one in layers}, run.tuple_of("not_captured", str),
-        lines, *_look_at_steps(folder, lines, rank, remarks),
+        lines, told, Draws() if draws is None else _draws(Fields(draws, f"{path}: random")),
+        damaged,
     )  # fmt: skip
 
 
@@ -118,6 +129,10 @@ def _layer(fields: Fields) -> Layer:
         fields.flag("recorded"), fields.flag("training"), fields.mapping("hyperparameters"),
         fields.texts("parameters"), fields.texts("buffers"), fields.tuple_of("signature", str),
     )  # fmt: skip
+
+
+def _draws(fields: Fields) -> Draws:
+    return Draws(fields.tuple_of("layers", str), fields.flag("before"), fields.flag("outside"))
 
 
 def _group(fields: Fields) -> Group:

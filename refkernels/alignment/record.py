@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from refkernels.alignment.clipping import Clipping
+from refkernels.alignment.clipping import Clipping, before_unscale
 from refkernels.alignment.comparison import Departure
 from refkernels.alignment.differences import Difference
 from refkernels.alignment.local import Judgement, LocalTruth
@@ -68,7 +68,11 @@ def _suspect(one: Suspect) -> dict[str, Any]:
         return {**told, "source": "judgement", "judgement": _judgement(one.source)}
     if isinstance(one.source, Departure):
         return {**told, "source": "departure", **asdict(one.source)}
-    return {**told, "source": "clip", "clips": [_clip(side) for side in one.source]}
+    early = before_unscale(*one.source)
+    return {
+        **told, "source": "clip", "clips": [_clip(side) for side in one.source],
+        "before_unscale": None if early is None else {"run": early[0], "scale": early[1]},
+    }  # fmt: skip
 
 
 def _judgement(one: Judgement) -> dict[str, Any]:
@@ -94,7 +98,7 @@ def _local(local: LocalTruth) -> dict[str, Any]:
             "elements": sum(one.elements for one in group),
             "over_bound": max((one.over_bound for one in group if one.attributed), default=0.0),
             "over_plain": max(one.over_plain for one in group),
-            "wrong": sum(one.wrong and not one.negligible for one in group),
+            "wrong": sum(one.wrong and not (one.negligible or one.declared) for one in group),
             "negligible": sum(one.wrong and one.negligible for one in group),
             "unattributed": sum(not one.attributed for one in group),
             "unusual": sum(one.unusual and one.attributed and not one.wrong for one in group),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,6 +88,16 @@ class StepLine:
 
 
 @dataclass(frozen=True)
+class Draws:
+    """Where random numbers were drawn in chosen steps. `layers`: in these, by themselves; `before`:
+    before the first layer of a step (data, noise); `outside`: between layers."""
+
+    layers: tuple[str, ...] = ()
+    before: bool = False
+    outside: bool = False
+
+
+@dataclass(frozen=True)
 class Rank:
     """What one process of a run recorded. `remarks` name what is missing or damaged; `damaged`
     gives the reason by step."""
@@ -114,6 +125,7 @@ class Rank:
     not_captured: tuple[str, ...]
     lines: tuple[StepLine, ...] = ()
     remarks: tuple[str, ...] = ()
+    draws: Draws = field(default_factory=Draws)
     damaged: Mapping[int, str] = field(default_factory=dict)
     _open: dict[int, StepTensors] = field(default_factory=dict, repr=False, compare=False)
 
@@ -123,6 +135,16 @@ class Rank:
         return tuple(
             line.step for line in self.lines if line.captured and line.step not in self.damaged
         )
+
+    def skipped(self, line: StepLine) -> bool:
+        """Whether a loss scaler skipped the update of a step: its gradients are not finite, and no
+        parameter moved."""
+        norm = line.gradient_norm
+        if norm is None or math.isfinite(norm):
+            return False
+        last = [one.parameters_hash for one in self.lines if one.step < line.step]
+        before = last[-1] if last else self.initial_parameters
+        return line.updates == 0 or (before is not None and before == line.parameters_hash)
 
     def contains(self, layer: str) -> bool:
         """Whether a layer has layers within it."""

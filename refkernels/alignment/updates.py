@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,10 @@ _MOMENTUM = Kind(
 _ADAM = Kind("adam", ("m", "v", "vmax"), _BETAS)
 _ADAMW = Kind("adamw", ("m", "v", "vmax"), _BETAS)
 _LAMB = Kind("lamb", ("m", "v"), _BETAS, {"weight_decay": "lamb_weight_decay"}, whole=True)
+_RMSPROP = Kind(
+    "rmsprop", ("accum", "mean", "buf"), ("rho", "eps", "momentum", "weight_decay"),
+    {"rho": "alpha"},
+)  # fmt: skip
 KINDS: dict[str, Kind] = {
     "SGD": _SGD,
     "Momentum": _MOMENTUM,
@@ -51,12 +55,21 @@ KINDS: dict[str, Kind] = {
     "LAMB": _LAMB,
     "Lamb": _LAMB,
     "Adagrad": Kind("adagrad", ("accum",), ("lr_decay", "eps", "weight_decay")),
-    "RMSprop": Kind(
-        "rmsprop", ("accum", "mean", "buf"), ("rho", "eps", "momentum", "weight_decay"),
-        {"rho": "alpha"},
-    ),
+    "RMSprop": _RMSPROP,
+    "RMSProp": _RMSPROP,
 }  # fmt: skip
-_OPTIONAL = ("vmax", "mean")  # absent unless the optimizer keeps them
+_OPTIONAL = {"vmax": "amsgrad", "mean": "centered"}  # by the setting that makes use of them
+# Forms that a framework's documentation gives as its own definition: no run is blamed for them,
+# though another framework's is another training.
+OWN: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("oneflow", "SGD"): ("dampened_first_step",),
+    ("oneflow", "Adagrad"): ("eps_inside_sqrt",),
+    ("oneflow", "RMSprop"): ("eps_inside_sqrt", "lr_in_momentum"),
+    ("paddle", "RMSProp"): ("eps_inside_sqrt", "lr_in_momentum"),
+    ("mindspore", "RMSProp"): ("eps_inside_sqrt", "lr_in_momentum"),
+    ("mindspore", "Adam"): ("eps_hat",),
+    ("mindspore", "AdamWeightDecay"): ("no_bias_correction",),
+}
 
 
 def definition(optimizer: Optimizer) -> str:
@@ -74,7 +87,7 @@ def definition(optimizer: Optimizer) -> str:
 def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
     """The questions of a step's update."""
     optimizer = rank.optimizer
-    if optimizer is None or not line.updates:
+    if optimizer is None or not line.updates or rank.skipped(line):
         return Read()
     kind = KINDS.get(optimizer.type)
     if kind is None:
@@ -144,7 +157,10 @@ def _question(
         kind = Kind("sgd", (), kind.params)
     if kind.op == "adam" and _decoupled(settings):
         kind = _ADAMW
-    parts = [one for name in names if (one := _tensors(kind, tensors, name)) is not None]
+    unused = [word for word, asked in _OPTIONAL.items() if settings.get(asked) is False]
+    kind = replace(kind, state=tuple(word for word in kind.state if word not in unused))
+    scale = _loss_scale(settings)
+    parts = [one for name in names if (one := _tensors(kind, tensors, name, scale)) is not None]
     if not parts:
         return None
     if any(name in _sparse(rank) for name, _, _ in parts):
@@ -159,7 +175,21 @@ def _question(
     assert rank.optimizer is not None
     name = parts[0][0] if kind.whole or len(parts) == 1 else _name(order, exempt, parts)
     place = Place(line.step, "update", name, order, rank.rank)
-    return Question(place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type, ended)
+    own = OWN.get((rank.framework, rank.optimizer.type), ())
+    return Question(
+        place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type, ended, own
+    )
+
+
+def _loss_scale(settings: Mapping[str, Any]) -> float:
+    """What an optimizer divides its gradients by, as MindSpore's do; a power of two, so that it
+    rounds nothing."""
+    scale = settings.get("loss_scale")
+    if not isinstance(scale, float) or scale == 1.0:
+        return 1.0
+    if math.frexp(scale)[0] != 0.5:
+        raise _NotJudged(f"its loss scale is {scale:g}, no power of two")
+    return scale
 
 
 def _name(order: int, exempt: bool, parts: list[Any]) -> str:
@@ -170,7 +200,7 @@ def _name(order: int, exempt: bool, parts: list[Any]) -> str:
 _Part = tuple[str, dict[str, Array], dict[str, Array]]
 
 
-def _tensors(kind: Kind, tensors: StepTensors, name: str) -> _Part | None:
+def _tensors(kind: Kind, tensors: StepTensors, name: str, scale: float) -> _Part | None:
     """A parameter's tensors before and after its update, flat unless the op asks for the whole."""
     param, after = tensors.parameter(name), tensors.parameter(name, "after")
     grad = tensors.gradient(name, "clipped")
@@ -180,6 +210,10 @@ def _tensors(kind: Kind, tensors: StepTensors, name: str) -> _Part | None:
     old, new = tensors.state(name), tensors.state(name, "after")
     if "master" in old or "master" in new:
         raise _NotJudged("it keeps a wider copy of its parameters")
+    if scale != 1.0:
+        if np.any((grad != 0) & (np.abs(grad) < scale * float(np.finfo(grad.dtype).tiny))):
+            raise _NotJudged("its gradients underflow where they are divided by its loss scale")
+        grad = grad / grad.dtype.type(scale)
     inputs, outputs = {"param": param, "grad": grad}, {"param": after}
     for word in kind.state:
         if word in new:

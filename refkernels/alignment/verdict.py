@@ -60,6 +60,7 @@ class Reason:
         "unjudged",
         "functions",
         "unseen",
+        "skipped",
         "few",
         "beyond",
         "gradients",
@@ -110,7 +111,9 @@ def decide(
     if curve is not None and curve.extreme:
         few = {"runs": curve.runs, "needed": needed(LEVEL)}
         return Verdict("undecidable", reasons=(Reason("few", few),))
-    reasons = _open(local, curve)
+    skips = [one for one in found if one.kind == "skipped"]
+    reasons = [Reason("skipped", {"step": one.step, **one.details}) for one in skips]
+    reasons += _open(local, curve)
     return Verdict("undecidable" if reasons else "same", reasons=tuple(reasons))
 
 
@@ -122,7 +125,7 @@ def _explained(parted: Departure, suspects: Sequence[Suspect]) -> bool:
 
 def decide_alone(local: LocalTruth) -> Verdict:
     """The verdict on one run: is it its own definition?"""
-    suspects = [_suspect(one, "A") for one in local.wrong if one.redefined]
+    suspects = [_suspect(one, "A") for one in local.wrong if one.redefined and not one.declared]
     if suspects:
         return Verdict("different", _sorted(suspects))
     reasons = _unseen(local)
@@ -212,7 +215,11 @@ def _open(local: tuple[LocalTruth, LocalTruth], curve: CurveTest | None) -> list
 def _beyond(local: LocalTruth) -> list[Reason]:
     """An op that breaks its bound and is no other definition: no curve makes up for that."""
     found = [one for one in local.wrong if not one.redefined]
-    return [Reason("beyond", {"where": one.worst, "op": one.op}) for one in found[:1]]
+    return [
+        Reason("beyond", {"where": one.worst, "op": one.op, "cause": one.cause,
+                          "confidence": one.confidence, "of_cause": dict(one.details)})
+        for one in found[:1]
+    ]  # fmt: skip
 
 
 def _unseen(local: LocalTruth) -> list[Reason]:

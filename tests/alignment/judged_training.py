@@ -93,6 +93,19 @@ def skipping(model, optimizer, x, y, step):
     return loss
 
 
+def overflowing(model, optimizer, x, y, step):
+    """As a loss scaler does: no update where gradients are not finite."""
+    optimizer.zero_grad()
+    loss = model(x, y)
+    loss.backward()
+    if step == 1:
+        for p in model.parameters():
+            p.grad.mul_(float("inf"))
+    else:
+        optimizer.step()
+    return loss
+
+
 def not_a_number(model, optimizer, x, y, step):
     return plain(lambda x, y: model(x, y) * float("nan"), optimizer, x, y, step)
 
@@ -149,6 +162,7 @@ TRAININGS = {
     "not_zeroed": {"train": not_zeroed},
     "unscaled": {"train": unscaled},
     "skipping": {"train": skipping},
+    "overflowing": {"train": overflowing},
     "clamped": {"train": clamped(0.01)},
     "clamped_less": {"train": clamped(0.02)},
 }

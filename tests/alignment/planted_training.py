@@ -129,8 +129,12 @@ def optimizer_of(planted, model):
     return kind(groups, 1e-3, eps=1e-6 if planted == "adam_eps" else 1e-8)
 
 
+UNCLIPPED = ("clip_left_out", "loss_scale_left_in", "halves_right", "halves_sum")
+SCALE = 65536.0  # of a loss, against underflow
+
+
 def clip(planted, model, optimizer):
-    if planted == "clip_left_out":
+    if planted in UNCLIPPED or planted.startswith(("masked", "ranks")):
         return
     if planted == "clip_each_group":
         for group in optimizer.param_groups:
@@ -162,18 +166,98 @@ def train(folder, planted, steps):
             for group in optimizer.param_groups:
                 group["lr"] = rate
             at = max(step - 1, 0) if planted == "stale_batch" else step
-            ids, labels = data[at], names[at]
+            ids, labels = data[at], labels_of(planted, names[at])
             optimizer.zero_grad()
-            loss = model(ids, labels)
-            factor = 8.0 if planted == "gradient_times_8" else 1.0
-            (loss * factor).backward()
-            clip(planted, model, optimizer)
+            if planted.startswith(("halves", "masked_")):
+                loss = accumulated(planted, model, ids, labels)
+            else:
+                loss = model(ids, labels)
+                factor = 8.0 if planted == "gradient_times_8" else 1.0
+                factor = SCALE if "scale" in planted else factor
+                (loss * factor).backward()
+            if planted == "clip_before_unscale":
+                clip(planted, model, optimizer)
+            if planted in ("scaled", "clip_before_unscale"):
+                for p in model.parameters():
+                    p.grad /= SCALE
+            if planted != "clip_before_unscale":
+                clip(planted, model, optimizer)
             optimizer.step()
             capture.step(loss=loss, batch={"ids": ids, "labels": labels})
-            losses.append(float(loss))
+            losses.append(loss.item())
+    return losses
+
+
+def labels_of(planted, labels):
+    """Fewer words of the second half of the rows are asked for."""
+    masked = labels.clone()
+    if "mask" in planted:
+        masked[ROWS // 2 :, 3:] = -100
+    return masked
+
+
+def accumulated(planted, model, ids, labels):
+    """Two backward passes for one: each half's mean by its number of words, or what is wrong."""
+    total = 0.0
+    for half in (slice(None, ROWS // 2), slice(ROWS // 2, None)):
+        right = float((labels[half] >= 0).sum() / (labels >= 0).sum())
+        share = {"halves_sum": 1.0, "masked_means": 0.5}.get(planted, right)
+        loss = model(ids[half], labels[half])
+        (loss * share).backward()
+        total += loss.detach() * right
+    return total
+
+
+def train_ranks(folder, planted, steps):
+    """What two ranks hold and do, in one process: each has its half of the rows."""
+    planted, _, seed = planted.partition("@")
+    torch.manual_seed(1)
+    models = [Model(planted), Model(planted)]
+    models[1].load_state_dict(models[0].state_dict())
+    optimizers = [optimizer_of(planted, model) for model in models]
+    rng = np.random.default_rng(7)
+    data = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
+    names = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
+    losses, captures = [], []
+    for rank, (model, optimizer) in enumerate(zip(models, optimizers)):  # noqa: B905
+        told = {"steps": [0, 1, 2], "rank": rank, "world_size": 2}
+        told["perturb"] = int(seed) if seed else None
+        captures.append(Capture(folder, model, optimizer, **told))
+    with captures[0], captures[1]:
+        for step in range(steps):
+            for optimizer in optimizers:
+                for group in optimizer.param_groups:
+                    group["lr"] = 1e-3 * min(step + 1, 10) / 10
+                optimizer.zero_grad()
+            ids, labels = data[step], labels_of(planted, names[step])
+            halves = [slice(rank, None, 2) for rank in (0, 1)]
+            if "mask" in planted:
+                halves = [slice(None, ROWS // 2), slice(ROWS // 2, None)]
+            if planted == "ranks_same_shard":
+                halves[1] = halves[0]
+            own, weights = [], []
+            for model, half in zip(models, halves):  # noqa: B905
+                own.append(model(ids[half], labels[half]))
+                own[-1].backward()
+                weights.append(float((labels[half] >= 0).sum() / (labels >= 0).sum()))
+            weights = {"ranks_sum": [1.0, 1.0], "ranks_masked": weights}.get(planted, [0.5, 0.5])
+            for pair in zip(*(model.parameters() for model in models)):  # noqa: B905
+                if planted != "ranks_own":
+                    both = weights[0] * pair[0].grad + weights[1] * pair[1].grad
+                    for p in pair:
+                        p.grad.copy_(both)
+            for rank, optimizer in enumerate(optimizers):
+                optimizer.step()
+                batch = {"ids": ids[halves[rank]], "labels": labels[halves[rank]]}
+                captures[rank].step(loss=own[rank], batch=batch)
+            losses.append(sum(own).item() / 2)
     return losses
 
 
 if __name__ == "__main__":
     steps, *runs = sys.argv[1:]
-    print(json.dumps({one: train(one, one.split("/")[-1], int(steps)) for one in runs}))
+    found = {}
+    for one in runs:
+        name = one.split("/")[-1]
+        found[one] = (train_ranks if name.startswith("ranks") else train)(one, name, int(steps))
+    print(json.dumps(found))

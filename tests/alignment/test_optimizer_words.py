@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from captured import answer, run_script
 
+from refkernels.alignment import align
 from refkernels.alignment.run import Run
+from refkernels.reporting.alignment import page
 
 ADAM = {"m", "v", "vmax"}
 POWERS = {"beta1_power", "beta2_power"}
@@ -78,6 +80,12 @@ def test_words_are_those_of_the_oracles(framework: str, tmp_path: Path) -> None:
         rate = group.hyperparameters["lr"]
         assert rate == pytest.approx(0.1, rel=1e-6)
         assert all(isinstance(word, str) for word in group.hyperparameters)
+        found = align(tmp_path / name)
+        assert found.verdict.word != "different", page.headline(found.to_dict())
+        assert any(one.place.stage == "update" for one in found.local[0].judgements), name
+    if framework in ("paddle", "oneflow"):
+        told = page.headline(align(tmp_path / "adam", steps=[0]).to_dict())
+        assert "holds hyper-parameters in float32" in told
     if framework == "paddle":
         rank = Run.read(tmp_path / "groups").first
         assert [line.lr for line in rank.lines] == [(0.1, 0.05)] * 2

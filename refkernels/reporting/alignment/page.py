@@ -67,15 +67,22 @@ def headline(told: Record, lang: str = "en") -> str:
     if verdict["word"] == "different":
         first = suspect(verdict["suspects"][0], words, lang)
         return words[f"different{end}"].format(first=first) + words["stop"]
-    reasons = [
-        words[f"reason:{one['word']}"].format(**_escaped(one["details"]))
-        for one in verdict["reasons"]
-    ]
+    reasons = [_reason(one, words, lang) for one in verdict["reasons"]]
     said = words["undecidable"].format(reasons=words["and"].join(reasons))
     missing = {one["word"] for one in verdict["reasons"]}
     cure = words["cure:curves"] if "curves" in missing else words["cure:null"]
     helps = not missing & {"saturated", "few"} and not _alone(told)
     return f"{said} {cure}" if helps else said
+
+
+def _reason(one: Record, words: Words, lang: str) -> str:
+    details = one["details"]
+    if one["word"] == "beyond" and details["cause"] is not None:
+        candidate = {"cause": details["cause"], "details": details["of_cause"], "model": None}
+        named = {"cause": says(candidate, lang), "confidence": words[details["confidence"]]}
+        where = {name: escaped(details[name]) for name in ("where", "op")}
+        return words["reason:beyond_for"].format(**where, **named)
+    return words[f"reason:{one['word']}"].format(**_escaped(details))
 
 
 def suspect(one: Record, words: Words, lang: str) -> str:
@@ -88,19 +95,27 @@ def suspect(one: Record, words: Words, lang: str) -> str:
     if one["source"] == "departure":
         return step + _parted(one, words)
     if one["source"] == "clip":
-        return step + words["difference:clip"]
+        early = one["before_unscale"]
+        why = "" if early is None else words["cause:before_unscale"].format(**early)
+        return step + words["difference:clip"] + why
     return step + difference(one, words)
 
 
 def _parted(one: Record, words: Words) -> str:
     what = words[f"parted:{one['what']}"].format(where=code(one["where"]))
-    factor = one["factor"]
+    factor, cause = one["factor"], one["cause"]
+    if cause is not None:
+        why = words[f"cause:{cause['word']}"].format(run=cause["run"], **cause["details"])
+        return (_multiple(one, words, what) if factor is not None else what) + why
     if factor is not None:
-        named = _whole(factor)
-        return words["parted_factor"].format(
-            what=what, factor=named, parted=one["parted"], places=one["places"]
-        )
+        return _multiple(one, words, what)
     return words["parted"].format(what=what, apart=_short(one["apart"]))
+
+
+def _multiple(one: Record, words: Words, what: str) -> str:
+    return words["parted_factor"].format(
+        what=what, factor=_whole(one["factor"]), parted=one["parted"], places=one["places"]
+    )
 
 
 def _whole(factor: float) -> str:

@@ -26,6 +26,10 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:few": "one of the two is farther from the others than all {runs} null runs are, "
         "which {needed} null runs would decide",
         "reason:beyond": "{where} ({op}) is beyond its bound, though no other definition",
+        "reason:beyond_for": "{where} ({op}) is beyond its bound, though no other definition: it "
+        "{cause} ({confidence})",
+        "reason:skipped": "in step {step} {run} alone skipped an update whose gradients are not "
+        "finite, as a loss scaler does",
         "reason:unseen": "what the model computes outside of layers was not captured",
         "reason:noise": "the null runs do not round as these runs do in {op}, so their p-value is "
         "not valid",
@@ -111,6 +115,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "difference:late": "the learning rate of group {where} is {a} in A and {b} in B: {run} is "
         "{steps} late",
         "difference:updates": "updates of the weights in this step: {a} in A, {b} in B",
+        "difference:skipped": "in step {step} {run} alone skipped an update whose gradients are "
+        "not finite, as a loss scaler does",
         "difference:late_batch": "{run} trains on the other run's batches, {steps} late",
         "parted": "{what} in B differs from A's by {apart} of its norm, and everything before it "
         "agrees",
@@ -122,6 +128,16 @@ WORDS: dict[str, Mapping[str, str]] = {
         "parted:cotangents": "the cotangent of {where}",
         "parted:input_gradients": "the gradient of the input of {where}",
         "difference:clip": "A and B do different things to their gradients (below)",
+        "cause:sum_of_parts": ": {run} takes the sum over {parts} parts of the batch for their "
+        "mean",
+        "cause:sum_over_ranks": ": {run} takes the sum over {parts} ranks for their mean",
+        "cause:not_reduced": ": in {run} each of {parts} ranks keeps its own gradient",
+        "cause:mean_of_means": ": {run} takes the mean over {parts} parts of the batch of each "
+        "part's own mean, though they have different numbers of tokens ({tokens})",
+        "cause:loss_scale": ": a power of two, as a loss scale of {scale} that {run} does not take "
+        "out",
+        "cause:before_unscale": ": the threshold of {run} is 1/{scale} of the other's, as where "
+        "gradients are clipped before a loss scale of {scale} is taken out",
         "steps:1": "one step", "steps": "{count} steps",
         "several": " and {count} more",
         "metric_paired": "The scores differ by {difference:+.2f} points: {only_a} questions are "
@@ -176,6 +192,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:gradients": "以下各层的权重梯度并非仅由被捕获的调用产生：{layers}",
         "reason:few": "两者之一比全部 {runs} 次参照运行都更偏离，需要 {needed} 次参照运行才能判定",
         "reason:beyond": "{where}（{op}）超出误差界，但并非另一种定义",
+        "reason:beyond_for": "{where}（{op}）超出误差界，但并非另一种定义：{cause}（{confidence}）",
+        "reason:skipped": "第 {step} 步仅 {run} 因梯度非有限而跳过了更新（损失缩放器的正常行为）",
         "reason:unseen": "模型在层外的计算未被捕获",
         "reason:noise": "参照运行在 {op} 上的舍入与这两次运行不同，p 值无效",
         "curve_wider": "参照运行在 {where} 上的舍入误差较小，其偏差按 {wider} 倍计。",
@@ -253,6 +271,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "difference:rate": "第 {where} 组的学习率：A 为 {a}，B 为 {b}",
         "difference:late": "第 {where} 组的学习率：A 为 {a}，B 为 {b}；{run} 晚了 {steps}",
         "difference:updates": "该步的参数更新次数：A 为 {a}，B 为 {b}",
+        "difference:skipped": "第 {step} 步仅 {run} 因梯度非有限而跳过了更新",
         "difference:late_batch": "{run} 使用另一运行的批数据，但晚了 {steps}",
         "parted": "B 的{what}与 A 之差为其范数的 {apart}，而此前的一切都相符",
         "parted_factor": "B 的{what}是 A 的 {factor} 倍（{places} 处中 {parted} 处如此），"
@@ -262,6 +281,14 @@ WORDS: dict[str, Mapping[str, str]] = {
         "parted:update": "更新所收到的 {where} 的梯度",
         "parted:cotangents": " {where} 的输出梯度", "parted:input_gradients": " {where} 的输入梯度",
         "difference:clip": "A 与 B 对梯度的处理不同（见下）",
+        "cause:sum_of_parts": "：{run} 对批的 {parts} 个部分取了和，而不是均值",
+        "cause:sum_over_ranks": "：{run} 对 {parts} 个进程取了和，而不是均值",
+        "cause:not_reduced": "：{run} 的 {parts} 个进程各用自己的梯度，未作归约",
+        "cause:mean_of_means": "：{run} 对批的 {parts} 个部分各自的均值再取平均，而各部分的"
+        "词元数不同（{tokens}）",
+        "cause:loss_scale": "：这是 2 的幂，相当于 {run} 没有除去 {scale} 的损失缩放",
+        "cause:before_unscale": "：{run} 的阈值是另一方的 1/{scale}，相当于在除去 {scale} 的损失"
+        "缩放之前就作了裁剪",
         "steps:1": "一步", "steps": "{count} 步",
         "several": " 等 {count} 个参数",
         "metric_paired": "两者相差 {difference:+.2f} 个百分点：仅 A 答对 {only_a} 题，仅 B 答"
