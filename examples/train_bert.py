@@ -207,10 +207,17 @@ def with_torch(asked, api):
         "adamw": lambda: optim.AdamW(groups, lr=asked.lr),
         "lamb": lambda: optim.LAMB(groups, lr=asked.lr, eps=1e-6),
     }[asked.optimizer]()
+
+    def clip():
+        all_of_them = [p for p in model.parameters() if p.grad is not None]
+        alone = asked.clip_scope == "parameter"
+        for some in [[p] for p in all_of_them] if alone else [all_of_them]:
+            api.nn.utils.clip_grad_norm_(some, asked.clip)
+
     if asked.planted:
         from planted_bert import plant
 
-        optimizer = plant(asked.planted, model, optimizer)
+        optimizer, clip = plant(asked.planted, model, optimizer, clip)
     scheduler, rest = None, asked.total - asked.warmup
     if asked.warmup and asked.framework == "torch":
         warm = schedulers.LinearLR(optimizer, FROM, total_iters=asked.warmup)
@@ -222,12 +229,6 @@ def with_torch(asked, api):
     if asked.graph:
         return model, optimizer, as_graph(api, model, optimizer, scheduler), api.tensor
 
-    def clip():
-        all_of_them = [p for p in model.parameters() if p.grad is not None]
-        alone = asked.clip_scope == "parameter"
-        for some in [[p] for p in all_of_them] if alone else [all_of_them]:
-            api.nn.utils.clip_grad_norm_(some, asked.clip)
-
     def step(parts):
         optimizer.zero_grad()
         losses = []
@@ -236,7 +237,7 @@ def with_torch(asked, api):
                 loss = weighed(model(*batch), shares)
             loss.backward()
             losses.append(loss.detach())
-        if asked.clip and not asked.planted.startswith("clip"):
+        if asked.clip:
             clip()
         optimizer.step()
         if scheduler is not None:
