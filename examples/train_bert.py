@@ -469,7 +469,7 @@ def main():
         api.set_num_threads(asked.threads)
     model, optimizer, step, tensor = TRAININGS[asked.framework](asked, api)
     printed = []
-    how = {"steps": asked.captured, "perturb": asked.perturb}
+    how = {"steps": asked.captured, "perturb": asked.perturb, "hash_every": int(bool(asked.captured))}
     with Capture(asked.folder, model, optimizer, **how) as capture:
         for parts in batches_of(asked, tensor):
             losses = step(parts)
