@@ -469,7 +469,8 @@ def main():
         api.set_num_threads(asked.threads)
     model, optimizer, step, tensor = TRAININGS[asked.framework](asked, api)
     printed = []
-    how = {"steps": asked.captured, "perturb": asked.perturb, "hash_every": int(bool(asked.captured))}
+    how = {"steps": asked.captured, "perturb": asked.perturb}
+    how["hash_every"] = 1 if asked.captured else 0
     with Capture(asked.folder, model, optimizer, **how) as capture:
         for parts in batches_of(asked, tensor):
             losses = step(parts)
