@@ -431,7 +431,7 @@ CHOICES = {
 }  # fmt: skip
 
 
-def options():
+def options(words):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("framework", choices=sorted(TRAININGS))
     parser.add_argument("folder")
@@ -446,7 +446,7 @@ def options():
             how["type"] = int if value is None or name == "captured" else type(value)
             how.update({"nargs": "*"} if name == "captured" else {})
         parser.add_argument(option, help=told, **how)
-    asked = parser.parse_args()
+    asked = parser.parse_args(words)
     asked.total = asked.total or asked.steps
     is_torch, is_oneflow = asked.framework == "torch", asked.framework == "oneflow"
     for wrong, why in (
@@ -462,8 +462,8 @@ def options():
     return asked
 
 
-def main():
-    asked = options()
+def main(words=None):
+    asked = options(words)
     api = __import__(asked.framework)
     if asked.threads:
         api.set_num_threads(asked.threads)
