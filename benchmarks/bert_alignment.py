@@ -39,31 +39,30 @@ NULLS: dict[str, tuple[str, dict[str, str]]] = {  # roundings only: options, env
     "ulp0": ("--perturb 0", {}),
     "ulp1": ("--perturb 1", {}),
     "order0": ("--permute 0", {}),
-    "order1": ("--permute 1", {}),
     "threads": ("--threads 2", {}),
     "isa": ("", {"MKL_CBWR": "COMPATIBLE", "ATEN_CPU_CAPABILITY": "default"}),
 }
 SCHEDULED = "--steps 300 --warmup 30"
-CLIP = "--steps 300 --lr 1e-1 --clip 1"
+CLIP = "--steps 150 --lr 1e-1 --clip 1"
 SETTINGS = {  # the thread's: options, frameworks ("graph": OneFlow's nn.Graph), null runs or not
     "sgd": ("--steps 1000", "torch paddle graph", True),
     "sgd_600": ("--steps 600", "mindspore", False),
     "sgd_100": ("--steps 100", "oneflow", False),
     "adam_schedule": (f"{SCHEDULED} --optimizer adam", "torch paddle oneflow graph", True),
     "sgd_schedule": (SCHEDULED, "torch paddle graph", True),
-    "rows32": ("--steps 300 --rows 32", "torch", False),
+    "rows32": ("--steps 100 --rows 32", "torch", False),
     "clip": (CLIP, "torch paddle graph", False),
     "clip_each": (f"{CLIP} --clip-scope parameter", "torch paddle graph", False),
-    "adamw": ("--steps 300 --optimizer adamw", "torch paddle graph", False),
-    "lamb": ("--steps 300 --optimizer lamb --rows 16", "paddle graph", False),
-    "sgd_5e-4": ("--steps 1000 --lr 5e-4", "torch paddle graph", False),
+    "adamw": ("--steps 200 --optimizer adamw", "torch paddle graph", False),
+    "lamb": ("--steps 100 --optimizer lamb --rows 16", "paddle graph", False),
+    "sgd_5e-4": ("--steps 300 --lr 5e-4", "torch paddle graph", False),
 }
 OTHERS = {  # what the thread compares them with, in torch: the setting, and more options
     "adam_schedule_eps_hat": ("adam_schedule", "--planted eps_hat"),
     "adam_schedule_no_correction": ("adam_schedule", "--planted no_bias_correction"),
     "adamw_on_exempt": ("adamw", "--planted decay_on_exempt"),
     "adamw_amp": ("adamw", "--amp"),
-    **{f"adamw_amp_ulp{seed}": ("adamw", f"--amp --perturb {seed}") for seed in range(3)},
+    **{f"adamw_amp_ulp{seed}": ("adamw", f"--amp --perturb {seed}") for seed in range(2)},
     "accumulated": ("rows32", "--micro 8"),
     "accumulated_by_tokens": ("rows32", "--micro 8 --mean-over tokens"),
     "same_shard": ("rows32", "--micro 8 --same-shard"),
