@@ -118,8 +118,9 @@ def test_a_loss_without_its_eps_is_named_and_a_hand_written_update_is_not(folder
 
 @pytest.mark.framework("oneflow")
 def test_a_graph_clips_and_trains_as_eager_does(tmp_path: Path) -> None:
-    """In one group both clip by one norm. Two steps differ by two floats of the loss at most."""
+    """In one group both clip by one norm. OneFlow's log_softmax, and so each loss, is off by 4.1e-6
+    at most (measured on 50 classes); clipping by parameter would move the loss by 2e-2."""
     eager, graph = trained("oneflow", tmp_path, [PLAIN + CLIPPED, PLAIN + CLIPPED + " --graph"])
     assert eager[0] == graph[0]
     assert eager[1] != eager[0]
-    assert abs(eager[1] - graph[1]) <= 2 * np.spacing(np.float32(eager[1]))
+    assert abs(eager[1] - graph[1]) <= 2 * 4.1e-6
