@@ -1,15 +1,16 @@
 """The BERT of examples/bert.py, trained in a framework from the same weights, and captured.
 
-    PYTHON examples/train_bert.py FRAMEWORK FOLDER [--optimizer sgd] [--lr 1e-3] [--steps 100]
-                                  [--warmup 0] [--clip 0] [--dtype float32] [--perturb SEED]
+    PYTHON examples/train_bert.py FRAMEWORK FOLDER [--optimizer adamw] [--lr 1e-3] [--steps 100] ...
 
 FRAMEWORK is torch, oneflow, paddle or mindspore, and PYTHON an interpreter that has it (`refkernels
-env list` names them). Every optimizer is the framework's own. Step s takes batch s mod 10. FOLDER
-is what `refkernels align` reads; prints the losses as JSON. Needs capture.py (refkernels/) on its
-path: it is found beside this file's folder, or beside the file.
+env list` names them). Optimizer, schedule and clipping are the framework's own; --help tells the
+options. Batches have 8 rows, and step s takes batch s mod 10, or the next batches to make --rows.
+FOLDER is what `refkernels align` reads; prints the losses as JSON. Needs capture.py (refkernels/)
+on its path: it is found beside this file's folder, or beside the file.
 """
 
 import argparse
+import contextlib
 import json
 import math
 import sys
@@ -24,6 +25,7 @@ from capture import Capture  # noqa: E402
 WIDTH, INNER, HEADS, WORDS, LENGTH, LAYERS, EPS = 64, 256, 2, 200, 16, 2, 1e-12
 SIZE = WIDTH // HEADS
 EXEMPT = (".ln", ".b", "mlm.bias")  # from weight decay: norms and biases
+DECAY, FROM = 0.01, 0.1  # weight decay of adamw and lamb; where a warm-up begins, of the rate
 
 
 def data():
@@ -35,7 +37,7 @@ def data():
     return weights, batches
 
 
-def model_of(nn, base, linear, norm, call, softmax, turn, constant, gelu):
+def model_of(nn, base, linear, norm, call, softmax, turn, constant, gelu, cross_entropy):
     """The model as a class of the framework's layers. `call` is the name of its forward method,
     `turn` transposes, `constant` makes a parameter of an array."""
 
@@ -68,6 +70,17 @@ def model_of(nn, base, linear, norm, call, softmax, turn, constant, gelu):
             x = self.ln1(x + self.attention(x, keep))
             return self.ln2(x + self.f2(self.act(self.f1(x))))
 
+    class MaskedLMLoss(base):
+        """BERT's: a mean weighted by 0 and 1, with its 1e-5."""
+
+        def __init__(self):
+            super().__init__()
+            self.eps = 1e-5
+
+        def forward(self, logits, labels, weights):
+            each = cross_entropy(logits, labels, reduction="none").reshape((-1,))
+            return (each * weights).sum() / (weights.sum() + self.eps)
+
     class Bert(base):
         def __init__(self):
             super().__init__()
@@ -79,8 +92,7 @@ def model_of(nn, base, linear, norm, call, softmax, turn, constant, gelu):
             self.mlm, self.mlm_act, self.mlm_ln = linear(WIDTH, WIDTH), gelu(), norm()
             self.pool, self.tanh, self.nsp = linear(WIDTH, WIDTH), nn.Tanh(), linear(WIDTH, 2)
             self.mlm_bias = constant(np.zeros(WORDS))
-            self.each = nn.CrossEntropyLoss(reduction="none")
-            self.mean = nn.CrossEntropyLoss()
+            self.masked, self.sentence = MaskedLMLoss(), nn.CrossEntropyLoss()
 
         def forward(self, ids, types, order, keep, places, labels, weights, firsts, following):
             x = self.ln(self.word(ids) + self.sort(types) + self.pos(order))
@@ -88,14 +100,11 @@ def model_of(nn, base, linear, norm, call, softmax, turn, constant, gelu):
             hidden = self.mlm_ln(self.mlm_act(self.mlm(x[places])))
             table = self.word.weight if hasattr(self.word, "weight") else self.word.embedding_table
             logits = hidden @ turn(table, (1, 0)) + self.mlm_bias
-            loss = (self.each(logits, labels).reshape((-1,)) * weights).sum() / (
-                weights.sum() + 1e-5
-            )
-            sentence = self.nsp(self.tanh(self.pool(x[firsts])))
-            return loss + self.mean(sentence, following)
+            next_or_not = self.nsp(self.tanh(self.pool(x[firsts])))
+            return self.masked(logits, labels, weights), self.sentence(next_or_not, following)
 
     if call != "forward":
-        for one in (Attention, Block, Bert):
+        for one in (Attention, Block, MaskedLMLoss, Bert):
             setattr(one, call, one.forward)
             del one.forward
     return Bert()
@@ -127,11 +136,6 @@ def exempt(name):
     return any(part in key for part in EXEMPT)
 
 
-def rate_of(asked, step):
-    """Linear warm-up, then the rate."""
-    return asked.lr * min(1.0, (step + 1) / asked.warmup) if asked.warmup else asked.lr
-
-
 def like_torch(asked, api, turned_linear):
     """torch and oneflow; paddle where turned_linear."""
     nn = api.nn
@@ -150,7 +154,7 @@ def like_torch(asked, api, turned_linear):
         api.set_default_dtype(asked.dtype)
     model = model_of(
         nn, base, nn.Linear, lambda: nn.LayerNorm(WIDTH, **{epsilon: EPS}), "forward", softmax,
-        turn, parameter, nn.GELU,
+        turn, parameter, nn.GELU, nn.functional.cross_entropy,
     )  # fmt: skip
     if not turned_linear:
         model = model.to(getattr(api, asked.dtype))
@@ -167,59 +171,137 @@ def like_torch(asked, api, turned_linear):
     return model
 
 
+def weighed(losses, shares):
+    """The objective of a micro-batch: its two losses, by their shares of the step's."""
+    masked, sentence = losses
+    return masked * shares[0] + sentence * shares[1]
+
+
 def groups_of(asked, model):
+    """Parameters as torch and oneflow take them: those that are decayed, and the exempt."""
     named = list(model.named_parameters())
-    decayed = [p for name, p in named if not exempt(name)]
-    others = [p for name, p in named if exempt(name)]
-    return [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+    parts = [([p for _, p in named], {})]
+    if asked.optimizer in ("adamw", "lamb"):
+        parts = [
+            ([p for name, p in named if not exempt(name)], {"weight_decay": DECAY}),
+            ([p for name, p in named if exempt(name)], {"weight_decay": 0.0}),
+        ]
+    if asked.graph and asked.clip:  # oneflow's graphs clip each group by its own norm
+        own = {"clip_grad_max_norm": asked.clip, "clip_grad_norm_type": 2.0}
+        alone = asked.clip_scope == "parameter"
+        parts = [
+            (some, {**how, **own})
+            for params, how in parts
+            for some in ([[p] for p in params] if alone else [params])
+        ]
+    return [{"params": params, "lr": asked.lr, **how} for params, how in parts]
 
 
 def with_torch(asked, api):
-    model = like_torch(asked, api, False)
-    if asked.optimizer == "adamw":
-        optimizer = api.optim.AdamW([{**one, "lr": asked.lr} for one in groups_of(asked, model)])
-    elif asked.optimizer == "adam":
-        optimizer = api.optim.Adam(model.parameters(), lr=asked.lr)
-    else:
-        optimizer = api.optim.SGD(model.parameters(), lr=asked.lr, momentum=0.9)
+    """torch, and oneflow, which is used alike."""
+    model, optim = like_torch(asked, api, False), api.optim
+    groups, schedulers = groups_of(asked, model), optim.lr_scheduler
+    optimizer = {
+        "sgd": lambda: optim.SGD(groups, lr=asked.lr, momentum=asked.momentum),
+        "adam": lambda: optim.Adam(groups, lr=asked.lr),
+        "adamw": lambda: optim.AdamW(groups, lr=asked.lr),
+        "lamb": lambda: optim.LAMB(groups, lr=asked.lr, eps=1e-6),
+    }[asked.optimizer]()
 
-    def step(*batch):
+    def clip():
+        all_of_them = [p for p in model.parameters() if p.grad is not None]
+        alone = asked.clip_scope == "parameter"
+        for some in [[p] for p in all_of_them] if alone else [all_of_them]:
+            api.nn.utils.clip_grad_norm_(some, asked.clip)
+
+    if asked.planted:
+        from planted_bert import plant
+
+        optimizer, clip = plant(asked.planted, model, optimizer, clip)
+    scheduler, rest = None, asked.total - asked.warmup
+    if asked.warmup and asked.framework == "torch":
+        warm = schedulers.LinearLR(optimizer, FROM, total_iters=asked.warmup)
+        decay = schedulers.PolynomialLR(optimizer, rest)
+        scheduler = schedulers.SequentialLR(optimizer, [warm, decay], [asked.warmup])
+    elif asked.warmup:
+        decay = schedulers.PolynomialLR(optimizer, rest, 0.0)
+        scheduler = schedulers.WarmUpLR(decay, FROM, asked.warmup, "linear", warmup_prefix=True)
+    if asked.graph:
+        return model, optimizer, as_graph(api, model, optimizer, scheduler), api.tensor
+
+    def step(parts):
         optimizer.zero_grad()
-        loss = model(*batch)
-        loss.backward()
+        losses = []
+        for batch, shares in parts:
+            with api.autocast("cpu", api.bfloat16) if asked.amp else contextlib.nullcontext():
+                loss = weighed(model(*batch), shares)
+            loss.backward()
+            losses.append(loss.detach())
         if asked.clip:
-            api.nn.utils.clip_grad_norm_(model.parameters(), asked.clip)
+            clip()
         optimizer.step()
-        return loss
+        if scheduler is not None:
+            scheduler.step()
+        return losses
 
-    def rate(value):
-        for group in optimizer.param_groups:
-            group["lr"] = value
+    return model, optimizer, step, api.tensor
 
-    return model, optimizer, step, rate, api.tensor, lambda loss: float(loss.item())
+
+def as_graph(api, model, optimizer, scheduler):
+    """oneflow's static graph: forward, backward, clipping, update and schedule in one."""
+
+    class Graph(api.nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(optimizer, lr_sch=scheduler)
+
+        def build(self, *batch):
+            loss = weighed(self.model(*batch), (1.0, 1.0))
+            loss.backward()
+            return loss
+
+    graph = Graph()
+    return lambda parts: [graph(*batch) for batch, _ in parts]
 
 
 def with_paddle(asked, api):
-    model = like_torch(asked, api, True)
-    clip = api.nn.ClipGradByGlobalNorm(asked.clip) if asked.clip else None
-    how = {"parameters": model.parameters(), "grad_clip": clip}
+    model, optim = like_torch(asked, api, True), api.optimizer
+    alone = asked.clip_scope == "parameter"
+    kind = api.nn.ClipGradByNorm if alone else api.nn.ClipGradByGlobalNorm
+    rate = asked.lr
+    if asked.warmup:
+        decay = optim.lr.PolynomialDecay(asked.lr, asked.total - asked.warmup, 0.0, 1.0)
+        rate = optim.lr.LinearWarmup(decay, asked.warmup, FROM * asked.lr, asked.lr)
+    how = {
+        "learning_rate": rate, "parameters": model.parameters(),
+        "grad_clip": kind(asked.clip) if asked.clip else None,
+    }  # fmt: skip
     kept = {p.name for name, p in model.named_parameters() if exempt(name)}
     optimizer = {
-        "sgd": lambda: api.optimizer.Momentum(asked.lr, 0.9, **how),
-        "adam": lambda: api.optimizer.Adam(asked.lr, **how),
-        "adamw": lambda: api.optimizer.AdamW(
-            asked.lr, weight_decay=0.01, apply_decay_param_fun=lambda name: name not in kept, **how
+        "sgd": lambda: optim.Momentum(momentum=asked.momentum, **how),
+        "adam": lambda: optim.Adam(**how),
+        "adamw": lambda: optim.AdamW(
+            weight_decay=DECAY, apply_decay_param_fun=lambda name: name not in kept, **how
+        ),
+        "lamb": lambda: optim.Lamb(
+            lamb_weight_decay=DECAY, exclude_from_weight_decay_fn=lambda p: p.name in kept, **how
         ),
     }[asked.optimizer]()
 
-    def step(*batch):
-        loss = model(*batch)
-        loss.backward()
+    def step(parts):
+        losses = []
+        for batch, shares in parts:
+            loss = weighed(model(*batch), shares)
+            loss.backward()
+            losses.append(loss.detach())
         optimizer.step()
         optimizer.clear_grad()
-        return loss
+        if asked.warmup:
+            rate.step()
+        return losses
 
-    return model, optimizer, step, optimizer.set_lr, api.to_tensor, lambda loss: float(loss.numpy())
+    return model, optimizer, step, api.to_tensor
 
 
 def with_mindspore(asked, api):
@@ -231,35 +313,46 @@ def with_mindspore(asked, api):
         nn, nn.Cell, nn.Dense, lambda: nn.LayerNorm((WIDTH,), epsilon=EPS), "construct",
         lambda: nn.Softmax(axis=-1), lambda y, axes: y.transpose(axes),
         lambda array: api.Parameter(Tensor(array.astype(asked.dtype)), name="mlm_bias"),
-        lambda: nn.GELU(approximate=False),
+        lambda: nn.GELU(approximate=False), ops.cross_entropy,
     )  # fmt: skip
     model.to_float(kind) if asked.dtype == "float64" else None
     weights, _ = data()
     for name, p in model.parameters_and_names():
         p.set_data(Tensor(weights[key_of(name)].astype(asked.dtype)))
-    free = list(model.trainable_params())
-    named = [(name, p) for name, p in model.parameters_and_names()]
+    named = list(model.parameters_and_names())
+    free = [p for _, p in named]
     groups = [
-        {"params": [p for name, p in named if not exempt(name)], "weight_decay": 0.01},
+        {"params": [p for name, p in named if not exempt(name)], "weight_decay": DECAY},
         {"params": [p for name, p in named if exempt(name)], "weight_decay": 0.0},
     ]
+    rate, rest = asked.lr, asked.total - asked.warmup
+    if asked.warmup:
+        rising = [asked.lr * (FROM + (1 - FROM) * t / asked.warmup) for t in range(asked.warmup)]
+        rate = rising + nn.polynomial_decay_lr(asked.lr, 0.0, rest, 1, rest, 1.0)
     optimizer = {
-        "sgd": lambda: nn.Momentum(free, asked.lr, 0.9),
-        "adam": lambda: nn.Adam(free, asked.lr),
-        "adamw": lambda: nn.AdamWeightDecay(groups, asked.lr),
+        "sgd": lambda: nn.Momentum(free, rate, asked.momentum),
+        "adam": lambda: nn.Adam(free, rate),
+        "adamw": lambda: nn.AdamWeightDecay(groups, rate),
     }[asked.optimizer]()
-    gradients = api.value_and_grad(lambda *batch: model(*batch), None, optimizer.parameters)
+    gradients = api.value_and_grad(
+        lambda shares, *batch: weighed(model(*batch), shares), None, optimizer.parameters
+    )
 
-    def step(*batch):
-        loss, grads = gradients(*batch)
-        optimizer(ops.clip_by_global_norm(grads, asked.clip) if asked.clip else grads)
-        return loss
+    def clipped(grads):
+        if asked.clip_scope == "parameter":
+            return tuple(ops.clip_by_norm(grad, asked.clip) for grad in grads)
+        return ops.clip_by_global_norm(grads, asked.clip)
 
-    def rate(value):
-        if asked.warmup:
-            optimizer.learning_rate.set_data(Tensor(np.float32(value)))
+    def step(parts):
+        losses, total = [], None
+        for batch, shares in parts:
+            loss, grads = gradients(shares, *batch)
+            losses.append(loss)
+            total = grads if total is None else tuple(map(ops.add, total, grads))
+        optimizer(clipped(total) if asked.clip else total)
+        return losses
 
-    return model, optimizer, step, rate, Tensor, lambda loss: float(loss.asnumpy())
+    return model, optimizer, step, Tensor
 
 
 TRAININGS = {
@@ -267,43 +360,130 @@ TRAININGS = {
 }  # fmt: skip
 
 
-def main():
+def batches_of(asked, tensor):
+    """For each step its micro-batches, on the device, and the share of each in the two losses."""
+    _, batches = data()
+    held = batches["ids"].shape[1]  # rows of a batch in the file
+    shuffled = np.random.default_rng(asked.permute)
+
+    def arrays(now):
+        rows = len(now["ids"])
+        order = np.tile(np.arange(LENGTH), (rows, 1))
+        keep = np.where(now["mask"], 0.0, -10000.0)[:, None, None, :].astype(asked.dtype)
+        places = (np.arange(rows)[:, None] * LENGTH + now["positions"]).reshape(-1)
+        return (
+            now["ids"], now["types"], order, keep, places, now["labels"].reshape(-1),
+            now["weights"].reshape(-1).astype(asked.dtype), np.arange(rows) * LENGTH, now["next"],
+        )  # fmt: skip
+
+    micro = asked.micro or asked.rows
+    for step in range(asked.steps):
+        taken = [(step * (asked.rows // held) + i) % 10 for i in range(asked.rows // held)]
+        whole = {name: np.concatenate(array[taken]) for name, array in batches.items()}
+        if asked.permute is not None:
+            order = shuffled.permutation(asked.rows)
+            whole = {name: array[order] for name, array in whole.items()}
+        parts = []
+        for first in range(0, asked.rows, micro):
+            at = 0 if asked.same_shard else first
+            now = {name: array[at : at + micro] for name, array in whole.items()}
+            share = micro / asked.rows
+            counted = (now["weights"].sum() + 1e-5) / (whole["weights"].sum() + 1e-5)
+            shares = (float(counted) if asked.mean_over == "tokens" else share, share)
+            given = arrays(now)
+            if asked.framework == "mindspore":
+                given = [one.astype(np.int32) if one.dtype.kind == "i" else one for one in given]
+            parts.append(([tensor(one) for one in given], shares))
+        yield parts
+
+
+OPTIONS = """
+--optimizer     sgd, adam, adamw, lamb; the last two decay by 0.01, norms and biases exempt
+--lr            learning rate
+--momentum      of sgd
+--steps         of training
+--captured      steps whose tensors are kept
+--warmup        steps of a linear warm-up from lr/10; then a polynomial decay to 0 at --total
+--total         steps of that schedule (default: --steps)
+--clip          the norm to clip to
+--clip-scope    model or parameter: the norm of all gradients, or of each
+--rows          of a step, a multiple of 8
+--micro         rows of a micro-batch, over which gradients are accumulated
+--mean-over     micro or tokens: the mean of the micro-batches' means, or over a step's tokens
+--same-shard    every micro-batch is the first one, as where every rank reads the same shard
+--permute       a seed: a batch's rows in another order, which rounds differently and no more
+--perturb       a seed: one weight is moved by one ulp
+--dtype         float32 or float64
+--threads       torch: of an operation
+--amp           torch: autocast to bfloat16
+--graph         oneflow: nn.Graph
+--planted       torch: what is wrong, by its name in planted_bert.py
+"""
+DEFAULTS = {
+    "optimizer": "sgd", "lr": 1e-3, "momentum": 0.9, "steps": 100, "captured": [0, 1, 2],
+    "warmup": 0, "total": 0, "clip": 0.0, "clip_scope": "model", "rows": 8, "micro": 0,
+    "mean_over": "micro", "same_shard": False, "permute": None, "perturb": None,
+    "dtype": "float32", "threads": 0, "amp": False, "graph": False, "planted": "",
+}  # fmt: skip
+CHOICES = {
+    "optimizer": ("sgd", "adam", "adamw", "lamb"), "clip_scope": ("model", "parameter"),
+    "mean_over": ("micro", "tokens"), "dtype": ("float32", "float64"),
+}  # fmt: skip
+
+
+def options(words):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("framework", choices=sorted(TRAININGS))
     parser.add_argument("folder")
-    parser.add_argument("--optimizer", choices=("sgd", "adam", "adamw"), default="sgd")
-    parser.add_argument("--lr", type=float, default=1e-3)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--captured", type=int, nargs="*", default=[0, 1, 2])
-    parser.add_argument("--warmup", type=int, default=0)
-    parser.add_argument("--clip", type=float, default=0.0)
-    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
-    parser.add_argument("--perturb", type=int)
-    asked = parser.parse_args()
+    for line in OPTIONS.strip().splitlines():
+        option, told = line.split(maxsplit=1)
+        name = option[2:].replace("-", "_")
+        value = DEFAULTS[name]
+        how = {"action": "store_true"} if value is False else {"default": value}
+        if name in CHOICES:
+            how["choices"] = CHOICES[name]
+        elif value is not False:
+            how["type"] = int if value is None or name == "captured" else type(value)
+            how.update({"nargs": "*"} if name == "captured" else {})
+        parser.add_argument(option, help=told, **how)
+    asked = parser.parse_args(words)
+    asked.total = asked.total or asked.steps
+    is_torch, is_oneflow = asked.framework == "torch", asked.framework == "oneflow"
+    for wrong, why in (
+        ((asked.planted or asked.amp or asked.threads) and not is_torch, "an option is torch's"),
+        (asked.graph and not is_oneflow, "--graph is oneflow's"),
+        (asked.graph and asked.micro, "--graph takes the rows of a step at once"),
+        (asked.optimizer == "lamb" and asked.framework in ("torch", "mindspore"),
+         f"{asked.framework} has no LAMB for CPUs"),
+        (asked.rows % 8 or asked.rows % (asked.micro or 1), "--rows: a multiple of 8 and --micro"),
+        (asked.warmup and asked.total <= asked.warmup, "--total: more than --warmup"),
+    ):  # fmt: skip
+        parser.error(why) if wrong else None
+    return asked
+
+
+def main(words=None):
+    asked = options(words)
     api = __import__(asked.framework)
-    model, optimizer, step, rate, tensor, number = TRAININGS[asked.framework](asked, api)
-    _, batches = data()
-    rows, losses = batches["ids"].shape[1], []
-    order = np.tile(np.arange(LENGTH), (rows, 1))
+    if asked.threads:
+        api.set_num_threads(asked.threads)
+    model, optimizer, step, tensor = TRAININGS[asked.framework](asked, api)
+    printed = []
     how = {"steps": asked.captured, "perturb": asked.perturb}
+    how["hash_every"] = 1 if asked.captured else 0
     with Capture(asked.folder, model, optimizer, **how) as capture:
-        for number_of in range(asked.steps):
-            now = {name: array[number_of % 10] for name, array in batches.items()}
-            keep = np.where(now["mask"], 0.0, -10000.0)[:, None, None, :].astype(asked.dtype)
-            places = (np.arange(rows)[:, None] * LENGTH + now["positions"]).reshape(-1)
-            arrays = (
-                now["ids"], now["types"], order, keep, places, now["labels"].reshape(-1),
-                now["weights"].reshape(-1).astype(asked.dtype), np.arange(rows) * LENGTH,
-                now["next"],
-            )  # fmt: skip
-            if asked.framework == "mindspore":
-                arrays = [one.astype(np.int32) if one.dtype.kind == "i" else one for one in arrays]
-            batch = [tensor(one) for one in arrays]
-            rate(rate_of(asked, number_of))
-            loss = step(*batch)
-            capture.step(loss=loss, batch={"ids": batch[0], "labels": batch[5]})
-            losses.append(number(loss))
-    print(json.dumps(losses))
+        for parts in batches_of(asked, tensor):
+            losses = step(parts)
+            batch = {
+                f"{name}{i}": part[at]
+                for i, (part, _) in enumerate(parts)
+                for name, at in (("ids", 0), ("labels", 5))
+            }
+            each = {f"loss_{i}": float(one.numpy()) for i, one in enumerate(losses)}
+            loss = losses[0] if len(losses) == 1 else sum(losses[1:], losses[0])
+            capture.step(loss=loss, batch=batch, **(each if len(losses) > 1 else {}))
+            printed.append(float(loss.numpy()))
+    print(json.dumps(printed))
 
 
 if __name__ == "__main__":

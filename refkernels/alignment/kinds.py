@@ -193,10 +193,24 @@ def _loss(op: str, *names: str, weights: tuple[str, ...] = (), classes: bool = F
     return Kind(op, ("x", "target"), weights, arguments, params, joins=False, classes=classes)
 
 
+def _masked(settings: Settings) -> dict[str, Any] | str:
+    """BERT's loss is no framework's own layer: one that does not say its eps may be another."""
+    eps = _first(settings, "eps", "epsilon")
+    return "its eps was not recorded" if eps is None else {"eps": float(eps), "reduction": "mean"}
+
+
 _LINEAR = Kind(
     "linear", weights=("weight", "bias"), arguments=("input", "weight", "bias"), turned=("paddle",)
 )
 _BCE = _loss("bce_with_logits", weights=("weight", "pos_weight"))
+_MASKED = Kind(
+    "masked_lm_loss",
+    ("x", "target", "weights"),
+    (),
+    ("logits", "labels", "weights"),
+    _masked,
+    False,
+)
 _BY_AXIS = ("input", "dim")
 _CONV = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
 _NORM = ("input", "normalized_shape", "weight", "bias", "eps")
@@ -226,6 +240,7 @@ KINDS: dict[str, Kind] = {
         "cross_entropy", "ignore_index", "label_smoothing", weights=("weight",), classes=True
     ),
     "nll": _loss("nll", "ignore_index", weights=("weight",), classes=True),
+    "maskedlm": _MASKED,
     "mse": _loss("mse"),
     "l1": _loss("l1"),
     "huber": _loss("huber", "delta"),

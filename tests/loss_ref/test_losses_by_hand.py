@@ -170,3 +170,24 @@ def test_an_embedding_s_gradient_adds_what_is_repeated() -> None:
     np.testing.assert_array_equal(exact.hi, [[8, 16], [1, 6], [0, 0]])
     padded = embedding_ref.embedding_backward(dy, weight, indices, padding_idx=-2)
     np.testing.assert_array_equal(padded.hi, [[8, 16], [0, 0], [0, 0]])
+
+
+def test_weights_that_only_count_are_summed_without_rounding() -> None:
+    """400 rows of weight 1 or 0: the bound of a gradient does not grow with them; of any other
+    weights the sum rounds, and it does."""
+    (op,) = [one for one in loss_ref.OPS if one.name == "masked_lm_loss"]
+    rng = np.random.default_rng(5)
+
+    def widest(rows: int, size: float) -> float:
+        inputs = {
+            "dloss": np.array(1.0, np.float32),
+            "x": rng.standard_normal((rows, 4)).astype(np.float32),
+            "target": rng.integers(0, 4, rows), "weights": np.full(rows, size, np.float32),
+        }  # fmt: skip
+        exact = loss_ref.masked_lm_loss_backward(**inputs)
+        bound = op.bound("backward", inputs, {}, "float32")["dx"]  # type: ignore[arg-type]
+        return float(np.median(bound / np.abs(np.asarray(exact))))
+
+    few, many = widest(4, 1.0), widest(400, 1.0)
+    assert many < 2 * few
+    assert widest(400, 0.7) > 200 * 2.0**-24 > many

@@ -639,13 +639,6 @@ CAUSES: dict[str, Cause] = {
         "Pass log_softmax(x) to nll, or use cross entropy.",
         "请把 log_softmax(x) 传给 nll，或改用交叉熵。",
     ),
-    "eps_left_out": _cause(
-        "divides by the sum of the weights without adding eps",
-        "除以权重之和时没有加上 eps",
-        "BERT divides by sum(weights) + 1e-5.",
-        "BERT 除以 sum(weights) + 1e-5。",
-        "https://github.com/google-research/bert/blob/master/run_pretraining.py",
-    ),
     "half_square": _cause(
         "computes half the squared difference",
         "计算的是平方差的一半",

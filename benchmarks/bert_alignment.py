@@ -1,0 +1,264 @@
+"""The thread on BERT: its trainings as curves, and what is wrong with one, by align and by curve.
+
+    python benchmarks/bert_alignment.py curves  [--work FOLDER] [--only GLOB]
+    python benchmarks/bert_alignment.py planted [--work FOLDER] [--only GLOB]
+
+`curves` trains examples/train_bert.py in four frameworks, in the thread's settings (SETTINGS). It
+keeps every loss in bert_curves.json, beside the other results. `planted` trains what
+examples/planted_bert.py plants, for each optimizer, and asks two questions of each. What does
+`refkernels align` say from the captures of steps 0 to 2? And from which step on does the loss curve
+alone show it: by more than twice the largest difference that rounding-only runs have shown so far,
+for 5 steps running? Kept in bert_planted.json. Runs lie in FOLDER, and what is there is not run
+again: a command that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from refkernels.alignment import align
+from refkernels.frameworks import environments
+from refkernels.records.files import write_whole
+from refkernels.reporting.alignment import page
+
+ROOT = Path(__file__).parent.parent
+KEPT = ROOT / "benchmarks" / "results" / "cpu-x86_64-linux"
+TRAIN = ROOT / "examples" / "train_bert.py"
+NULLS: dict[str, tuple[str, dict[str, str]]] = {  # roundings only: options, environment
+    "ulp0": ("--perturb 0", {}),
+    "ulp1": ("--perturb 1", {}),
+    "order0": ("--permute 0", {}),
+    "threads": ("--threads 2", {}),
+    "isa": ("", {"MKL_CBWR": "COMPATIBLE", "ATEN_CPU_CAPABILITY": "default"}),
+}
+SCHEDULED = "--steps 300 --warmup 30"
+CLIP = "--steps 150 --lr 1e-1 --clip 1"
+SETTINGS = {  # the thread's: options, frameworks ("graph": OneFlow's nn.Graph), null runs or not
+    "sgd": ("--steps 1000", "torch", True),
+    "sgd_600": ("--steps 600", "mindspore", False),
+    "sgd_300": ("--steps 300", "paddle graph", False),
+    "sgd_100": ("--steps 100", "oneflow", False),
+    "adam_schedule": (f"{SCHEDULED} --optimizer adam", "torch paddle oneflow graph", True),
+    "sgd_schedule": (SCHEDULED, "torch paddle graph", True),
+    "rows32": ("--steps 100 --rows 32", "torch", False),
+    "clip": (CLIP, "torch paddle graph", False),
+    "clip_each": (f"{CLIP} --clip-scope parameter", "torch paddle graph", False),
+    "adamw": ("--steps 200 --optimizer adamw", "torch paddle graph", False),
+    "lamb": ("--steps 100 --optimizer lamb --rows 16", "paddle graph", False),
+    "sgd_5e-4": ("--steps 300 --lr 5e-4", "torch paddle graph", False),
+}
+OTHERS = {  # what the thread compares them with, in torch: the setting, and more options
+    "adam_schedule_eps_hat": ("adam_schedule", "--planted eps_hat"),
+    "adam_schedule_no_correction": ("adam_schedule", "--planted no_bias_correction"),
+    "adamw_on_exempt": ("adamw", "--planted decay_on_exempt"),
+    "adamw_amp": ("adamw", "--amp"),
+    **{f"adamw_amp_ulp{seed}": ("adamw", f"--amp --perturb {seed}") for seed in range(2)},
+    "accumulated": ("rows32", "--micro 8"),
+    "accumulated_by_tokens": ("rows32", "--micro 8 --mean-over tokens"),
+    "same_shard": ("rows32", "--micro 8 --same-shard"),
+}
+PLANTED = {  # by optimizer: its options, and what is planted
+    "sgd": (
+        "--lr 1e-3",
+        (
+            "loss_without_eps", "layernorm_eps", "tanh_gelu", "dampening", "nesterov",
+            "gradient_times_8", "loss_over_padding", "nothing",
+        ),
+    ),
+    "clipped": ("--lr 1e-1 --clip 1", ("clip_without_eps", "clip_each", "clip_left_out")),
+    "adamw": ("--optimizer adamw", ("decay_on_exempt", "l2_for_decoupled", "nothing")),
+    "adam": (
+        "--optimizer adam",
+        ("eps_hat", "eps_inside", "no_bias_correction", "gradient_times_8", "tanh_gelu"),
+    ),
+    "sgd_fast": ("--lr 1e-1", ("tanh_gelu", "layernorm_eps", "loss_without_eps")),
+}  # fmt: skip
+RUNNING = 5  # steps for which a curve stays out of the spread
+BEYOND = 2.0  # of the null runs' largest difference so far
+
+
+def trained(folder: Path, seat: str, options: str, more: dict[str, str] | None = None) -> Path:
+    """A run of examples/train_bert.py, unless the folder holds it already."""
+    if finished(folder, options):
+        return folder
+    shutil.rmtree(folder, ignore_errors=True)
+    graph = seat == "graph"
+    name = "oneflow" if graph else seat
+    command = [environments.find(name).python, str(TRAIN), name, str(folder), *options.split()]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(more or {})}
+    environment.pop("PYTHONPATH", None)
+    done = subprocess.run(
+        command + ["--graph"] * graph, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr[-2000:]}")
+    return folder
+
+
+def finished(folder: Path, options: str) -> bool:
+    """Whether the steps that are asked for are there."""
+    steps = int(options.split("--steps ")[1].split()[0])
+    return (folder / "rank_0" / "steps.jsonl").exists() and len(lines_of(folder)) >= steps
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    """Of every finished step, whether the run went on or not."""
+    text = (folder / "rank_0" / "steps.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def losses_of(folder: Path) -> np.ndarray:
+    return np.array([np.nan if line["loss"] is None else line["loss"] for line in lines_of(folder)])
+
+
+def leaves(losses: np.ndarray, base: np.ndarray, nulls: list[np.ndarray]) -> int | None:
+    """The first step from which the curve stays out of the spread; None where it never does."""
+    spread = np.maximum.accumulate(np.max([np.abs(one - base) for one in nulls], axis=0))
+    floor = np.spacing(np.abs(base).astype(np.float32)).astype(np.float64)
+    out = ~(np.abs(losses - base) <= BEYOND * np.maximum(spread, floor))
+    for step in range(len(out) - RUNNING + 1):
+        if out[step : step + RUNNING].all():
+            return step
+    return None
+
+
+# --- the thread's curves ----------------------------------------------------------------------
+
+
+def curve_runs() -> Iterator[tuple[str, str, str, dict[str, str]]]:
+    """Name, framework, options, environment."""
+    for name, (options, seats, _) in SETTINGS.items():
+        plain = f"{options} --captured"
+        for seat in seats.split():
+            yield f"{name}/{seat}", seat, plain, {}
+    for name, (setting, more) in OTHERS.items():
+        yield f"{name}/torch", "torch", f"{SETTINGS[setting][0]} --captured {more}", {}
+    for name, (options, _, nulls) in SETTINGS.items():
+        for null, (more, environment) in NULLS.items() if nulls else ():
+            yield f"{name}/torch_{null}", "torch", f"{options} --captured {more}", environment
+
+
+def curves(work: Path, only: str) -> None:
+    out = KEPT / "bert_curves.json"
+    kept = json.loads(out.read_text())["runs"] if out.exists() else {}
+    chosen = [run for run in curve_runs() if fnmatch.fnmatch(run[0], only)]
+    for at, (name, seat, options, environment) in enumerate(chosen, 1):
+        began, folder = time.perf_counter(), work / name.replace("/", "@")
+        trained(folder, seat, options, environment)
+        lines = lines_of(folder)[: int(options.split()[1])]
+        run = json.loads((folder / "rank_0" / "run.json").read_text())
+        kept[name] = {
+            "options": options, "environment": environment, "versions": run["versions"],
+            "losses": [_short(line["loss"]) for line in lines],
+            "lr": [_short(line["lr"][0]) for line in lines[:40] if line["lr"]],
+            **{
+                part: [_short(line["values"][part]) for line in lines]
+                for part in lines[0]["values"]
+            },
+        }  # fmt: skip
+        print(f"{at}/{len(chosen)} {name}: {time.perf_counter() - began:.0f} s", flush=True)
+        _keep(out, {"runs": dict(sorted(kept.items()))})
+
+
+def _short(number: float | None) -> float | None:
+    """A float32 in nine digits, which give it back."""
+    return None if number is None or not np.isfinite(number) else float(f"{number:.9g}")
+
+
+def _keep(out: Path, record: dict[str, Any]) -> None:
+    """One line a run, or a row."""
+    ((head, entries),) = ((key, one) for key, one in record.items() if key in ("runs", "rows"))
+    rest = {key: one for key, one in record.items() if key != head}
+    if isinstance(entries, dict):
+        inner = [f"{json.dumps(key)}: {json.dumps(one)}" for key, one in entries.items()]
+        whole = "{\n" + ",\n".join(inner) + "\n}"
+    else:
+        whole = "[\n" + ",\n".join(json.dumps(one) for one in entries) + "\n]"
+    before = "".join(f"{json.dumps(key)}: {json.dumps(one)},\n" for key, one in rest.items())
+    write_whole(out, "{" + before + json.dumps(head) + ": " + whole + "}\n")
+
+
+# --- what is planted --------------------------------------------------------------------------
+
+
+def planted(work: Path, only: str, steps: int) -> None:
+    out = KEPT / "bert_planted.json"
+    rows = json.loads(out.read_text())["rows"] if out.exists() else []
+    for optimizer, (options, names) in PLANTED.items():
+        asked = [name for name in names if fnmatch.fnmatch(f"{optimizer}/{name}", only)]
+        done = {(row["optimizer"], row["planted"]) for row in rows}
+        asked = [name for name in asked if (optimizer, name) not in done]
+        if not asked:
+            continue
+        plain = f"{options} --steps {steps}"
+        base = trained(work / f"planted@{optimizer}", "torch", plain)
+        nulls = [
+            losses_of(
+                trained(
+                    work / f"planted@{optimizer}@{null}", "torch", f"{plain} --captured {more}",
+                    environment,
+                )
+            )
+            for null, (more, environment) in NULLS.items()
+        ]  # fmt: skip
+        for name in asked:
+            folder = work / f"planted@{optimizer}@{name}"
+            trained(folder, "torch", f"{plain} --planted {name}")
+            row = {"optimizer": optimizer, "planted": name, **_named(base, folder)}
+            losses, right = losses_of(folder), losses_of(base)
+            apart = np.abs(losses - right)
+            row["curve"] = leaves(losses, right, nulls)
+            row["apart"] = [_short(apart[at]) for at in (1, 10, 50, 100, 199) if at < len(apart)]
+            rows.append(row)
+            said = f"{optimizer:9} {name:18} {row['step']!s:>4} {row['curve']!s:>5}  {row['says']}"
+            print(said, flush=True)
+            _keep(out, {"steps": steps, "nulls": list(NULLS), "rows": rows})
+
+
+def _named(base: Path, folder: Path) -> dict[str, Any]:
+    """What align says of step 0; of steps 0 to 2 where that tells nothing."""
+    began = time.perf_counter()
+    for steps in ([0], [0, 1, 2]):
+        found = align(base, folder, steps=steps)
+        if found.verdict.word == "different":
+            break
+    first = found.verdict.first
+    cause = getattr(first.source, "cause", None) if first else None
+    return {
+        "verdict": found.verdict.word,
+        "step": None if first is None else first.step,
+        "topic": None if first is None else first.topic,
+        "where": None if first is None else first.where,
+        "cause": cause,
+        "says": page.headline(found.to_dict()),
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("curves", "planted"))
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "bert_alignment")
+    parser.add_argument("--only", default="*", help="of the names that are printed")
+    parser.add_argument("--steps", type=int, default=200, help="of planted")
+    asked = parser.parse_args()
+    asked.work.mkdir(parents=True, exist_ok=True)
+    if asked.what == "curves":
+        curves(asked.work, asked.only)
+    else:
+        planted(asked.work, asked.only, asked.steps)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+"""Several trainings of examples/train_bert.py in one process: prints a line of losses for each.
+
+    python several_trainings.py EXAMPLES FRAMEWORK FOLDER "OPTIONS" ...
+
+Each is captured in FOLDER/0, FOLDER/1, ...
+"""
+
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import train_bert
+
+for number, words in enumerate(sys.argv[4:]):
+    train_bert.main([sys.argv[2], f"{sys.argv[3]}/{number}", *words.split()])
