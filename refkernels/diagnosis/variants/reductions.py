@@ -82,12 +82,12 @@ def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if problem.direction == "backward" or not _wrong(problem, outputs):
         return
     definition = next(iter(read.way("forward").forms.values()))
-    question = "forward", problem.inputs, problem.params
     parts = _parts(problem)
     found: list[tuple[float, Part]] = []
     for part in parts:
         formula = without(definition, part)
-        said = read.computed(question[0], formula, *question[1:], problem.format)
+        question = problem.inputs, problem.params, problem.format
+        said = read.computed(problem.direction, formula, *question)
         found.append((_distance(outputs, said), part))
     if not found:
         return

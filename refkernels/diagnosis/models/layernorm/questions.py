@@ -133,7 +133,7 @@ def other_norm(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         yield from rowwise.variants("mean_not_subtracted", {}, problem, told, rstd, zero)
         return
     with np.errstate(all="ignore"):
-        arrays = rowwise.backward(rows, zero, rstd, constant_mean=True)
+        arrays = rowwise.backward(rows, zero, rstd, through_mean=0)
     for output, (values, sizes) in arrays.items():
         if output in rows.asked:
             yield rowwise.variant("mean_not_subtracted", {}, problem, output, values, sizes)

@@ -134,14 +134,15 @@ def backward(
     rstd: Doubles,
     kept: int | None = None,
     divisor: int | None = None,
-    constant_mean: bool = False,
+    through_mean: int = 1,
 ) -> dict[str, tuple[Doubles, Doubles]]:
     """The gradients with the sizes of their terms. kept: how many lanes the sums over a row have;
-    divisor: what they are divided by. constant_mean: no gradient passes through the mean."""
+    divisor: what they are divided by. through_mean: 0 where no gradient
+    passes through the mean."""
     assert rows.dy is not None
     n = rows.n if divisor is None else divisor
     t, xhat = rows.dy * rows.weight, (rows.x - mean) * rstd
-    of_t = t[:, :kept].sum(axis=1, keepdims=True) / n * (not constant_mean)
+    of_t = t[:, :kept].sum(axis=1, keepdims=True) / n * through_mean
     projection = (t * xhat)[:, :kept].sum(axis=1, keepdims=True) / n
     products = rows.dy * xhat
     sizes = rstd * (np.abs(t) + np.abs(of_t) + np.abs(xhat * projection))
