@@ -336,11 +336,13 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "log_sigmoid": (
         Fault("log_of_sigmoid", lambda xp, x: xp.log(sigmoid(xp, x)), unstable=True),
+        Fault("log_of_sigmoid", lambda xp, x: xp.log(1 / (1 + xp.exp(-x))), unstable=True),
         Fault(
             "log_of_one_plus",
             lambda xp, x: xp.minimum(x, xp.number(0)) - xp.log(1 + xp.exp(-abs(x))),
             unstable=True,
         ),
+        Fault("unguarded_softplus", lambda xp, x: -xp.log(1 + xp.exp(-x)), unstable=True),
         Fault("sigmoid_of_x", backward=lambda xp, dy, x: dy * sigmoid(xp, x)),
     ),
     "swiglu": (

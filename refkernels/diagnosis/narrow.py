@@ -27,9 +27,9 @@ from refkernels.diagnosis.wrong import wrong_elements
 
 _LARGEST = 1 << 18  # elements of an output
 _SHOWN = {
-    "add": "x + y", "subtract": "x - y", "multiply": "x y", "divide": "x / y", "sum": "sum x",
-    "mean": "sum x", Working.matmul.__name__: "sum x y", "norm": "sum x²", "cumsum": "sum x", "power": "x^n",
-    "prod": "prod x", "square": "x²",
+    "add": "x + y", "subtract": "x - y", "multiply": "x y", "divide": "x / y", "power": "x^n",
+    "sum": "sum x", "mean": "sum x", "cumsum": "sum x", Working.matmul.__name__: "sum x y",
+    "norm": "sum x²", "prod": "prod x", "square": "x²",
 }  # fmt: skip
 
 

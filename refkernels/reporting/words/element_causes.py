@@ -14,6 +14,12 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Use log1p(e).",
         "应当使用 log1p(e)。",
     ),
+    "unguarded_softplus": (
+        "computes log(1 + e^-x): a small e^-x loses its digits, a large one overflows",
+        "计算 log(1 + e^-x)：e^-x 很小时丢失有效数字，很大时溢出",
+        "Compute min(x, 0) - log1p(e^-|x|).",
+        "应当计算 min(x, 0) - log1p(e^-|x|)。",
+    ),
     "slope_of_a_fifth": (
         "has the slope 1/5 instead of 1/6, as Keras and Theano define the hard sigmoid",
         "斜率为 1/5 而不是 1/6，这是 Keras 和 Theano 的 hard sigmoid 定义",
@@ -180,6 +186,12 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "以工作精度计算 exp(y log x)，把对数的误差放大了 y 倍",
         "Call pow, or carry the logarithm in twice the precision.",
         "请调用 pow，或以两倍精度保存对数。",
+    ),
+    "power_over_base": (
+        "takes x^y / x for x^(y - 1) in the gradient of x: the power may overflow or underflow",
+        "在 x 的梯度中用 x^y / x 代替 x^(y - 1)：其中的幂可能上溢或下溢",
+        "Compute dy y x^(y - 1).",
+        "应当计算 dy y x^(y - 1)。",
     ),
     "magnitude_of_base": (
         "takes |x| for x: odd powers of negative numbers lose their sign",
