@@ -4,9 +4,9 @@
 
 A fault counts where it shows: the verdict is worse than rounding, or the output is unusual. Then
 its cause must be the first that is named. The faults of ops that are formulas are their own
-(`every_op`), the others are written by hand (`faults`). A right kernel is blamed where its verdict is worse than
-rounding or where a cause other than an order of summation is named. Writes diagnosis.md and
-diagnosis.json, prints the confusion matrix and the time of two large explanations.
+(`every_op`), the others are written by hand (`faults`). A right kernel is blamed where its verdict
+is worse than rounding or where a cause other than an order of summation is named. Writes
+diagnosis.md and diagnosis.json, prints the confusion matrix and the time of two large explanations.
 """
 
 from __future__ import annotations
