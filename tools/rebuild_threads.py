@@ -165,10 +165,10 @@ def _momentum(rng: np.random.Generator, *forms: str) -> tuple[Arrays, dict[str, 
     w, g, b = _wide(inputs)
     told = {}
     for form in forms:
-        if form == "Sutskever's form, the same state":
+        if form == "Sutskever's, same state":
             buf = 0.9 * b - 0.01 * g
             told[form] = _f32(param=w + buf, buf=buf)
-        elif form == "Sutskever's form, its own state":
+        elif form == "Sutskever's, own state":
             told[form] = _f32(param=w + (0.9 * (-0.01 * b) - 0.01 * g))
         elif form == "HIPS/autograd":
             buf = 0.9 * b + 0.1 * g
@@ -447,12 +447,10 @@ THREADS = (
         "https://github.com/pytorch/pytorch/issues/1099 and "
         "https://github.com/pytorch/pytorch/issues/44917",
         "sgd",
-        lambda rng: _momentum(
-            rng, "Sutskever's form, its own state", "Sutskever's form, the same state"
-        ),
+        lambda rng: _momentum(rng, "Sutskever's, own state", "Sutskever's, same state"),
         {
-            "Sutskever's form, its own state": RIGHT,
-            "Sutskever's form, the same state": (WRONG, "lr_in_momentum"),
+            "Sutskever's, own state": RIGHT,
+            "Sutskever's, same state": (WRONG, "lr_in_momentum"),
         },
         ("Is PyTorch's SGD with momentum wrong?", "PyTorch 的带动量 SGD 错了吗？"),
         (
@@ -614,7 +612,7 @@ THREADS = (
         params={"eps": 1e-12},
     ),
     Thread(
-        "layernorm-eps-of-transformer-xl",
+        "layernorm-eps-transformer-xl",
         "https://github.com/dmlc/gluon-nlp/pull/1005",
         "layernorm",
         _layernorm({"GluonNLP": 1e-12, "Transformer-XL": 1e-5}),
