@@ -233,7 +233,7 @@ def test_a_page_in_chinese_has_the_entry_s_chinese_words() -> None:
 def test_the_command_refuses_what_it_does_not_know() -> None:
     unknown = refkernels_says("nothing")
     assert (unknown.exit_code, unknown.stdout) == (2, "")
-    assert "no entry 'nothing': choose one of acos-at-one" in unknown.stderr
+    assert f"no entry 'nothing': choose one of {gallery.names()[0]}" in unknown.stderr
     assert refkernels_says("acos-at-one", "--lang", "fr").exit_code == 2
 
 
