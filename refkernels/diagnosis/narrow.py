@@ -12,7 +12,7 @@ format's rounding: then this is no more than consistent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,60 +20,11 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY16, BINARY32, BINARY64, Format
-from refkernels.contexts.working import Working, WorkingValue
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 
 _LARGEST = 1 << 18  # elements of an output
-_SHOWN = {
-    "add": "x + y", "subtract": "x - y", "multiply": "x y", "divide": "x / y", "power": "x^n",
-    "sum": "sum x", "mean": "sum x", "cumsum": "sum x", Working.matmul.__name__: "sum x y",
-    "norm": "sum x²", "prod": "prod x", "square": "x²",
-}  # fmt: skip
-
-
-class _Overflowing(Working):
-    """float64, where the results of one primitive, the `chosen`, are infinite beyond the format.
-    `beyond`: by number, what the primitives are called that exceed it somewhere."""
-
-    def __init__(self, format: Format, chosen: int, beyond: dict[int, str]) -> None:
-        super().__init__(BINARY64)
-        self.narrow_format, self.chosen, self.beyond = format, chosen, beyond
-        self.count, self.depth = 0, 0
-
-    def noted(self, name: str, result: Any) -> Any:
-        """What a primitive gave, and whether it is the one that overflows."""
-        if not isinstance(result, WorkingValue):
-            return result
-        self.count += 1
-        size, end = np.abs(result.data), 2.0 ** (self.narrow_format.emax + 1)
-        large = np.isfinite(size) & (size >= end)
-        if large.any():
-            self.beyond.setdefault(self.count, name)
-        if self.count != self.chosen:
-            return result
-        return self.value(np.where(large, np.copysign(np.inf, result.data), result.data))
-
-
-def _watched(name: str) -> Callable[..., Any]:
-    primitive = getattr(Working, name)
-
-    def watched(self: _Overflowing, *arguments: Any, **named: Any) -> Any:
-        self.depth += 1
-        result = primitive(self, *arguments, **named)
-        self.depth -= 1
-        if self.depth:  # a part of another primitive
-            return result
-        same = name == "multiply" and arguments[0] is arguments[1]
-        called = f"{arguments[0]}(x)" if name == "function" else _SHOWN["square" if same else name]
-        return self.noted(called, result)
-
-    return watched
-
-
-for _name in (*_SHOWN, "function"):
-    setattr(_Overflowing, _name, _watched(_name))
 
 
 def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:
@@ -118,21 +69,9 @@ def _answer(
     read = problem.op.formulas
     assert read is not None
 
-    def formula(xp: Any, /, **given: Any) -> Any:
-        inner = _Overflowing(format, chosen, beyond)
-        return form(inner, **{name: _entered(inner, one) for name, one in given.items()})
-
+    formula = read.overflowing(form, format, chosen, beyond)
     question = problem.direction, formula, problem.inputs, problem.params
     return read.computed(*question, BINARY64).get(output)
-
-
-def _entered(xp: Working, given: Any) -> Any:
-    """A value of another context, or several, in this one."""
-    if isinstance(given, WorkingValue):
-        return xp.value(given.data)
-    if isinstance(given, list | tuple):
-        return type(given)(_entered(xp, one) for one in given)
-    return given
 
 
 def _lost(

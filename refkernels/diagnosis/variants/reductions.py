@@ -10,9 +10,8 @@ is found in the working precision, and the best is asked of the oracle.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.variants.lanes import kept
 from refkernels.metrology import UNUSUAL
-from refkernels.ops import Apart, Staged
 
 _LARGEST = 1 << 17  # elements of the inputs together: each part is read once more
 _MOST_BLOCKS = 16  # of one size
@@ -38,41 +36,6 @@ class Part(NamedTuple):
     counted: bool
 
 
-class _Partial:
-    """A context whose reductions over an axis of n leave a part out; all else is the context's."""
-
-    def __init__(self, context: Any, part: Part) -> None:
-        self._context, self._part = context, part
-        self._rest = np.r_[0 : part.start, part.stop : part.n]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-    def _kept(self, a: Any, axis: int) -> Any:
-        return self._context.take(a, self._rest, axis) if a.shape[axis] == self._part.n else a
-
-    def sum(self, a: Any, axis: int = -1) -> Any:
-        return self._context.sum(self._kept(a, axis), axis)
-
-    def max(self, a: Any, axis: int = -1) -> Any:
-        return self._context.max(self._kept(a, axis), axis)
-
-    def norm(self, a: Any, axis: int = -1) -> Any:
-        return self._context.norm(self._kept(a, axis), axis)
-
-    def mean(self, a: Any, axis: int = -1) -> Any:
-        rest = self._kept(a, axis)
-        terms = a if self._part.counted else rest
-        return self._context.sum(rest, axis) / terms.shape[axis]
-
-    def matmul(self, a: Any, b: Any) -> Any:
-        return self._context.matmul(self._kept(a, -1), self._kept(b, -2))
-
-    def welford(self, a: Any, axis: int = -1) -> Any:
-        mean = self.mean(a, axis)
-        return mean, self.sum(self._context.square(a - mean), axis)
-
-
 def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The part without which the definition is nearest to the outputs, where it is far nearer than
     the right answer."""
@@ -85,7 +48,7 @@ def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     parts = _parts(problem)
     found: list[tuple[float, Part]] = []
     for part in parts:
-        formula = without(definition, part)
+        formula = read.without(definition, part)
         question = problem.inputs, problem.params, problem.format
         said = read.computed(problem.direction, formula, *question)
         found.append((_distance(outputs, said), part))
@@ -97,22 +60,8 @@ def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     cause, details = "part_of_sum_left_out", {"n": part.n, "start": part.start, "stop": part.stop}
     if part.stop == part.n:
         cause, details = "dropped_tail", {"n": part.n, "dropped": part.n - part.start}
-    answer = formulas.answer(problem, without(definition, part))
+    answer = formulas.answer(problem, read.without(definition, part))
     yield Variant(cause, details, answer, trials=len(parts))
-
-
-def without(formula: Any, part: Part) -> Any:
-    """The formula, its reductions without the part."""
-    if isinstance(formula, Staged):
-        return Staged(without(formula.statistics, part), without(formula.finish, part))
-    if isinstance(formula, Apart):
-        return Apart(tuple(one and without(one, part) for one in formula.formulas))
-
-    @functools.wraps(formula, updated=())
-    def read(xp: Any, /, *given: Any, **named: Any) -> Any:
-        return formula(_Partial(xp, part), *given, **named)
-
-    return read
 
 
 def _parts(problem: Problem) -> list[Part]:
