@@ -218,13 +218,6 @@ def _quadrants_folded(xp: Any, a: Any, b: Any, **_: Any) -> Any:
     return xp.atan(a / b)
 
 
-def _slopes_by_quotient(xp: Any, dy: Any, x: Any, exponent: Any, **given: Any) -> Any:
-    """x^e / x for x^(e - 1): where the power overflows or underflows, the slope need not."""
-    whole = xp.store(pow(xp, exponent=exponent, **_forward({"x": x, **given})))
-    dx = xp.where(given["special"], given["value"], whole / x * exponent * dy)
-    return dx, pow_slopes(xp, dy, x, exponent, **given)[1]
-
-
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "pow": (
         Fault("power_by_logarithm", pow_by_logarithm, unstable=True),
@@ -235,7 +228,6 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             dy * exponent * pow(xp, exponent=exponent, **_forward(given)),
             pow_slopes(xp, dy=dy, exponent=exponent, **given)[1],
         ), outputs=("dx",)),
-        Fault("power_over_base", backward=_slopes_by_quotient, outputs=("dx",), unstable=True),
     ),
     "atan2": (
         Fault("quadrants_folded", _quadrants_folded),

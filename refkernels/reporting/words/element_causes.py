@@ -187,12 +187,6 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Call pow, or carry the logarithm in twice the precision.",
         "请调用 pow，或以两倍精度保存对数。",
     ),
-    "power_over_base": (
-        "takes x^y / x for x^(y - 1) in the gradient of x: the power may overflow or underflow",
-        "在 x 的梯度中用 x^y / x 代替 x^(y - 1)：其中的幂可能上溢或下溢",
-        "Compute dy y x^(y - 1).",
-        "应当计算 dy y x^(y - 1)。",
-    ),
     "magnitude_of_base": (
         "takes |x| for x: odd powers of negative numbers lose their sign",
         "用 |x| 代替 x：负数的奇次幂丢失了符号",
