@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import general
 import numpy as np
 import slips
 from planted import BFLOAT16, FUNCTIONS, Array, Arrays, Kernel, Planted, exact, working
@@ -307,6 +308,7 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[np.dtype[Any], ...]], ...]] = {
         ),
     ),
     **slips.FAULTS,
+    **general.FAULTS,
 }
 
 

@@ -285,6 +285,13 @@ def _without_alpha(formula: Any) -> Any:
     return lambda xp, *x, **given: formula(xp, *x, **{**given, "alpha": xp.number(1)})
 
 
+def _quotient_rule(xp: Any, dy: Any, x: Any) -> Any:
+    """dy / d - dy (|x| / d) / d, made of ops that keep their results in the storage format."""
+    d = xp.store(1 + abs(x))
+    through = xp.store(dy * xp.store(xp.store(abs(x) / d) / d))
+    return xp.store(dy / d) - through
+
+
 def _selu_of(scale: Fraction, alpha: Fraction) -> Any:
     return lambda xp, x: xp.number(scale) * elu(xp, x, alpha=xp.number(alpha))
 
@@ -329,18 +336,18 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "softsign": (
         fault("root_of_square", lambda xp, x: x / xp.sqrt(1 + xp.square(x))),
         fault("tanh_instead", lambda xp, x: xp.tanh(x)),
-        Fault(
-            "quotient_rule", backward=derived(softsign, ("y",), {"dy": "y"}, ("x",)), unstable=True
-        ),
+        Fault("quotient_rule", backward=_quotient_rule, unstable=True),
         Fault("slope_not_squared", backward=lambda xp, dy, x: dy / (1 + abs(x))),
     ),
     "log_sigmoid": (
         Fault("log_of_sigmoid", lambda xp, x: xp.log(sigmoid(xp, x)), unstable=True),
+        Fault("log_of_sigmoid", lambda xp, x: xp.log(1 / (1 + xp.exp(-x))), unstable=True),
         Fault(
             "log_of_one_plus",
             lambda xp, x: xp.minimum(x, xp.number(0)) - xp.log(1 + xp.exp(-abs(x))),
             unstable=True,
         ),
+        Fault("unguarded_softplus", lambda xp, x: -xp.log(1 + xp.exp(-x)), unstable=True),
         Fault("sigmoid_of_x", backward=lambda xp, dy, x: dy * sigmoid(xp, x)),
     ),
     "swiglu": (

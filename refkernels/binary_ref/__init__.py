@@ -28,6 +28,7 @@ OPS = (
         backward={
             "library": formulas.pow_slopes,
             "rounded_exponent": partial(formulas.pow_slopes, rounded=True),
+            "stored": partial(formulas.pow_slopes, rounded=True, stored=True),
         },
         faults=formulas.FAULTS["pow"],
         prepare=formulas.prepare_pow,
@@ -40,6 +41,7 @@ OPS = (
         backward={
             "quotient": formulas.atan2_slopes,
             "reciprocal": formulas.atan2_slopes_by_reciprocal,
+            "stored": formulas.atan2_slopes_stored,
         },
         faults=formulas.FAULTS["atan2"],
         prepare=formulas.prepare_atan2,
@@ -49,7 +51,7 @@ OPS = (
         "hypot",
         "a[...], b[...] -> y[...]",
         forms={"library": formulas.hypot},
-        backward={"library": formulas.hypot_slopes},
+        backward={"library": formulas.hypot_slopes, "stored": formulas.hypot_slopes_stored},
         faults=formulas.FAULTS["hypot"],
         prepare=formulas.prepare_hypot,
         cases=partial(cases_of_plane, "hypot"),

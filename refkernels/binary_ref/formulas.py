@@ -102,16 +102,20 @@ def pow_by_logarithm(
 def pow_slopes(
     xp: Any, dy: Any, x: Any, exponent: Any, special: Any, value: Any, negative: Any,
     negative_below: Any, undefined: Any, value_log: Any, rounded: bool = False,
+    stored: bool = False,
 ) -> Any:  # fmt: skip
-    """`rounded`: of kernels that round e - 1, which moves the power by |log x| times as much."""
+    """`rounded`: of kernels that round e - 1, which moves the power by |log x| times as much;
+    `stored`: of kernels made of ops, each of which keeps its result in the storage format."""
+    kept = xp.store if stored else lambda value: value
     below = xp.library(_power_below, LIMITS["pow"], (x, exponent), negative_below)
     logarithm = xp.log(abs(x))
     if rounded:
-        lower = exponent - 1
+        lower = kept(exponent - 1)
         below = below * xp.exp((lower - lower) * logarithm)
-    whole = xp.library(_signed_power, LIMITS["pow"], (x, exponent), negative)
-    dx = xp.either(dy * (exponent * below), dy * exponent * below)
-    dlog = xp.either(dy * (whole * logarithm), dy * whole * logarithm)
+    whole = kept(xp.library(_signed_power, LIMITS["pow"], (x, exponent), negative))
+    below, logarithm = kept(below), kept(logarithm)
+    dx = xp.either(dy * kept(exponent * below), kept(dy * exponent) * below)
+    dlog = xp.either(dy * kept(whole * logarithm), kept(dy * whole) * logarithm)
     return xp.where(special, value, dx), xp.where(undefined, value_log, dlog)
 
 
@@ -160,6 +164,13 @@ def atan2_slopes_by_reciprocal(xp: Any, dy: Any, a: Any, b: Any, **_: Any) -> An
     return tuple(xp.either(dy * (one * r), dy * one * r) for one in (b, -a))
 
 
+def atan2_slopes_stored(xp: Any, dy: Any, a: Any, b: Any, **_: Any) -> Any:
+    """As `by_reciprocal`, made of ops that keep their results in the storage format."""
+    squares = xp.store(xp.square(a)), xp.store(xp.square(b))
+    r = xp.store(1 / xp.store(squares[0] + squares[1]))
+    return tuple(dy * xp.store(one * r) for one in (b, -a))
+
+
 # --- hypot -------------------------------------------------------------------------------------
 
 
@@ -188,6 +199,12 @@ def hypot(xp: Any, a: Any, b: Any, steep: Any, nowhere: Any) -> Any:
 def hypot_slopes(xp: Any, dy: Any, a: Any, b: Any, steep: Any, nowhere: Any) -> Any:
     y = hypot(xp, a, b, steep, nowhere)
     return tuple(xp.either(dy * (one / y), dy * one / y) for one in (a, b))
+
+
+def hypot_slopes_stored(xp: Any, dy: Any, a: Any, b: Any, steep: Any, nowhere: Any) -> Any:
+    """From the result and a quotient that were kept in the storage format."""
+    y = xp.store(hypot(xp, a, b, steep, nowhere))
+    return tuple(dy * xp.store(one / y) for one in (a, b))
 
 
 # --- wrong ways --------------------------------------------------------------------------------

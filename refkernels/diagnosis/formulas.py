@@ -4,7 +4,7 @@ Every form and every fault is a model in each order of summation, with and witho
 A fault that is the op in exact arithmetic, and only rounds badly, need not have the kernel's bits,
 as its exp is not the kernel's; then its errors tell. It is consistent where the kernel's answer
 lies within the fault's own bound, beyond that of the op's forms, and is as far off as the fault's
-model is, or is no number in just the elements where the model's is none.
+model is, or is no number where the model's is none, or may be none in another order of sums.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ def _unstable(
         if not wrong.any() or not within.all():
             continue
         numbers = np.isfinite(wide) & np.isfinite(modelled)
-        if np.any((np.isfinite(wide) != np.isfinite(modelled)) & np.isfinite(exact)):
+        # Where it may be none, as a variance that cancels may be negative, the order of sums tells.
+        told = np.isfinite(exact) & (limit < np.inf)
+        if np.any((np.isfinite(wide) != np.isfinite(modelled)) & told):
             continue
         alike = fit(
             problem, name, np.where(numbers, got, model),
@@ -150,5 +152,9 @@ def _unstable(
             continue
         equal = int(np.count_nonzero(evidence.same(got, model)))
         outcome = Outcome(True, equal, got.size, None, ratio)
-        prediction = Prediction(wrong=wrong, outcome=outcome)
-        yield Claim(cause, name, prediction, {"wrong": int(np.count_nonzero(wrong))})
+        other = (np.isfinite(wide) != np.isfinite(modelled)) & np.isfinite(exact)
+        prediction = Prediction(wrong=wrong, outcome=outcome, counted=not other.any())
+        details = {"wrong": int(np.count_nonzero(wrong))}
+        if other.any():
+            details["negative"] = int(np.count_nonzero(wrong & ~np.isfinite(wide)))
+        yield Claim(cause, name, prediction, details)

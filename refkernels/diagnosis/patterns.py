@@ -12,7 +12,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import models, overflow
+from refkernels.diagnosis import models, narrow, overflow
 from refkernels.diagnosis.hypothesis import Candidate, Claim
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.wrong import FEW, pattern, wrong_elements
@@ -46,6 +46,8 @@ def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim 
         return overflow.of_function(problem, known.intermediates, output, wide, wrong)
     if known.specials is not None:
         return known.specials(problem, output, wide, wrong)
+    if problem.op.formulas is not None and not problem.op.total:
+        return narrow.of_formula(problem, output, wide, wrong)
     return overflow.of_product(problem, output, wide, wrong)
 
 

@@ -18,6 +18,8 @@ from refkernels.diagnosis.variants import (
     lanes,
     parts,
     precision,
+    quantised,
+    reductions,
     truncation,
     whole,
 )
@@ -38,6 +40,7 @@ VARIANTS: tuple[Questions, ...] = (
     lanes.of_products,
     parts.left_out,
     parts.of_means,
+    reductions.left_out,
 )
 
 
@@ -56,5 +59,6 @@ def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
 def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:
     """How the kernel may have computed: orders of summation, accumulators, models, formulas."""
     own: tuple[Algorithms, ...] = models.of(problem.op).algorithms
-    for source in (sums.find, accumulators.find, *own, formulas.find, functions.find):
+    first: tuple[Algorithms, ...] = (quantised.weights, sums.find, accumulators.find)
+    for source in (*first, *own, formulas.find, functions.find):
         yield from source(problem, outputs, fits)

@@ -15,6 +15,7 @@ The file of an entry (JSON; numbers that are not finite as the strings "nan", "i
     expected                   {kernel: {verdict, cause}} and {"a | b": {cause}} for a difference
     argument                   why we disagree with the thread, where we do, or what it leaves open
     consequence                "cosine_decay": the answers make a schedule; see `consequences`
+    zh                         title, reported, thread and argument in Chinese, where there are such
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Entry:
     printed: dict[str, dict[str, str]] = field(default_factory=dict)
     argument: str = ""
     consequence: str = ""
+    zh: dict[str, str] = field(default_factory=dict)
 
     def explain(self) -> Explanation:
         """What `explain` says of the kernels, and of each pair of them."""
@@ -141,5 +143,7 @@ def _array(told: Any, arrays: Mapping[str, Array], place: str) -> Array:
         return arrays[place]
     if "arange" in told:
         return np.arange(told["arange"]).astype(told["dtype"]).reshape(told["shape"])
+    if np.dtype(told["dtype"]).kind == "i":
+        return np.array(told["values"], told["dtype"])
     with np.errstate(over="ignore"):
         return np.array(told["values"], dtype=object).astype(np.float64).astype(told["dtype"])

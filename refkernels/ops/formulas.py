@@ -252,6 +252,26 @@ class Formulas:
         question = self.question(direction, inputs, params)
         return self._read(direction, formula, self._bound(format), question)
 
+    @staticmethod
+    def without(formula: Formula, part: tuple[int, int, int, bool]) -> Formula:
+        """The formula, its reductions over an axis of n without terms start to stop; the last says
+        whether a mean counts them still."""
+        from refkernels.ops import altered
+
+        altered_formula: Formula = altered.without(formula, part)
+        return altered_formula
+
+    @staticmethod
+    def overflowing(
+        formula: Formula, format: Format, chosen: int, beyond: dict[int, str]
+    ) -> Formula:
+        """The formula, to be read in float64: one primitive's results are infinite beyond the
+        format. `beyond` gets the primitives, by number, that exceed it somewhere."""
+        from refkernels.ops import altered
+
+        altered_formula: Formula = altered.overflowing(formula, format, chosen, beyond)
+        return altered_formula
+
     def _first(self, direction: Direction) -> Formula:
         return next(iter(self.way(direction).forms.values()))
 

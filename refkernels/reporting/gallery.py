@@ -83,9 +83,10 @@ def gallery_page(
     entry: Told, answer: str, consequences: Told | None = None, lang: str = "en"
 ) -> str:
     """One entry: the thread, where the evidence differs from it, what the error leads to, and the
-    tool's own `answer` (Markdown, which ends with long scripts). What the entry says is in English,
-    as it was recorded; `lang` is that of all else."""
+    tool's own `answer` (Markdown, which ends with long scripts). What the entry has no Chinese
+    words for is in English, as it was recorded; `lang` is that of all else."""
     words = _WORDS[lang]
+    entry = {**entry, **entry.get("zh", {})} if lang == "zh" else entry
     recorded = words["recorded"] if entry["recorded"] else ""
     told = (
         ("source", entry["source"]),

@@ -48,7 +48,11 @@ OUT_OF_MEMORY = re.compile(
     r"|memory not enough|(can't|cannot|fail(ed)? to) alloc|alloc(ate)?( memory)? failed",
     re.IGNORECASE,
 )
-UNSUPPORTED = re.compile(r"not implemented for|kernel.* is not registered|op_kernel_not_found")
+UNSUPPORTED = re.compile(
+    r"not implemented for|kernel.* is not registered|op_kernel_not_found"
+    # MindSpore's types of a kernel, which leave out the one that it was given.
+    r"|must be (a type|one) of .*but got (Ref\[)?(Tensor\[)?(BF|F)loat\d+"
+)
 
 
 class Fault(Exception):

@@ -485,6 +485,20 @@ CAUSES: dict[str, Cause] = {
         "Divide x itself by its root mean square, or compare with layernorm.",
         "应当直接用 x 除以它的均方根；若本意是 LayerNorm，请与 layernorm 比较。",
     ),
+    "mean_not_subtracted": _cause(
+        "divides x itself by its root mean square, as RMS norm does and LayerNorm does not",
+        "直接用 x 除以它的均方根：RMS norm 如此，LayerNorm 则要先减去均值",
+        "Subtract the mean of x first, or compare with rms_norm.",
+        "应当先减去 x 的均值；若本意是 RMS norm，请与 rms_norm 比较。",
+    ),
+    "quantised_weights": _cause(
+        "rounds {inputs} to integers of {bits} bits, with one {scheme} scale for {scale}",
+        "把 {inputs} 舍入为 {bits} 位整数，缩放方式 {scheme}，缩放因子的粒度：{scale}",
+        "Load the weights in their own format, or compare with these weights multiplied out.",
+        "以原格式加载权重，或与反量化之后的权重比较。",
+        "https://arxiv.org/abs/1712.05877",
+        "https://arxiv.org/abs/2208.07339",
+    ),
     "weight_plus_one": _cause(
         "multiplies by 1 + weight instead of weight",
         "乘的是 1 + weight，而不是 weight",

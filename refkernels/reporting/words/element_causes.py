@@ -14,6 +14,12 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Use log1p(e).",
         "应当使用 log1p(e)。",
     ),
+    "unguarded_softplus": (
+        "computes log(1 + e^-x): a small e^-x loses its digits, a large one overflows",
+        "计算 log(1 + e^-x)：e^-x 很小时丢失有效数字，很大时溢出",
+        "Compute min(x, 0) - log1p(e^-|x|).",
+        "应当计算 min(x, 0) - log1p(e^-|x|)。",
+    ),
     "slope_of_a_fifth": (
         "has the slope 1/5 instead of 1/6, as Keras and Theano define the hard sigmoid",
         "斜率为 1/5 而不是 1/6，这是 Keras 和 Theano 的 hard sigmoid 定义",

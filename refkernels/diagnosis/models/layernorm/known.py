@@ -11,6 +11,8 @@ KNOWN = Known(
         questions.eps_outside_sqrt,
         questions.constant_statistics,
         questions.wrong_axes,
+        questions.other_norm,
+        questions.weight_plus_one,
         statistics.stored_statistics,
         padding.of_rows,
         padding.of_parameters,

@@ -122,6 +122,32 @@ def constant_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     yield rowwise.variant("constant_statistics", {}, problem, "dx", values, np.abs(values))
 
 
+def other_norm(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """RMS norm, which subtracts no mean, in the place of LayerNorm."""
+    rows = rowwise.of(problem, outputs)
+    with np.errstate(all="ignore"):
+        rstd = 1.0 / np.sqrt(np.square(rows.x).mean(axis=1, keepdims=True) + rows.eps)
+    zero = np.zeros_like(rstd)
+    if problem.direction == "forward":
+        told = replace(rows, asked=set(rows.asked) & {"y"})
+        yield from rowwise.variants("mean_not_subtracted", {}, problem, told, rstd, zero)
+        return
+    with np.errstate(all="ignore"):
+        arrays = rowwise.backward(rows, zero, rstd, through_mean=0)
+    for output, (values, sizes) in arrays.items():
+        if output in rows.asked:
+            yield rowwise.variant("mean_not_subtracted", {}, problem, output, values, sizes)
+
+
+def weight_plus_one(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """1 + weight in the place of weight."""
+    if problem.inputs.get("weight") is None:
+        return
+    rows = rowwise.of(problem, outputs)
+    told = replace(rows, weight=rows.weight + 1.0, asked=set(rows.asked) & {"y", "dx"})
+    yield from rowwise.variants("weight_plus_one", {}, problem, told, rows.rstd)
+
+
 def wrong_axes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Normalised over the rows' axis, over the last two axes, or over everything."""
     if problem.direction == "backward":

@@ -129,14 +129,20 @@ def forward(rows: Rows, mean: Doubles, rstd: Doubles) -> dict[str, tuple[Doubles
 
 
 def backward(
-    rows: Rows, mean: Doubles, rstd: Doubles, kept: int | None = None, divisor: int | None = None
+    rows: Rows,
+    mean: Doubles,
+    rstd: Doubles,
+    kept: int | None = None,
+    divisor: int | None = None,
+    through_mean: int = 1,
 ) -> dict[str, tuple[Doubles, Doubles]]:
     """The gradients with the sizes of their terms. kept: how many lanes the sums over a row have;
-    divisor: what they are divided by."""
+    divisor: what they are divided by. through_mean: 0 where no gradient
+    passes through the mean."""
     assert rows.dy is not None
     n = rows.n if divisor is None else divisor
     t, xhat = rows.dy * rows.weight, (rows.x - mean) * rstd
-    of_t = t[:, :kept].sum(axis=1, keepdims=True) / n
+    of_t = t[:, :kept].sum(axis=1, keepdims=True) / n * through_mean
     projection = (t * xhat)[:, :kept].sum(axis=1, keepdims=True) / n
     products = rows.dy * xhat
     sizes = rstd * (np.abs(t) + np.abs(of_t) + np.abs(xhat * projection))

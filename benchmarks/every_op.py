@@ -1,0 +1,108 @@
+"""The faults of every op that is a formula, planted, and its forms as right kernels.
+
+A kernel is a fault's formula, or a form's, computed in the working precision with its sums in a
+random order: no model of the package adds in that order. Its inputs are those of the op's cases.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from planted import Planted
+
+from refkernels import registry
+
+LARGEST = 1 << 12  # elements of all inputs
+MOST = 2  # cases for a fault
+DTYPES = ("float32", "float16", "bfloat16", "float64")
+
+
+def _questions(op: Any, direction: Any, dtype: str) -> Iterator[tuple[str, Any, Any]]:
+    for case in op.cases():
+        if dtype not in case.dtypes or direction not in case.directions:
+            continue
+        inputs, params = case.build(dtype)
+        given = {name: inputs[name] for name in op.takes(direction) if name in inputs}
+        if sum(np.size(array) for array in given.values()) <= LARGEST:
+            yield case.name, given, params
+
+
+def _computed(op: Any, formula: Any, asked: Any, direction: Any, dtype: str, seed: int) -> Any:
+    inputs, params = asked
+    how = {"order": "random", "seed": seed}
+    with np.errstate(all="ignore"):
+        return op.formulas.computed(direction, formula, inputs, params, dtype, **how)
+
+
+def _beyond(op: Any, outputs: Any, asked: Any, direction: Any, dtype: str) -> bool:
+    """Whether some number is far from what the definition says: more than half of its digits."""
+    with np.errstate(all="ignore"):
+        for name, right in op.plain(direction, *asked, dtype).items():
+            got, wide = outputs[name].astype(np.float64), right.astype(np.float64)
+            size = np.max(np.abs(wide), where=np.isfinite(wide), initial=0.0)
+            eps = 2.0 ** -{"float64": 26, "float32": 12, "float16": 5, "bfloat16": 4}[dtype]
+            if np.any(np.abs(got - wide) > eps * size) or np.any(np.isnan(got) != np.isnan(wide)):
+                return True
+    return False
+
+
+def planted(seeds: int) -> Iterator[tuple[str, Planted]]:
+    """Every fault of every op, each direction, on so many cases where it is seen, in float32."""
+    for name, op in registry.ops().items():
+        if op.formulas is None:
+            continue
+        for number, fault in enumerate(op.formulas.faults):
+            for direction in op.directions:
+                if getattr(fault, direction) is None:
+                    continue
+                for k, one in enumerate(_of_fault(op, fault, direction, number)):
+                    if k < min(seeds, MOST):
+                        yield f"{name}-{fault.cause}-{direction}-{number}-{k}", one
+
+
+def _of_fault(op: Any, fault: Any, direction: Any, seed: int) -> Iterator[Planted]:
+    others = [one for one in op.formulas.faults if one is not fault]
+    for _, inputs, params in _questions(op, direction, "float32"):
+        asked = inputs, params
+        formula = getattr(fault, direction)
+        told = _computed(op, formula, asked, direction, "float32", seed)
+        outputs = op.plain(direction, *asked, "float32") | fault.changed(told)
+        if not _beyond(op, outputs, asked, direction, "float32"):
+            continue
+        also = {one.cause for one in others if fault.unstable and one.unstable}
+        for one in others:
+            if (other := getattr(one, direction)) is not None:
+                same = _computed(op, other, asked, direction, "float32", seed)
+                if all(np.array_equal(same[n], told[n], equal_nan=True) for n in told):
+                    also.add(one.cause)
+        yield Planted(
+            fault.cause, op.name, inputs, outputs, params, direction, also=tuple(sorted(also))
+        )
+
+
+def right(count: int) -> Iterator[tuple[str, Planted]]:
+    """So many right kernels: forms of every op in turn, formats and cases by turns."""
+    ways = [
+        (op, direction)
+        for op in registry.ops().values()
+        if op.formulas is not None
+        for direction in op.directions
+    ]
+    made = 0
+    for seed in range(count):
+        op, direction = ways[seed % len(ways)]
+        turn = seed // len(ways)
+        dtype = DTYPES[(turn + seed) % len(DTYPES)]
+        questions = list(_questions(op, direction, dtype))
+        if not questions:
+            continue
+        _, inputs, params = questions[turn % len(questions)]
+        forms = list(op.formulas.way(direction).forms.values())
+        form = forms[turn // len(questions) % len(forms)]
+        outputs = _computed(op, form, (inputs, params), direction, dtype, seed)
+        made += 1
+        yield (
+            f"right-{op.name}-{direction}-{seed}",
+            Planted(None, op.name, inputs, outputs, params, direction, dtype),
+        )
+    assert made or not count

@@ -1,0 +1,92 @@
+"""Faults that any op may have: parts of reductions left out, quantised weights, intermediates of
+formulas that overflow, another norm, a variance that turned negative."""
+
+from typing import Any
+
+import numpy as np
+from planted import Array, Arrays, Kernel, Planted, working
+from questions import FLOAT16, FLOAT32, Builder, linear_inputs, norm_inputs, normal
+
+
+def _softmax(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+    """The last n mod 8 exponentials, or the last, are not in the sum."""
+    n = shape[1] - (shape[1] % 8 == 0)
+    x, kernel = normal(rng, shape[0], n, dtype=dtype), Kernel(rng)
+    e = np.exp(x.astype(working(dtype)) - x.astype(working(dtype)).max(1, keepdims=True))
+    y = (e / kernel.sum(e[:, : n - n % 8])).astype(dtype)
+    return Planted("dropped_tail", "softmax", {"x": x}, {"y": y}, {}, dtype=str(dtype))
+
+
+def _rms(kernel: Kernel, x: Array, squares: Array, n: int) -> Array:
+    kind = squares.dtype.type
+    return x.astype(kind) / np.sqrt(kernel.sum(squares) / kind(n) + kind(1e-5))
+
+
+def _rms_norm(cause: str) -> Builder:
+    """One block of 16 of the squares left out, or squares in float16, some of which overflow."""
+
+    def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+        x, kernel = normal(rng, *shape, dtype=dtype), Kernel(rng)
+        if cause == "early_overflow":
+            x[::3] *= x.dtype.type(200)
+            with np.errstate(over="ignore"):
+                squares = np.square(x.astype(np.float16)).astype(np.float32)
+        else:
+            start = 16 * int(rng.integers(1, 3))
+            kept = np.delete(x, range(start, start + 16), axis=1)
+            squares = np.square(kept.astype(working(dtype)))
+        y = _rms(kernel, x, squares, shape[1]).astype(dtype)
+        return Planted(cause, "rms_norm", {"x": x}, {"y": y}, {"eps": 1e-5}, dtype=str(dtype))
+
+    return build
+
+
+def _quantised(bits: int, rows: bool) -> Builder:
+    def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+        inputs = linear_inputs(rng, shape, dtype)
+        weight = inputs["weight"].astype(np.float32)
+        most = np.float32(2 ** (bits - 1) - 1)
+        scale = np.max(np.abs(weight), axis=1 if rows else None, keepdims=True) / most
+        used = {**inputs, "weight": (np.rint(weight / scale) * scale).astype(dtype)}
+        y = Kernel(rng).linear(used)
+        return Planted("quantised_weights", "linear", inputs, {"y": y}, dtype=str(dtype))
+
+    return build
+
+
+def _norm(cause: str, centre: bool, more: float) -> Builder:
+    def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+        inputs, kernel = norm_inputs(rng, shape, dtype, offset=0.5), Kernel(rng)
+        wide: Arrays = {name: array.astype(working(dtype)) for name, array in inputs.items()}
+        kind = wide["x"].dtype.type
+        x = wide["x"] - (kernel.sum(wide["x"]) / kind(shape[1]) if centre else kind(0))
+        y = _rms(kernel, x, np.square(x), shape[1]) * (wide["weight"] + kind(more)) + wide["bias"]
+        return Planted(cause, "layernorm", inputs, {"y": y.astype(dtype)}, dtype=str(dtype))
+
+    return build
+
+
+def _negative(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+    """Standard deviations by E[x²] - E[x]², one of which is that of a negative number."""
+    x, kernel = normal(rng, *shape, dtype=dtype), Kernel(rng)
+    x[::2] += x.dtype.type(3000)
+    n = x.dtype.type(shape[1])
+    var = (kernel.sum(x * x) / n - np.square(kernel.sum(x) / n))[:, 0]
+    var[0] = -0.25
+    with np.errstate(invalid="ignore"):
+        y = np.sqrt(var)
+    asked = {"axis": -1}
+    return Planted("naive_variance", "std", {"x": x}, {"y": y}, asked, dtype=str(dtype))
+
+
+BOTH = (FLOAT32, FLOAT16)
+ONE = (FLOAT32,)
+FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
+    "tail_of_a_formula": ((_softmax, BOTH),),
+    "block_of_a_formula": ((_rms_norm("part_of_sum_left_out"), ONE),),
+    "overflow_in_a_formula": ((_rms_norm("early_overflow"), BOTH),),
+    "quantised_weights": ((_quantised(8, True), ONE), (_quantised(4, False), BOTH)),
+    "mean_not_subtracted": ((_norm("mean_not_subtracted", False, 0.0), BOTH),),
+    "weight_plus_one": ((_norm("weight_plus_one", True, 1.0), BOTH),),
+    "negative_variance_of_a_formula": ((_negative, ONE),),
+}

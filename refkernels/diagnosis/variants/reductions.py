@@ -1,0 +1,116 @@
+"""Formulas whose reductions leave out a part of an axis: its tail, or one block of it.
+
+    dropped_tail            the last n mod B terms, or the last one, of every sum over n
+    part_of_sum_left_out    one block of them: terms B i to B (i + 1)
+
+Whatever the formula, each of its sums, means, norms, maxima and products over an axis of one length
+is read without those terms; a mean is still divided by n, or by the number that is left. Which part
+is found in the working precision, and the best is asked of the oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.variants import formulas
+from refkernels.diagnosis.variants.lanes import kept
+from refkernels.metrology import UNUSUAL
+
+_LARGEST = 1 << 17  # elements of the inputs together: each part is read once more
+_MOST_BLOCKS = 16  # of one size
+_LONGEST = 1 << 12  # an axis
+_LENGTHS = 4  # axes
+
+
+class Part(NamedTuple):
+    """Terms `start` to `stop` of `n`; `counted`: whether a mean counts them still."""
+
+    n: int
+    start: int
+    stop: int
+    counted: bool
+
+
+def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The part without which the definition is nearest to the outputs, where it is far nearer than
+    the right answer."""
+    read = problem.op.formulas
+    if read is None or problem.op.total or problem.op.elementwise:
+        return
+    if problem.direction == "backward" or not _wrong(problem, outputs):
+        return
+    definition = next(iter(read.way("forward").forms.values()))
+    parts = _parts(problem)
+    found: list[tuple[float, Part]] = []
+    for part in parts:
+        formula = read.without(definition, part)
+        question = problem.inputs, problem.params, problem.format
+        said = read.computed(problem.direction, formula, *question)
+        found.append((_distance(outputs, said), part))
+    if not found:
+        return
+    off, part = min(found)
+    if off * UNUSUAL**2 > _distance(outputs, problem.truth.plain):
+        return
+    cause, details = "part_of_sum_left_out", {"n": part.n, "start": part.start, "stop": part.stop}
+    if part.stop == part.n:
+        cause, details = "dropped_tail", {"n": part.n, "dropped": part.n - part.start}
+    answer = formulas.answer(problem, read.without(definition, part))
+    yield Variant(cause, details, answer, trials=len(parts))
+
+
+def _parts(problem: Problem) -> list[Part]:
+    """What may be left out of the axes of the inputs, as the formula has them."""
+    assert problem.op.formulas is not None
+    asked = problem.op.formulas.question("forward", problem.inputs, problem.params)
+    arrays = [array for array in asked.arrays.values() if isinstance(array, np.ndarray)]
+    if sum(array.size for array in arrays) > _LARGEST:
+        return []
+    lengths = dict.fromkeys(n for array in arrays for n in array.shape if 2 < n <= _LONGEST)
+    spans = {
+        (n, start, stop): None
+        for n in list(lengths)[:_LENGTHS]
+        for start, stop in (*((length, n) for length in kept(n)), *_blocks(n))
+        if stop - start < n
+    }
+    return [Part(*span, counted) for span in spans for counted in (True, False)]
+
+
+def _blocks(n: int) -> Iterator[tuple[int, int]]:
+    """Blocks of a power of two, of which there are few."""
+    block = 1 << max((n - 1).bit_length() - 1, 1)
+    while block > 1 and -(-n // block) <= _MOST_BLOCKS:
+        yield from ((start, min(start + block, n)) for start in range(0, n, block))
+        block //= 2
+
+
+def _wrong(problem: Problem, outputs: Arrays) -> bool:
+    """Whether some number is beyond its bound."""
+    for name, got in outputs.items():
+        reference = problem.truth.reference[name]
+        if got.shape != reference.shape:
+            return False
+        with np.errstate(all="ignore"):
+            off = np.abs(got.astype(np.float64) - np.asarray(reference))
+        if np.any((off > problem.truth.bound[name]) & np.isfinite(off)):
+            return True
+    return False
+
+
+def _distance(outputs: Arrays, said: dict[str, Array]) -> float:
+    """The sum of squared differences, in units of each output's own; what is no number counts as
+    one of these units."""
+    total = 0.0
+    with np.errstate(all="ignore"):
+        for name, got in outputs.items():
+            wide = got.astype(np.float64)
+            size = float(np.max(np.abs(wide), where=np.isfinite(wide), initial=0.0)) or 1.0
+            off = np.abs(wide - said[name].astype(np.float64)) / size
+            off = np.where(np.isnan(off), np.isnan(wide) != np.isnan(said[name]), off)
+            total += float(np.sum(np.square(np.minimum(off, 1.0))))
+    return total

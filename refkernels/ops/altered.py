@@ -1,0 +1,133 @@
+"""Formulas read in contexts that are altered: reductions without a part of an axis, and primitives
+whose results overflow a narrow format. Loaded when one is first asked for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.formats import BINARY64, Format
+from refkernels.contexts.working import Working, WorkingValue
+from refkernels.ops.formula import Apart, Staged
+
+_SHOWN = {
+    "add": "x + y", "subtract": "x - y", "multiply": "x y", "divide": "x / y", "power": "x^n",
+    "sum": "sum x", "mean": "sum x", "cumsum": "sum x", Working.matmul.__name__: "sum x y",
+    "norm": "sum x²", "prod": "prod x", "square": "x²",
+}  # fmt: skip
+
+
+class _Partial:
+    """A context whose reductions over an axis of n leave a part out; all else is the context's."""
+
+    def __init__(self, context: Any, part: tuple[int, int, int, bool]) -> None:
+        n, start, stop, counted = part
+        self._context, self._n, self._counted = context, n, counted
+        self._rest = np.r_[0:start, stop:n]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def _kept(self, a: Any, axis: int) -> Any:
+        return self._context.take(a, self._rest, axis) if a.shape[axis] == self._n else a
+
+    def sum(self, a: Any, axis: int = -1) -> Any:
+        return self._context.sum(self._kept(a, axis), axis)
+
+    def max(self, a: Any, axis: int = -1) -> Any:
+        return self._context.max(self._kept(a, axis), axis)
+
+    def norm(self, a: Any, axis: int = -1) -> Any:
+        return self._context.norm(self._kept(a, axis), axis)
+
+    def mean(self, a: Any, axis: int = -1) -> Any:
+        rest = self._kept(a, axis)
+        terms = a if self._counted else rest
+        return self._context.sum(rest, axis) / terms.shape[axis]
+
+    def matmul(self, a: Any, b: Any) -> Any:
+        return self._context.matmul(self._kept(a, -1), self._kept(b, -2))
+
+    def welford(self, a: Any, axis: int = -1) -> Any:
+        mean = self.mean(a, axis)
+        return mean, self.sum(self._context.square(a - mean), axis)
+
+
+def without(formula: Any, part: tuple[int, int, int, bool]) -> Any:
+    """The formula, its reductions without the part."""
+    if isinstance(formula, Staged):
+        return Staged(without(formula.statistics, part), without(formula.finish, part))
+    if isinstance(formula, Apart):
+        return Apart(tuple(one and without(one, part) for one in formula.formulas))
+
+    @functools.wraps(formula, updated=())
+    def read(xp: Any, /, *given: Any, **named: Any) -> Any:
+        return formula(_Partial(xp, part), *given, **named)
+
+    return read
+
+
+class _Overflowing(Working):
+    """float64, where the results of one primitive, the `chosen`, are infinite beyond the format.
+    `beyond`: by number, what the primitives are called that exceed it somewhere."""
+
+    def __init__(self, format: Format, chosen: int, beyond: dict[int, str]) -> None:
+        super().__init__(BINARY64)
+        self.narrow_format, self.chosen, self.beyond = format, chosen, beyond
+        self.count, self.depth = 0, 0
+
+    def noted(self, name: str, result: Any) -> Any:
+        """What a primitive gave, and whether it is the one that overflows."""
+        if not isinstance(result, WorkingValue):
+            return result
+        self.count += 1
+        size, end = np.abs(result.data), 2.0 ** (self.narrow_format.emax + 1)
+        large = np.isfinite(size) & (size >= end)
+        if large.any():
+            self.beyond.setdefault(self.count, name)
+        if self.count != self.chosen:
+            return result
+        return self.value(np.where(large, np.copysign(np.inf, result.data), result.data))
+
+
+def _watched(name: str) -> Callable[..., Any]:
+    primitive = getattr(Working, name)
+
+    def watched(self: _Overflowing, *arguments: Any, **named: Any) -> Any:
+        self.depth += 1
+        result = primitive(self, *arguments, **named)
+        self.depth -= 1
+        if self.depth:  # a part of another primitive
+            return result
+        same = name == "multiply" and arguments[0] is arguments[1]
+        called = f"{arguments[0]}(x)" if name == "function" else _SHOWN["square" if same else name]
+        return self.noted(called, result)
+
+    return watched
+
+
+for _name in (*_SHOWN, "function"):
+    setattr(_Overflowing, _name, _watched(_name))
+
+
+def overflowing(form: Any, format: Format, chosen: int, beyond: dict[int, str]) -> Any:
+    """The formula, to be read in float64: the results of its `chosen` primitive are infinite beyond
+    the format. `beyond` gets the primitives, by number, that exceed it somewhere."""
+
+    def formula(xp: Any, /, **given: Any) -> Any:
+        inner = _Overflowing(format, chosen, beyond)
+        return form(inner, **{name: _entered(inner, one) for name, one in given.items()})
+
+    return formula
+
+
+def _entered(xp: Working, given: Any) -> Any:
+    """A value of another context, or several, in this one."""
+    if isinstance(given, WorkingValue):
+        return xp.value(given.data)
+    if isinstance(given, list | tuple):
+        return type(given)(_entered(xp, one) for one in given)
+    return given
