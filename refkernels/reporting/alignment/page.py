@@ -90,7 +90,8 @@ def suspect(one: Record, words: Words, lang: str) -> str:
     where = words["in_run"].format(run=one["run"]) if one["run"] else ""
     step = words["at_step"].format(step=one["step"])
     if one["source"] == "judgement":
-        more = words["places"].format(count=one["places"] - 1) if one["places"] > 1 else ""
+        others = one["places"] - 1
+        more = words["place" if others == 1 else "places"].format(count=others) if others else ""
         return step + _judged(one["judgement"], words, lang, where) + more
     if one["source"] == "departure":
         return step + _parted(one, words)
