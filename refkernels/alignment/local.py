@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.alignment.causes import NUMERICAL
+from refkernels.alignment.causes import numerical
 from refkernels.alignment.layers import read_layers
 from refkernels.alignment.question import Array, Place, Question, Unjudged
 from refkernels.alignment.run import Rank, Run
@@ -89,14 +89,14 @@ class Judgement:
     def redefined(self) -> bool:
         """Whether it is another definition, and not the same one computed worse, and it shows: by
         its cause, or where none is sure, by its size."""
-        if not self.wrong or self.negligible or self.cause in NUMERICAL:
+        if not self.wrong or self.negligible or numerical(self.op, self.cause):
             return False
         return self.gross or (self._renamed and self.cause != _FACTOR)
 
     @property
     def _renamed(self) -> bool:
         sure = self.cause is not None and self.confidence != "consistent"
-        return sure and self.cause not in NUMERICAL
+        return sure and not numerical(self.op, self.cause)
 
     @property
     def one_sided(self) -> bool:
@@ -125,7 +125,7 @@ class LocalTruth:
         names = (
             one.place.name
             for one in self.judgements
-            if not one.attributed and one.cause not in NUMERICAL
+            if not one.attributed and not numerical(one.op, one.cause)
         )
         return tuple(dict.fromkeys(names))
 

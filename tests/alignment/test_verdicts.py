@@ -2,6 +2,9 @@
 
 import dataclasses
 
+import pytest
+
+from refkernels import registry
 from refkernels.alignment.curves import CurveTest
 from refkernels.alignment.local import Judgement, LocalTruth
 from refkernels.alignment.matching import Matched
@@ -28,3 +31,14 @@ def test_an_op_beyond_its_bound_is_no_sameness() -> None:
         found = decide((), (right, LocalTruth((one,), (), ())), NONE, pair, CURVE)
         assert found.word == "undecidable"
         assert [reason.word for reason in found.reasons] == ["beyond"]
+
+
+@pytest.mark.parametrize("name", [name for name, op in registry.ops().items() if op.definition])
+def test_an_unstable_way_to_compute_an_op_is_no_other_definition(name: str) -> None:
+    definition = registry.get(name).definition
+    assert definition is not None
+    wrong = dataclasses.replace(RIGHT, op=name, verdict="exceeds_bound", confidence="proven")
+    for fault in definition.faults:
+        if fault.unstable:
+            assert not dataclasses.replace(wrong, cause=fault.cause, gross=True).redefined
+    assert dataclasses.replace(wrong, cause="another_function").redefined
