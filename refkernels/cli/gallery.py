@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -31,7 +32,7 @@ def gallery(
         chosen = [entries.load(one) for one in ([name] if name else entries.names())]
     except entries.EntryError as error:
         refuse(str(error))
-    told = [(entry, entry.explain()) for entry in chosen]
+    told = [(entry, entry.explain()) for entry in _shown(chosen)]
     if as_json:
         rows = [{**entry.to_dict(), "explanation": found.to_dict()} for entry, found in told]
         typer.echo(json.dumps(rows[0] if name else rows, ensure_ascii=False, indent=1))
@@ -39,6 +40,18 @@ def gallery(
         typer.echo(_page(*told[0], lang))
     else:
         _table(told)
+
+
+def _shown(chosen: list[Any]) -> Iterable[Any]:
+    """With a line on a terminal that says how many are explained: all of them take half a minute."""
+    import sys
+
+    if len(chosen) == 1 or not sys.stderr.isatty():
+        return chosen
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(chosen, "explaining", console=Console(stderr=True), transient=True)
 
 
 def _table(told: list[tuple[Any, Any]]) -> None:

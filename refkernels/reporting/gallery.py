@@ -66,10 +66,11 @@ _WORDS: dict[str, dict[str, str]] = {
 def gallery_table(rows: Iterable[tuple[Told, Told]]) -> Table:
     """(entry, explanation) pairs, one line a kernel: what was reported and what is behind it."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for column in ("name", "answered by"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("verdict", max_width=9)  # leaves room for the longest cause on 80 columns
-    table.add_column("cause", overflow="fold")
+    # The widths leave a cause whole on 80 columns.
+    table.add_column("name", no_wrap=True)
+    table.add_column("answered by")
+    table.add_column("verdict", max_width=9)
+    table.add_column("cause", min_width=26)
     for entry, explanation in rows:
         name = entry["name"] + (" *" if entry["recorded"] else "")
         for kernel, found in explanation["kernels"].items():
