@@ -43,7 +43,7 @@ def gallery(
 
 
 def _shown(chosen: list[Any]) -> Iterable[Any]:
-    """With a line on a terminal that says how many are explained: all of them take half a minute."""
+    """With a line on a terminal that says how many are explained."""
     import sys
 
     if len(chosen) == 1 or not sys.stderr.isatty():

@@ -66,11 +66,10 @@ _WORDS: dict[str, dict[str, str]] = {
 def gallery_table(rows: Iterable[tuple[Told, Told]]) -> Table:
     """(entry, explanation) pairs, one line a kernel: what was reported and what is behind it."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    # The widths leave a cause whole on 80 columns.
     table.add_column("name", no_wrap=True)
     table.add_column("answered by")
     table.add_column("verdict", max_width=9)
-    table.add_column("cause", min_width=26)
+    table.add_column("cause", no_wrap=True)  # whole on 80 columns, its confidence below it
     for entry, explanation in rows:
         name = entry["name"] + (" *" if entry["recorded"] else "")
         for kernel, found in explanation["kernels"].items():
@@ -111,7 +110,7 @@ def gallery_page(
 def _cause(found: Told) -> str:
     if found["cause"] is None:
         return "none"
-    return f"{found['cause']} ({found['confidence']})"
+    return f"{found['cause']}\n({found['confidence']})"
 
 
 def _consequences(told: Told, words: Mapping[str, str]) -> str:
