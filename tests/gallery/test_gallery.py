@@ -1,6 +1,7 @@
 """Every entry of the gallery: what the tool says of it is what the entry expects, the numbers print
 as the thread shows them, and the figures that the texts give are computed again."""
 
+import functools
 import importlib.util
 import json
 import sys
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from refkernels import gallery
 from refkernels.cli.app import app
+from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.summation import known, replay
 from refkernels.gallery import consequences
 from refkernels.gallery.entry import Entry, EntryError, parse
@@ -20,6 +22,20 @@ from refkernels.reporting.gallery import gallery_page
 
 NAMES = ("dweight", "dbias")
 each = pytest.mark.parametrize("name", gallery.names())
+
+
+@pytest.fixture(autouse=True)
+def _once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each entry is explained once."""
+    monkeypatch.setattr(Entry, "explain", lambda entry: explained(entry.name))
+
+
+EXPLAIN = Entry.explain
+
+
+@functools.cache
+def explained(name: str) -> Explanation:
+    return EXPLAIN(gallery.load(name))
 
 
 def answer(entry: Entry, kernel: str) -> np.ndarray:
