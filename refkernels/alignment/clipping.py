@@ -24,7 +24,7 @@ Interval = tuple[float, float]
 Scope = Literal["none", "global", "group", "tensor", "value", "other"]
 ADDED = (0.0, 1e-6)  # to the norm, by definitions of clipping
 _NARROW = 2.0**-8  # an interval that is not wider than this holds a power of two by chance never
-_LEAST_SCALE = 16.0  # of a loss: what is less may be a choice of thresholds
+LEAST_SCALE = 16.0  # of a loss: what is less may be a choice of thresholds
 _NORM = 2.0**-21  # relative error that a float32 norm may have; a kernel's order is its own
 
 
@@ -192,7 +192,7 @@ def before_unscale(a: Clipping | None, b: Clipping | None) -> tuple[str, int] | 
             if not 0.0 < small[0] <= small[1] or not large[0] > small[1]:
                 continue
             scale = 2.0 ** round(math.log2(large[0] / small[0]))
-            if scale >= _LEAST_SCALE and large[0] / small[1] <= scale <= large[1] / small[0]:
+            if scale >= LEAST_SCALE and large[0] / small[1] <= scale <= large[1] / small[0]:
                 return run, int(scale)
     return None
 

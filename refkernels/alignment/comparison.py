@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from refkernels.alignment.clipping import LEAST_SCALE
 from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.parts import Cause, cause
 from refkernels.alignment.question import Array
@@ -96,6 +97,10 @@ def _departure(
     pairs = list(_pairs(a, b, tensors, matched, one, two))
     parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     scale = None if parted is None else _taken_out(parted, pairs)
+    if scale is not None and max(scale, 1 / scale) < LEAST_SCALE:
+        # A clip by the norm takes out any factor: only where one run leaves its gradients as they
+        # are, and the updates agree, the other has taken it out itself.
+        scale = None if all(_changes(*one) for one in zip((a, b), tensors, strict=True)) else scale
     if scale is not None:
         pairs = list(_pairs(a, b, tensors, matched, one, two, scale))
         parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
@@ -118,6 +123,15 @@ def _taken_out(parted: _Pair, pairs: list[_Pair]) -> float | None:
     scales = math.isclose(factor, power, rel_tol=2 * parted.digits)
     kept = not behind or any(_near(pair, parted) for pair in behind)
     return power if scales and not kept else None
+
+
+def _changes(rank: Rank, tensors: StepTensors) -> bool:
+    """Whether gradients are changed between the backward pass and the update."""
+    whens = ("backward", "update")
+    each = [[_gradient(tensors, name, when) for when in whens] for name in rank.parameters]
+    return any(
+        one is not None and two is not None and not np.array_equal(one, two) for one, two in each
+    )
 
 
 def _near(one: _Pair, other: _Pair) -> bool:
@@ -192,7 +206,18 @@ def _gradients(
     if weights[0] is not None and weights[1] is not None:
         other = oriented(weights[0], other, weights[1])
     what = "gradient" if when == "backward" else when
-    yield from _of(stage, name, what, {"0": mine}, {"0": other}, floors.get(name, 0.0), scale)
+    floor = floors.get(name, 0.0)
+    if when == "update":
+        floor *= _share(tensors[0].gradient(name, "backward"), mine)
+    yield from _of(stage, name, what, {"0": mine}, {"0": other}, floor, scale)
+
+
+def _share(before: Array | None, after: Array) -> float:
+    """What clipping, or taking out a loss scale, leaves of a gradient."""
+    if before is None:
+        return 1.0
+    sizes = [float(np.linalg.norm(one.astype(np.float64))) for one in (before, after)]
+    return sizes[1] / sizes[0] if 0.0 < sizes[0] < math.inf else 1.0
 
 
 def _gradient(tensors: StepTensors, name: str, when: str) -> Array | None:
@@ -210,6 +235,12 @@ def _other_numbers(mine: Call, other: Call) -> bool:
     """Whether inputs that count or choose (ids, a mask) are others."""
     pairs = zip(mine.inputs.values(), other.inputs.values(), strict=False)
     return any(one.dtype.kind in "biu" and not np.array_equal(one, two) for one, two in pairs)
+
+
+def _whole(factor: float, digits: float) -> bool:
+    """Whether a factor, or what it is one part of, is a whole number."""
+    larger = abs(factor) if abs(factor) >= 1.0 else 1.0 / abs(factor) if factor else math.inf
+    return larger < math.inf and math.isclose(larger, round(larger), rel_tol=digits)
 
 
 def cotangent_sizes(rank: Rank, tensors: StepTensors) -> dict[str, float]:
@@ -259,7 +290,7 @@ def _of(
             continue
         apart = float(np.linalg.norm(right - left)) / size
         factor = float(np.dot(left, right)) / size**2
-        multiple = one.size > 1 or math.isclose(factor, round(factor), rel_tol=digits)
+        multiple = one.size > 1 or _whole(factor, digits)
         multiple = multiple and float(np.linalg.norm(right - factor * left)) <= digits * size * abs(
             factor
         )

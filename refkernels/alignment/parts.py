@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from refkernels.alignment.clipping import LEAST_SCALE
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Call, Run, StepTensors
@@ -60,15 +61,17 @@ def cause(a: Run, b: Run, step: int, matched: Matched) -> Cause | None:
             for some, own in zip(tensors, (name, matched.layers[name]), strict=True)
         )
         found = _cells(calls[0], calls[1], received[0], received[1], order)
-        if found and any(abs(one.factor - 1) > _digits(calls[0][0]) for one in found[0]):
+        if found and any(abs(one.factor - 1) > _digits(calls[0]) for one in found[0]):
             counts = [[len(one) for one in some] for some in calls]
-            return _named(*found, counts, _digits(calls[0][0]))
+            elements = sum(one.outputs["0"].size for some in calls[0] for one in some)
+            return _named(*found, counts, _digits(calls[0]), elements)
     return None
 
 
-def _digits(calls: Sequence[Call]) -> float:
+def _digits(calls: _Calls) -> float:
     """A float of half as many digits, as in `comparison`."""
-    return 2.0 ** (-formats.of(next(iter(calls[0].outputs.values()))).p / 2)
+    first = next(call for some in calls for call in some)
+    return 2.0 ** (-formats.of(first.outputs["0"]).p / 2)
 
 
 def _coefficients(run: Run, tensors: Sequence[StepTensors]) -> list[float] | None:
@@ -125,7 +128,7 @@ def _cells(
         return None
     if order is not None and len(order) == len(left.outputs):
         right = _Rows(right.outputs[order], right.cotangents[order], right.parts[order])
-    digits = _digits(one[0])
+    digits = _digits(one)
     apart = np.linalg.norm(left.outputs - right.outputs)
     if not apart <= digits * np.linalg.norm(left.outputs):
         return None
@@ -173,12 +176,14 @@ def _rows(calls: _Calls, coefficients: Sequence[float]) -> _Rows | None:
 
 
 def _named(
-    of_b: list[_Cell], of_a: list[_Cell], counts: list[list[int]], digits: float
+    of_b: list[_Cell], of_a: list[_Cell], counts: list[list[int]], digits: float, elements: int
 ) -> Cause | None:
+    """`elements`: of all rows together."""
     sides = (("B", of_b, counts[1]), ("A", of_a, counts[0]))
     factors = [one.factor for one in of_b]
-    if max(factors) - min(factors) <= 4 * digits * max(map(abs, factors)):
-        return _of_all(sides, 4 * digits)
+    largest = max(map(abs, factors))
+    if largest < math.inf and max(factors) - min(factors) <= 4 * digits * largest:
+        return _of_all(sides, 4 * digits, elements)
     for run, cells, calls in sides:
         parts: dict[tuple[int, int], list[_Cell]] = {}
         for one in cells:
@@ -195,8 +200,9 @@ def _named(
     return None
 
 
-def _of_all(sides: Any, room: float) -> Cause | None:
-    """One factor for all rows."""
+def _of_all(sides: Any, room: float, elements: int) -> Cause | None:
+    """One factor for all rows. A power of two that divides the number of tokens or of elements may
+    be a sum for a mean, and is not taken for a loss scale."""
     for run, cells, calls in sides:
         ranks, several = len(calls), calls[0]
         words: list[tuple[Word, int]] = [("sum_over_ranks", ranks)]
@@ -208,6 +214,9 @@ def _of_all(sides: Any, room: float) -> Cause | None:
     for run, cells, _ in sides:
         mantissa, exponent = math.frexp(cells[0].factor)
         power = exponent - 1 if mantissa < 0.75 else exponent
-        if power > 0 and math.isclose(cells[0].factor, 2.0**power, rel_tol=room):
+        if 2.0**power < LEAST_SCALE or not math.isclose(cells[0].factor, 2.0**power, rel_tol=room):
+            continue
+        tokens = sum(one.rows for one in cells)
+        if tokens % 2**power and elements % 2**power:
             return Cause("loss_scale", run, {"scale": 2**power})
     return None

@@ -129,7 +129,9 @@ def optimizer_of(planted, model):
     return kind(groups, 1e-3, eps=1e-6 if planted == "adam_eps" else 1e-8)
 
 
-UNCLIPPED = ("clip_left_out", "loss_scale_left_in", "halves_right", "halves_sum")
+UNCLIPPED = (
+    "clip_left_out", "loss_scale_left_in", "scaled_by_8", "halves_right", "halves_sum"
+)  # fmt: skip
 SCALE = 65536.0  # of a loss, against underflow
 
 
@@ -172,14 +174,14 @@ def train(folder, planted, steps):
                 loss = accumulated(planted, model, ids, labels)
             else:
                 loss = model(ids, labels)
-                factor = 8.0 if planted == "gradient_times_8" else 1.0
-                factor = SCALE if "scale" in planted else factor
+                factor = SCALE if "scale" in planted else 1.0
+                factor = 8.0 if planted.endswith("_8") else factor
                 (loss * factor).backward()
             if planted == "clip_before_unscale":
                 clip(planted, model, optimizer)
-            if planted in ("scaled", "clip_before_unscale"):
+            if planted in ("scaled", "scaled_by_8", "clip_before_unscale"):
                 for p in model.parameters():
-                    p.grad /= SCALE
+                    p.grad /= factor
             if planted != "clip_before_unscale":
                 clip(planted, model, optimizer)
             optimizer.step()

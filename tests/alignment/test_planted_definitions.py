@@ -50,17 +50,21 @@ PLANTED: dict[str, tuple[str, int, str, str]] = {
     "ranks_same_shard": ("ranks_mean", 0, "ranks", "rank 0 and rank 1 read the same rows"),
 }
 RIGHT = (
-    "right", "right_adam", "plain_adam", "sgd", "perturbed", "scaled", "halves_right", "masked",
-    "masked_right", "ranks_mean", "ranks_masked",
+    "right", "right_adam", "plain_adam", "sgd", "perturbed", "scaled", "scaled_by_8",
+    "halves_right", "masked", "masked_right", "ranks_mean", "ranks_masked",
 )  # fmt: skip
 ALIKE = (  # the same training: moved by an ulp, by another hand, scaled, in parts, on ranks
     ("right", "perturbed"),
     ("plain_adam", "right_adam"),
     ("right", "scaled"),
+    ("scaled", "right"),
+    ("clip_left_out", "scaled_by_8"),
+    ("scaled_by_8", "clip_left_out"),
     ("clip_left_out", "halves_right"),
     ("masked", "masked_right"),
     ("clip_left_out", "ranks_mean"),
     ("masked", "ranks_masked"),
+    ("ranks_masked", "masked"),
 )
 
 
