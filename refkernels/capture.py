@@ -324,6 +324,10 @@ class _Framework:
             array = _bits_of_bfloat16(array)
         return dtype, np.array(array, order="C") if copy else np.ascontiguousarray(array)
 
+    def has_values(self, tensor):
+        """Whether it is more than a name in a graph."""
+        return True
+
     def numpy(self, tensor):
         return tensor.detach().numpy()
 
@@ -682,6 +686,9 @@ class _OneFlow(_Framework):
         "Inside an nn.Graph nothing is recorded: values there are symbolic.",
         "Of a global tensor the part of this rank is recorded.",
     )
+
+    def has_values(self, tensor):
+        return not tensor.is_lazy
 
     def numpy(self, tensor):
         tensor = tensor.detach()
@@ -1623,7 +1630,7 @@ class Capture:
         framework, squares, found = self._framework, 0.0, False
         for name in self._trainable:
             gradient = framework.gradient(self._parameters[name])
-            if framework.is_tensor(gradient):
+            if framework.is_tensor(gradient) and framework.has_values(gradient):
                 pair = framework.host(gradient, copy=False)
             else:
                 pair = self._tensors.get("gradients/%s/backward" % name)

@@ -21,7 +21,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import blas, formats
 from refkernels.contexts.context import FUNCTIONS, Context, Index
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Array, Working, WorkingValue, _loose, data
@@ -87,8 +87,8 @@ class Shuffled(Working):
     def matmul(self, a: Value, b: Value) -> WorkingValue:
         left, right = data(a), data(b)
         order = self.random.permutation(left.shape[-1])
-        with np.errstate(all="ignore"):
-            return self.value(np.matmul(left[..., order], right[..., order, :]))
+        with np.errstate(all="ignore"), blas.on_one_thread():
+            return self.value(blas.multiply(left[..., order], right[..., order, :]))
 
     def scatter_add(self, a: Value, index: Index, length: int) -> WorkingValue:
         rows, places = data(a), np.asarray(index).reshape(-1)

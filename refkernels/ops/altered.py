@@ -84,7 +84,7 @@ class _Overflowing(Working):
         if not isinstance(result, WorkingValue):
             return result
         self.count += 1
-        size, end = np.abs(result.data), 2.0 ** (self.narrow_format.emax + 1)
+        size, end = np.abs(result.data), 2.0 * 2.0**self.narrow_format.emax
         large = np.isfinite(size) & (size >= end)
         if large.any():
             self.beyond.setdefault(self.count, name)

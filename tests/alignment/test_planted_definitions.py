@@ -14,7 +14,7 @@ from refkernels.alignment import Alignment, align
 from refkernels.cli.app import app
 from refkernels.reporting.alignment import page
 
-pytestmark = pytest.mark.framework("torch")
+pytestmark = [pytest.mark.framework("torch"), pytest.mark.usefixtures("judged_once")]
 # name: run to compare with, step, topic, what the headline says
 PLANTED: dict[str, tuple[str, int, str, str]] = {
     "layernorm_eps": ("right", 0, "layer", "eps is 1e-12 in A and 1e-05 in B"),

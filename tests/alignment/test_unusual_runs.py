@@ -9,7 +9,7 @@ from refkernels.alignment import align
 from refkernels.alignment.verdict import decide_alone
 from refkernels.reporting.alignment import page
 
-pytestmark = pytest.mark.framework("torch")
+pytestmark = [pytest.mark.framework("torch"), pytest.mark.usefixtures("judged_once")]
 RIGHT = {  # name: the verdict, and a word of its reason
     "class_weights": ("same", ""),
     "class_axis": ("same", ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Any
 
 import pytest
@@ -40,11 +41,13 @@ def test_no_form_is_blamed(name: str, direction: Direction) -> None:
     assert asked >= HUNT // 2
 
 
-FAULTS = [
+BOTH_WAYS = "REFKERNELS_HUNT" in os.environ
+FAULTS = [  # forward where it shows there, unless both ways are asked for
     (name, direction, number)
     for name, direction in READ
     for number, fault in enumerate(OPS[name].definition.faults)
     if getattr(fault, direction) is not None
+    and (BOTH_WAYS or direction == "forward" or fault.forward is None)
 ]
 
 
