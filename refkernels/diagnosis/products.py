@@ -80,5 +80,9 @@ def _are_matrices(problem: Problem, product: Sum) -> bool:
 
 
 def _matrix(array: Array, transposed: bool) -> Array:
-    rows = array.reshape(-1, array.shape[-1]) if array.ndim > 1 else array.reshape(1, -1)
+    rows = (
+        array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
+        if array.ndim > 1
+        else array.reshape(1, -1)
+    )
     return rows.T if transposed else rows

@@ -156,6 +156,16 @@ def test_so_is_its_gradient() -> None:
     assert told("layernorm", inputs, outputs, direction="backward")[0] == "mean_not_subtracted"
 
 
+@pytest.mark.parametrize(
+    ("op", "shapes"),
+    [("linear", {"x": (3, 0), "weight": (2, 0)}), ("matmul", {"a": (3, 0), "b": (0, 2)})],
+)
+def test_a_wrong_sum_of_nothing_has_no_cause(op: str, shapes: Any) -> None:
+    inputs = {name: np.zeros(shape, F) for name, shape in shapes.items()}
+    output = registry.get(op).outputs[0]
+    assert told(op, inputs, {output: np.ones((3, 2), F)})[0] is None
+
+
 NEW = {"quantised_weights", "mean_not_subtracted", "weight_plus_one", "part_of_sum_left_out"}
 NEW |= {"dropped_tail", "early_overflow", "naive_variance"}
 OPS = ("softmax", "rms_norm", "group_norm", "attention", "cross_entropy", "var", "conv1d", "linear")

@@ -57,6 +57,8 @@ def weights(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Itera
         arrays = {name: problem.inputs.get(name) for name in names}
         if any(one is None or one.ndim < 2 or one.dtype.kind in "iub" for one in arrays.values()):
             continue
+        if not all(one.size for one in arrays.values() if one is not None):
+            continue
         yield from _nearest(
             problem, output, got, {n: a for n, a in arrays.items() if a is not None}
         )
