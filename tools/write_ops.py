@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from refkernels import registry
 from refkernels.frameworks import adapters, catalog
@@ -31,29 +31,28 @@ FOLDER = ROOT / "docs" / "ops"
 EQUATIONS = FOLDER / "equations.ini"
 INDEX = """# The ops
 
-What each op computes, in which ways a kernel may compute it, what its error is held to, which wrong
-kernels are known by name, and what each framework is asked. `python tools/write_ops.py` writes these
-pages from the code and from [equations.ini](equations.ini); `refkernels ops` is the same table in a
-terminal.
+What each op computes, in which ways a kernel may compute it, what its error is held to, which
+wrong kernels are known by name, and what each framework is asked. `python tools/write_ops.py`
+writes these pages from the code and from [equations.ini](equations.ini); `refkernels ops` is the
+same table in a terminal.
 
-- **Shapes** are index letters: a letter is one axis, of one length wherever it stands; `...` are any
-  leading axes; [brackets] mark what may be left out.
-- **The bound** of an op in a format is the largest of its named forms', proven for sums in any order,
-  with or without FMA; `refkernels.registry.get(op).bound(...)` gives it element by element, and
-  `forms(...)` form by form. A format of 16 bits is held to float32 arithmetic and one rounding at the
-  end, but where a form says that it keeps something in the storage format.
-- **The condition number** is how much a relative error of the inputs is amplified; of a function of
-  one number it is |x f'(x) / f(x)|, of an op made of formulas at least that of its first form, step
-  by step.
-- **Faults** are what `refkernels explain` looks for in this op by name; [causes.md](../causes.md) has
-  them all, with what to do, and those that are looked for in every op. *Unstable* ones are the op in
-  exact arithmetic: only their rounding tells.
-- **Frameworks**: the functions that the adapter calls. "A formula" is none of the framework's own: it
-  is made of its ops, and reports name it so.
+- **Shapes** are index letters: a letter is one axis, of one length wherever it stands; `...` are
+  any leading axes; [brackets] mark what may be left out.
+- **The bound** of an op in a format is the largest of its named forms', proven for sums in any
+  order, with or without FMA; `refkernels.registry.get(op).bound(...)` gives it element by
+  element, and `forms(...)` form by form. A format of 16 bits is held to float32 arithmetic and
+  one rounding at the end, but where a form says that it keeps something in the storage format.
+- **The condition number** is how much a relative error of the inputs is amplified; of a function
+  of one number it is |x f'(x) / f(x)|, of an op made of formulas at least that of its first form,
+  step by step.
+- **Faults** are what `refkernels explain` looks for in this op by name; [causes.md](../causes.md)
+  has them all, with what to do, and those that are looked for in every op. *Unstable* ones are
+  the op in exact arithmetic: only their rounding tells.
+- **Frameworks**: the functions that the adapter calls. "A formula" is none of the framework's
+  own: it is made of its ops, and reports name it so.
 
 """
 _PLACE = re.compile(r"\{(\w+)[^}]*\}")
-_LIMITED = "The bound of {name} is {limit:g} ulp: {source}."
 
 
 @cache
@@ -113,7 +112,7 @@ def bound(op: Op, family: str, direction: str) -> str:
     """The oracle's own words; the function's limit where it has one."""
     function = op.real_function
     if function is not None and direction == "forward" and function.limit is not None:
-        return _LIMITED.format(name="y", limit=function.limit, source=function.limit_source)
+        return f"{function.limit:g} ulp ({function.limit_source})."
     module = importlib.import_module(f"refkernels.{family}")
     own = getattr(op, f"{direction}_bound").__doc__
     if inspect.isfunction(getattr(op, f"{direction}_bound")) and op.formulas is None and own:
@@ -133,29 +132,39 @@ def condition(op: Op, direction: str) -> str:
 # --- what the adapters' sources say ---------------------------------------------------------------
 
 
+class _Source(NamedTuple):
+    """Of an adapter: the modules by the names that they have there, its functions, the entries of
+    OPS, and what FORMULAS says."""
+
+    modules: dict[str, str]
+    functions: dict[str, ast.AST]
+    entries: dict[str, ast.expr]
+    formulas: dict[str, str]
+
+
 @cache
-def _source(adapter: Path) -> tuple[dict[str, str], dict[str, ast.AST], dict[str, ast.expr]]:
-    """The modules by the names that they have there, the functions, and the entries of OPS."""
+def _source(adapter: Path) -> _Source:
     tree = ast.parse(adapter.read_text(encoding="utf-8"))
     modules: dict[str, str] = {}
+    functions: dict[str, ast.AST] = {}
+    tables: dict[str, ast.Dict] = {}
     for node in tree.body:
         if isinstance(node, ast.Import):
             modules |= {one.asname or one.name: one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom):
             modules |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    (table,) = (
-        node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "OPS"
-    )
-    assert isinstance(table, ast.Dict)
+        elif isinstance(node, ast.FunctionDef):
+            functions[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            tables[ast.unparse(node.targets[0])] = node.value
     entries = {}
-    for key, value in zip(table.keys, table.values, strict=True):
-        assert isinstance(key, ast.Constant) and isinstance(value, ast.Tuple)
+    for key, value in zip(tables["OPS"].keys, tables["OPS"].values, strict=True):
+        assert isinstance(key, ast.Constant)
+        assert isinstance(value, ast.Tuple)
         what = value.elts[1]
         entries[str(key.value)] = what.body if isinstance(what, ast.IfExp) else what
-    return modules, dict(functions), entries
+    formulas = ast.literal_eval(tables["FORMULAS"]) if "FORMULAS" in tables else {}
+    return _Source(modules, functions, entries, formulas)
 
 
 def _called(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
@@ -178,9 +187,9 @@ def _reached(node: ast.AST, functions: dict[str, ast.AST]) -> list[ast.AST]:
     return found
 
 
-def _checked(said: str, op: str, framework: str, node: ast.AST, source: Any) -> str:
+def _checked(said: str, op: str, framework: str, node: ast.AST, source: _Source) -> str:
     """What equations.ini says, where the adapter's code has all of it."""
-    modules, functions, _ = source
+    modules, functions = source.modules, source.functions
     reached = _reached(node, functions)
     known = {name for one in reached for name in _called(one, modules)}
     texts = {
@@ -195,7 +204,9 @@ def _checked(said: str, op: str, framework: str, node: ast.AST, source: Any) -> 
     }
     for name in said.split():
         where, _, last = name.rpartition(".")
-        if name not in known | imported and not (last in texts and where in {*known, *modules.values()}):
+        if name not in known | imported and not (
+            last in texts and where in {*known, *modules.values()}
+        ):
             raise ValueError(f"[{op}] {framework} = {name}: the adapter does not call it.")
     return " / ".join(f"`{name}`" for name in said.split())
 
@@ -209,21 +220,23 @@ def computes(op: str, framework: Any) -> str:
     reason = listed.get(op, f"its adapter has no op named {op}")
     if reason is not None:
         return f"not measured: {reason}"
-    formulas = dict(adapters._table(framework.adapter, "FORMULAS"))
-    if op in formulas:
-        return f"a formula ({ast.literal_eval(formulas[op])})"
     source = _source(framework.adapter)
-    modules, functions, entries = source
+    modules, _, entries, formulas = source
+    if op in formulas:
+        return f"a formula ({formulas[op]})"
     node = entries[op]
     said = told()[op].get(framework.name)
     if said is not None:
         return _checked(said, op, framework.name, node, source)
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "c":  # the C library's
-        return f"C's `{ast.literal_eval(node.args[0])}`"
+        return f"C's `{ast.literal_eval(node.args[0])}`, where the library has it"
     if not isinstance(node, ast.Lambda):
-        raise ValueError(f"[{op}] {framework.name}: say in {EQUATIONS.name} what its function calls.")
+        raise ValueError(
+            f"[{op}] {framework.name}: say in {EQUATIONS.name} what its function calls."
+        )
     body = node.body
-    names = list(dict.fromkeys(_called(body, modules)))
+    found = dict.fromkeys(_called(body, modules))
+    names = [name for name in found if not any(one.startswith(f"{name}.") for one in found)]
     if isinstance(body, ast.Call) and len(names) == 1:
         fixed = [
             f"{one.arg}={ast.unparse(one.value)}"
@@ -231,14 +244,18 @@ def computes(op: str, framework: Any) -> str:
             if isinstance(one.value, ast.Constant)
         ]
         return f"`{names[0]}" + (f"(..., {', '.join(fixed)})`" if fixed else "`")
-    return f"`{ast.unparse(body)}`" + (f", that is {', '.join(f'`{n}`' for n in names)}" * bool(names))
+    return f"`{ast.unparse(body)}`" + (
+        f", that is {', '.join(f'`{n}`' for n in names)}" * bool(names)
+    )
 
 
 # --- pages ----------------------------------------------------------------------------------------
 
 
 def _shaped(one: Argument) -> str:
-    shape = f"`{one.name}[{' '.join(one.letters)}]`" + (f" {one.kind}" if one.kind != "float" else "")
+    shape = f"`{one.name}[{' '.join(one.letters)}]`" + (
+        f" {one.kind}" if one.kind != "float" else ""
+    )
     return f"[{shape}]" if one.optional else shape
 
 
