@@ -46,8 +46,8 @@ same table in a terminal.
   of one number it is |x f'(x) / f(x)|, of an op made of formulas at least that of its first form,
   step by step.
 - **Faults** are what `refkernels explain` looks for in this op by name; [causes.md](../causes.md)
-  has them all, with what to do, and those that are looked for in every op. *Unstable* ones are
-  the op in exact arithmetic: only their rounding tells.
+  has them all, with what to do, and what is looked for besides. *Unstable* ones are the op in
+  exact arithmetic: only their rounding tells.
 - **Frameworks**: the functions that the adapter calls. "A formula" is none of the framework's
   own: it is made of its ops, and reports name it so.
 
@@ -304,7 +304,11 @@ def _faults(op: Op) -> list[str]:
     definition = op.definition
     faults = definition.faults if definition is not None else ()
     if not faults:
-        return ["Faults: those that are looked for in every op ([causes.md](../causes.md)).", ""]
+        return [
+            "Faults: none is a formula of this op; [causes.md](../causes.md) has what explanations "
+            "name.",
+            "",
+        ]
     lines = ["| fault | the kernel ... | in |", "|---|---|---|"]
     ways: dict[str, list[str]] = {}
     for fault in faults:
