@@ -1,0 +1,381 @@
+"""Writes docs/ops: a page for each oracle module, with a section for each op, and their index.
+
+python tools/write_ops.py
+
+Equations, and what a named form is, come from docs/ops/equations.ini. The rest is read from the
+registry, the oracles' docstrings, the lists of causes, and the adapters' sources; no framework is
+started.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from refkernels import registry
+from refkernels.frameworks import adapters, catalog
+from refkernels.op import Op
+from refkernels.ops.letters import Argument
+from refkernels.records.files import write_whole
+from refkernels.reporting.words.causes import CAUSES
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "ops"
+EQUATIONS = FOLDER / "equations.ini"
+INDEX = """# The ops
+
+What each op computes, in which ways a kernel may compute it, what its error is held to, which
+wrong kernels are known by name, and what each framework is asked. `python tools/write_ops.py`
+writes these pages from the code and from [equations.ini](equations.ini); `refkernels ops` is the
+same table in a terminal.
+
+- **Shapes** are index letters: a letter is one axis, of one length wherever it stands; `...` are
+  any leading axes; [brackets] mark what may be left out.
+- **The bound** of an op in a format is the largest of its named forms', proven for sums in any
+  order, with or without FMA; `refkernels.registry.get(op).bound(...)` gives it element by
+  element, and `forms(...)` form by form. A format of 16 bits is held to float32 arithmetic and
+  one rounding at the end, but where a form says that it keeps something in the storage format.
+- **The condition number** is how much a relative error of the inputs is amplified; of a function
+  of one number it is |x f'(x) / f(x)|, of an op made of formulas at least that of its first form,
+  step by step.
+- **Faults** are what `refkernels explain` looks for in this op by name; [causes.md](../causes.md)
+  has them all, with what to do, and what is looked for besides. *Unstable* ones are the op in
+  exact arithmetic: only their rounding tells.
+- **Frameworks**: the functions that the adapter calls. "A formula" is none of the framework's
+  own: it is made of its ops, and reports name it so.
+
+"""
+_PLACE = re.compile(r"\{(\w+)[^}]*\}")
+
+
+@cache
+def told() -> dict[str, dict[str, str]]:
+    """What equations.ini says, by op."""
+    parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, comment_prefixes="#")
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read(EQUATIONS, encoding="utf-8")
+    found: dict[str, dict[str, str]] = {}
+    for section in parser.sections():
+        for op in section.split():
+            found.setdefault(op, {}).update(parser[section])
+    return found
+
+
+def equations(op: str, direction: str) -> list[str]:
+    """One or more, as LaTeX."""
+    lines = told().get(op, {}).get(direction, "").splitlines()
+    return [line.strip() for line in lines if line.strip()]
+
+
+def form_names(op: Op, direction: str) -> list[str]:
+    """The named forms, the definition first; none of a library's own function."""
+    if (function := op.real_function) is not None:
+        forms = function.forms if direction == "forward" else function.slope_forms
+        return [form.name for form in forms]
+    definition = op.definition
+    assert definition is not None, f"{op.name} is neither a function nor made of formulas."
+    return list(definition.way(direction).forms)  # type: ignore[arg-type]
+
+
+# --- what the docstrings say ----------------------------------------------------------------------
+
+
+def _first_sentences(text: str) -> str:
+    """Up to what is said of other things than the bound."""
+    kept: list[str] = []
+    for sentence in re.split(r"(?<=[.;])\s+(?=[A-Z`])", text):
+        if re.match(r"(Raises|Sources?:|(What e|E)lse\b)", sentence):
+            break
+        kept.append(sentence)
+    return " ".join(kept)
+
+
+def _bounds_in(document: str | None) -> str:
+    """The paragraph about the bound, from that word's sentence on."""
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(document or "")):
+        flat = " ".join(paragraph.split())
+        starts = [0, *(match.end() for match in re.finditer(r"(?<=[.;]) (?=[A-Z])", flat))]
+        for start, end in zip(starts, [*starts[1:], len(flat)], strict=True):
+            if re.search(r"\bbounds?\b", flat[start:end], re.I):
+                return _first_sentences(flat[start:])
+    return ""
+
+
+def bound(op: Op, family: str, direction: str) -> str:
+    """The oracle's own words; the function's limit where it has one."""
+    function = op.real_function
+    if function is not None and direction == "forward" and function.limit is not None:
+        return f"{function.limit:g} ulp ({function.limit_source})."
+    module = importlib.import_module(f"refkernels.{family}")
+    own = getattr(op, f"{direction}_bound").__doc__
+    if inspect.isfunction(getattr(op, f"{direction}_bound")) and op.formulas is None and own:
+        return " ".join(inspect.cleandoc(own).split())
+    name = op.name if direction == "forward" else f"{op.name}_backward"
+    return _bounds_in(getattr(getattr(module, name, None), "__doc__", None))
+
+
+def condition(op: Op, direction: str) -> str:
+    """What the oracle says of it, where it has a function of its own."""
+    own = getattr(op, f"{direction}_condition")
+    if not inspect.isfunction(own) or op.formulas is not None:
+        return ""
+    return " ".join(inspect.cleandoc(own.__doc__ or "").split())
+
+
+# --- what the adapters' sources say ---------------------------------------------------------------
+
+
+class _Source(NamedTuple):
+    """Of an adapter: the modules by the names that they have there, its functions, the entries of
+    OPS, and what FORMULAS says."""
+
+    modules: dict[str, str]
+    functions: dict[str, ast.AST]
+    entries: dict[str, ast.expr]
+    formulas: dict[str, str]
+
+
+@cache
+def _source(adapter: Path) -> _Source:
+    tree = ast.parse(adapter.read_text(encoding="utf-8"))
+    modules: dict[str, str] = {}
+    functions: dict[str, ast.AST] = {}
+    tables: dict[str, ast.Dict] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            modules |= {one.asname or one.name: one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+        elif isinstance(node, ast.FunctionDef):
+            functions[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            tables[ast.unparse(node.targets[0])] = node.value
+    entries = {}
+    for key, value in zip(tables["OPS"].keys, tables["OPS"].values, strict=True):
+        assert isinstance(key, ast.Constant)
+        assert isinstance(value, ast.Tuple)
+        what = value.elts[1]
+        entries[str(key.value)] = what.body if isinstance(what, ast.IfExp) else what
+    formulas = ast.literal_eval(tables["FORMULAS"]) if "FORMULAS" in tables else {}
+    return _Source(modules, functions, entries, formulas)
+
+
+def _called(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
+    """The framework's functions that are named below a node, in full."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Attribute):
+            head, _, rest = ast.unparse(one).partition(".")
+            if head in modules and re.fullmatch(r"[\w.]+", rest):
+                yield f"{modules[head]}.{rest}"
+
+
+def _reached(node: ast.AST, functions: dict[str, ast.AST]) -> list[ast.AST]:
+    """The node, and the adapter's own functions that it names, and those that they name."""
+    found, left = [node], [node]
+    while left:
+        names = {one.id for one in ast.walk(left.pop()) if isinstance(one, ast.Name)}
+        more = [functions[name] for name in sorted(names & functions.keys())]
+        left += [one for one in more if one not in found]
+        found += [one for one in more if one not in found]
+    return found
+
+
+def _checked(said: str, op: str, framework: str, node: ast.AST, source: _Source) -> str:
+    """What equations.ini says, where the adapter's code has all of it."""
+    modules, functions = source.modules, source.functions
+    reached = _reached(node, functions)
+    known = {name for one in reached for name in _called(one, modules)}
+    texts = {
+        leaf.value for one in reached for leaf in ast.walk(one) if isinstance(leaf, ast.Constant)
+    }
+    imported = {
+        f"{one.module}.{alias.name}"
+        for part in reached
+        for one in ast.walk(part)
+        if isinstance(one, ast.ImportFrom)
+        for alias in one.names
+    }
+    for name in said.split():
+        where, _, last = name.rpartition(".")
+        if name not in known | imported and not (
+            last in texts and where in {*known, *modules.values()}
+        ):
+            raise ValueError(f"[{op}] {framework} = {name}: the adapter does not call it.")
+    return " / ".join(f"`{name}`" for name in said.split())
+
+
+def computes(op: str, framework: Any) -> str:
+    """What a framework's adapter computes of an op, or why it does not.
+
+    Raises ValueError where neither its code nor equations.ini says it, and where they disagree.
+    """
+    listed = adapters.ops_of(framework.adapter)
+    reason = listed.get(op, f"its adapter has no op named {op}")
+    if reason is not None:
+        return f"not measured: {reason}"
+    source = _source(framework.adapter)
+    modules, _, entries, formulas = source
+    if op in formulas:
+        return f"a formula ({formulas[op]})"
+    node = entries[op]
+    said = told()[op].get(framework.name)
+    if said is not None:
+        return _checked(said, op, framework.name, node, source)
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "c":  # the C library's
+        return f"C's `{ast.literal_eval(node.args[0])}`, where the library has it"
+    if not isinstance(node, ast.Lambda):
+        raise ValueError(
+            f"[{op}] {framework.name}: say in {EQUATIONS.name} what its function calls."
+        )
+    body = node.body
+    found = dict.fromkeys(_called(body, modules))
+    names = [name for name in found if not any(one.startswith(f"{name}.") for one in found)]
+    if isinstance(body, ast.Call) and len(names) == 1:
+        fixed = [
+            f"{one.arg}={ast.unparse(one.value)}"
+            for one in body.keywords
+            if isinstance(one.value, ast.Constant)
+        ]
+        return f"`{names[0]}" + (f"(..., {', '.join(fixed)})`" if fixed else "`")
+    return f"`{ast.unparse(body)}`" + (
+        f", that is {', '.join(f'`{n}`' for n in names)}" * bool(names)
+    )
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def _shaped(one: Argument) -> str:
+    shape = f"`{one.name}[{' '.join(one.letters)}]`" + (
+        f" {one.kind}" if one.kind != "float" else ""
+    )
+    return f"[{shape}]" if one.optional else shape
+
+
+def _shapes(op: Op, direction: str, gives: bool) -> str:
+    """Inputs or outputs with their letters; of a function of one number, any shape."""
+    if op.definition is None:
+        names = op.names(direction) if gives else op.takes(direction)  # type: ignore[arg-type]
+        return ", ".join(f"`{name}[...]`" for name in names)
+    signature = op.definition.way(direction).signature  # type: ignore[arg-type]
+    return ", ".join(map(_shaped, (signature.gives if gives else signature.takes).values()))
+
+
+def _way(op: Op, family: str, direction: str) -> list[str]:
+    """Equations, arrays, forms and bound of one direction."""
+    says = told()[op.name]
+    lines = [f"### {op.name}: {direction}", ""]
+    for equation in equations(op.name, direction):
+        lines += ["$$", equation, "$$", ""]
+    for key in ("note", "reduction"):
+        if direction == "forward" and key in says:
+            lines += [says[key].replace("\n", " "), ""]
+    lines += [f"{_shapes(op, direction, False)} → {_shapes(op, direction, True)}", ""]
+    if names := form_names(op, direction):
+        lines += ["Forms:", ""]
+        for name in names:
+            meaning = says.get(f"{direction} {name}")
+            lines.append(f"- `{name}`" + (f": {_literal(meaning)}" if meaning else ""))
+        lines.append("")
+    if statement := bound(op, family, direction):
+        lines += [f"Bound: {_literal(statement)}", ""]
+    if statement := condition(op, direction):
+        lines += [f"Condition number: {_literal(statement)}", ""]
+    return lines
+
+
+def _literal(text: str) -> str:
+    """As Markdown that shows the text itself, code in backquotes apart."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if part.startswith("`") else re.sub(r"([\\*_|<>$\[\]])", r"\\\1", part)
+        for part in parts
+    )
+
+
+def _faults(op: Op) -> list[str]:
+    definition = op.definition
+    faults = definition.faults if definition is not None else ()
+    if not faults:
+        return [
+            "Faults: none is a formula of this op; [causes.md](../causes.md) has what explanations "
+            "name.",
+            "",
+        ]
+    lines = ["| fault | the kernel ... | in |", "|---|---|---|"]
+    ways: dict[str, list[str]] = {}
+    for fault in faults:
+        where = ways.setdefault(fault.cause, [])
+        has = {"forward": fault.forward, "backward": fault.backward}
+        where += [way for way, formula in has.items() if formula is not None and way not in where]
+        where += ["unstable"] * (fault.unstable and "unstable" not in where)
+    for cause, where in ways.items():
+        says = _PLACE.sub(r"*\1*", CAUSES[cause].says["en"])
+        lines.append(f"| `{cause}` | {says} | {', '.join(where)} |")
+    return [*lines, ""]
+
+
+def _section(op: Op, family: str) -> list[str]:
+    lines = [f"## {op.name}", ""]
+    for direction in op.directions:
+        lines += _way(op, family, direction)
+    if op.params:
+        listed = ", ".join(f"`{name}={value!r}`" for name, value in op.params.items())
+        lines += [f"Params: {listed}", ""]
+    lines += [*_faults(op), "| framework | what is measured |", "|---|---|"]
+    for framework in catalog.frameworks():
+        lines.append(f"| {framework.name} | {computes(op.name, framework)} |")
+    return [*lines, ""]
+
+
+def ops_of(family: str) -> dict[str, Op]:
+    """The ops of an oracle module, by name."""
+    return {op.name: op for op in importlib.import_module(f"refkernels.{family}").OPS}
+
+
+def families() -> list[str]:
+    """The oracle modules that have ops."""
+    return [family for family in registry.families() if ops_of(family)]
+
+
+def page(family: str) -> str:
+    """The page of an oracle module."""
+    document = inspect.cleandoc(importlib.import_module(f"refkernels.{family}").__doc__ or "")
+    title = " ".join(document.split("\n\n")[0].split())
+    lines = [f"# {family}", "", _literal(title), "", "[All ops](README.md)", ""]
+    for op in ops_of(family).values():
+        lines += _section(op, family)
+    return "\n".join(lines)
+
+
+def index() -> str:
+    """README.md: a table by family."""
+    lines = ["| oracle | op | inputs | outputs | gradients |", "|---|---|---|---|---|"]
+    for family in families():
+        for op in ops_of(family).values():
+            link = f"[`{op.name}`]({family}.md#{op.name})"
+            gradients = ", ".join(f"`{name}`" for name in op.gradients) or "none"
+            inputs, outputs = (_shapes(op, "forward", gives) for gives in (False, True))
+            lines.append(f"| `{family}` | {link} | {inputs} | {outputs} | {gradients} |")
+    return INDEX + "\n".join(lines) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """Every page by its file's name."""
+    return {"README.md": index(), **{f"{family}.md": page(family) for family in families()}}
+
+
+def main() -> None:
+    for name, text in pages().items():
+        print(write_whole(FOLDER / name, text))
+
+
+if __name__ == "__main__":
+    main()
