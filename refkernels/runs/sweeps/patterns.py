@@ -118,6 +118,18 @@ def hexadecimal(pattern: int, format: Format) -> str:
     return f"0x{pattern:0{width(format) // 4}x}"
 
 
+def numbered(pair: Sequence[int], format: Format) -> int:
+    """A pair of patterns as one number, the first input in front; `parts` takes it apart."""
+    first, second = pair
+    return first << width(format) | second
+
+
+def parts(number: int, format: Format, takes: int) -> list[int]:
+    """The patterns of the inputs: [number] of a function of one, the pair of one of two."""
+    bits = width(format)
+    return [number] if takes == 1 else [number >> bits, number & ((1 << bits) - 1)]
+
+
 def binades(format: Format) -> int:
     """How many binades there are, both signs, with those of zero and of the specials."""
     return 1 << (width(format) - format.p + 1)
