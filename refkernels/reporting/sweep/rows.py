@@ -88,6 +88,11 @@ class Row:
         return self.record.get("ulp") or {}
 
     @property
+    def takes(self) -> list[str]:
+        """The names of the inputs."""
+        return list(self.record.get("takes") or ["input"])
+
+    @property
     def verdict(self) -> Verdict:
         return vocabulary.verdict(str(self.record.get("verdict") or ""))
 

@@ -1,4 +1,4 @@
-"""Searches over pairs: planted errors are found, right kernels blamed for nothing, stops harmless."""
+"""Searches over pairs: planted errors are found, right kernels are blamed for nothing."""
 
 import contextlib
 from collections.abc import Callable, Iterator
