@@ -190,7 +190,7 @@ def drawn(
     if regimes:
         regime = kind < 0.5
         pairs[regime] = _of_regimes(int(regime.sum()), regimes, format, random)
-    return pairs
+    return _quiet(pairs, format)
 
 
 def _of_regimes(
@@ -256,7 +256,15 @@ def moved(
         steps = random.uniform(0.0, format.p - 1, size)
         shifted = _shifted(found[:, place], steps, format, random)
         found[:, place] = np.where(side != place, shifted, found[:, place])
-    return found
+    return _quiet(found, format)
+
+
+def _quiet(pairs: Pairs, format: Format) -> Pairs:
+    """Signalling NaNs made quiet: what pow(sNaN, 0) or hypot(sNaN, inf) gives, IEEE 754 leaves to
+    the library."""
+    magnitude = pairs & np.uint64((1 << (patterns.width(format) - 1)) - 1)
+    nan = magnitude > np.uint64(patterns.pattern_of(np.inf, format))
+    return np.where(nan, pairs | np.uint64(1 << (format.p - 2)), pairs)
 
 
 def _shifted(

@@ -21,7 +21,7 @@ Kernel = Callable[[Any, Any], Any]
 
 
 def searched(
-    monkeypatch: pytest.MonkeyPatch, kernel: Kernel, op: str = "hypot", tries: int = 1 << 15
+    monkeypatch: pytest.MonkeyPatch, kernel: Kernel, op: str = "hypot", tries: int = 1 << 12
 ) -> dict:
     """The record of one island, answered by `kernel` in this process."""
 
@@ -37,6 +37,7 @@ def searched(
     question = chunk.Question(op, "planted", "cpu", "float32")
     with monkeypatch.context() as patched:
         patched.setattr(kept, "taken", taken)
+        patched.setattr(pairs, "BATCH", 1 << 10)
         result = pairs.run_pair_island(question, 0, 0, tries)
         tally = Tally.from_json(result["tally"])
         span = Span(0, 1 << 32)
@@ -53,7 +54,7 @@ def test_a_right_kernel_raises_no_alarm(monkeypatch: pytest.MonkeyPatch) -> None
     assert record["verdict"] in ("correctly_rounded", "rounding")
     assert record["ulp"]["max"] < 0.5 + 2.0**-27
     assert record["firsts"] == {}
-    assert record["counts"]["inputs"] > 20000
+    assert record["counts"]["inputs"] > 3000
 
 
 def test_an_error_planted_in_a_corner_is_found_with_its_pair(
@@ -72,7 +73,7 @@ def test_an_error_planted_in_a_corner_is_found_with_its_pair(
     format = formats.get("float32")
     assert [patterns.value_of(one, format) for one in (first, second)] == pytest.approx([a, b])
     exact = np.hypot(a, b)
-    got = float(record["ulp"]["got"]["decimal"])
+    got = float(np.float32(record["ulp"]["got"]["decimal"]))
     assert (got - exact) / np.spacing(np.float32(exact)) == pytest.approx(
         record["ulp"]["error"], abs=0.1
     )
@@ -105,11 +106,13 @@ def test_tallies_of_pairs_read_back_and_pairs_are_drawn_everywhere(dtype: str) -
     some = pairs.drawn(4096, pairs._regimes(op, format), format, random)
     assert some.shape == (4096, 2)
     assert int(some.max()) < 1 << patterns.width(format)
-    a, b = (patterns.values_of(side, format).astype(np.float64) for side in some.T)
     with np.errstate(all="ignore"):
+        a, b = (patterns.values_of(side, format).astype(np.float64) for side in some.T)
         assert (np.abs(a) == np.abs(b)).sum() > 50
         for strange in (np.isnan(a), np.isinf(b), a == 0, b == 0, np.abs(a / b) > 1e4):
             assert strange.sum() > 5
+    bit = np.uint64(1 << (format.p - 2))
+    assert np.all(some[np.isnan(a), 0] & bit)  # what a signalling NaN gives is left to the library
     tally = Tally(format, 2)
     last = patterns.numbered([int(one) for one in some[-1]], format)
     tally.counts[3, 0] = 5
@@ -123,11 +126,11 @@ def test_tallies_of_pairs_read_back_and_pairs_are_drawn_everywhere(dtype: str) -
 def test_stopped_and_resumed_the_answer_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "ISLAND", 1 << 11)
-    asked = sweeps.plan(["hypot"], ["numpy"], ["float32", "float16"], tries=3 << 11, seed=4)
+    monkeypatch.setattr(run, "ISLAND", 1 << 9)
+    asked = sweeps.plan(["hypot"], ["numpy"], ["float32", "float16"], tries=3 << 9, seed=4)
 
     def stop(now: sweeps.Progress) -> None:
-        if now.done > 1 << 11:
+        if now.done > 1 << 9:
             raise KeyboardInterrupt
 
     def swept(name: str, **options: Any) -> list:
@@ -139,7 +142,7 @@ def test_stopped_and_resumed_the_answer_is_the_same(
         swept("stopped", progress=stop)
     assert comparable(swept("stopped", resume=True)) == whole
     assert [one["method"] for one in whole] == ["search", "search"]
-    assert (whole[0]["takes"], whole[0]["tries"], whole[0]["seed"]) == (["a", "b"], 3 << 11, 4)
+    assert (whole[0]["takes"], whole[0]["tries"], whole[0]["seed"]) == (["a", "b"], 3 << 9, 4)
 
 
 def test_a_range_of_pairs_is_refused() -> None:
