@@ -69,10 +69,10 @@ def test_an_error_planted_in_a_corner_is_found_with_its_pair(
     a, b = (float(one) for one in record["ulp"]["input"]["decimal"].split(", "))
     assert a > 2.0**100
     assert 0.5 * a < b < 2 * a
-    first, second = (int(one, 16) for one in record["ulp"]["input"]["hex"].split(", "))
-    format = formats.get("float32")
-    assert [patterns.value_of(one, format) for one in (first, second)] == pytest.approx([a, b])
-    exact = np.hypot(a, b)
+    bits = [int(one, 16) for one in record["ulp"]["input"]["hex"].split(", ")]
+    same = [patterns.value_of(one, formats.get("float32")) for one in bits]
+    assert [np.float32(one) for one in (a, b)] == same
+    exact = np.hypot(*same)
     got = float(np.float32(record["ulp"]["got"]["decimal"]))
     assert (got - exact) / np.spacing(np.float32(exact)) == pytest.approx(
         record["ulp"]["error"], abs=0.1
