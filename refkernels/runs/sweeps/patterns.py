@@ -114,8 +114,9 @@ def value_of(pattern: int, format: Format) -> float:
 
 
 def hexadecimal(pattern: int, format: Format) -> str:
-    """0x3f800000: all digits, so that patterns line up."""
-    return f"0x{pattern:0{width(format) // 4}x}"
+    """0x3f800000: all digits, so that patterns line up. A pattern may be signed, as int64 has it."""
+    bits = width(format)
+    return f"0x{pattern & ((1 << bits) - 1):0{bits // 4}x}"
 
 
 def numbered(pair: Sequence[int], format: Format) -> int:
