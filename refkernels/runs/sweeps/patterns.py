@@ -114,7 +114,7 @@ def value_of(pattern: int, format: Format) -> float:
 
 
 def hexadecimal(pattern: int, format: Format) -> str:
-    """0x3f800000: all digits, so that patterns line up. A pattern may be signed, as int64 has it."""
+    """0x3f800000: all digits, so that patterns line up. int64 may hold it, signed."""
     bits = width(format)
     return f"0x{pattern & ((1 << bits) - 1):0{bits // 4}x}"
 
