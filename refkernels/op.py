@@ -177,6 +177,12 @@ class Op:
         """Whether it is a function of one number, x."""
         return self.elementwise and self.inputs == ("x",)
 
+    @property
+    def function_of_two(self) -> bool:
+        """Whether it is a function of two numbers: pow, atan2, hypot."""
+        ordinary = not (self.kinds or self.optional)
+        return self.elementwise and ordinary and len(self.inputs) == 2 and len(self.outputs) == 1
+
     def names(self, direction: Direction) -> tuple[str, ...]:
         """The outputs of the direction: ("y",) or ("dx", "dweight", "dbias")."""
         return self.outputs if direction == "forward" else self.gradients

@@ -48,7 +48,10 @@ def sweep(
     ] = "cpu",
     range: Annotated[
         str | None,
-        typer.Option(help="A:B, ends included: patterns 0x3f800000:0x40000000 or numbers -1:1."),
+        typer.Option(
+            help="A:B, ends included: patterns 0x3f800000:0x40000000 or numbers -1:1. "
+            "For functions of one input."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for records, pages and plots.")] = Path(
         "sweep"
@@ -62,9 +65,8 @@ def sweep(
         str | None, typer.Option(help="Dask's scheduler, tcp://HOST:8786, whose workers do it.")
     ] = None,
     settings: Settings = None,
-    tries: Annotated[
-        int, typer.Option(min=1, max=MOST_TRIES, help="Inputs of a search (float64).")
-    ] = 1 << 21,
+    tries: Annotated[int, typer.Option(min=1, max=MOST_TRIES, help="Inputs of a search.")] = 1
+    << 21,
     seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of a search.")] = 0,
     timeout: Annotated[
         float, typer.Option(parser=seconds, help="Seconds that a framework may take for one call.")
@@ -73,8 +75,9 @@ def sweep(
     """Try every input of a format, and judge every answer by a certified oracle.
 
     Formats of 32 bits and fewer are swept: all their bit patterns, or those of --range. float64 is
-    searched, which gives lower bounds. Ends with status 1 where a framework failed, 2 where the
-    question itself cannot be answered, 130 where it was stopped: add --resume then.
+    searched, and so are pairs (pow, atan2, hypot, swiglu), which gives lower bounds. Ends with
+    status 1 where a framework failed, 2 where the question itself cannot be answered, 130 where it
+    was stopped: add --resume then.
     """
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.records.journal import JournalError

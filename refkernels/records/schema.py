@@ -317,6 +317,7 @@ _SWEEP = _object(
     {
         **_SUBJECT,
         "output": TEXT,
+        "takes": _each(TEXT),
         "verdict": TEXT,
         "method": TEXT,
         "counts": _named(COUNT),

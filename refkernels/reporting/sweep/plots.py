@@ -49,7 +49,8 @@ def draw_sweeps(op: str, dtype: str, some: list[Row], subjects: list[str]) -> Dr
         for axes in (errors, shares):
             _number_line(axes, swept, low, high)
         errors.set_title(f"{op} {dtype}: largest error in ulp, binade by binade")
-        shares.set_xlabel("input")
+        pair = len(swept[0].takes) > 1
+        shares.set_xlabel(f"{swept[0].takes[0]}, whatever the other input" if pair else "input")
         _names(figure, swept, subjects)
         caption = (
             "Every step is one binade, all its inputs tried: above the largest error found there, "

@@ -88,6 +88,11 @@ class Row:
         return self.record.get("ulp") or {}
 
     @property
+    def takes(self) -> list[str]:
+        """The names of the inputs."""
+        return list(self.record.get("takes") or ["input"])
+
+    @property
     def verdict(self) -> Verdict:
         return vocabulary.verdict(str(self.record.get("verdict") or ""))
 
@@ -158,5 +163,6 @@ def headline(found: list[Row]) -> str:
     if not parts:
         return "Nothing could be swept."
     exact = [row for row in swept if row.verdict.name == "correctly_rounded"]
-    tail = f" {len(exact)} of {len(swept)} are correctly rounded throughout." if swept else ""
+    where = "wherever tried" if searched else "throughout"
+    tail = f" {len(exact)} of {len(swept)} are correctly rounded {where}." if swept else ""
     return "; ".join(parts) + "." + tail

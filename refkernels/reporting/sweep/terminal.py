@@ -37,8 +37,15 @@ def sweep_table(records: list[Record]) -> RenderableType:
             Text(row.op), name, row.dtype, f"{row.counts['inputs']:,}", row.largest,
             str(row.ulp.get("input", {}).get("hex", "")), row.wrong,
         )  # fmt: skip
+        if len(row.takes) > 1 and row.ulp:
+            notes.append(_note(row, _worst_pair(row)))
         notes += [_note(row, line) for line in _faults(row)]
     return Group(Text(headline(found)), Text(), table, *([Text()] if notes else []), *notes)
+
+
+def _worst_pair(row: Row) -> str:
+    at, got = row.ulp["input"]["decimal"], row.ulp["got"]["decimal"]
+    return f"worst at {', '.join(row.takes)} = {at}: got {got}, exactly {row.ulp['exact']}"
 
 
 def _faults(row: Row) -> list[str]:

@@ -6,6 +6,7 @@ its answers into memory that is read here; blocks of them are judged while they 
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -256,14 +257,15 @@ def judge_any(op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally
 def evaluate(op: Op, where: npt.NDArray[np.int64], tally: Tally, certify: Any) -> Enclosure:
     """The oracle's answer for some patterns, its tiers counted in the tally."""
     with tiers.counted() as counted:
-        exact = _oracle(op, patterns.values_of(where, tally.format), certify)
+        exact = _oracle(op, tally.inputs_of(where), certify)
     tally.add_tiers(counted)
     return exact
 
 
-def _oracle(op: Op, x: npt.NDArray[Any], certify: Any) -> Enclosure:
+def _oracle(op: Op, inputs: Sequence[npt.NDArray[Any]], certify: Any) -> Enclosure:
+    named = dict(zip(op.inputs, inputs, strict=True))
     with _ONE_ORACLE, np.errstate(invalid="ignore"):
-        exact: Enclosure = op.evaluate("forward", {op.inputs[0]: x}, {}, certify)[op.outputs[0]]
+        exact: Enclosure = op.evaluate("forward", named, {}, certify)[op.outputs[0]]
     return exact
 
 
@@ -280,7 +282,7 @@ def _judge_elements(
     return int(
         judging.judge_elements(
             where, judging.widest(got), got_bits, np.ascontiguousarray(exact.hi), *parts,
-            judging.limits_of(tally.format), doubtful is None, tally.table, room,
+            judging.limits_of(tally.format), tally.shift, doubtful is None, tally.table, room,
         )
     )  # fmt: skip
 
@@ -293,7 +295,7 @@ def _check_bound(
     if op.limit is not None or not where.size:
         return
     with _ONE_ORACLE, np.errstate(all="ignore"):
-        inputs = {op.inputs[0]: patterns.values_of(where, tally.format)}
+        inputs = dict(zip(op.inputs, tally.inputs_of(where), strict=True))
         bound = op.bound("forward", inputs, {}, tally.format)[op.outputs[0]]
         error = np.abs(judging.widest(got) - np.asarray(exact))
         beyond = np.flatnonzero(error - exact.radius * np.exp2(exact.scale) > bound)
@@ -323,7 +325,7 @@ def _check_invariants(
     """
     if not where.size:
         return
-    inputs = {op.inputs[0]: patterns.values_of(where, tally.format)}
+    inputs = dict(zip(op.inputs, tally.inputs_of(where), strict=True))
     for invariant in op.invariants:
         if (invariant.direction, invariant.output) != ("forward", op.outputs[0]):
             continue
@@ -346,7 +348,7 @@ def _settle_steps(
     for first in range(0, after.size, _EVALUATED):
         part = slice(first, first + _EVALUATED)
         one, other = (
-            _oracle(op, judging.widest(patterns.values_of(where, tally.format)), "enclosure")
+            _oracle(op, [judging.widest(*tally.inputs_of(where))], "enclosure")
             for where in (after[part] - 1, after[part])
         )
         wide = judging.widest(got_before[part]), judging.widest(got_after[part])

@@ -66,13 +66,15 @@ def judge_elements(
     radius: Any,
     scale: Any,
     limits: Any,
+    shift: int,
     final: bool,
     table: Any,
     doubtful: Any,
 ) -> Any:
     """Judge single elements against (hi + lo ± radius) 2^scale by the project's own definition.
 
-    patterns and got_bits are int64, got float64; limits = (p, emin, emax). Unless `final`, the
+    patterns and got_bits are int64, got float64; limits = (p, emin, emax); an element's binade is
+    its pattern >> shift. Unless `final`, the
     enclosure is the fast tier's (lo and scale 0), whose word on huge and tiny values is weaker, and
     elements that it does not settle are left uncounted: their places go to `doubtful`, whose length
     is returned.
@@ -82,7 +84,7 @@ def judge_elements(
     number = 0
     for i in range(patterns.size):
         h, r = hi[i], radius[i]
-        binade = patterns[i] >> (p - 1)
+        binade = patterns[i] >> shift
         distance = np.uint64(0) if final else _far(got[i], h, r, limits)
         if distance:
             inverse = inverse_ulp(bits_of(h) & EXPONENT, p)

@@ -114,8 +114,21 @@ def value_of(pattern: int, format: Format) -> float:
 
 
 def hexadecimal(pattern: int, format: Format) -> str:
-    """0x3f800000: all digits, so that patterns line up."""
-    return f"0x{pattern:0{width(format) // 4}x}"
+    """0x3f800000: all digits, so that patterns line up. int64 may hold it, signed."""
+    bits = width(format)
+    return f"0x{pattern & ((1 << bits) - 1):0{bits // 4}x}"
+
+
+def numbered(pair: Sequence[int], format: Format) -> int:
+    """A pair of patterns as one number, the first input in front; `parts` takes it apart."""
+    first, second = pair
+    return first << width(format) | second
+
+
+def parts(number: int, format: Format, takes: int) -> list[int]:
+    """The patterns of the inputs: [number] of a function of one, the pair of one of two."""
+    bits = width(format)
+    return [number] if takes == 1 else [number >> bits, number & ((1 << bits) - 1)]
 
 
 def binades(format: Format) -> int:

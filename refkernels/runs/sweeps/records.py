@@ -23,6 +23,7 @@ def head(question: Question, description: Mapping[str, Any]) -> Json:
         "kind": "sweep",
         "op": question.op,
         "direction": "forward",
+        "takes": list(registry.get(question.op).inputs),
         "output": registry.get(question.op).outputs[0],
         "framework": question.name,
         "version": description.get("version"),
@@ -54,7 +55,7 @@ def record(
     method: Mapping[str, Any],
 ) -> Json:
     """The record of a sweep (or search, as `method` says) of `spans`."""
-    op, format = registry.get(question.op), tally.format
+    op = registry.get(question.op)
     counts = {name: tally.total(name) for name in judging.COLUMNS}
     worst = _worst(question, tally)
     violated = sum(kept[0] for name, kept in tally.invariants.items() if name != BEYOND)
@@ -68,7 +69,7 @@ def record(
         "status": status,
         "reason": _reason(failures),
         **method,
-        "ranges": [_ends(span, format) for span in spans],
+        "ranges": [_ends(span, tally) for span in spans],
         "failures": list(failures),
         "verdict": _verdict(counts, worst, op.limit),
         "counts": counts,
@@ -76,7 +77,7 @@ def record(
         "ulp": worst,
         "bound": limit,
         "firsts": {
-            name: _pair(kept[0], kept[1], format)
+            name: _point(kept[0], kept[1], tally)
             for name, kept in zip(judging.COLUMNS, tally.firsts.tolist(), strict=True)
             if kept[0] >= 0
         },
@@ -116,30 +117,36 @@ def _worst(question: Question, tally: Tally) -> Json:
         return {}
     pattern, got = tally.worst_bits[binade].tolist()
     exact = chunk.evaluate(
-        registry.get(question.op), np.array([pattern]), Tally(tally.format),
+        registry.get(question.op), np.array([pattern]), Tally(tally.format, tally.takes),
         ("rounding", tally.format),
     )  # fmt: skip
     return {
         "max": float(tally.worst[binade, 0]),
         "error": float(tally.worst[binade, 1]),
         "uncertainty": float(tally.worst[:, 2].max()),
-        **_pair(pattern, got, tally.format),
+        **_point(pattern, got, tally),
         "exact": str(float(np.asarray(exact)[0])),
     }
 
 
-def _pair(pattern: int, got: int, format: Format) -> Json:
+def _point(pattern: int, got: int, tally: Tally) -> Json:
+    """The input, or both with a comma between, and the answer."""
+    inputs = patterns.parts(pattern, tally.format, tally.takes)
     return {
         side: {
-            "hex": patterns.hexadecimal(bits, format),
-            "decimal": patterns.printed(bits, format),
+            "hex": _hexadecimal(bits, tally.format),
+            "decimal": ", ".join(patterns.printed(one, tally.format) for one in bits),
         }
-        for side, bits in (("input", pattern), ("got", got))
+        for side, bits in (("input", inputs), ("got", [got]))
     }
 
 
-def _ends(span: Span, format: Format) -> list[str]:
-    return [patterns.hexadecimal(span.start, format), patterns.hexadecimal(span.stop - 1, format)]
+def _hexadecimal(inputs: Sequence[int], format: Format) -> str:
+    return ", ".join(patterns.hexadecimal(one, format) for one in inputs)
+
+
+def _ends(span: Span, tally: Tally) -> list[str]:
+    return [_hexadecimal([end] * tally.takes, tally.format) for end in (span.start, span.stop - 1)]
 
 
 def _distances(tally: Tally) -> dict[str, int]:
@@ -154,7 +161,7 @@ def _invariants(known: Sequence[Any], tally: Tally) -> list[Json]:
             "name": name,
             "statement": statements.get(name, ""),
             "violated": number,
-            **_pair(pattern, got, tally.format),
+            **_point(pattern, got, tally),
         }
         for name, (number, pattern, got) in sorted(tally.invariants.items())
         if name != BEYOND
@@ -171,6 +178,7 @@ def _binades(tally: Tally) -> list[Json]:
         entry.update({name: number for name, number in named if number})
         if tally.worst[row, 0] >= 0.0:
             entry["max"] = float(tally.worst[row, 0])
-            entry["input"] = patterns.hexadecimal(int(tally.worst_bits[row, 0]), tally.format)
+            inputs = patterns.parts(int(tally.worst_bits[row, 0]), tally.format, tally.takes)
+            entry["input"] = _hexadecimal(inputs, tally.format)
         found.append(entry)
     return found

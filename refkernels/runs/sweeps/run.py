@@ -28,6 +28,7 @@ from refkernels.runs.sweeps import patterns, records
 from refkernels.runs.sweeps.chunk import describe, run_chunk, settle_borders
 from refkernels.runs.sweeps.crew import Crew, Job, Processes
 from refkernels.runs.sweeps.journal import ENVIRONMENT, Json, SweepJournal
+from refkernels.runs.sweeps.pairs import run_pair_island
 from refkernels.runs.sweeps.patterns import Span
 from refkernels.runs.sweeps.question import ONE_THREAD, Question
 from refkernels.runs.sweeps.search import run_island
@@ -91,7 +92,7 @@ def plan(
     ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
     frameworks, settings = as_names(frameworks, "frameworks"), as_settings(settings)
     for op in ops:
-        _check_op(registry.get(op))
+        _check_op(registry.get(op), range)
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise ValueError(f"There is no dtype {quoted(dtype)}: {instead(dtype, DTYPES)}.")
@@ -190,7 +191,8 @@ def _unit(question: Question, plan: Plan) -> Unit:
         spans = patterns.parse_range(plan.range, format)
     label = _label(question)
     jobs = []
-    if patterns.width(format) <= _NARROW:
+    takes = len(registry.get(question.op).inputs)
+    if takes == 1 and patterns.width(format) <= _NARROW:
         for span in patterns.split(spans, plan.chunk):
             key = f"{label} {span.start:#x}-{span.stop:#x}"
             jobs.append((Job(key, run_chunk, (question, span.start, span.stop)), len(span)))
@@ -198,8 +200,11 @@ def _unit(question: Question, plan: Plan) -> Unit:
     ranges = [[span.start, span.stop] for span in spans]
     for island, first in enumerate(range(0, plan.tries, ISLAND)):
         tries = min(ISLAND, plan.tries - first)
-        arguments = (question, ranges, plan.seed, island, tries)
-        jobs.append((Job(f"{label} island {island}", run_island, arguments), tries))
+        key, place = f"{label} island {island}", (plan.seed, island, tries)
+        job = Job(key, run_island, (question, ranges, *place))
+        if takes > 1:
+            job = Job(key, run_pair_island, (question, *place))
+        jobs.append((job, tries))
     method = {"method": "search", "seed": plan.seed, "tries": plan.tries}
     return Unit(question, spans, method, tuple(jobs))
 
@@ -247,7 +252,8 @@ def _merged(
     unit: Unit, description: Json, journal: SweepJournal, failures: Mapping[str, Json]
 ) -> Json:
     """The record of all chunks, in their order."""
-    tally = Tally(formats.get(unit.question.dtype))
+    takes = len(registry.get(unit.question.op).inputs)
+    tally = Tally(formats.get(unit.question.dtype), takes)
     told: list[Json] = []
     untried = {"status": "not_tried", "reason": f"Not tried after {_IN_A_ROW} failures in a row."}
     for job, _ in unit.jobs:
@@ -303,10 +309,16 @@ def _others(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: check[name](value, name) for name, value in given.items()}
 
 
-def _check_op(op: Op) -> None:
-    if not op.function:
-        names = [name for name, one in registry.ops().items() if one.function]
+def _check_op(op: Op, range: str | None) -> None:
+    if not (op.function or op.function_of_two):
+        ops = registry.ops().items()
+        names = [name for name, one in ops if one.function or one.function_of_two]
         raise ValueError(
-            f"{op.name} is no function of one number, so no sweep can try its inputs: choose from "
-            f"{', '.join(names)}."
+            f"{op.name} is no function of one number or two, so no sweep can try its inputs: "
+            f"choose from {', '.join(names)}."
+        )
+    if op.function_of_two and range is not None:
+        raise ValueError(
+            f"--range is for functions of one number: {op.name} takes {' and '.join(op.inputs)}, "
+            "whose pairs are searched everywhere; leave it out."
         )

@@ -5,11 +5,12 @@ associative and commutative: the same inputs give the same tally, however they w
 worked on them. As JSON its integers are exact.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from refkernels.arithmetic.formats import Format
 from refkernels.runs.sweeps import judging, patterns
@@ -32,9 +33,13 @@ class Tally:
                   two chunks is judged by
     tiers         {tier of the oracle: how many inputs it answered}
     seconds       {"framework": ..., "total": ...}; the only figures that differ from run to run
+
+    Of a function that `takes` two inputs, a pattern is the pair's number (`patterns.numbered`) and
+    the binade the first input's.
     """
 
     format: Format
+    takes: int = 1
     counts: Any = field(init=False)
     distances: Any = field(init=False)
     worst: Any = field(init=False)
@@ -51,8 +56,22 @@ class Tally:
         self.distances = np.zeros(judging.DISTANCES, np.int64)
         self.worst = np.zeros((rows, 3))
         self.worst[:, 0] = -1.0
-        self.worst_bits = np.full((rows, 2), -1, np.int64)
-        self.firsts = np.full((columns, 2), -1, np.int64)
+        number = np.int64 if self.takes == 1 else object  # a pair of float64 has 128 bits
+        self.worst_bits = np.full((rows, 2), -1, number)
+        self.firsts = np.full((columns, 2), -1, number)
+
+    @property
+    def shift(self) -> int:
+        """How far a pattern is shifted to give its binade."""
+        return self.format.p - 1
+
+    def inputs_of(self, where: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        """The values of each input at these patterns."""
+        if self.takes == 1:
+            return [patterns.values_of(where, self.format)]
+        pairs = [patterns.parts(one, self.format, self.takes) for one in where.tolist()]
+        sides = (np.array(side, np.uint64) for side in zip(*pairs, strict=True))
+        return [patterns.values_of(side, self.format) for side in sides]
 
     @property
     def table(self) -> tuple[Any, ...]:
@@ -96,7 +115,7 @@ class Tally:
         self.worst_bits[better] = other.worst_bits[better]
         for column, (pattern, got) in enumerate(other.firsts.tolist()):
             if pattern >= 0:
-                judging.note_first(self.firsts, column, pattern, got)
+                judging.note_first.py_func(self.firsts, column, pattern, got)
         for name, (number, pattern, got) in other.invariants.items():
             self.add_violations(name, number, pattern, got)
         for border, sides in other.borders.items():
@@ -112,41 +131,58 @@ class Tally:
             named = zip(judging.COLUMNS, self.counts[row].tolist(), strict=True)
             binades[str(row)] = {name: number for name, number in named if number}
             if self.worst[row, 0] >= 0.0:
-                worst = [*self.worst[row, 1:].tolist(), *self.worst_bits[row].tolist()]
+                worst = [*self.worst[row, 1:].tolist(), *self._kept(self.worst_bits[row])]
                 binades[str(row)]["worst"] = worst
         distances = np.flatnonzero(self.distances).tolist()
         firsts = zip(judging.COLUMNS, self.firsts.tolist(), strict=True)
         return {
             "format": self.format.name,
+            "takes": self.takes,
             "binades": binades,
             "distances": {str(place): int(self.distances[place]) for place in distances},
-            "firsts": {name: pair for name, pair in firsts if pair[0] >= 0},
-            "invariants": self.invariants,
+            "firsts": {name: self._kept(pair) for name, pair in firsts if pair[0] >= 0},
+            "invariants": {
+                name: [number, *self._kept(pair)]
+                for name, (number, *pair) in self.invariants.items()
+            },
             "borders": {str(border): sides for border, sides in self.borders.items()},
             "tiers": self.tiers,
             "seconds": self.seconds,
         }
+
+    def _kept(self, pair: Iterable[int]) -> list[int | str]:
+        """(pattern, answer) for JSON, whose integers end at 64 bits."""
+        pattern, got = pair
+        return [int(pattern) if self.takes == 1 else f"{pattern:#x}", int(got)]
 
     @staticmethod
     def from_json(content: Json) -> "Tally":
         """The tally that `to_json` wrote. Raises KeyError, ValueError or TypeError for others."""
         from refkernels.arithmetic import formats
 
-        tally = Tally(formats.get(content["format"]))
+        tally = Tally(formats.get(content["format"]), content.get("takes", 1))
+        read = int if tally.takes == 1 else _hexadecimal
         for row, named in content["binades"].items():
             for name, number in named.items():
                 if name == "worst":
                     error, uncertainty, pattern, got = number
                     tally.worst[int(row)] = abs(error), error, uncertainty
-                    tally.worst_bits[int(row)] = pattern, got
+                    tally.worst_bits[int(row)] = read(pattern), got
                 else:
                     tally.counts[int(row), judging.COLUMNS.index(name)] = number
         for place, number in content["distances"].items():
             tally.distances[int(place)] = number
-        for name, pair in content["firsts"].items():
-            tally.firsts[judging.COLUMNS.index(name)] = pair
-        tally.invariants = {name: list(kept) for name, kept in content["invariants"].items()}
+        for name, (pattern, got) in content["firsts"].items():
+            tally.firsts[judging.COLUMNS.index(name)] = read(pattern), got
+        tally.invariants = {
+            name: [number, read(pattern), got]
+            for name, (number, pattern, got) in content["invariants"].items()
+        }
         tally.borders = {int(border): sides for border, sides in content["borders"].items()}
         tally.tiers = dict(content["tiers"])
         tally.seconds = dict(content["seconds"])
         return tally
+
+
+def _hexadecimal(text: str) -> int:
+    return int(text, 16)

@@ -90,3 +90,10 @@ def test_patterns_and_values_are_inverse() -> None:
     for format in (BINARY16, BFLOAT16, BINARY32, BINARY64):
         for value in (0.0, 1.0, -2.5, format.max, format.min_subnormal, np.inf):
             assert patterns.value_of(patterns.pattern_of(value, format), format) == value
+
+
+def test_a_negative_float64_in_a_signed_integer_has_its_pattern() -> None:
+    format = formats.get("float64")
+    bits = int(np.array([-2.0]).view(np.int64)[0])
+    assert bits < 0
+    assert patterns.hexadecimal(bits, format) == "0xc000000000000000"

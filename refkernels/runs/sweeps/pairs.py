@@ -1,0 +1,276 @@
+"""Functions of two inputs: pairs drawn where trouble is likely, then uphill from the worst found.
+
+There are 2^64 pairs of float32, so every format is searched, island by island as `search` does it
+for one input; what is found is a lower bound. Pairs are drawn from the regimes of the op's own
+cases, moved; from all binades with a partner of about the same magnitude (equal at times); from
+special values, by themselves and beside any number; and from all patterns alike. Then the worst
+pairs are climbed from, and those whose answers are next to overflow and to zero: one input or both
+moved by ± 2^k patterns.
+
+Where the answer is 0, infinite or NaN there is little to find, and far beyond the format's range
+the oracle needs milliseconds for it: of each call so many are judged, the first ones.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.frameworks.gateway import Session
+from refkernels.metrology import ulp_error
+from refkernels.op import Op
+from refkernels.runs.sweeps import judging, kept, patterns
+from refkernels.runs.sweeps.chunk import ChunkFailed, Question, judge_any
+from refkernels.runs.sweeps.search import BATCH, stratified
+from refkernels.runs.sweeps.tally import Json, Tally
+
+_CLIMBERS = 64  # the worst pairs that are climbed from
+_EDGES = 8  # the pairs next to overflow, and those next to zero, that are moved too
+_DRAWN = 0.5  # this part of the tries is drawn, the rest climbs
+_OUT_OF_RANGE = 64  # answers of one call that are 0, infinite or NaN and are judged
+_RANK = 32  # bits of a code: the pair's place in its batch
+
+Pairs = npt.NDArray[np.uint64]  # (n, 2) patterns
+
+
+@dataclass
+class Batch(Tally):
+    """The tally of some pairs, by codes that the kernels can hold: the binade of the first input,
+    then the place of the pair, of which `pairs` are sorted."""
+
+    pairs: Pairs = field(default_factory=lambda: np.empty((0, 2), np.uint64))
+
+    @property
+    def shift(self) -> int:
+        return _RANK
+
+    @property
+    def codes(self) -> npt.NDArray[np.int64]:
+        """The pairs as the kernels know them."""
+        binades = (self.pairs[:, 0] >> np.uint64(self.format.p - 1)).astype(np.int64)
+        return (binades << _RANK) | np.arange(len(self.pairs), dtype=np.int64)
+
+    def inputs_of(self, where: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        pairs = self.pairs[where & ((1 << _RANK) - 1)]
+        return [patterns.values_of(side, self.format) for side in pairs.T]
+
+    def settled(self) -> Tally:
+        """The same, by the pairs' numbers."""
+        whole = Tally(self.format, 2)
+        whole.counts, whole.distances, whole.worst = self.counts, self.distances, self.worst
+        for mine, its in ((self.worst_bits, whole.worst_bits), (self.firsts, whole.firsts)):
+            for row in np.flatnonzero(mine[:, 0] >= 0):
+                its[row] = self._number(int(mine[row, 0])), int(mine[row, 1])
+        for name, (number, code, got) in self.invariants.items():
+            whole.add_violations(name, number, self._number(code), got)
+        whole.tiers, whole.seconds = self.tiers, self.seconds
+        return whole
+
+    def _number(self, code: int) -> int:
+        return patterns.numbered(self.pairs[code & ((1 << _RANK) - 1)].tolist(), self.format)
+
+
+@in_default_mode
+def run_pair_island(question: Question, seed: int, island: int, tries: int) -> Json:
+    """Search so many pairs; as `run_island`."""
+    op, format = registry.get(question.op), formats.get(question.dtype)
+    random = np.random.default_rng([seed, island])
+    begin = time.perf_counter()
+    with kept.taken(question) as session, kept.quiet():
+        tally = Tally(format, 2)
+        try:
+            _search(session, question, op, random, tries, tally)
+        except ChunkFailed as failure:
+            status, reason = failure.args
+            return {"status": status, "reason": reason, "version": None, "tally": None}
+        version = session.info.get("version")
+    tally.seconds["total"] = time.perf_counter() - begin
+    return {"status": "ok", "reason": None, "version": version, "tally": tally.to_json()}
+
+
+def _search(
+    session: Session,
+    question: Question,
+    op: Op,
+    random: np.random.Generator,
+    tries: int,
+    tally: Tally,
+) -> None:
+    regimes = _regimes(op, tally.format)
+    climbed = np.empty((0, 2), np.uint64)
+    scores = np.empty((0, 2))  # |error| in ulp, |answer|
+    left = tries
+    while left > 0:
+        size = min(BATCH, left)
+        climbing = left <= tries * (1 - _DRAWN) and len(climbed) > 0
+        some = (
+            moved(climbed, size, tally.format, random)
+            if climbing
+            else drawn(size, regimes, tally.format, random)
+        )
+        judged, found = _try(session, question, op, some, tally)
+        pairs, scores = np.concatenate([climbed, judged]), np.concatenate([scores, found])
+        pairs, first = np.unique(pairs, axis=0, return_index=True)
+        chosen = _climbers(scores[first])
+        climbed, scores = pairs[chosen], scores[first][chosen]
+        left -= size
+
+
+def _climbers(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+    """The worst pairs, and those whose answers are the largest and the smallest."""
+    errors, answers = scores.T
+    by_size = np.argsort(answers, kind="stable")
+    by_size = by_size[(answers[by_size] > 0.0) & np.isfinite(answers[by_size])]
+    worst = np.argsort(-errors, kind="stable")[:_CLIMBERS]
+    return np.unique(np.concatenate([worst, by_size[:_EDGES], by_size[-_EDGES:]]))
+
+
+def _try(
+    session: Session, question: Question, op: Op, some: Pairs, tally: Tally
+) -> tuple[Pairs, npt.NDArray[np.float64]]:
+    """The pairs that were judged, with |error| in ulp (-1 where none is defined) and |answer|."""
+    inputs = [patterns.values_of(side, tally.format) for side in some.T]
+    named = dict(zip(op.inputs, inputs, strict=True))
+    reply = session.run(op.name, "forward", named, {}, question.device)
+    if not reply.ok:
+        raise ChunkFailed(reply.status, reply.reason)
+    got = reply.outputs.get(op.outputs[0])
+    if got is None or got.shape != inputs[0].shape or got.dtype != inputs[0].dtype:
+        asked = f"{inputs[0].dtype}{list(inputs[0].shape)}"
+        raise ChunkFailed("wrong_shape", f"{session.spec} does not answer {asked}.")
+    chosen = _worth_judging(got)
+    order = chosen[np.lexsort(some[chosen].T[::-1])]
+    some, got = some[order], got[order]
+    batch = Batch(tally.format, pairs=some)
+    batch.seconds["framework"] = reply.seconds
+    exact = judge_any(op, batch.codes, got, batch)
+    tally.merge(batch.settled())
+    errors = np.nan_to_num(np.abs(ulp_error(got, exact).value), nan=-1.0)
+    return some, np.stack([errors, np.abs(judging.widest(got))], axis=1)
+
+
+def _worth_judging(got: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """The places of all answers that are numbers other than 0, and of the first of the others."""
+    wide = judging.widest(got)
+    ordinary = np.isfinite(wide) & (wide != 0.0)
+    others = np.flatnonzero(~ordinary)[:_OUT_OF_RANGE]
+    return np.concatenate([np.flatnonzero(ordinary), others])
+
+
+def _regimes(op: Op, format: Format) -> list[Pairs]:
+    """The pairs of the op's own cases, by regime."""
+    found = []
+    for case in op.cases():
+        if format.name in case.dtypes:
+            arrays = case.build(format.name)[0]
+            sides = [np.ravel(arrays[name]).view(format.bits_dtype) for name in op.inputs]
+            found.append(np.stack(sides, axis=1).astype(np.uint64))
+    return found
+
+
+def drawn(
+    size: int, regimes: Sequence[Pairs], format: Format, random: np.random.Generator
+) -> Pairs:
+    """Pairs from everywhere that trouble is likely, in random order."""
+    whole = patterns.everything(format)
+    any_first, any_second = (stratified(size, whole, format, random) for _ in range(2))
+    kind = random.random(size)
+    pairs = np.stack([any_first, any_second], axis=1)
+    beside = kind < 0.875
+    pairs[beside, 1] = _beside(any_first[beside], format, random)
+    special = kind < 0.625
+    pairs[special] = _beside_specials(pairs[special], any_second[special], format, random)
+    if regimes:
+        regime = kind < 0.5
+        pairs[regime] = _of_regimes(int(regime.sum()), regimes, format, random)
+    return _quiet(pairs, format)
+
+
+def _of_regimes(
+    size: int, regimes: Sequence[Pairs], format: Format, random: np.random.Generator
+) -> Pairs:
+    """Pairs of the cases, each regime as often, moved within a binade or left as they are."""
+    shares = np.array_split(np.arange(size), len(regimes))
+    parts = [
+        pairs[random.integers(0, len(pairs), len(share))]
+        for pairs, share in zip(regimes, shares, strict=True)
+    ]
+    return moved(np.concatenate(parts), size, format, random, chosen=np.arange(size))
+
+
+def _beside(first: npt.NDArray[np.uint64], format: Format, random: np.random.Generator) -> Any:
+    """Partners within 2^(p + 2) of the same magnitude, either way, of any sign; one in eight is
+    equal."""
+    reach = format.p - 1 + np.log2(format.p + 2)
+    second = _shifted(first, random.uniform(0.0, reach, len(first)), format, random)
+    second = np.where(random.random(len(first)) < 0.125, first, second)
+    signs = random.integers(0, 2, len(first), dtype=np.uint64)
+    return second ^ (signs << np.uint64(patterns.width(format) - 1))
+
+
+def _beside_specials(
+    pairs: Pairs, others: npt.NDArray[np.uint64], format: Format, random: np.random.Generator
+) -> Pairs:
+    """A special value in front, behind, or on both sides."""
+    pairs = pairs.copy()
+    pairs[:, 1] = others
+    values = specials(format)
+    side = random.integers(0, 3, len(pairs))
+    for place in (0, 1):
+        here = side != place
+        pairs[here, place] = random.choice(values, int(here.sum()))
+    return pairs
+
+
+def specials(format: Format) -> npt.NDArray[np.uint64]:
+    """Patterns of both signs: 0, ∞, NaN, the ends of the subnormals and normals, 1 and its
+    neighbours, small integers and halves."""
+    one, sign = patterns.pattern_of(1.0, format), 1 << (patterns.width(format) - 1)
+    infinity = patterns.pattern_of(np.inf, format)
+    normal = 1 << (format.p - 1)
+    some = {0, 1, normal - 1, normal, one - 1, one, one + 1, infinity - 1, infinity, infinity + 1}
+    some |= {patterns.pattern_of(value, format) for value in (0.25, 0.5, 1.5, 2, 3, 4, 5, 8, 10)}
+    return np.array(sorted(some | {one + sign for one in some}), np.uint64)
+
+
+def moved(
+    pairs: Pairs,
+    size: int,
+    format: Format,
+    random: np.random.Generator,
+    chosen: npt.NDArray[np.intp] | None = None,
+) -> Pairs:
+    """So many of the pairs, at random or as `chosen`, one input or both at random distances."""
+    if chosen is None:
+        chosen = random.integers(0, len(pairs), size)
+    found = pairs[chosen]
+    side = random.integers(0, 3, size)
+    for place in (0, 1):
+        steps = random.uniform(0.0, format.p - 1, size)
+        shifted = _shifted(found[:, place], steps, format, random)
+        found[:, place] = np.where(side != place, shifted, found[:, place])
+    return _quiet(found, format)
+
+
+def _quiet(pairs: Pairs, format: Format) -> Pairs:
+    """Signalling NaNs made quiet: what pow(sNaN, 0) or hypot(sNaN, inf) gives, IEEE 754 leaves to
+    the library."""
+    magnitude = pairs & np.uint64((1 << (patterns.width(format) - 1)) - 1)
+    nan = magnitude > np.uint64(patterns.pattern_of(np.inf, format))
+    return np.where(nan, pairs | np.uint64(1 << (format.p - 2)), pairs)
+
+
+def _shifted(
+    some: npt.NDArray[np.uint64], powers: Any, format: Format, random: np.random.Generator
+) -> npt.NDArray[np.uint64]:
+    """Patterns ± 2^powers away, round the end of the format."""
+    steps = np.exp2(powers).astype(np.uint64)
+    there = np.where(random.random(len(some)) < 0.5, some + steps, some - steps)  # modulo 2^64
+    return there & np.uint64((1 << patterns.width(format)) - 1)
