@@ -163,6 +163,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refkernels.frameworks.creation.build", reach)
     monkeypatch.setattr("refkernels.cli.warm._spread", reach)
     monkeypatch.setattr("refkernels.alignment.align", reach)
+    monkeypatch.setattr("refkernels.alignment.run.runs_in", lambda folder: (folder,))
     monkeypatch.setattr("refkernels.cli.gallery._table", reach)
     monkeypatch.setattr(
         Entry, "explain", lambda entry: told(entry) if entry.name == ENTRY else None
