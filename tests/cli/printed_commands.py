@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 import sys
@@ -133,6 +134,11 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         np.save(folder / f"{name}.npy", array)
     case = casefile.CaseFile("sin", "forward", {"x": x}, {"mine": {"y": np.sin(x)}})
     casefile.save(folder / "case.npz", case)
+    asked = {"id": "1", "question": "?", "answers": [{"text": "yes", "answer_start": 0}]}
+    squad = {"data": [{"paragraphs": [{"context": "yes", "qas": [asked]}]}]}
+    (folder / "dev-v1.1.json").write_text(json.dumps(squad), encoding="utf-8")
+    for name in ("a.json", "b.json"):
+        (folder / name).write_text(json.dumps({"1": "yes"}), encoding="utf-8")
     (folder / "made").mkdir()
     (folder / "made" / "records.jsonl").touch()
     python = folder / "gpu-venv" / "bin" / "python"
