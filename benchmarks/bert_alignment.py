@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from alignment import leaves
 
 from refkernels.alignment import align
 from refkernels.frameworks import environments
@@ -84,8 +85,6 @@ PLANTED = {  # by optimizer: its options, and what is planted
     ),
     "sgd_fast": ("--lr 1e-1", ("tanh_gelu", "layernorm_eps", "loss_without_eps")),
 }  # fmt: skip
-RUNNING = 5  # steps for which a curve stays out of the spread
-BEYOND = 2.0  # of the null runs' largest difference so far
 
 
 def trained(folder: Path, seat: str, options: str, more: dict[str, str] | None = None) -> Path:
@@ -120,17 +119,6 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
 
 def losses_of(folder: Path) -> np.ndarray:
     return np.array([np.nan if line["loss"] is None else line["loss"] for line in lines_of(folder)])
-
-
-def leaves(losses: np.ndarray, base: np.ndarray, nulls: list[np.ndarray]) -> int | None:
-    """The first step from which the curve stays out of the spread; None where it never does."""
-    spread = np.maximum.accumulate(np.max([np.abs(one - base) for one in nulls], axis=0))
-    floor = np.spacing(np.abs(base).astype(np.float32)).astype(np.float64)
-    out = ~(np.abs(losses - base) <= BEYOND * np.maximum(spread, floor))
-    for step in range(len(out) - RUNNING + 1):
-        if out[step : step + RUNNING].all():
-            return step
-    return None
 
 
 # --- the thread's curves ----------------------------------------------------------------------

@@ -11,7 +11,6 @@ Where the answer is 0, infinite or NaN there is little to find, and far beyond t
 the oracle needs milliseconds for it: of each call so many are judged, the first ones.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,9 +25,9 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks.gateway import Session
 from refkernels.metrology import ulp_error
 from refkernels.op import Op
-from refkernels.runs.sweeps import judging, kept, patterns
+from refkernels.runs.sweeps import judging, patterns
 from refkernels.runs.sweeps.chunk import ChunkFailed, Question, judge_any
-from refkernels.runs.sweeps.search import BATCH, stratified
+from refkernels.runs.sweeps.search import BATCH, searched, stratified
 from refkernels.runs.sweeps.tally import Json, Tally
 
 _CLIMBERS = 64  # the worst pairs that are climbed from
@@ -80,19 +79,10 @@ class Batch(Tally):
 @in_default_mode
 def run_pair_island(question: Question, seed: int, island: int, tries: int) -> Json:
     """Search so many pairs; as `run_island`."""
-    op, format = registry.get(question.op), formats.get(question.dtype)
-    random = np.random.default_rng([seed, island])
-    begin = time.perf_counter()
-    with kept.taken(question) as session, kept.quiet():
-        tally = Tally(format, 2)
-        try:
-            _search(session, question, op, random, tries, tally)
-        except ChunkFailed as failure:
-            status, reason = failure.args
-            return {"status": status, "reason": reason, "version": None, "tally": None}
-        version = session.info.get("version")
-    tally.seconds["total"] = time.perf_counter() - begin
-    return {"status": "ok", "reason": None, "version": version, "tally": tally.to_json()}
+    op, random = registry.get(question.op), np.random.default_rng([seed, island])
+    tally = Tally(formats.get(question.dtype), 2)
+    how = (question, op, random, tries, tally)
+    return searched(question, tally, lambda session: _search(session, *how))
 
 
 def _search(

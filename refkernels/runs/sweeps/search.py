@@ -6,7 +6,7 @@ neighbours are tried. An island depends on its seed alone. What is found is a lo
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,14 +34,20 @@ def run_island(
     question: Question, ranges: Sequence[Sequence[int]], seed: int, island: int, tries: int
 ) -> Json:
     """Search the patterns of `ranges` ([start, stop] each) with so many tries; as `run_chunk`."""
-    op, format = registry.get(question.op), formats.get(question.dtype)
+    op, random = registry.get(question.op), np.random.default_rng([seed, island])
     spans = [Span(start, stop) for start, stop in ranges]
-    random = np.random.default_rng([seed, island])
+    tally = Tally(formats.get(question.dtype))
+    return searched(
+        question, tally, lambda one: _search(one, question, op, spans, random, tries, tally)
+    )
+
+
+def searched(question: Question, tally: Tally, search: Callable[[Session], None]) -> Json:
+    """What became of a search that fills a tally."""
     begin = time.perf_counter()
     with kept.taken(question) as session, kept.quiet():
-        tally = Tally(format)
         try:
-            _search(session, question, op, spans, random, tries, tally)
+            search(session)
         except ChunkFailed as failure:
             status, reason = failure.args
             return {"status": status, "reason": reason, "version": None, "tally": None}
