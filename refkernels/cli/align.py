@@ -81,6 +81,8 @@ def align(
         if metric or answers:
             _print_metric(metric or [], questions, answers or [], dataset, lang, as_json)
             return
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
         if demo:
             if run_a is not None:
                 raise ValueError("--demo makes runs of its own: give it no folder.")
@@ -152,7 +154,6 @@ def _write(folder: Path, told: dict[str, Any]) -> list[Path]:
     from refkernels.records.files import write_whole
     from refkernels.reporting.alignment import html, page
 
-    folder.mkdir(parents=True, exist_ok=True)
     texts = {
         "alignment.html": html.page(told, "en"),
         "alignment.zh.html": html.page(told, "zh"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arguments import as_path
-from refkernels.arithmetic.scalars import as_count
+from refkernels.arguments import as_function, as_list, as_mapping, as_path
+from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.contexts.shuffled import Shuffled
 from refkernels.training import writing
 from refkernels.training.steps import Arrays, Loss, Training
@@ -38,7 +39,7 @@ def null_runs(
 ) -> list[Path]:
     """Runs that `refkernels align A B --null FOLDER` holds two loss curves against.
 
-    folder      each run is a folder in it, null_00 and so on; whole runs are not made again
+    folder      each run is a folder in it, null_00 and so on; whole ones of these settings are kept
     loss        the definition: loss(xp, weights, batch), a formula as examples/bert.py's
     weights     by name, at the start; they are rounded to float32
     batches     step s takes batch s mod len(batches)
@@ -51,29 +52,40 @@ def null_runs(
     The arithmetic is `refkernels.contexts.Shuffled`: float32, sums in random orders, every other
     operation rounded at random. Its p-value holds where the roundings of A and B are no larger than
     that, which align checks on what they captured (docs/align.md). Raises ValueError for an
-    optimizer or weights that are not there.
+    optimizer or weights that are not there, and for a folder that holds runs of other settings (of
+    another formula's it cannot tell); TypeError for what is no function, number or mapping.
     """
-    place = as_path(folder, "folder")
-    many, length = as_count(runs, "runs"), as_count(steps, "steps")
-    rate: Rate = lr if callable(lr) else lambda step: float(lr)
+    place, formula, held = (
+        as_path(folder, "folder"),
+        as_function(loss, "loss"),
+        as_list(batches, "batches"),
+    )
+    many, length, first = (
+        as_count(runs, "runs"),
+        as_count(steps, "steps"),
+        as_count(seed, "seed", 0),
+    )
+    if not held:
+        raise ValueError("batches is empty: a step needs one.")
+    rate: Rate = lr if callable(lr) else functools.partial(_constant, as_real(lr, "lr"))
     made = []
     for number in range(many):
         own = place / f"null_{number:02d}"
         made.append(own)
-        if _whole(own, length):
-            continue
         training = Training(
-            Shuffled(seed * 100_003 + number), loss, dict(weights), optimizer, params,
-            frozenset(undecayed), max_norm, way,
+            Shuffled(first * 100_003 + number), formula, as_mapping(weights, "weights"), optimizer,
+            params, frozenset(undecayed), max_norm, way,
         )  # fmt: skip
         run = writing.described(
-            getattr(loss, "__name__", "formula"), training.weights, optimizer,
+            getattr(formula, "__name__", "formula"), training.weights, optimizer,
             {"lr": rate(0), **params}, list(undecayed),
-            notes={"arithmetic": training.xp.name, "max_norm": max_norm},
+            notes={"arithmetic": training.xp.name, "max_norm": max_norm, "way": way},
         )  # fmt: skip
+        if _whole(own, run, held, rate, length):
+            continue
         lines = []
         for step in range(length):
-            batch = batches[step % len(batches)]
+            batch = held[step % len(held)]
             value = training.step(batch, rate(step))
             lines.append(writing.line(step, value, [rate(step)], batch))
             if not np.isfinite(value):
@@ -83,11 +95,26 @@ def null_runs(
     return made
 
 
-def _whole(folder: Path, steps: int) -> bool:
-    """Whether that run is there, and as long."""
+def _constant(lr: float, step: int) -> float:
+    return lr
+
+
+def _whole(
+    folder: Path, run: Mapping[str, Any], batches: Sequence[Any], rate: Rate, steps: int
+) -> bool:
+    """Whether that run is there, and as long. Raises ValueError where another training is."""
     try:
         told = json.loads((folder / "rank_0" / "run.json").read_text("utf-8"))
-        lines = (folder / "rank_0" / "steps.jsonl").read_text("utf-8").count("\n")
+        text = (folder / "rank_0" / "steps.jsonl").read_text("utf-8")
+        lines = [json.loads(line) for line in text.splitlines()]
     except (OSError, ValueError):
         return False
-    return told.get("complete") is True and lines >= steps
+    asked = {**json.loads(json.dumps(run)), "complete": True}
+    alike = told == asked and all(
+        line["lr"] == [rate(step)] and line["hash"]["batch"] == writing.hashed(batch)
+        for step, line in enumerate(lines)
+        for batch in [batches[step % len(batches)]]
+    )
+    if not alike:
+        raise ValueError(f"{folder} is a run of another training: choose another folder.")
+    return len(lines) >= steps

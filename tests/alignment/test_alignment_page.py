@@ -76,3 +76,16 @@ def test_demo_takes_no_folder(words: list[str]) -> None:
     told = CliRunner().invoke(app, ["align", *words])
     assert told.exit_code == 2
     assert "--demo" in told.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("refkernels.alignment.align", judged)
+    (tmp_path / "file").touch()
+    result = CliRunner().invoke(app, ["align", "run", "--out", str(tmp_path / "file" / "page")])
+    assert result.exit_code == 2
+    assert "file/page cannot be read or written" in result.output

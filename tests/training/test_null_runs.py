@@ -1,6 +1,7 @@
 """Null runs of a formula: rounding only, without a side, the same for a seed, and made once."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,6 +73,27 @@ def test_a_seed_gives_the_same_bits_and_whole_runs_are_kept(tmp_path: Path) -> N
     assert (one[0] / "rank_0" / "run.json").stat().st_mtime_ns == stamps[0]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"lr": 0.2}, {"seed": 1}, {"momentum": 0.8}, {"max_norm": 1.0}, {"batches": batches(2)[::-1]},
+     {"weights": {**weights(), "b": np.ones(5)}}, {"optimizer": "momentum"}],
+    ids=lambda one: next(iter(one)),
+)  # fmt: skip
+def test_a_run_of_another_training_is_not_taken_for_one_of_this(
+    tmp_path: Path, other: dict[str, Any]
+) -> None:
+    asked: dict[str, Any] = {
+        "loss": loss, "weights": weights(), "batches": batches(), "optimizer": "sgd", "lr": 0.1,
+        "steps": 2, "runs": 1, "momentum": 0.9,
+    }  # fmt: skip
+    (own,) = null_runs(tmp_path, **asked)
+    before = losses(own).tobytes()
+    with pytest.raises(ValueError, match="is a run of another training"):
+        null_runs(tmp_path, **{**asked, **other})
+    assert losses(own).tobytes() == before
+    assert null_runs(tmp_path, **{**asked, "lr": lambda step: 0.1}) == [own]
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_every_optimizer_trains(optimizer: str) -> None:
     held, params = weights(), PARAMS.get(optimizer, {})
@@ -87,6 +109,12 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         null_runs(tmp_path, loss, weights(), batches(), "newton", lr=1.0, steps=1, runs=1)
     with pytest.raises(ValueError, match="no weight 'd'"):
         null_runs(tmp_path, loss, weights(), batches(), lr=1.0, steps=1, runs=1, undecayed=["d"])
+    for name, wrong in (("loss", 3), ("weights", 3), ("lr", "fast"), ("seed", "a")):
+        asked = {"loss": loss, "weights": weights(), "lr": 1.0, name: wrong}
+        with pytest.raises(TypeError, match=name):
+            null_runs(tmp_path, batches=batches(), steps=1, runs=1, **asked)
+    with pytest.raises(ValueError, match="batches is empty"):
+        null_runs(tmp_path, loss, weights(), [], lr=1.0, steps=1, runs=1)
     (tmp_path / "empty").mkdir()
     with pytest.raises(CaptureError, match="holds no captured run"):
         runs_in(tmp_path / "empty")

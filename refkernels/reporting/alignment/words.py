@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_USE = """```python
+from refkernels.capture import Capture
+
+with Capture("run_a", model, optimizer, steps=[0, 1, 2]) as capture:
+    for step, batch in enumerate(data):
+        loss = train_step(batch)
+        capture.step(loss=loss, batch=batch)
+```"""
+
 WORDS: dict[str, Mapping[str, str]] = {
     "en": {
         "title": "Is it the same training run?",
@@ -166,13 +175,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "B says that its LayerNorm has eps = 1e-12, and computed with 1e-5. In your training "
         "script, a few lines record a run (`refkernels/capture.py` is one file, to be copied to "
         "any machine):\n\n"
-        "```python\n"
-        "from refkernels.capture import Capture\n\n"
-        'with Capture("run_a", model, optimizer, steps=[0, 1, 2]) as capture:\n'
-        "    for step, batch in enumerate(data):\n"
-        "        loss = train_step(batch)\n"
-        "        capture.step(loss=loss, batch=batch)\n"
-        "```\n\n"
+        f"{_USE}\n\n"
         "Then `refkernels align run_a run_b --out page` says whether they are the same training.\n",
     },
     "zh": {
@@ -315,13 +318,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "usage": "## 用于自己的训练\n\n"
         "B 声明其 LayerNorm 的 eps = 1e-12，实际却以 1e-5 计算。在训练脚本中加几行即可记录一次运行"
         "（`refkernels/capture.py` 是单个文件，可复制到任何机器）：\n\n"
-        "```python\n"
-        "from refkernels.capture import Capture\n\n"
-        'with Capture("run_a", model, optimizer, steps=[0, 1, 2]) as capture:\n'
-        "    for step, batch in enumerate(data):\n"
-        "        loss = train_step(batch)\n"
-        "        capture.step(loss=loss, batch=batch)\n"
-        "```\n\n"
+        f"{_USE}\n\n"
         "之后 `refkernels align run_a run_b --out page` 即可判断两者是否为同一训练。\n",
     },
 }  # fmt: skip
