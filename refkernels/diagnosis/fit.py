@@ -14,6 +14,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.problem import Answer, Problem
 from refkernels.metrology import judge
 from refkernels.metrology.judgement import weigh
+from refkernels.metrology.verdict import error_over_plain
 from refkernels.records.codec import number
 
 Array = npt.NDArray[Any]
@@ -47,6 +48,15 @@ class Fit:
         return self.elements > 0 and self.equal == self.elements
 
 
+def over_plain(problem: Problem, output: str, got: Array, answer: Answer) -> float | None:
+    """One output's error over that of the plain algorithm, where the answer has one."""
+    plain = answer.plain.get(output)
+    if plain is None:
+        return None
+    plain, reference = np.broadcast_to(plain, got.shape), answer.reference[output]
+    return error_over_plain(got, plain, reference, formats.of(got), problem.op.elementwise)
+
+
 def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None:
     """One output against an answer; None where the answer has none, or one of another shape."""
     reference = answer.reference.get(output)
@@ -73,8 +83,7 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
         weighed.summary.max_ratio,
         weighed.plain_ratio or 0.0,
         got.size,
-        # A hypothesis in float64 has bits by its own roundings.
-        _equal(got, reference, certain_only=answer is not problem.truth),
+        correctly_rounded(problem, got, answer, reference),
     )
 
 
@@ -116,15 +125,17 @@ def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
         number(record["bound"]["max_ratio"]) or 0.0,
         number(record["plain"]["ratio"]) or 0.0,
         got.size,
-        _equal(got, reference, certain_only=False),
+        correctly_rounded(problem, got, truth, reference),
         record,
     )
 
 
-def _equal(got: Array, reference: Enclosure, certain_only: bool) -> int:
+def correctly_rounded(problem: Problem, got: Array, answer: Answer, reference: Enclosure) -> int:
+    """How many elements have the bits of the answer's correct rounding; of another question's,
+    those that are certain: a hypothesis in float64 has bits by its own roundings."""
     rounded, certain = reference.round(formats.of(got))
     same = _same_bits(got, rounded)
-    return int(np.count_nonzero(same & certain if certain_only else same))
+    return int(np.count_nonzero(same if answer is problem.truth else same & certain))
 
 
 def equal_bits(a: Array, b: Array) -> int:

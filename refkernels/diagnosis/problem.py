@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,27 @@ Arrays = Mapping[str, Array]
 Doubles = npt.NDArray[np.float64]
 
 
+class Later(Mapping[str, Array]):
+    """Arrays by output name that are found when the first of them is looked at: most hypotheses
+    are excluded by one part of their answer, and the others are never needed."""
+
+    def __init__(self, find: Callable[[], Arrays]) -> None:
+        self._find = find
+
+    @cached_property
+    def _found(self) -> Arrays:
+        return self._find()
+
+    def __getitem__(self, name: str) -> Array:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
 @dataclass(frozen=True)
 class Answer:
     """The certified answer to a question, by output name: its reference, the op's
@@ -29,9 +50,9 @@ class Answer:
     op's invariants hold for it (|sin| <= 1, but not of 3 sin). `format`: the one that the answers
     are numbers of, where that is narrower than the problem's."""
 
-    reference: dict[str, Enclosure]
-    bound: dict[str, Doubles]
-    plain: dict[str, Array]
+    reference: Mapping[str, Enclosure]
+    bound: Mapping[str, Doubles]
+    plain: Mapping[str, Array]
     invariant: bool = True
     format: Format | None = None
 
@@ -73,7 +94,7 @@ class Problem:
         return self.op.plain(self.direction, self.inputs, self.params, self.format)
 
     @cached_property
-    def worked(self) -> tuple[dict[str, Array], ...]:
+    def worked(self) -> tuple[Arrays, ...]:
         """What the plain algorithm answers, and each other form of an op that is a formula, every
         output in the format that it is judged in."""
         if self.op.formulas is None:
@@ -137,4 +158,4 @@ class Problem:
 
 
 def _answer(asked: outputs.Asked) -> Answer:
-    return Answer(asked.reference, asked.bound, asked.plain)
+    return Answer(asked.reference, Later(lambda: asked.bound), Later(lambda: asked.plain))

@@ -13,9 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from refkernels.diagnosis import evidence
-from refkernels.diagnosis.fit import Fit, fit
+from refkernels.diagnosis.fit import Fit, correctly_rounded, fit, over_plain
 from refkernels.diagnosis.hypothesis import Candidate, Confidence, Hypothesis, Outcome, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.metrology.verdict import UNUSUAL
 
 
 def candidates(
@@ -55,20 +56,25 @@ def _compared(
 def _by_fit(
     problem: Problem, truth: Fit, got: Array, prediction: Prediction
 ) -> tuple[Outcome | None, Prediction]:
-    """Another answer fits where it explains what the truth does not."""
-    assert prediction.answer is not None
-    result = fit(problem, truth.output, got, prediction.answer)
-    if result is None:
+    """Another answer fits where it explains what the truth does not: every bit of an ordinary
+    output, the errors of any other. A bound takes far longer to find than all else, so it is left
+    to where bits, or errors beside the plain algorithm's, have not decided already."""
+    answer, output = prediction.answer, truth.output
+    assert answer is not None
+    reference = answer.reference.get(output)
+    if reference is None or reference.shape != got.shape:
         return None, prediction
-    better = not truth.ordinary or (result.exact and not truth.exact)
-    outcome = Outcome(
-        result.ordinary and better,
-        result.equal,
-        result.elements,
-        result.over_bound,
-        result.over_plain,
-    )
-    return outcome, _rounded(problem, prediction, truth.output) if outcome.fits else prediction
+    equal = correctly_rounded(problem, got, answer, reference)
+    left = over_plain(problem, output, got, answer)
+    if truth.ordinary:
+        possible = equal == got.size and not truth.exact
+    else:
+        possible = left is None or left <= UNUSUAL
+    result = fit(problem, output, got, answer) if possible else None
+    if result is None:
+        return Outcome(False, equal, got.size, over_plain=left), prediction
+    outcome = Outcome(result.ordinary, equal, got.size, result.over_bound, result.over_plain)
+    return outcome, _rounded(problem, prediction, output) if outcome.fits else prediction
 
 
 def _rounded(problem: Problem, prediction: Prediction, output: str) -> Prediction:

@@ -6,18 +6,20 @@ as the op's own are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis.formulas import is_right
 from refkernels.diagnosis.hypothesis import Variant
-from refkernels.diagnosis.problem import Answer, Arrays, Problem
+from refkernels.diagnosis.problem import Answer, Arrays, Later, Problem
 from refkernels.truth import with_underflow
 
+T = TypeVar("T")
 USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
 
 
@@ -62,18 +64,23 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def answer(problem: Problem, formula: Any) -> Answer:
     """A formula's answer, each output in its format."""
-    read, question = problem.op.formulas, (problem.direction, formula, problem.inputs)
+    read = problem.op.formulas
     assert read is not None
-    found = Answer({}, {}, {}, invariant=False)
-    names = problem.op.names(problem.direction)
-    judged = {name: problem.format_of(name) for name in names}
-    for format in dict.fromkeys(judged.values()):
-        exact = read.certified(*question, problem.params, ("rounding", format))
-        bounds = read.bounded(*question, problem.params, format)
-        bounds = with_underflow(bounds, format, problem.inputs)
-        plain = read.computed(*question, problem.params, format)
-        for name in (name for name in exact if judged[name] == format):
-            found.reference[name] = exact[name]
-            found.bound[name] = bounds[name]
-            found.plain[name] = plain[name]
-    return found
+    question = problem.direction, formula, problem.inputs, problem.params
+    judged = {name: problem.format_of(name) for name in problem.op.names(problem.direction)}
+
+    def each(part: Callable[[Format], Mapping[str, T]]) -> dict[str, T]:
+        found: dict[str, T] = {}
+        for format in dict.fromkeys(judged.values()):
+            found |= {name: one for name, one in part(format).items() if judged[name] == format}
+        return found
+
+    def bounds(format: Format) -> Mapping[str, Any]:
+        return with_underflow(read.bounded(*question, format), format, problem.inputs)
+
+    return Answer(
+        each(lambda format: read.certified(*question, ("rounding", format))),
+        Later(lambda: each(bounds)),
+        Later(lambda: each(lambda format: read.computed(*question, format))),
+        invariant=False,
+    )

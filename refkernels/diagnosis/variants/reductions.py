@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from refkernels.diagnosis.hypothesis import Variant
-from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.variants.lanes import kept
 from refkernels.metrology import UNUSUAL
@@ -102,7 +102,7 @@ def _wrong(problem: Problem, outputs: Arrays) -> bool:
     return False
 
 
-def _distance(outputs: Arrays, said: dict[str, Array]) -> float:
+def _distance(outputs: Arrays, said: Arrays) -> float:
     """The sum of squared differences, in units of each output's own; what is no number counts as
     one of these units."""
     total = 0.0

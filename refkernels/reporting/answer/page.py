@@ -267,15 +267,16 @@ def _space(lang: str) -> str:
 
 
 def _nearest(one: Kernel, words: Mapping[str, str]) -> str:
-    left = [c for c in one.ruled_out if c["over_bound"] is not None]
+    left = [c for c in one.ruled_out if c["over_plain"] is not None]
     if not left:
         return words["tried_bare"].format(tried=show(one.tried))
     best = min(left, key=lambda c: (_left(c["over_plain"]), _left(c["over_bound"])))
+    bound = best["over_bound"]
     return words["tried"].format(
         tried=show(one.tried),
         cause=best["cause"],
-        bound=show_ratio(best["over_bound"]),
         plain=show(best["over_plain"]),
+        bound="" if bound is None else words["tried_bound"].format(bound=show_ratio(bound)),
     )
 
 
@@ -323,8 +324,11 @@ def _ruled_out(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> st
             )
             left = [show_ratio(candidate["over_bound"]), show(candidate["over_plain"])]
             rows.append([name, candidate["output"], *left, equal])
-    table = grid(words["ruled_out_columns"], rows, "ll---") if rows else ""
-    return f"{table}\n\n{words['more']}" if more else table
+    notes = [words["more"]] if more else []
+    if any(row[2] == show_ratio(None) for row in rows):
+        notes.insert(0, words["no_bound"])
+    table = [grid(words["ruled_out_columns"], rows, "ll---")] if rows else []
+    return "\n\n".join([*table, *([_space(lang).join(notes)] if notes else [])])
 
 
 def _left(value: Any) -> float:

@@ -91,7 +91,8 @@ WORDS: dict[str, dict[str, str]] = {
         "ordinary": "the errors are what rounding makes of this op on these inputs, so nothing is "
         "left to explain.",
         "tried": "{tried} hypotheses were tried, and none explains the output. The nearest is "
-        "`{cause}`, which leaves an error / bound of {bound} and an error / plain of {plain}.",
+        "`{cause}`, which leaves an error / plain of {plain}{bound}.",
+        "tried_bound": " and an error / bound of {bound}",
         "tried_bare": "{tried} hypotheses were tried, and none explains the output.",
         "element": "The largest error: {ulp}, in {place}, where the condition number "
         "{condition} makes a relative error that many times as large.",
@@ -110,6 +111,7 @@ WORDS: dict[str, dict[str, str]] = {
         "script": "Script: {framework} and NumPy, without refkernels",
         "script_numpy": "Script: NumPy only, without refkernels",
         "script_blank": "Script: your kernel and NumPy, without refkernels",
+        "no_bound": "–: no bound was needed to rule it out.",
         "more": "The others fit less.",
         "script_cut": "The inputs are cut to what {place} depends on, zeros elsewhere: the shapes, "
         "which choose the order of summation, are those of the case.",
@@ -195,8 +197,9 @@ WORDS: dict[str, dict[str, str]] = {
         "flawless": "每一位都正确。",
         "model": "模型“{model}”",
         "ordinary": "误差就是舍入在这些输入上应有的结果，无须再作解释。",
-        "tried": "试了 {tried} 个假设，都不能解释该结果。最接近的是 `{cause}`：仍剩下 误差／界 "
-        "{bound}、误差／朴素算法 {plain}。",
+        "tried": "试了 {tried} 个假设，都不能解释该结果。最接近的是 `{cause}`：仍剩下 "
+        "误差／朴素算法 {plain}{bound}。",
+        "tried_bound": "、误差／界 {bound}",
         "tried_bare": "试了 {tried} 个假设，都不能解释该结果。",
         "element": "最大误差：{ulp}，位于 {place}；该处条件数为 {condition}，相对误差会被"
         "放大同样的倍数。",
@@ -212,6 +215,7 @@ WORDS: dict[str, dict[str, str]] = {
         "script": "脚本：只需要 {framework} 和 NumPy，不需要 refkernels",
         "script_numpy": "脚本：只需要 NumPy，不需要 refkernels",
         "script_blank": "脚本：只需要您的算子和 NumPy，不需要 refkernels",
+        "no_bound": "–：排除该假设无须用到误差界。",
         "more": "其余假设更不符合。",
         "script_cut": "输入只保留 {place} 所依赖的部分，其余为零；决定累加次序的形状与原来相同。",
         "script_left_out": "限于篇幅，未附 {frameworks} 的脚本；减少算子的个数即可得到。",
