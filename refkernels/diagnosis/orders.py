@@ -163,7 +163,7 @@ def _inserted(tree: SummationTree, at: int) -> SummationTree:
         place.append(add(*(place[child] for child in children)))
         if n + k == at:
             place[-1] = add(place[-1], n)
-    return SummationTree.of(n + 1, nodes, [leaf for leaf in tree.fused if leaf >= 0])
+    return SummationTree.built(n + 1, nodes, [leaf for leaf in tree.fused if leaf >= 0])
 
 
 def _chain_end(tree: SummationTree, count: int) -> int:

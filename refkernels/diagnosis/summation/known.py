@@ -42,7 +42,7 @@ class _Builder:
         return self.add(self.halves(terms[:middle]), self.halves(terms[middle:]))
 
     def tree(self, fused: Iterable[int] = ()) -> SummationTree:
-        return SummationTree.of(self.leaves, self.nodes, fused)
+        return SummationTree.built(self.leaves, self.nodes, fused)
 
 
 def sequential(n: int, *, fma: bool = False) -> SummationTree:

@@ -37,22 +37,25 @@ class SummationTree:
         list of numbers.
         """
         leaves = as_count(leaves, "leaves")
-        nodes = [_numbers(children) for children in as_list(nodes, "nodes")]
-        entering = set(_numbers(fused))
-        _check(leaves, nodes)
+        checked = [_numbers(children) for children in as_list(nodes, "nodes")]
+        _check(leaves, checked)
+        return SummationTree.built(leaves, checked, _numbers(fused))
+
+    @staticmethod
+    def built(
+        leaves: int, nodes: Sequence[tuple[int, ...]], fused: Iterable[int] = ()
+    ) -> SummationTree:
+        """The same, of nodes that are one tree by the way they were made: nothing is checked."""
         smallest = list(range(leaves))
         for children in nodes:
-            smallest.append(min(smallest[child] for child in children))
+            smallest.append(min([smallest[child] for child in children]))
         ordered: list[tuple[int, ...]] = []
-        place = {leaf: leaf for leaf in range(leaves)}
+        place = list(range(leaves + len(nodes)))
         for node in _post_order(leaves, nodes, smallest):
-            children = sorted(nodes[node - leaves], key=smallest.__getitem__)
             place[node] = leaves + len(ordered)
-            ordered.append(tuple(place[child] for child in children))
-        marks = tuple(
-            next((child for child in children if child in entering), -1) for children in ordered
-        )
-        return SummationTree(leaves, tuple(ordered), marks)
+            inner = sorted(nodes[node - leaves], key=smallest.__getitem__)
+            ordered.append(tuple([place[child] for child in inner]))
+        return SummationTree(leaves, tuple(ordered), _marks(ordered, fused))
 
     @property
     def root(self) -> int:
@@ -102,7 +105,15 @@ class SummationTree:
 
     def with_fused(self, leaves: Iterable[int]) -> SummationTree:
         """The same order where these leaves' products enter their additions unrounded."""
-        return SummationTree.of(self.leaves, self.nodes, leaves)
+        return SummationTree(self.leaves, self.nodes, _marks(self.nodes, _numbers(leaves)))
+
+
+def _marks(nodes: Iterable[tuple[int, ...]], fused: Iterable[int]) -> tuple[int, ...]:
+    """The leaf of each node whose product enters it unrounded, -1 where there is none."""
+    entering = set(fused)
+    return tuple(
+        [next((child for child in children if child in entering), -1) for children in nodes]
+    )
 
 
 def _numbers(children: Any) -> tuple[int, ...]:
