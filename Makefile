@@ -2,6 +2,7 @@
 # make test     from nothing to passed tests
 # make check    style, types and the quick tests, without frameworks: for every edit, in a minute
 # make lint     style and types          make bench   accuracy and speed, results kept
+# make docs     the site, from docs/ and the code, into site/; its links are checked
 # make notebooks   run notebooks/*.ipynb against the frameworks (make test does it too)
 # make clean    remove what was built here; the frameworks' environments stay (refkernels env list)
 
@@ -18,7 +19,7 @@ QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/
 	tests/test_architecture.py tests/records/test_parameters.py \
 	--ignore=tests/arithmetic/test_mode.py --ignore=tests/arithmetic/test_waiting.py
 
-.PHONY: report test check lint bench notebooks environments clean
+.PHONY: report test check lint bench docs notebooks environments clean
 
 report: environments
 	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report tells of a fault
@@ -42,6 +43,10 @@ bench: environments
 	$(BIN)/python benchmarks/accuracy.py || [ $$? -eq 1 ]  # 1: the report tells of a fault
 	$(BIN)/python benchmarks/speed.py || [ $$? -eq 1 ]  # 1: a bar is missed, which the table tells
 
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	PYTHONPATH=. $(BIN)/mkdocs build --quiet --strict
+
 environments: $(READY)
 	$(BIN)/refkernels env create --keep-going $(FRAMEWORKS)
 
@@ -53,5 +58,5 @@ $(READY): pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(REPORT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(REPORT) site build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

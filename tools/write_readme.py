@@ -1,10 +1,11 @@
-"""Writes README.md's tables from the results that are kept in benchmarks/results.
+"""Writes the tables of README.md and docs/ from the results that are kept in benchmarks/results.
 
 python tools/write_readme.py
 
 A table stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`; the rest is left as it is.
 """
 
+import functools
 import json
 import re
 from collections.abc import Callable
@@ -27,16 +28,26 @@ SWEPT = ("sin", "cos", "tan", "exp", "log", "tanh", "erf")
 _ROUNDING = verdict("rounding").rank
 
 
-def accuracy() -> str:
+def accuracy(ops: tuple[str, ...] = OPS, dtypes: tuple[str, ...] = ("float32", "float64")) -> str:
     """As in the report: largest error / bound and the share of correctly rounded answers, forward,
     over all cases and outputs."""
-    study = Study.of(read_records(RESULTS / "records.jsonl"))
+    study = _study()
     board, rows = scores.blocks(study), []
-    for op in OPS:
-        for dtype in ("float32", "float64"):
+    for op in ops:
+        for dtype in dtypes:
             rows.append([f"{op} {dtype}", *(_score(_of(board, op, dtype, n)) for n in _MEASURED)])
     subjects = [f"{one['framework']} {one['version']}" for one in study.environments]
     return _table(["forward, all cases", *_named(subjects, _MEASURED)], rows)
+
+
+@functools.cache
+def _study() -> Study:
+    return Study.of(read_records(RESULTS / "records.jsonl"))
+
+
+def short() -> str:
+    """A few rows of it."""
+    return accuracy(("linear", "layernorm", "exp", "gelu"))
 
 
 _MEASURED = FRAMEWORKS[:5]
@@ -129,24 +140,30 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-TABLES: dict[str, Callable[[], str]] = {"accuracy": accuracy, "sweep": sweep, "speed": speed}
+PAGES: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"accuracy": short},
+    "docs/accuracy.md": {"accuracy": accuracy},
+    "docs/sweeps.md": {"sweep": sweep},
+    "docs/cost.md": {"speed": speed},
+}
 
 
-def written(page: str) -> str:
+def written(name: str, page: str) -> str:
     """The page with the tables of the results. Raises ValueError where one has no place."""
-    for name, table in TABLES.items():
-        place = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+    for table, make in PAGES[name].items():
+        place = re.compile(rf"(<!-- {table}: [^\n]*-->\n).*?(<!-- end of {table} -->)", re.DOTALL)
         if len(place.findall(page)) != 1:
-            raise ValueError(f"README.md has no place for the table {name!r}.")
-        made = table()
+            raise ValueError(f"{name} has no place for the table {table!r}.")
+        made = make()
         page = place.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", page)
     return page
 
 
 def main() -> None:
-    page = ROOT / "README.md"
-    write_whole(page, written(page.read_text(encoding="utf-8")))
-    print(page)
+    for name in PAGES:
+        page = ROOT / name
+        write_whole(page, written(name, page.read_text(encoding="utf-8")))
+        print(page)
 
 
 if __name__ == "__main__":

@@ -139,6 +139,8 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "dev-v1.1.json").write_text(json.dumps(squad), encoding="utf-8")
     for name in ("a.json", "b.json"):
         (folder / name).write_text(json.dumps({"1": "yes"}), encoding="utf-8")
+    printed = "x = tensor([[1., 2., 3.]])\ny = tensor([[0.0900, 0.2447, 0.6652]])\n"
+    (folder / "thread.txt").write_text(printed, encoding="utf-8")
     (folder / "made").mkdir()
     (folder / "made" / "records.jsonl").touch()
     python = folder / "gpu-venv" / "bin" / "python"

@@ -1,0 +1,124 @@
+"""What `make docs` adds to the pages of docs/: a hook of MkDocs (mkdocs.yml).
+
+The gallery's pages in English and Chinese, the command line's reference and the plots of the kept
+results are made when the site is built, so that they are never out of date. Equations become
+MathML, which needs no script.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+LANGUAGES = {"en": ".md", "zh": ".zh.md"}
+_MATHS = re.compile(
+    r'<(?P<tag>div|span) class="arithmatex">\\(?P<kind>[\[(])(?P<tex>.*?)\\[\])]</(?P=tag)>', re.S
+)
+_OUTSIDE = re.compile(r"\]\(\.\./(?=benchmarks/results/)")
+
+
+def on_config(config: Any) -> Any:
+    """The pages of docs/ops are listed as they are there."""
+    pages = sorted(path.name for path in (ROOT / "docs" / "ops").glob("*_ref.md"))
+    (ops,) = (part["Ops"] for part in _parts(config.nav) if "Ops" in part)
+    ops += [f"ops/{page}" for page in pages]
+    return config
+
+
+def _parts(nav: list[Any]) -> Iterator[dict[str, Any]]:
+    for part in nav:
+        if isinstance(part, dict):
+            yield part
+            for inner in part.values():
+                yield from _parts(inner) if isinstance(inner, list) else ()
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """With the pages and pictures that are made here."""
+    for name, text in (*gallery_pages(), ("cli.md", command_line())):
+        files.append(File.generated(config, name, content=text))
+    for plot in sorted(RESULTS.glob("*/plots/*.png")):
+        place = plot.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, place, abs_src_path=str(plot)))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Pictures beside docs/ in the repository lie inside the site."""
+    return _OUTSIDE.sub("](", markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Equations as MathML."""
+    return _MATHS.sub(_mathml, html)
+
+
+def _mathml(found: re.Match[str]) -> str:
+    display = "block" if found["kind"] == "[" else "inline"
+    return convert(html.unescape(found["tex"]).strip(), display=display)
+
+
+def gallery_pages() -> list[tuple[str, str]]:
+    """A page for each thread in each language, and their index."""
+    from refkernels import gallery
+    from refkernels.reporting.gallery import gallery_page
+
+    pages, rows = [], []
+    for name in gallery.names():
+        entry = gallery.load(name)
+        explanation, schedule = entry.explain(), _schedule(entry)
+        for language, suffix in LANGUAGES.items():
+            answer = explanation.to_markdown(language)
+            page = gallery_page(entry.to_dict(), answer, schedule, language)
+            other = f"[{'中文' if language == 'en' else 'English'}]({name}{_other(language)})"
+            pages.append((f"gallery/{name}{suffix}", f"{page}\n\n{other}\n"))
+        rows.append(f"| [{name}]({name}.md) ([中文]({name}.zh.md)) | {explanation.summary} |")
+    head = ["# Gallery", "", INTRODUCTION, "", "| thread | explanation |", "|---|---|"]
+    return [*pages, ("gallery/index.md", "\n".join([*head, *rows, ""]))]
+
+
+INTRODUCTION = (
+    "Discrepancies that people reported in public threads, each with the explanation that "
+    "`refkernels explain` gives of its numbers. `refkernels gallery NAME` prints the same page."
+)
+
+
+def _schedule(entry: Any) -> Any:
+    from refkernels.gallery import consequences
+
+    return consequences.cosine_decay() if entry.consequence == "cosine_decay" else None
+
+
+def _other(language: str) -> str:
+    return next(suffix for other, suffix in LANGUAGES.items() if other != language)
+
+
+def command_line() -> str:
+    """The help texts of every command."""
+    from typer.main import get_command
+
+    from refkernels.cli.app import app
+
+    out = io.StringIO()
+    out.write("# Command line\n\nEvery command's own `--help`.\n")
+    for path, command in _commands(get_command(app), "refkernels"):
+        context = command.make_context(path, [], resilient_parsing=True)
+        out.write(f"\n## {path}\n\n```\n{command.get_help(context).strip()}\n```\n")
+    return out.getvalue()
+
+
+def _commands(command: Any, path: str) -> list[tuple[str, Any]]:
+    inner = getattr(command, "commands", {})
+    found = [(path, command)]
+    for name in inner:
+        found += _commands(inner[name], f"{path} {name}")
+    return found
