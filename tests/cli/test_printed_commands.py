@@ -31,7 +31,7 @@ from refkernels.frameworks.catalog import Framework
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "refkernels"
-DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = [*sorted(ROOT.glob("README*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 DOCS += sorted((ROOT / "notebooks").glob("*.ipynb"))
 CASE = "sin/array_size[n=1,seed=0]"
 LOCAL = "1.0+cpu.x86"  # a version with a local label
