@@ -27,6 +27,7 @@ _MODULES = (
 _NAMES = {
     "Enclosure": "refkernels.arithmetic.enclosure",
     "explain": "refkernels.diagnosis.explain",
+    "load_records": "refkernels.reporting.frames",
     "measure": "refkernels.runs.measurement",
     "oracle": "refkernels.ops.reference_kernel",
     "probe": "refkernels.diagnosis.probe",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:  # one line for each lazy name, so that a checker knows its ty
     from refkernels.metrology import ulp_distance as ulp_distance
     from refkernels.metrology import ulp_error as ulp_error
     from refkernels.ops.reference_kernel import oracle as oracle
+    from refkernels.reporting.frames import load_records as load_records
     from refkernels.runs.measurement import measure as measure
 else:
 

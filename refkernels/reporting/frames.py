@@ -1,0 +1,117 @@
+"""Records for those who compute with them: `refkernels.load_records(DIR)`, and as a data frame."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from refkernels.records.files import write_whole
+from refkernels.reporting.reading import Record, RecordsError, read_records
+
+if TYPE_CHECKING:
+    import pandas
+
+FILES = ("records.jsonl", "sweeps.jsonl")
+
+
+class Records(Sequence[Record]):
+    """Records of a run in their order, each a dict as docs/records.md describes it, with numbers
+    where the file has words for infinities and NaN."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._records = list(records)
+
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+    @overload
+    def __getitem__(self, place: slice) -> Records: ...
+    def __getitem__(self, place: int | slice) -> Record | Records:
+        if isinstance(place, slice):
+            return Records(self._records[place])
+        return self._records[place]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{self.kinds[kind]:,} of kind {kind}" for kind in self.kinds)
+        return f"Records({kinds})"
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """How many records there are of each kind."""
+        kinds: dict[str, int] = {}
+        for record in self:
+            kinds[record["kind"]] = kinds.get(record["kind"], 0) + 1
+        return kinds
+
+    def of(self, kind: str = "measurement", **fields: Any) -> Records:
+        """The records of one kind whose fields have these values: of(op="sin", dtype="float32")."""
+        wanted = {"kind": kind, **fields}.items()
+        return Records([r for r in self if all(r.get(name) == value for name, value in wanted)])
+
+    def to_frame(self, kind: str = "measurement") -> pandas.DataFrame:
+        """The records of one kind as a pandas.DataFrame, a column a field: `ulp.max`, `case.name`.
+
+        Lists, params and inputs, whose fields differ from record to record, are JSON texts.
+        Raises ImportError, in a sentence, where pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError(
+                "to_frame needs pandas, which is not installed: pip install pandas."
+            ) from None
+        return pandas.DataFrame([dict(_flat(record)) for record in self.of(kind)])
+
+    def to_parquet(self, path: str | os.PathLike[str], kind: str = "measurement") -> Path:
+        """Writes `to_frame(kind)` as a Parquet file, whole or not at all.
+
+        Raises ImportError, in a sentence, where pandas or pyarrow is not installed.
+        """
+        frame = self.to_frame(kind)
+        try:
+            content: bytes = frame.to_parquet(index=False)
+        except ImportError:
+            raise ImportError(
+                "to_parquet needs pyarrow, which is not installed: pip install pyarrow."
+            ) from None
+        return write_whole(Path(path), content)
+
+
+def load_records(path: str | os.PathLike[str]) -> Records:
+    """The records that `refkernels measure --out DIR` or `refkernels sweep --out DIR` wrote.
+
+    path    the folder, or one file of records in JSON lines
+    Raises ValueError, in a sentence, where there is none and where a line is no record: with the
+    line's number.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        return Records(read_records(place))
+    files = [place / name for name in FILES if (place / name).exists()]
+    if not files:
+        raise RecordsError(
+            f"{place} holds no records: give the folder of `refkernels measure --out DIR`."
+        )
+    return Records([record for file in files for record in read_records(file)])
+
+
+_OPEN = ("params", "parameters", "settings", "inputs", "shapes", "thread_pools", "flags")
+
+
+def _flat(record: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Fields by their dotted names."""
+    for name, value in record.items():
+        if isinstance(value, list) or (isinstance(value, Mapping) and name in _OPEN):
+            yield before + name, json.dumps(value)
+        elif isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield before + name, value
