@@ -211,7 +211,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "runs": "参与比较的运行",
         "run_columns": "运行 | 框架 | 模型 | 优化器 | 进程数 | 步数 | 捕获的步",
         "unfinished": "{steps}（中断）",
-        "suspects": "造成不同的原因（按怀疑次序）",
+        "suspects": "造成不同的原因（按怀疑顺序）",
         "suspects_alone": "与声明不符之处",
         "notes": "其他差异（不构成另一个训练）",
         "notes_alone": "值得注意之处",

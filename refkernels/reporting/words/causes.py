@@ -35,7 +35,7 @@ def _cause(en: str, zh: str, todo_en: str, todo_zh: str, *sources: str) -> Cause
 _NO_BUG = (
     "Nothing is wrong: compare with a tolerance derived from the inputs "
     "(`refkernels.testing.assert_kernel`), not with equal bits or a fixed number of ULP.",
-    "没有错误：请用由输入推出的容差（`refkernels.testing.assert_kernel`）比较，而不要逐位比较，"
+    "无需修复：请使用由输入推导的容差（`refkernels.testing.assert_kernel`）比较，而不要逐位比较，"
     "也不要用固定的 ULP 数。",
 )
 NO_BUG = dict(zip(LANGUAGES, _NO_BUG, strict=True))
@@ -59,12 +59,12 @@ _REPORT = (
 CAUSES: dict[str, Cause] = {
     "summation_order": _cause(
         "adds the same terms in another order, or by another form that is as accurate",
-        "以不同的次序或另一种稳定的算法累加同样的项",
+        "以不同的顺序或另一种稳定的算法累加同样的项",
         *_NO_BUG,
     ),
     "bias_first": _cause(
         "starts its accumulator at the bias instead of adding the bias last",
-        "累加器以偏置为初值，而不是最后才加上偏置",
+        "以偏置作为累加器初值，而不是最后才加上偏置",
         *_NO_BUG,
     ),
     "tf32_inputs": _cause(
@@ -108,7 +108,7 @@ CAUSES: dict[str, Cause] = {
         "Convert with rounding to nearest, ties to even. If this is Triton's interpreter, whose "
         "casts cut bits off, judge the compiled kernel instead.",
         "类型转换应采用最近偶数舍入。若使用的是 Triton 的解释器（它的类型转换会直接截断），"
-        "请改用编译后的算子来评判。",
+        "请改用编译后的内核来评判。",
         "https://github.com/triton-lang/triton/pull/3811",
     ),
     "fp16_accumulation": _cause(
@@ -145,16 +145,16 @@ CAUSES: dict[str, Cause] = {
     ),
     "naive_variance": _cause(
         "computes the variance as E[x²] - E[x]² in its working precision, which cancels",
-        "在工作精度下以 E[x²] - E[x]² 计算方差，发生相消",
+        "在工作精度下以 E[x²] - E[x]² 计算方差，发生灾难性抵消",
         "Compute the variance by two passes or by Welford's recurrence; until then, subtract a "
         "rough mean from the input first.",
-        "改用两遍法或 Welford 递推计算方差；在此之前，可先从输入中减去一个近似均值。",
+        "改用两遍法或 Welford 递推计算方差；临时规避：先从输入中减去一个近似均值。",
     ),
     "folded_normalisation": _cause(
         "folds the normalisation into x·rstd - mean·rstd, which cancels where the mean is large",
-        "把归一化折叠为 x·rstd - mean·rstd，均值较大时发生相消",
+        "把归一化折叠为 x·rstd - mean·rstd，均值较大时发生灾难性抵消",
         "Compute (x - mean)·rstd; until then, subtract a rough mean from the input first.",
-        "应当计算 (x - mean)·rstd；在此之前，可先从输入中减去一个近似均值。",
+        "应当计算 (x - mean)·rstd；临时规避：先从输入中减去一个近似均值。",
     ),
     "low_precision_statistics": _cause(
         "rounds the statistics of a row (mean and rstd, a sum of exponentials) to a 16-bit format "
@@ -510,13 +510,13 @@ CAUSES: dict[str, Cause] = {
         "takes exp(x) without subtracting the row's maximum first, which overflows",
         "没有先减去该行的最大值就计算 exp(x)，会溢出",
         "Compute exp(x - max(x)); until then, subtract the row's maximum from the input.",
-        "应当计算 exp(x - max(x))；在此之前，可先从输入中减去各行的最大值。",
+        "应当计算 exp(x - max(x))；临时规避：先从输入中减去各行的最大值。",
     ),
     "mean_shift": _cause(
         "subtracts the row's mean instead of its maximum before exp, which may overflow",
         "在 exp 之前减去的是该行的均值而不是最大值，可能溢出",
         "Compute exp(x - max(x)); until then, subtract the row's maximum from the input.",
-        "应当计算 exp(x - max(x))；在此之前，可先从输入中减去各行的最大值。",
+        "应当计算 exp(x - max(x))；临时规避：先从输入中减去各行的最大值。",
     ),
     "clipped_exponent": _cause(
         "takes x - max(x) for -64 where it is less: probabilities below e^-64 are e^-64, and -inf "
@@ -706,7 +706,7 @@ CAUSES: dict[str, Cause] = {
         "gradient there is too small by 1",
         "把 relu(x) 与 log(1 + e^-|x|) 的斜率相加，在 x = 0 处为 0 与 -1/2：该处的梯度小了 1",
         "Compute sigmoid(x) - target; until then, pass pos_weight = 1.",
-        "应当计算 sigmoid(x) - target；在此之前，可传入 pos_weight = 1。",
+        "应当计算 sigmoid(x) - target；临时规避：传入 pos_weight = 1。",
     ),
     "log_of_sigmoid": _cause(
         "takes the logarithm of the rounded sigmoid, which is 0 or 1 for large logits",
@@ -1004,9 +1004,9 @@ CAUSES: dict[str, Cause] = {
     ),
     "permuted": _cause(
         "gives the right rows in another order",
-        "各行都对，但次序不同",
+        "各行都对，但顺序不同",
         "Check the order of the batch, of the sequence and of gathered shards.",
-        "请检查批次、序列以及汇集分片的次序。",
+        "请检查批次、序列以及汇集分片的顺序。",
     ),
     "unwritten_elements": _cause(
         "leaves {wrong} elements unwritten (all are {value})",
@@ -1021,7 +1021,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "flush_to_zero": _cause(
         "flushes subnormal numbers to zero",
-        "把次正规数冲刷为零",
+        "将次正规数刷新为零（FTZ）",
         "Scale the data, or keep subnormal numbers: on a CPU PyTorch flushes them only after "
         "torch.set_flush_denormal(True).",
         "缩放数据，或保留次正规数：在 CPU 上，PyTorch 只有在调用 torch.set_flush_denormal(True) "
@@ -1030,9 +1030,9 @@ CAUSES: dict[str, Cause] = {
     ),
     "argument_reduction": _cause(
         "loses digits when it reduces large arguments modulo pi",
-        "对大参数做模 π 约简时丢失精度",
+        "对大自变量做模 π 的范围归约时丢失精度",
         "Keep arguments small, or reduce them modulo 2 pi in a wider format before the call.",
-        "保持参数较小，或在调用之前以更宽的格式对 2π 取模。",
+        "让自变量保持较小，或在调用之前以更宽的格式对 2π 取模。",
     ),
     "fast_approximation": _cause(
         "uses a fast approximation whose error is larger than its specification",
@@ -1042,13 +1042,13 @@ CAUSES: dict[str, Cause] = {
     ),
     "erf_cancellation": _cause(
         "computes 1 + erf(x / √2) for negative x, which cancels",
-        "对负的 x 计算 1 + erf(x / √2)，发生相消",
+        "对负的 x 计算 1 + erf(x / √2)，发生灾难性抵消",
         "Use x erfc(-x / √2) / 2 there, with the argument in a wider format where x is large.",
         "此处应使用 x erfc(-x / √2) / 2；x 的绝对值较大时，参数应以更宽的格式计算。",
     ),
     "tanh_cancellation": _cause(
         "computes 1 + tanh(z) for negative z, which cancels",
-        "对负的 z 计算 1 + tanh(z)，发生相消",
+        "对负的 z 计算 1 + tanh(z)，发生灾难性抵消",
         "Use the sigmoid of 2 z instead of (1 + tanh(z)) / 2, with z in a wider format where x is "
         "large.",
         "请用 2z 的 sigmoid 代替 (1 + tanh(z)) / 2；x 的绝对值较大时，z 应以更宽的格式计算。",

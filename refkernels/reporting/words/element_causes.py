@@ -34,7 +34,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     ),
     "exponential_minus_one": (
         "computes e^x - 1, which cancels near 0",
-        "计算 e^x - 1，在 0 附近发生相消",
+        "计算 e^x - 1，在 0 附近发生灾难性抵消",
         "Use expm1(x).",
         "应当使用 expm1(x)。",
     ),
@@ -71,7 +71,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     "quotient_rule": (
         "differentiates x / (1 + |x|) as a quotient, dy / d - dy |x| / d², which cancels where "
         "x is large",
-        "按商的求导法则计算 dy / d - dy |x| / d²，x 较大时发生相消",
+        "按商的求导法则计算 dy / d - dy |x| / d²，x 较大时发生灾难性抵消",
         "Compute dy / (1 + |x|)² in one kernel.",
         "应当在一个算子中计算 dy / (1 + |x|)²。",
     ),
@@ -207,7 +207,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     ),
     "arguments_exchanged": (
         "takes the arguments in the other order, atan2(b, a)",
-        "参数次序颠倒，计算的是 atan2(b, a)",
+        "参数顺序颠倒，计算的是 atan2(b, a)",
         "Pass the ordinate first.",
         "第一个参数应为纵坐标。",
     ),

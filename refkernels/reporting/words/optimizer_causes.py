@@ -168,7 +168,7 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "adds eps inside the root for the last n mod 8 elements, and outside for the others",
         "最后 n mod 8 个元素把 eps 加在根号内，其余元素加在根号外",
         "Report it as a bug, with the script of this answer; until then make n a multiple of 8.",
-        "请附上本答复中的脚本，作为缺陷上报；在此之前可使 n 为 8 的倍数。",
+        "请附上本答复中的脚本，作为缺陷上报；临时规避：使 n 为 8 的倍数。",
     ),
     "lr_decay_ignored": (
         "does not lower the learning rate with the step",
