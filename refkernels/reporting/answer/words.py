@@ -68,7 +68,7 @@ WORDS: dict[str, dict[str, str]] = {
         "matched": "matched",
         "consistent": "consistent",
         "evidence": "`{cause}`, **{confidence}**: {why}",
-        "why:reproduced": "{model} gives {equal} of {elements} elements of {output} bit for bit.",
+        "why:reproduced": "{model} gives all {elements} elements of {output} bit for bit.",
         "why:variant": "as an answer to that question {output} is nothing but rounding (error / "
         "bound {bound}, error / plain {plain}); as an answer to what was asked it is not "
         "({truth_bound}, {truth_plain}).",
