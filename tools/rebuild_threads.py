@@ -4,11 +4,13 @@ compares, computed here on a few seeded numbers.
     python tools/rebuild_threads.py refkernels/gallery/entries
 
 Each kernel is a few lines of NumPy in float64 and is rounded to float32 once, unless its order of
-operations is what the thread is about.
+operations is what the thread is about. An array of more than two dozen numbers stands in the .npz
+beside its entry.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import sys
@@ -24,6 +26,7 @@ from refkernels.records.files import write_whole
 Arrays = dict[str, Any]
 F = np.float32
 N = 32
+_SPELLED = 24  # numbers at most of an array that an entry spells out
 _REBUILT = (
     "Rebuilt: the thread has no numbers. The definitions are the thread's, the inputs are drawn "
     "with NumPy's default_rng({seed})."
@@ -52,14 +55,15 @@ class Thread:
         """The cause of the two kernels' difference: that of the one which is wrong."""
         return next((cause for verdict, cause in self.expected.values() if verdict == WRONG), None)
 
-    def entry(self) -> dict[str, Any]:
-        """The file's contents."""
+    def entry(self) -> tuple[dict[str, Any], Arrays]:
+        """The contents of the .json, and the larger arrays by their places: those of the .npz."""
         inputs, outputs = self.build(np.random.default_rng(self.seed))
+        larger: Arrays = {}
         english, chinese = (
             {key: getattr(self, key)[k] for key in ("title", "reported", "thread", "argument")}
             for k in (0, 1)
         )
-        return {
+        contents = {
             "title": english["title"],
             "source": self.source,
             "reported": english["reported"],
@@ -69,9 +73,14 @@ class Thread:
             "op": self.op,
             "direction": self.direction,
             "params": dict(self.params),
-            "inputs": {name: _told(array) for name, array in inputs.items()},
+            "inputs": {
+                name: _told(array, f"input.{name}", larger) for name, array in inputs.items()
+            },
             "outputs": {
-                kernel: {name: _told(array) for name, array in by.items()}
+                kernel: {
+                    name: _told(array, f"output.{kernel}.{name}", larger)
+                    for name, array in by.items()
+                }
                 for kernel, by in outputs.items()
             },
             "thread": english["thread"],
@@ -85,10 +94,15 @@ class Thread:
                 " | ".join(outputs): {"cause": self.difference()},
             },
         }
+        return contents, larger
 
 
-def _told(array: Any) -> dict[str, Any]:
+def _told(array: Any, place: str, larger: Arrays) -> dict[str, Any] | str:
+    """As the entry has it: spelled out, or put among the larger arrays."""
     values = np.asarray(array)
+    if values.size > _SPELLED:
+        larger[place] = values
+        return "npz"
     digits = values.astype(object) if values.dtype.kind == "i" else _shortest(values)
     return {"dtype": str(values.dtype), "values": digits.tolist()}
 
@@ -737,8 +751,13 @@ THREADS = (
 
 def main(folder: Path) -> None:
     for thread in THREADS:
-        text = json.dumps(thread.entry(), ensure_ascii=False, indent=1)
+        contents, larger = thread.entry()
+        text = json.dumps(contents, ensure_ascii=False, indent=1)
         write_whole(folder / f"{thread.name}.json", text + "\n")
+        if larger:
+            archive = io.BytesIO()
+            np.savez_compressed(archive, **larger)
+            write_whole(folder / f"{thread.name}.npz", archive.getvalue())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Write the larger arrays of the gallery: answers of the frameworks that are installed here, and a
-reconstruction of TF32.
+"""Write the larger arrays of the gallery: answers of the frameworks that are installed here, and
+reconstructions of TF32 and of bfloat16 products.
 
     python tools/record_gallery.py refkernels/gallery/entries
 
@@ -58,7 +58,18 @@ def tf32_linear() -> Arrays:
     }
 
 
+def bf16_einsum() -> Arrays:
+    """einsum("btd,adr->brta") of the thread's whole numbers as a product of matrices, (4, 10) and
+    (10, 32): sums of products of inputs rounded to bfloat16."""
+    a = np.arange(40, dtype=np.float32).reshape(4, 10)
+    b = np.arange(320, dtype=np.float32).reshape(8, 10, 4).transpose(1, 0, 2).reshape(10, 32)
+    c = rounded(a, "bfloat16").astype(np.float64) @ rounded(b, "bfloat16").astype(np.float64)
+    return {"input.b": b, "output.jax on TPU.c": c.astype(np.float32)}
+
+
 def main(folder: Path) -> None:
+    np.savez_compressed(folder / "linear-tf32.npz", **tf32_linear())
+    np.savez_compressed(folder / "einsum-bf16.npz", **bf16_einsum())
     x = np.random.default_rng(78265).standard_normal(1000).astype(np.float32)
     by = {name: answers(name, x) for name in ("torch", "paddle")}
     for entry, key in (("sine-two-libraries", "sin"), ("cosine-two-libraries", "cos")):
@@ -67,7 +78,6 @@ def main(folder: Path) -> None:
     for entry, key in (("linear-with-bias", "uniform"), ("linear-without-bias", "zero")):
         outputs = {f"output.{name}.y": found[key] for name, found in by.items()}
         np.savez_compressed(folder / f"{entry}.npz", **outputs)
-    np.savez_compressed(folder / "linear-tf32.npz", **tf32_linear())
 
 
 if __name__ == "__main__":

@@ -95,10 +95,11 @@ def load(name: str) -> Entry:
     return parse(name, told)
 
 
-def parse(name: str, told: Mapping[str, Any]) -> Entry:
-    """The entry of what a file tells. Raises EntryError for a part that is missing or unknown."""
+def parse(name: str, told: Mapping[str, Any], arrays: Mapping[str, Array] | None = None) -> Entry:
+    """The entry of what a file tells, with the arrays of the entry's .npz unless others are given.
+    Raises EntryError for a part that is missing or unknown."""
     plain = {key: value for key, value in told.items() if key not in _ARRAYS}
-    arrays = _stored(name)
+    arrays = _stored(name) if arrays is None else arrays
     question = _case(told["inputs"]) if "case" in told.get("inputs", {}) else None
     try:
         inputs = question or {

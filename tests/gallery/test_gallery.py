@@ -18,6 +18,7 @@ from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.summation import known, replay
 from refkernels.gallery import consequences
 from refkernels.gallery.entry import Entry, EntryError, parse
+from refkernels.records.array_files import load_npz
 from refkernels.reporting.gallery import gallery_page
 
 NAMES = ("dweight", "dbias")
@@ -85,7 +86,7 @@ def test_threads_without_numbers_are_as_they_are_rebuilt() -> None:
     assert len(rebuilt.THREADS) >= 15
     right = 0
     for thread in rebuilt.THREADS:
-        said, told = parse(thread.name, thread.entry()), gallery.load(thread.name)
+        said, told = parse(thread.name, *thread.entry()), gallery.load(thread.name)
         assert said.to_dict() == told.to_dict(), thread.name
         assert same(said.inputs, told.inputs), thread.name
         assert all(same(said.outputs[k], told.outputs[k]) for k in told.outputs), thread.name
@@ -93,6 +94,22 @@ def test_threads_without_numbers_are_as_they_are_rebuilt() -> None:
         causes = {one.get("cause") for one in told.expected.values()}
         right += causes <= {None, "summation_order"}
     assert right >= 2
+
+
+@each
+def test_large_arrays_stand_in_the_npz_and_nothing_else_does(name: str) -> None:
+    folder = Path(gallery.__file__).parent / "entries"
+    told = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    kernels = told["outputs"].items()
+    by_place = {f"output.{kernel}.{key}": one for kernel, by in kernels for key, one in by.items()}
+    if "case" not in told["inputs"]:
+        by_place |= {f"input.{key}": one for key, one in told["inputs"].items()}
+    spelled = [one["values"] for one in by_place.values() if "values" in one]
+    assert all(np.array(values, dtype=object).size <= 24 for values in spelled)
+    referred = {place for place, one in by_place.items() if one == "npz"}
+    stored = load_npz(folder / f"{name}.npz") if referred else {}
+    assert stored.keys() == referred
+    assert (folder / f"{name}.npz").exists() == bool(referred)
 
 
 def same(a: Any, b: Any) -> bool:
