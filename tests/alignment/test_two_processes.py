@@ -19,6 +19,8 @@ PARTED = {  # right, wrong: step, topic, what the headline says of the wrong run
     ("one", "ddp_sum"): ("clip", "{} takes the sum over 2 ranks for their mean"),
     ("ddp", "ddp_sum"): ("clip", "{} takes the sum over 2 ranks for their mean"),
     ("one", "hand_sum"): ("clip", "{} takes the sum over 2 ranks for their mean"),
+    ("one", "hand_twice"): ("clip", "the update of {} receives 1/2 times the gradient of its own"),
+    ("ddp", "hand_twice"): ("clip", "the update of {} receives 1/2 times the gradient of its own"),
     ("one_masked", "ddp_masked"): ("clip", "{} takes the mean over 2 parts"),
     ("ddp_masked_weighed", "ddp_masked"): ("backward", "{} takes the mean over 2 parts"),
     ("ddp", "ddp_shard"): ("ranks", "in ddp\\_shard rank 0 and rank 1 read the same rows"),
@@ -66,3 +68,4 @@ def test_what_ranks_do_is_named(names: tuple[str, str], turned: bool, runs: Path
     assert found.verdict.first is not None
     assert (found.verdict.first.step, found.verdict.first.topic) == (0, topic)
     assert says.format("BA"[turned]) in page.headline(found.to_dict())
+    assert "the reverse" not in page.headline(found.to_dict())

@@ -77,7 +77,7 @@ def train(name, rank, world):
             if words[0] == "hand":
                 for p in model.parameters():
                     dist.all_reduce(p.grad)
-                    p.grad /= 1 if "sum" in words else WORLD
+                    p.grad /= 1 if "sum" in words else WORLD**2 if "twice" in words else WORLD
             optimizer.step()
             capture.step(loss=loss, batch={"x": x, "y": y})
 
