@@ -1,7 +1,8 @@
 """Explanations in words: what `Explanation.summary` and `to_markdown` delegate to.
 
 Diagnosis makes records and knows nothing of what they are turned into. This module stands above it:
-it takes a record, the words of `reporting`, and the adapters' sources for the scripts.
+it takes a record, the words of `reporting`, and the adapters' sources for the scripts. A page is
+imported where one is asked for: it can draw, and what it draws with is large.
 """
 
 from __future__ import annotations
@@ -10,22 +11,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from refkernels.frameworks import catalog
-from refkernels.reporting.answer import page
+from refkernels.reporting.answer import sentences
 
 Record = Mapping[str, Any]
 
 
 def summary(explanation: Record) -> str:
     """The answer in one sentence."""
-    return page.summary(explanation)
+    return sentences.summary(explanation)
 
 
 def markdown(explanation: Record, lang: str = "en") -> str:
     """The answer to paste into a thread, with a script for each framework."""
+    from refkernels.reporting.answer import page
+
     sources = {one.name: one.adapter.read_text("utf-8") for one in catalog.frameworks()}
     return page.markdown(explanation, lang, sources)
 
 
 def brief(explanation: Record) -> str:
     """The answer without its folded parts."""
+    from refkernels.reporting.answer import page
+
     return page.brief(explanation)

@@ -267,9 +267,10 @@ def test_import_refkernels_is_light() -> None:
     assert microseconds < 100_000
 
 
-def test_assertions_and_explanations_import_no_plots_and_no_templates() -> None:
+def test_assertions_explanations_and_alignments_import_no_plots_and_no_templates() -> None:
     code = (
         "import sys, refkernels.testing, refkernels.diagnosis.explain, refkernels.reporting;"
+        "import refkernels.rendering, refkernels.alignment, refkernels.reporting.alignment.page;"
         "print(*{'matplotlib', 'jinja2', 'rich'} & set(sys.modules), 'refkernels' in sys.modules)"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -60,7 +60,7 @@ def differences(a: Run, b: Run, matched: Matched) -> tuple[Difference, ...]:
     read_alike = _shards(a, b)
     told = any(one.decisive for one in read_alike)  # then later ranks' batches differ for it
     found = [
-        *(_batches(first, second) if told else _data(a, b)),
+        *_data(a, b, told),
         *read_alike,
         *_weights(first, second, matched),
         *_model(first, second, matched),
@@ -91,22 +91,26 @@ def _shards(a: Run, b: Run) -> tuple[Difference, ...]:
     return (*found[0], *found[1])
 
 
-def _data(a: Run, b: Run) -> Iterator[Difference]:
-    """Batches, rank by rank; of other numbers of ranks, the rows that all of them read."""
+def _data(a: Run, b: Run, shared: bool) -> Iterator[Difference]:
+    """Batches, rank by rank; of other numbers of ranks, the rows that all of them read. `shared`:
+    ranks read one another's rows, and miss their own for it."""
     if len(a.ranks) != len(b.ranks):
-        yield from _rows(a, b)
+        yield from _rows(a, b, shared)
         return
-    for one, other in zip(a.ranks, b.ranks, strict=True):
+    for one, other in zip(a.ranks[:1] if shared else a.ranks, b.ranks, strict=False):
         for found in _batches(one, other):
             yield found
             return
 
 
-def _rows(a: Run, b: Run) -> Iterator[Difference]:
-    """The first step whose rows, of all ranks together, are others."""
+def _rows(a: Run, b: Run, shared: bool) -> Iterator[Difference]:
+    """The first step whose rows, of all ranks together, are others; where ranks share theirs, whose
+    rows the other run does not read."""
     mine, other = (_rows_by_step(run) for run in (a, b))
     for step in sorted(mine.keys() & other.keys()):
-        if sorted(mine[step]) != sorted(other[step]):
+        sets = set(mine[step]), set(other[step])
+        within = shared and (sets[0] <= sets[1] or sets[1] <= sets[0])
+        if not within and sorted(mine[step]) != sorted(other[step]):
             yield Difference("data", "batch", step=step, kind="batch")
             return
 

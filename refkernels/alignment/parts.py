@@ -4,7 +4,8 @@ A step's gradient is a sum over parts: over the calls of a layer (micro-batches)
 part has the cotangents of its own rows, and what an update receives is a combination of the ranks'
 gradients, whose coefficients are solved for. Row by row, the quotient of two runs says what one of
 them does otherwise: the sum over parts for their mean, the mean of means of parts that have not the
-same number of tokens, a loss scale that is left in.
+same number of tokens, a loss scale that is left in. A quotient does not say which of the two is
+wrong: that is the one whose gradient is not that of its own loss (`objective`).
 """
 
 from __future__ import annotations
@@ -16,22 +17,45 @@ from typing import Any, Literal
 
 import numpy as np
 
+from refkernels.alignment import objective
 from refkernels.alignment.clipping import LEAST_SCALE
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Call, Run, StepTensors
 from refkernels.arithmetic import formats
 
-Word = Literal["sum_of_parts", "sum_over_ranks", "not_reduced", "mean_of_means", "loss_scale"]
+Word = Literal[
+    "sum_of_parts", "sum_over_ranks", "not_reduced", "mean_of_means", "loss_scale", "multiple"
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Why one run's gradients are multiples of the other's: `run` is the one that does it."""
+    """Why one run's gradients are multiples of the other's. `run`: the one that does it; `sure`:
+    whether its own figures say so, and not the comparison alone, in which the other may as well do
+    the reverse."""
 
     word: Word
     run: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    sure: bool = True
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One run: `cells` by its parts; `calls` of each rank; `multiple` of its own loss whose
+    gradient its update receives; `alike`: whether each part's own mean counts the same."""
+
+    run: str
+    cells: Sequence[_Cell]
+    calls: Sequence[int]
+    multiple: objective.Interval | None
+    alike: bool
+
+    @property
+    def factor(self) -> float:
+        """What all rows count here by what they count in the other run, where that is one."""
+        return self.cells[0].factor
 
 
 @dataclass(frozen=True)
@@ -49,8 +73,8 @@ def cause(a: Run, b: Run, step: int, matched: Matched) -> Cause | None:
     tensors = [[rank.tensors(step) for rank in run.ranks if step in rank.steps] for run in (a, b)]
     if any(len(some) != run.first.world_size for some, run in zip(tensors, (a, b), strict=True)):
         return None
-    received = [_coefficients(run, some) for run, some in zip((a, b), tensors, strict=True)]
-    if received[0] is None or received[1] is None:
+    mine, other = (_coefficients(run, some) for run, some in zip((a, b), tensors, strict=True))
+    if mine is None or other is None:
         return None
     order = _order(a, b, step)
     for name in reversed(list(a.first.layers)):
@@ -60,11 +84,21 @@ def cause(a: Run, b: Run, step: int, matched: Matched) -> Cause | None:
             [one.calls(own) for one in some]
             for some, own in zip(tensors, (name, matched.layers[name]), strict=True)
         )
-        found = _cells(calls[0], calls[1], received[0], received[1], order)
-        if found and any(abs(one.factor - 1) > _digits(calls[0]) for one in found[0]):
-            counts = [[len(one) for one in some] for some in calls]
+        found, digits = _cells(calls[0], calls[1], mine, other, order), _digits(calls[0])
+        if found and any(abs(one.factor - 1) > digits for one in found[0]):
+            sides = [
+                _Side(
+                    word, cells, [len(one) for one in called],
+                    objective.multiple(run, step, some, counted),
+                    objective.weighs_alike(run, some, counted, 4 * digits),
+                )
+                for word, run, cells, called, some, counted in (
+                    ("B", b, found[0], calls[1], tensors[1], other),
+                    ("A", a, found[1], calls[0], tensors[0], mine),
+                )
+            ]  # fmt: skip
             elements = sum(one.outputs["0"].size for some in calls[0] for one in some)
-            return _named(*found, counts, _digits(calls[0]), elements)
+            return _named(sides, digits, elements)
     return None
 
 
@@ -175,48 +209,67 @@ def _rows(calls: _Calls, coefficients: Sequence[float]) -> _Rows | None:
     return _Rows(np.concatenate(outputs), np.concatenate(cotangents), np.concatenate(parts))
 
 
-def _named(
-    of_b: list[_Cell], of_a: list[_Cell], counts: list[list[int]], digits: float, elements: int
-) -> Cause | None:
+def _named(sides: Sequence[_Side], digits: float, elements: int) -> Cause | None:
     """`elements`: of all rows together."""
-    sides = (("B", of_b, counts[1]), ("A", of_a, counts[0]))
-    factors = [one.factor for one in of_b]
+    factors = [one.factor for one in sides[0].cells]
     largest = max(map(abs, factors))
     if largest < math.inf and max(factors) - min(factors) <= 4 * digits * largest:
         return _of_all(sides, 4 * digits, elements)
-    for run, cells, calls in sides:
+    for side in sides:
         parts: dict[tuple[int, int], list[_Cell]] = {}
-        for one in cells:
+        for one in side.cells:
             parts.setdefault(one.part, []).append(one)
-        if len(calls) > 1 and all(one.factor == 0.0 or one.part[0] == 0 for one in cells):
-            return Cause("not_reduced", run, {"parts": len(calls)})
-        if len(parts) < 2 or not all(math.isfinite(one.factor) for one in cells):
+        if len(side.calls) > 1 and all(one.factor == 0.0 or one.part[0] == 0 for one in side.cells):
+            return Cause("not_reduced", side.run, {"parts": len(side.calls)})
+        if len(parts) < 2 or not all(math.isfinite(one.factor) for one in side.cells):
             continue
         rows = {part: sum(one.rows for one in some) for part, some in parts.items()}
-        weights = [one.factor * rows[one.part] for one in cells]
+        weights = [one.factor * rows[one.part] for one in side.cells]
         if max(weights) - min(weights) <= 4 * digits * max(weights):
             tokens = ", ".join(str(one) for one in list(rows.values())[:8])
-            return Cause("mean_of_means", run, {"parts": len(parts), "tokens": tokens})
+            told = {"parts": len(parts), "tokens": tokens}
+            return Cause("mean_of_means", side.run, told, side.alike)
     return None
 
 
-def _of_all(sides: Any, room: float, elements: int) -> Cause | None:
+def _of_all(sides: Sequence[_Side], room: float, elements: int) -> Cause | None:
     """One factor for all rows. A power of two that divides the number of tokens or of elements may
     be a sum for a mean, and is not taken for a loss scale."""
-    for run, cells, calls in sides:
-        ranks, several = len(calls), calls[0]
+    departs = _departing(sides, room)
+    suspects = [side for side in sides if departs in (None, side.run)]
+    sure = departs is not None
+    for side in suspects:
+        ranks, several = len(side.calls), side.calls[0]
         words: list[tuple[Word, int]] = [("sum_over_ranks", ranks)]
         if several > 1:
             words = [("sum_of_parts", ranks * several), ("sum_of_parts", several), *words]
         for word, parts in words:
-            if parts > 1 and math.isclose(cells[0].factor, parts, rel_tol=room):
-                return Cause(word, run, {"parts": parts})
-    for run, cells, _ in sides:
-        mantissa, exponent = math.frexp(cells[0].factor)
+            if parts > 1 and math.isclose(side.factor, parts, rel_tol=room):
+                return Cause(word, side.run, {"parts": parts}, sure)
+    for side in suspects:
+        mantissa, exponent = math.frexp(side.factor)
         power = exponent - 1 if mantissa < 0.75 else exponent
-        if 2.0**power < LEAST_SCALE or not math.isclose(cells[0].factor, 2.0**power, rel_tol=room):
+        if 2.0**power < LEAST_SCALE or not math.isclose(side.factor, 2.0**power, rel_tol=room):
             continue
-        tokens = sum(one.rows for one in cells)
+        tokens = sum(one.rows for one in side.cells)
         if tokens % 2**power and elements % 2**power:
-            return Cause("loss_scale", run, {"scale": 2**power})
+            return Cause("loss_scale", side.run, {"scale": 2**power}, sure)
+    return Cause("multiple", suspects[0].run, {"factor": suspects[0].factor}) if sure else None
+
+
+def _departing(sides: Sequence[_Side], room: float) -> str | None:
+    """The run whose gradient is not that of its own loss, but of a multiple that makes up for what
+    the two differ by; or whose other's is. None where neither tells, or both do."""
+    right, off = (
+        {
+            side.run: objective.holds(side.multiple, is_, room)
+            and not objective.holds(side.multiple, is_not, room)
+            for side in sides
+            for is_, is_not in [(1.0, side.factor)[::turn]]
+        }
+        for turn in (1, -1)
+    )
+    for one, other in (("A", "B"), ("B", "A")):
+        if (right[other] and not right[one]) or (off[one] and not off[other]):
+            return one
     return None

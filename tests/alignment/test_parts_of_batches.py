@@ -1,25 +1,37 @@
 """What a run does to whole parts of a batch is named in the run that does it, or not at all."""
 
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from refkernels.alignment.comparison import Departure
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.parts import Cause, cause
-from refkernels.alignment.run import Call
+from refkernels.alignment.run import Call, Layer
+from refkernels.reporting.alignment import page
 
 RNG = np.random.default_rng(5)
 ROWS, WIDTH, INNER = 6, 5, 3
 X, DY = RNG.standard_normal((2, ROWS, WIDTH)).astype(np.float32)
+LOSSES = RNG.uniform(1.0, 1.5, ROWS).astype(np.float32)  # of each row; their mean is minimised
 WEIGHT = RNG.standard_normal((WIDTH, INNER)).astype(np.float32)
 PAIR = Matched({"layer": "layer"}, {"w": "w"}, (), ())
 
 
-def run(parts: list[list[slice]], counted: list[float], scale: float = 1.0) -> Any:
+def layer(name: str, kind: str) -> Layer:
+    return Layer(name, kind, kind, 1, True, True, {}, {}, {}, ())
+
+
+def run(
+    parts: list[list[slice]], counted: list[float], scale: float = 1.0, said: float = 1.0,
+    seen: bool = True,
+) -> Any:  # fmt: skip
     """A run whose rank r has a call for each of parts[r], with cotangents of `scale` DY; its update
-    receives each rank's gradient times `counted`."""
+    receives each rank's gradient times `counted`. It says `said` times its ranks' own losses;
+    `seen`: the loss is a captured layer."""
     ranks: list[Any] = []
     gradients = [sum((X[one].T @ (scale * DY[one]) for one in some), 0.0) for some in parts]
     both = sum(c * one for c, one in zip(counted, gradients, strict=True))
@@ -29,17 +41,26 @@ def run(parts: list[list[slice]], counted: list[float], scale: float = 1.0) -> A
             Call("layer", k, {}, {"0": X[one]}, {}, {"0": np.float32(scale) * DY[one]}, {})
             for k, one in enumerate(some)
         ]
+        shares = [len(LOSSES[one]) / len(LOSSES) for one in some]
+        losses = [
+            Call("loss", k, {}, {"0": np.float32(LOSSES[one].mean())}, {},
+                 {"0": np.float32(scale * share)}, {})
+            for k, (one, share) in enumerate(zip(some, shares, strict=True))
+        ]  # fmt: skip
+        mean = np.concatenate([LOSSES[one] for one in some] or [LOSSES]).mean()
+        made = {"layer": calls, "loss": losses if seen else []}
         tensors = SimpleNamespace(
-            calls=lambda name, calls=calls: calls,
+            calls=lambda name, made=made: made[name],
             gradient=lambda name, when="update", held=held: (
                 np.float32(held[when]) if when in held else None
             ),
         )
         ranks.append(
             SimpleNamespace(
-                steps=(0,), tensors=lambda step, tensors=tensors: tensors, lines=(),
-                layers={"layer": None}, parameters={"w": None}, world_size=len(parts),
-                contains=lambda name: False,
+                steps=(0,), tensors=lambda step, tensors=tensors: tensors, parameters={"w": None},
+                lines=[SimpleNamespace(step=0, loss=said * float(mean), rows=None)],
+                layers={"layer": layer("layer", "Linear"), "loss": layer("loss", "MSELoss")},
+                world_size=len(parts), contains=lambda name: False,
             )
         )  # fmt: skip
     return SimpleNamespace(ranks=tuple(ranks), first=ranks[0])
@@ -66,12 +87,70 @@ def test_it_is_named_whichever_run_comes_first(
     found = cause(*((other, ONE) if first else (ONE, other)), 0, PAIR)
     assert found is not None
     assert (found.word, found.run, found.details["parts"]) == (word, "AB"[not first], parts)
+    assert found.sure
+
+
+LESS = run(WHOLE, [1.0], 0.5)  # descends half the gradient of its own loss
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_the_run_that_departs_from_its_own_loss_is_blamed(first: bool) -> None:
+    """Not the one whose parts are as many as the factor."""
+    right = run(HALVES, [1.0, 1.0])
+    found = cause(*((LESS, right) if first else (right, LESS)), 0, PAIR)
+    assert found is not None
+    assert (found.word, found.run, found.sure) == ("multiple", "BA"[first], True)
+    assert found.details["factor"] == pytest.approx(0.5, rel=1e-6)
+
+
+SUM, SUM_UNSEEN = (run(HALVES, [2.0, 2.0], seen=seen) for seen in (True, False))
+MEAN_UNSEEN, LESS_UNSEEN = (run(WHOLE, [1.0], scale, seen=False) for scale in (1.0, 0.5))
+RIGHT_UNSEEN = run(HALVES, [1.0, 1.0], seen=False)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "blamed"),
+    [
+        (ONE, SUM_UNSEEN, "B"),
+        (MEAN_UNSEEN, SUM, "B"),
+        (LESS, RIGHT_UNSEEN, "A"),
+        (LESS_UNSEEN, run(HALVES, [1.0, 1.0]), "A"),
+        (MEAN_UNSEEN, SUM_UNSEEN, ""),
+        (LESS_UNSEEN, RIGHT_UNSEEN, ""),
+        (ONE, run(HALVES, [2.0, 2.0], said=2.0), ""),  # both descend what they say
+        (run(WHOLE, [1.0], 0.5, said=3.0), run(HALVES, [1.0, 1.0], said=3.0), ""),  # neither does
+    ],
+)
+def test_one_that_tells_is_enough_and_where_none_does_nobody_is_blamed(
+    a: Any, b: Any, blamed: str
+) -> None:
+    for pair, run in (((a, b), blamed), ((b, a), {"A": "B", "B": "A"}.get(blamed, ""))):
+        found = cause(*pair, 0, PAIR)
+        assert found is not None
+        assert (found.run if found.sure else "") == run
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (2 / 3, 1 / 3)])
+def test_a_mean_of_means_is_one_where_each_parts_own_mean_counts_the_same(
+    shares: tuple[float, float],
+) -> None:
+    """Parts of 4 and 2 rows: the second counts twice what it should, or half in the other run."""
+    other = run([[slice(0, 4)], [slice(4, 6)]], [0.75, 1.5])
+    for rank, share, counted in zip(other.ranks, shares, (0.75, 1.5), strict=True):
+        (call,) = rank.tensors(0).calls("loss")
+        call.cotangents["0"] = np.float32(share / counted)
+    found = cause(ONE, other, 0, PAIR)
+    assert found is not None
+    assert (found.word, found.run, found.sure) == ("mean_of_means", "B", shares[0] == shares[1])
 
 
 @pytest.mark.parametrize(("scale", "named"), [(2.0**16, True), (2.0**7, True), (8.0, False)])
 def test_a_power_of_two_is_a_loss_scale_from_sixteen_on(scale: float, named: bool) -> None:
     expected = Cause("loss_scale", "B", {"scale": int(scale)})
-    assert cause(ONE, run(WHOLE, [1.0], scale), 0, PAIR) == (expected if named else None)
+    plain = cause(ONE, run(WHOLE, [1.0], scale), 0, PAIR)
+    assert plain is not None
+    assert (plain == expected) == named
+    assert named or (plain.word, plain.run) == ("multiple", "B")
 
 
 @pytest.mark.parametrize(("rows", "width"), [(32, 5), (16, 4), (3, 64)])
@@ -84,7 +163,14 @@ def test_a_sum_for_a_mean_over_a_power_of_two_is_no_loss_scale(
     power = max(2**k for k in range(9) if rows * width % 2**k == 0)
     each = [[slice(0, rows)]]
     assert power > 16
-    assert cause(run(each, [1.0], 1 / power), run(each, [1.0]), 0, PAIR) is None
+    monkeypatch.setitem(globals(), "LOSSES", RNG.uniform(1.0, 1.5, rows).astype(np.float32))
+    pair = [run(each, [1.0], 1 / power), run(each, [1.0])]
+    found = cause(*pair, 0, PAIR)
+    assert found is not None
+    assert (found.word, found.run) == ("multiple", "A")
+    for one in pair:
+        one.first.lines[0].loss = None
+    assert cause(*pair, 0, PAIR) is None
 
 
 def test_a_layer_that_one_rank_does_not_call_is_compared_still() -> None:
@@ -94,3 +180,27 @@ def test_a_layer_that_one_rank_does_not_call_is_compared_still() -> None:
         held = {"backward": np.float32(own), "update": np.float32(gradients[0] + 2 * gradients[1])}
         rank.tensors(0).gradient = lambda name, when="update", held=held: held.get(when)
     assert cause(other, ONE, 0, PAIR) == Cause("sum_over_ranks", "A", {"parts": 2})
+
+
+@pytest.mark.parametrize(
+    ("cause", "said", "in_chinese"),
+    [
+        (
+            Cause("sum_over_ranks", "B", {"parts": 2}),
+            ": B takes the sum over 2 ranks for",
+            "：B 对",
+        ),
+        (Cause("sum_over_ranks", "B", {"parts": 2}, False), ", or A does the reverse", "或者 A"),
+        (Cause("multiple", "A", {"factor": 0.5}), "of A receives 1/2 times the", "的 1/2 倍"),
+    ],
+    ids=["sure", "not sure", "multiple"],
+)
+def test_the_page_says_which_run_it_is_or_that_it_cannot_tell(
+    cause: Cause, said: str, in_chinese: str
+) -> None:
+    parted = Departure(0, "clip", "Model", "update", 0.5, None, 0, 0, cause)
+    told = {"source": "departure", "run": "", **asdict(parted)}
+    english = page.suspect(told, page.words_of("en"), "en")
+    assert said in english
+    assert in_chinese in page.suspect(told, page.words_of("zh"), "zh")
+    assert ("reverse" in english) == (not cause.sure)

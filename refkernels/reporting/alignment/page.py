@@ -106,7 +106,11 @@ def _parted(one: Record, words: Words) -> str:
     what = words[f"parted:{one['what']}"].format(where=code(one["where"]))
     factor, cause = one["factor"], one["cause"]
     if cause is not None:
-        why = words[f"cause:{cause['word']}"].format(run=cause["run"], **cause["details"])
+        told = dict(cause["details"])
+        if "factor" in told:
+            told["factor"] = _whole(told["factor"])
+        why = words[f"cause:{cause['word']}"].format(run=cause["run"], **told)
+        why += "" if cause["sure"] else words["unsure"].format(other="AB".replace(cause["run"], ""))
         return (_multiple(one, words, what) if factor is not None else what) + why
     if factor is not None:
         return _multiple(one, words, what)

@@ -145,6 +145,10 @@ WORDS: dict[str, Mapping[str, str]] = {
         "part's own mean, though they have different numbers of tokens ({tokens})",
         "cause:loss_scale": ": a power of two, as a loss scale of {scale} that {run} does not take "
         "out",
+        "cause:multiple": ": the update of {run} receives {factor} times the gradient of its own "
+        "loss",
+        "unsure": ", or {other} does the reverse: which of the two departs from its own loss, the "
+        "captures do not tell",
         "cause:before_unscale": ": the threshold of {run} is 1/{scale} of the other's, as where "
         "gradients are clipped before a loss scale of {scale} is taken out",
         "steps:1": "one step", "steps": "{count} steps",
@@ -290,6 +294,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "cause:mean_of_means": "：{run} 对批的 {parts} 个部分各自的均值再取平均，而各部分的"
         "词元数不同（{tokens}）",
         "cause:loss_scale": "：这是 2 的幂，相当于 {run} 没有除去 {scale} 的损失缩放",
+        "cause:multiple": "：{run} 的更新所用的梯度是其自身损失的梯度的 {factor} 倍",
+        "unsure": "，或者 {other} 与此相反：捕获的内容不足以判定哪一方偏离了自身的损失",
         "cause:before_unscale": "：{run} 的阈值是另一方的 1/{scale}，相当于在除去 {scale} 的损失"
         "缩放之前就作了裁剪",
         "steps:1": "一步", "steps": "{count} 步",

@@ -1,0 +1,71 @@
+"""Data-parallel runs of two processes, over gloo: what is wrong is named, what is right is not."""
+
+from pathlib import Path
+
+import pytest
+from captured import answer, run_script
+
+from refkernels.alignment import align
+from refkernels.alignment.run import Run
+from refkernels.reporting.alignment import page
+
+pytestmark = [pytest.mark.framework("torch"), pytest.mark.usefixtures("judged_once")]
+SAME = (
+    ("one", "ddp"),
+    ("ddp_wrapped", "hand"),
+    ("one_masked", "ddp_masked_weighed"),
+)
+PARTED = {  # right, wrong: step, topic, what the headline says of the wrong run
+    ("one", "ddp_sum"): ("clip", "{} takes the sum over 2 ranks for their mean"),
+    ("ddp", "ddp_sum"): ("clip", "{} takes the sum over 2 ranks for their mean"),
+    ("one", "hand_sum"): ("clip", "{} takes the sum over 2 ranks for their mean"),
+    ("one", "hand_twice"): ("clip", "the update of {} receives 1/2 times the gradient of its own"),
+    ("ddp", "hand_twice"): ("clip", "the update of {} receives 1/2 times the gradient of its own"),
+    ("one_masked", "ddp_masked"): ("clip", "{} takes the mean over 2 parts"),
+    ("ddp_masked_weighed", "ddp_masked"): ("backward", "{} takes the mean over 2 parts"),
+    ("ddp", "ddp_shard"): ("ranks", "in ddp\\_shard rank 0 and rank 1 read the same rows"),
+    ("one", "ddp_shard"): ("ranks", "in ddp\\_shard rank 0 and rank 1 read the same rows"),
+    ("one", "nobody"): ("clip", "in {} each of 2 ranks keeps its own gradient"),
+    ("ddp", "nobody"): ("clip", "in {} each of 2 ranks keeps its own gradient"),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("two")
+    names = dict.fromkeys(name for pair in (*SAME, *PARTED) for name in pair)
+    answer(run_script("torch", folder, "two_processes.py", *names))
+    return folder
+
+
+def test_each_process_records_its_own_rank(runs: Path) -> None:
+    run = Run.read(runs / "ddp")
+    assert run.remarks == ()
+    assert [(rank.rank, rank.world_size, rank.complete) for rank in run.ranks] == [
+        (0, 2, True), (1, 2, True),
+    ]  # fmt: skip
+    own, received = (
+        [rank.tensors(0).gradient("body.0.weight", when) for rank in run.ranks]
+        for when in ("backward", "update")
+    )
+    assert (own[0] != own[1]).any()
+    assert (received[0] == received[1]).all()
+
+
+@pytest.mark.parametrize("names", SAME, ids=" ".join)
+def test_what_is_reduced_rightly_is_the_same_training(names: tuple[str, str], runs: Path) -> None:
+    found = align(*(runs / name for name in names))
+    assert found.verdict.word == "same", page.headline(found.to_dict())
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["B", "A"])
+@pytest.mark.parametrize("names", PARTED, ids=" ".join)
+def test_what_ranks_do_is_named(names: tuple[str, str], turned: bool, runs: Path) -> None:
+    """In the run that does it, whichever comes first."""
+    found = align(*(runs / name for name in (reversed(names) if turned else names)))
+    topic, says = PARTED[names]
+    assert found.verdict.word == "different"
+    assert found.verdict.first is not None
+    assert (found.verdict.first.step, found.verdict.first.topic) == (0, topic)
+    assert says.format("BA"[turned]) in page.headline(found.to_dict())
+    assert "the reverse" not in page.headline(found.to_dict())
