@@ -1,6 +1,7 @@
-"""README.md's tables are those of the results that are kept."""
+"""README.md's tables and figures are those of the results that are kept."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ write_readme = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(write_readme)
 
 
-def test_every_table_is_what_the_kept_results_give() -> None:
+def test_every_table_and_figure_is_what_the_kept_results_give() -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     assert write_readme.written(page) == page
 
@@ -21,6 +22,23 @@ def test_every_table_is_what_the_kept_results_give() -> None:
 def test_a_page_without_a_place_for_a_table_is_refused() -> None:
     with pytest.raises(ValueError, match="no place for the table 'accuracy'"):
         write_readme.written("# refkernels\n")
+
+
+@pytest.mark.parametrize("name", write_readme.FIGURES)
+def test_a_figure_typed_by_hand_is_put_right(name: str) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    place = re.compile(f"(?<=<!--{name}-->)[^<]*")
+    typed = place.sub("1.25e-4", page)
+    assert typed != page
+    assert write_readme.written(typed) == page
+
+
+@pytest.mark.parametrize("start", ["<!--gradient ratio-->", ""])
+def test_a_figure_without_a_place_or_at_the_start_of_a_line_is_refused(start: str) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    moved = page.replace(" <!--gradient ratio-->", f"\n{start}")
+    with pytest.raises(ValueError, match="no place for the figure 'gradient ratio'"):
+        write_readme.written(moved)
 
 
 @pytest.mark.parametrize(

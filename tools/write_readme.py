@@ -1,10 +1,13 @@
-"""Writes README.md's tables from the results that are kept in benchmarks/results.
+"""Writes README.md's tables and the figures in its prose from the results that are kept in
+benchmarks/results, as the report writes them.
 
 python tools/write_readme.py
 
-A table stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`; the rest is left as it is.
+A table stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`, a figure in prose between
+`<!--NAME-->` and `<!--/NAME-->`, neither at the start of a line; the rest is left as it is.
 """
 
+import functools
 import json
 import re
 from collections.abc import Callable
@@ -12,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.records.files import write_whole
-from refkernels.reporting.measure import scores
+from refkernels.reporting.measure import scores, seeds
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.reading import read_records
 from refkernels.reporting.sweep import rows as sweeps
-from refkernels.reporting.words.numerals import figure, ratio
+from refkernels.reporting.words.numerals import figure, joined, ratio
 from refkernels.reporting.words.vocabulary import verdict
 
 ROOT = Path(__file__).parent.parent
@@ -27,10 +30,26 @@ SWEPT = ("sin", "cos", "tan", "exp", "log", "tanh", "erf")
 _ROUNDING = verdict("rounding").rank
 
 
+@functools.cache
+def _study() -> Study:
+    return Study.of(read_records(RESULTS / "records.jsonl"))
+
+
+@functools.cache
+def _threads() -> seeds.Seeds:
+    return seeds.seeds(_study())
+
+
+@functools.cache
+def _swept_records() -> list[dict[str, Any]]:
+    return read_records(RESULTS / "sweeps.jsonl")
+
+
+@functools.cache
 def accuracy() -> str:
     """As in the report: largest error / bound and the share of correctly rounded answers, forward,
     over all cases and outputs."""
-    study = Study.of(read_records(RESULTS / "records.jsonl"))
+    study = _study()
     board, rows = scores.blocks(study), []
     for op in OPS:
         for dtype in ("float32", "float64"):
@@ -77,7 +96,7 @@ def _right(part: int, whole: int) -> str:
 
 def sweep() -> str:
     """The largest error in ulp and the share not correctly rounded, over all float32 inputs."""
-    found = sweeps.rows(read_records(RESULTS / "sweeps.jsonl"))
+    found = sweeps.rows(_swept_records())
     told = {(row.op, row.subject.split()[0]): row for row in found if row.dtype == "float32"}
     rows = [[op, *(_swept(told.get((op, name))) for name in FRAMEWORKS)] for op in SWEPT]
     return _table(["float32", *_named([row.subject for row in found], FRAMEWORKS)], rows)
@@ -129,17 +148,77 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def linear_differences() -> str:
+    """torch's Linear against Paddle's with a bias that is not zero, one initialisation each."""
+    pairs = seeds.chief_pairs(_threads())
+    apart = (pair.difference for case, pair in pairs if "bias=zero" not in case)
+    return joined([figure(one, 2) for one in sorted(apart, reverse=True)])
+
+
+def _row(output: str) -> dict[str, seeds.Answer]:
+    """The answers to the LayerNorm thread's own row, by framework."""
+    _, _, answers = next(row for row in _threads().layernorm.rows if row[1] == output)
+    return {subject.split()[0]: one for subject, one in answers.items()}
+
+
+_CALLED = {"paddle": "Paddle", "oneflow": "OneFlow", "mindspore": "MindSpore", "torch": "torch"}
+
+
+def exact_row() -> str:
+    return _sizes({one.exact for one in _row("y").values()})
+
+
+def nonzero_gradients() -> str:
+    """Who gives a gradient that is not 0, and which."""
+    given = {name: one.got for name, one in _row("dx").items() if one.at_zero}
+    return joined([f"{_CALLED[name]}'s {_sizes({got})}" for name, got in given.items()])
+
+
+def _sizes(decimals: set[str]) -> str:
+    """∓size of the numbers of one size: the row is one of opposite numbers."""
+    (size,) = {one.removeprefix("-") for one in decimals}
+    return f"∓{size}"
+
+
+def gradient_ratio() -> str:
+    return ratio(max(one.bound for one in _row("dx").values() if one.bound is not None))
+
+
+def exp_of_minus_infinity() -> str:
+    """The answer that Paddle gives where exp is exactly 0."""
+    record = next(
+        one
+        for one in _swept_records()
+        if one.get("op") == "exp" and one.get("framework") == "paddle"
+    )
+    return figure(float(record["firsts"]["nonzero_at_zero"]["got"]["decimal"]))
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "linear differences": linear_differences,
+    "exact row": exact_row,
+    "nonzero gradients": nonzero_gradients,
+    "gradient ratio": gradient_ratio,
+    "exp of -inf": exp_of_minus_infinity,
+}
 TABLES: dict[str, Callable[[], str]] = {"accuracy": accuracy, "sweep": sweep, "speed": speed}
 
 
 def written(page: str) -> str:
-    """The page with the tables of the results. Raises ValueError where one has no place."""
+    """The page with the tables and figures of the results. Raises ValueError where one has no
+    place."""
     for name, table in TABLES.items():
         place = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
         if len(place.findall(page)) != 1:
             raise ValueError(f"README.md has no place for the table {name!r}.")
         made = table()
         page = place.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", page)
+    for name, said in FIGURES.items():
+        place = re.compile(rf"(?<=[^\n])(<!--{name}-->)[^<]*(<!--/{name}-->)")
+        if len(place.findall(page)) != 1:
+            raise ValueError(f"README.md has no place for the figure {name!r}.")
+        made = said()
+        page = place.sub(lambda found, made=made: f"{found[1]}{made}{found[2]}", page)
     return page
 
 
