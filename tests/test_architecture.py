@@ -56,7 +56,7 @@ ALLOWED = {
     },
     "elementwise": {"arithmetic", "metrology", *OP},
     "kernels": {"arithmetic", "elementwise"},
-    "contexts": {"arithmetic", "elementwise", "elementary_ref", "kernels", "trig_ref"},
+    "contexts": {"arithmetic", "elementwise", "elementary_ref", "kernels", "records", "trig_ref"},
     "ops": {"arithmetic", "contexts", "elementwise", *OP},
     "frameworks": {"records"},
     "runs": {"records", "arithmetic", "metrology", "frameworks", "registry", *OP},

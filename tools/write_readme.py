@@ -1,8 +1,10 @@
-"""Writes the tables of README.md and docs/ from the results that are kept in benchmarks/results.
+"""Writes the tables and the figures in prose of README.md and docs/ from the results that are kept
+in benchmarks/results, as the report writes them.
 
 python tools/write_readme.py
 
-A table stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`; the rest is left as it is.
+A table stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`, a figure in prose between
+`<!--NAME-->` and `<!--/NAME-->`, neither at the start of a line; the rest is left as it is.
 """
 
 import functools
@@ -13,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.records.files import write_whole
-from refkernels.reporting.measure import scores
+from refkernels.reporting.measure import scores, seeds
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.reading import read_records
 from refkernels.reporting.sweep import rows as sweeps
-from refkernels.reporting.words.numerals import figure, ratio
+from refkernels.reporting.words.numerals import figure, joined, ratio
 from refkernels.reporting.words.vocabulary import verdict
 
 ROOT = Path(__file__).parent.parent
@@ -28,21 +30,32 @@ SWEPT = ("sin", "cos", "tan", "exp", "log", "tanh", "erf")
 _ROUNDING = verdict("rounding").rank
 
 
-def accuracy(ops: tuple[str, ...] = OPS, dtypes: tuple[str, ...] = ("float32", "float64")) -> str:
+@functools.cache
+def _study() -> Study:
+    return Study.of(read_records(RESULTS / "records.jsonl"))
+
+
+@functools.cache
+def _threads() -> seeds.Seeds:
+    return seeds.seeds(_study())
+
+
+@functools.cache
+def _swept_records() -> list[dict[str, Any]]:
+    return read_records(RESULTS / "sweeps.jsonl")
+
+
+@functools.cache
+def accuracy(ops: tuple[str, ...] = OPS) -> str:
     """As in the report: largest error / bound and the share of correctly rounded answers, forward,
     over all cases and outputs."""
     study = _study()
     board, rows = scores.blocks(study), []
     for op in ops:
-        for dtype in dtypes:
+        for dtype in ("float32", "float64"):
             rows.append([f"{op} {dtype}", *(_score(_of(board, op, dtype, n)) for n in _MEASURED)])
     subjects = [f"{one['framework']} {one['version']}" for one in study.environments]
     return _table(["forward, all cases", *_named(subjects, _MEASURED)], rows)
-
-
-@functools.cache
-def _study() -> Study:
-    return Study.of(read_records(RESULTS / "records.jsonl"))
 
 
 def short(head: str = "forward, all cases") -> str:
@@ -52,8 +65,6 @@ def short(head: str = "forward, all cases") -> str:
 
 
 _ALL = {"forward, all cases": "all", "前向，全部用例": "全部"}
-
-
 _MEASURED = FRAMEWORKS[:5]
 
 
@@ -92,7 +103,7 @@ def _right(part: int, whole: int) -> str:
 
 def sweep() -> str:
     """The largest error in ulp and the share not correctly rounded, over all float32 inputs."""
-    found = sweeps.rows(read_records(RESULTS / "sweeps.jsonl"))
+    found = sweeps.rows(_swept_records())
     told = {(row.op, row.subject.split()[0]): row for row in found if row.dtype == "float32"}
     rows = [[op, *(_swept(told.get((op, name))) for name in FRAMEWORKS)] for op in SWEPT]
     return _table(["float32", *_named([row.subject for row in found], FRAMEWORKS)], rows)
@@ -144,24 +155,88 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-PAGES: dict[str, dict[str, Callable[[], str]]] = {
+def linear_differences() -> str:
+    """torch's Linear against Paddle's with a bias that is not zero, one initialisation each."""
+    pairs = seeds.chief_pairs(_threads())
+    apart = (pair.difference for case, pair in pairs if "bias=zero" not in case)
+    return joined([figure(one, 2) for one in sorted(apart, reverse=True)])
+
+
+def _row(output: str) -> dict[str, seeds.Answer]:
+    """The answers to the LayerNorm thread's own row, by framework."""
+    _, _, answers = next(row for row in _threads().layernorm.rows if row[1] == output)
+    return {subject.split()[0]: one for subject, one in answers.items()}
+
+
+_CALLED = {"paddle": "Paddle", "oneflow": "OneFlow", "mindspore": "MindSpore", "torch": "torch"}
+
+
+def exact_row() -> str:
+    return _sizes({one.exact for one in _row("y").values()})
+
+
+def nonzero_gradients() -> str:
+    """Who gives a gradient that is not 0, and which."""
+    given = {name: one.got for name, one in _row("dx").items() if one.at_zero}
+    return joined([f"{_CALLED[name]}'s {_sizes({got})}" for name, got in given.items()])
+
+
+def _sizes(decimals: set[str]) -> str:
+    """∓size of the numbers of one size: the row is one of opposite numbers."""
+    (size,) = {one.removeprefix("-") for one in decimals}
+    return f"∓{size}"
+
+
+def gradient_ratio() -> str:
+    return ratio(max(one.bound for one in _row("dx").values() if one.bound is not None))
+
+
+def exp_of_minus_infinity() -> str:
+    """The answer that Paddle gives where exp is exactly 0."""
+    record = next(
+        one
+        for one in _swept_records()
+        if one.get("op") == "exp" and one.get("framework") == "paddle"
+    )
+    return figure(float(record["firsts"]["nonzero_at_zero"]["got"]["decimal"]))
+
+
+Makers = dict[str, Callable[[], str]]
+FIGURES: dict[str, Makers] = {
+    "docs/threads.md": {
+        "linear differences": linear_differences,
+        "exact row": exact_row,
+        "nonzero gradients": nonzero_gradients,
+        "gradient ratio": gradient_ratio,
+    },
+    "docs/sweeps.md": {"exp of -inf": exp_of_minus_infinity},
+}
+TABLES: dict[str, Makers] = {
     "README.md": {"accuracy": short},
     "README.zh.md": {"accuracy": lambda: short("前向，全部用例")},
     "docs/accuracy.md": {"accuracy": accuracy},
     "docs/sweeps.md": {"sweep": sweep},
     "docs/cost.md": {"speed": speed},
 }
+PAGES = tuple(dict.fromkeys((*TABLES, *FIGURES)))
 
 
 def written(name: str, page: str) -> str:
-    """The page with the tables of the results. Raises ValueError where one has no place."""
-    for table, make in PAGES[name].items():
+    """The page with the tables and figures of the results. Raises ValueError where one has no
+    place."""
+    for table, make in TABLES.get(name, {}).items():
         place = re.compile(rf"(<!-- {table}: [^\n]*-->\n).*?(<!-- end of {table} -->)", re.DOTALL)
-        if len(place.findall(page)) != 1:
-            raise ValueError(f"{name} has no place for the table {table!r}.")
-        made = make()
-        page = place.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", page)
+        page = _filled(page, place, f"{make()}\n", f"{name} has no place for the table {table!r}.")
+    for number, make in FIGURES.get(name, {}).items():
+        place = re.compile(rf"(?<=[^\n])(<!--{number}-->)[^<]*(<!--/{number}-->)")
+        page = _filled(page, place, make(), f"{name} has no place for the figure {number!r}.")
     return page
+
+
+def _filled(page: str, place: re.Pattern[str], text: str, complaint: str) -> str:
+    if len(place.findall(page)) != 1:
+        raise ValueError(complaint)
+    return place.sub(lambda found: f"{found[1]}{text}{found[2]}", page)
 
 
 def main() -> None:

@@ -7,17 +7,15 @@ compiled in memory.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
-import os
 import sys
-import tempfile
 import types
 from pathlib import Path
 from typing import Any
 
 from refkernels.arithmetic import jit
+from refkernels.records.files import write_whole
 
 _HEADER = '''"""Written by refkernels.contexts."""  # {title!r}
 
@@ -49,8 +47,7 @@ def kernel(title: str, body: str) -> Any:
 
 
 def _written(name: str, source: str) -> Path | None:
-    """The file that holds the source; None where it cannot be written. It is written aside and
-    renamed, so that no other process reads half of it."""
+    """The file that holds the source, whole; None where it cannot be written."""
     folder = jit.cache_folder(name)
     if folder is None:
         return None
@@ -60,16 +57,7 @@ def _written(name: str, source: str) -> Path | None:
             return path
     except (OSError, UnicodeDecodeError):
         pass
-    aside = None
     try:
-        path.parent.mkdir(exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(source)
-        os.replace(aside, path)
+        return write_whole(path, source)
     except OSError:
-        if aside is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(aside)
         return None
-    return path

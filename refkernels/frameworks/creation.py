@@ -2,8 +2,8 @@
 
 `venv` makes it and `pip` fills it, so the user's own pip configuration and mirrors hold.  A virtual
 environment cannot be moved, so it is built where it will stay, and it counts as complete only once
-its marker file exists; the marker is written aside and renamed after the framework has been
-imported, so that an interrupted creation is never taken for a complete one.
+its marker file exists; the marker is written, whole, after the framework has been imported, so that
+an interrupted creation is never taken for a complete one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 
 from refkernels.frameworks.catalog import FrameworkError, Spec
 from refkernels.frameworks.locks import try_lock
+from refkernels.records.files import write_whole
 
 MARKER = "refkernels-complete.json"
 Progress = Callable[[str], None]
@@ -172,13 +173,8 @@ def _verify(spec: Spec, python: str) -> dict[str, str]:
 
 
 def _write_marker(environment: Path, content: dict[str, str]) -> None:
-    aside = environment / (MARKER + ".part")
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    with aside.open("w", encoding="utf-8") as file:
-        json.dump({**content, "created": created}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(aside, environment / MARKER)
+    write_whole(environment / MARKER, json.dumps({**content, "created": created}))
 
 
 def clean_environment() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from pathlib import Path
 def aside(path: Path) -> Iterator[Path]:
     """A place beside `path` to write at, which is renamed to it at the end: readers see the old
     file or the new one, never a part."""
-    place = path.with_name(f".{path.name}.{os.getpid()}.part")
+    place = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         yield place
         place.replace(path)

@@ -5,6 +5,7 @@ REFKERNELS_HUNT multiplies the number of random formulas, each of which is compi
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -312,7 +313,7 @@ def test_without_a_place_to_keep_it_a_kernel_works_in_memory(fault: str, monkeyp
     if fault == "no folder":
         monkeypatch.setattr(jit, "cache_folder", lambda module: None)
     else:
-        monkeypatch.setattr(loading.os, "replace", refuse)
+        monkeypatch.setattr(Path, "replace", refuse)
     body = f"def kernel(x, y):\n    y[0] = add(x[0], None, {len(fault)}.0, None)[0]\n"
     kernel = loading.kernel.__wrapped__(fault, body)
     y = np.zeros(1)
