@@ -15,7 +15,7 @@ from refkernels.cli.shared.options import MOST_ELEMENTS, AsJson, Settings, parse
 from refkernels.cli.shared.progress import progress_bar
 from refkernels.records.words import SCHEMA
 
-_LEAVES = 2**14  # a sequential sum of so many values takes as many questions
+_LEAVES = 2**14  # terms of a sum: a sequential one takes as many questions
 
 
 def reveal(

@@ -81,7 +81,7 @@ class Framework:
     in_system: bool = False
 
     def __post_init__(self) -> None:
-        if self.name:  # an entry point without one gives its own
+        if self.name:  # without one it gets the name of its entry point
             SeatName(self.name)  # raises for a name that no user could type
         object.__setattr__(self, "adapter", Path(self.adapter))
         if not self.module:

@@ -126,7 +126,7 @@ def _whole(tensor: Printed, numbers: npt.NDArray[Any]) -> Intervals:
 def _ends(tensor: Printed, format: Format) -> list[tuple[float, float, float]]:
     """low, high and the nearest float of every number."""
     scale = _fraction(tensor.scale) if tensor.scale else Fraction(1)
-    alike = max(map(_decimals, tensor.texts)) if _cuts_zeros(tensor) else None
+    places = max(map(_decimals, tensor.texts)) if _cuts_zeros(tensor) else None
     exact = tensor.typed or (
         tensor.framework in _ROUNDED
         and all(text.endswith(".") for text in tensor.texts if _is_finite(text))
@@ -139,8 +139,8 @@ def _ends(tensor: Printed, format: Format) -> list[tuple[float, float, float]]:
             continue
         value = _fraction(text) * scale
         exponent = _unit(text)
-        if alike is not None and "e" not in text.lower():
-            exponent = min(exponent, -alike)
+        if places is not None and "e" not in text.lower():
+            exponent = min(exponent, -places)
         half = Fraction(0) if exact else Fraction(10) ** exponent * scale / 2
         near = _nearest(value, format)
         low = min(_inside(value - half, format, 1), near)

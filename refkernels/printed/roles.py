@@ -52,7 +52,7 @@ _FRAMEWORKS = {
     "tensorflow": "tensorflow",
 }
 _GRADIENTS = {"grad", "gradient", "grads", "梯度"}
-_PROSE = 4  # in a name of so many words or more a single letter names nothing
+_PROSE = 4  # words of a name from which on a single letter in it gives no role
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""How far a run has come, for whoever shows it."""
+"""The progress of a run, for display."""
 
 from dataclasses import dataclass
 

@@ -7,7 +7,7 @@ from typing import Any
 from refkernels.records.journal import Journal, JournalError, Words
 
 RECORDS = "records.jsonl"
-ENVIRONMENTS = "environments"  # the key of the frameworks' accounts of themselves
+ENVIRONMENTS = "environments"  # the key of the environment records
 
 Record = dict[str, Any]
 

@@ -99,7 +99,7 @@ def take_seats(
     for name, session in sessions.items():
         info = session.info or {}
         environment = {**info.get("environment", {}), "devices": info.get("devices", [])}
-        environment.pop("executable", None)  # a path on this machine tells a reader nothing
+        environment.pop("executable", None)  # a path on this machine means nothing to a reader
         digest = hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()
         identity = f"{name}-{digest[:12]}"
         version = info.get("version")

@@ -81,7 +81,7 @@ def describe(question: Question) -> Json:
             status, reason = session.status, session.reason
             return {"status": status, "reason": reason, "version": None, "environment": {}}
         environment = dict(session.info["environment"])
-        environment.pop("executable", None)  # a path on one machine tells a reader nothing
+        environment.pop("executable", None)  # a path on one machine means nothing to a reader
         identity = {"version": session.info["version"], "environment": environment}
         reason = _why_not(session, question)
         return {"status": "unsupported" if reason else "ok", "reason": reason, **identity}

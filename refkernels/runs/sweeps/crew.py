@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
-RETRIED = ("killed", "oom")  # statuses that another try may mend
+RETRIED = ("killed", "oom")  # statuses after which another try may succeed
 TRIES = 3
-CONNECT_SECONDS = 10.0  # for a Dask scheduler to answer
+CONNECT_SECONDS = 10.0  # that a Dask scheduler has to answer
 
 
 class CrewError(Exception):

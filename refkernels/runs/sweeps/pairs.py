@@ -33,7 +33,7 @@ from refkernels.runs.sweeps.tally import Json, Tally
 _CLIMBERS = 64  # the worst pairs, from which the climb goes on
 _EDGES = 8  # pairs next to overflow, and as many next to zero, that climb too
 _DRAWN = 0.5  # this part of the tries is drawn, the rest climbs
-_OUT_OF_RANGE = 64  # of one call's answers that are 0, infinite or NaN, so many are judged
+_OUT_OF_RANGE = 64  # answers of one call judged although they are 0, infinite or NaN
 _RANK = 32  # bits of a code that hold the pair's place in its batch
 
 Pairs = npt.NDArray[np.uint64]  # (n, 2) patterns
@@ -78,7 +78,7 @@ class Batch(Tally):
 
 @in_default_mode
 def run_pair_island(question: Question, seed: int, island: int, tries: int) -> Json:
-    """Try so many pairs; otherwise as `run_island`."""
+    """Search with `tries` pairs; returns what `run_island` does."""
     op, random = registry.get(question.op), np.random.default_rng([seed, island])
     tally = Tally(formats.get(question.dtype), 2)
     arguments = (question, op, random, tries, tally)

@@ -165,5 +165,5 @@ def printed(pattern: int, format: Format) -> str:
     """The shortest decimal that reads back as this float; "nan" and "inf" in words."""
     with np.errstate(invalid="ignore"):
         value = values_of([pattern], format)[0]
-    # A bfloat16 is a float32, whose shortest decimal is longer than it need be, but exact.
+    # As a float32 a bfloat16 has a decimal that is longer than necessary, but reads back exactly.
     return str(np.float32(value) if format.name == "bfloat16" else value)
