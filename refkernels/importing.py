@@ -1,7 +1,8 @@
-"""Runs this package's modules in the default floating-point mode when they are imported.
+"""Imports this package's modules in the default floating-point mode.
 
-Python folds constants and modules fill tables at import; __pycache__ and the kernels' cache keep
-them: 2.0**-1074 is 0 to a thread that flushes subnormals, and then to every later process.
+At import Python folds constants and modules fill tables, and __pycache__ and the kernels' cache
+keep them. To a thread that flushes subnormals 2.0**-1074 is 0, and a cached 0 would be wrong in
+every later process.
 """
 
 import sys
@@ -15,7 +16,7 @@ _OURS = "refkernels."
 
 
 class _Finder:
-    """Finds what the other finders find, pytest's that rewrites asserts among them."""
+    """Delegates to the other finders, such as pytest's, which rewrites asserts."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -31,21 +32,21 @@ class _Finder:
 
 
 def _guard(loader: Any) -> None:
-    """Makes a loader run our modules in the default mode. Some, zipimport's and pytest's, load many
-    modules, and others' too."""
+    """Makes a loader run our modules in the default mode. Some loaders, zipimport's and pytest's,
+    load many modules, also of other packages."""
     if loader is None or "exec_module" in vars(loader):
         return
-    as_it_is = loader.exec_module
-    guarded = in_default_mode(as_it_is)
+    unguarded = loader.exec_module
+    guarded = in_default_mode(unguarded)
 
     def exec_module(module: ModuleType) -> None:
-        (guarded if module.__name__.startswith(_OURS) else as_it_is)(module)
+        (guarded if module.__name__.startswith(_OURS) else unguarded)(module)
 
     loader.exec_module = exec_module
 
 
 def install() -> None:
-    """From here on, before all other finders."""
+    """Put this finder before all others."""
     if _Finder in sys.meta_path:
         sys.meta_path.remove(_Finder)
     sys.meta_path.insert(0, _Finder)

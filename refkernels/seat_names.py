@@ -1,4 +1,4 @@
-"""The names of seats: what answers, in which version, under which settings, on which device.
+"""The names of seats: a framework or kernel, with its version, its settings and its device.
 
     torch    torch==2.6.0    torch==2.13.0+cpu              a framework, in a version
     torch@ATEN_CPU_CAPABILITY=avx2,num_threads=1            under settings
@@ -34,28 +34,28 @@ _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/])")
 
 
 class SeatNameError(ValueError):
-    """What is wrong with the name of a seat, in one sentence."""
+    """The name of a seat is malformed; the message is one sentence with the cure."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function of a file: ./my_kernels.py:layernorm."""
+    """A function in a file: ./my_kernels.py:layernorm."""
 
     file: str
     function: str
 
     def __str__(self) -> str:
         drive = _DRIVE.match(self.file)
-        kept = drive[0] if drive else ""
-        return f"{kept}{_quoted(self.file[len(kept) :], '%@:')}:{self.function}"
+        root = drive[0] if drive else ""
+        return f"{root}{_quoted(self.file[len(root) :], '%@:')}:{self.function}"
 
 
 @dataclass(frozen=True)
 class SeatName:
-    """A seat's name, taken apart; `framework` or `kernel` is given. "" is what is left open.
+    """The parts of a seat's name; either `framework` or `kernel` is given. "" leaves a part open.
 
-    The version is as PEP 440 normalises it, and the settings are in the order of their names, so
-    that two names of one seat are equal. Raises SeatNameError for what can be no seat's name.
+    PEP 440 normalises the version, and the settings are sorted by name, so that two names of one
+    seat are equal. Raises SeatNameError for parts that no seat's name can have.
     """
 
     framework: str = ""
@@ -83,7 +83,7 @@ class SeatName:
 
     @property
     def anywhere(self) -> SeatName:
-        """The same without its device: the interpreter that it runs in."""
+        """The name without its device: that of the seat's interpreter."""
         return replace(self, device="")
 
     def __str__(self) -> str:
@@ -95,27 +95,27 @@ class SeatName:
 
 
 def parse(text: str) -> SeatName:
-    """The name that a text is. Raises SeatNameError, one sentence, where it is none."""
+    """Parse a name. Raises SeatNameError, one sentence, for text that is none."""
     text = text.strip()
     if not text:
         raise SeatNameError(f"the name of a seat is empty: write {EXAMPLES}")
     if not text.isprintable():
         raise SeatNameError(f"{text!r} has a character that cannot be printed: write it as %XX")
-    found = None if _SET.match(text) else _KERNEL.fullmatch(text)
-    if found is not None and (found[2] is not None or _looks_like_a_path(found[1])):
-        if not found[2]:
+    parts = None if _SET.match(text) else _KERNEL.fullmatch(text)
+    if parts is not None and (parts[2] is not None or _looks_like_a_path(parts[1])):
+        if not parts[2]:
             raise SeatNameError(
-                f"{text!r} names no function of the file: write {found[1]}:FUNCTION"
+                f"{text!r} names no function of the file: write {parts[1]}:FUNCTION"
             )
-        settings, device = _after_the_seat(text, found[3])
+        settings, device = _after_the_seat(text, parts[3])
         return SeatName(
-            kernel=Kernel(unquote(found[1]), found[2].strip()), settings=settings, device=device
+            kernel=Kernel(unquote(parts[1]), parts[2].strip()), settings=settings, device=device
         )
     return _framework(text)
 
 
 def framework_of(text: str) -> str:
-    """The framework that a name begins with; the text itself where it is no seat's name."""
+    """The framework in a name; the text itself if it is no seat's name or a kernel's."""
     try:
         return parse(text).framework or text
     except SeatNameError:
@@ -229,14 +229,13 @@ def _normal(framework: str, version: str) -> str:
 
 
 def _value(value: str) -> str:
-    """A value as it is written: see the module."""
-    written = _quoted(value, "%,:@")
-    return re.sub("^=|(?<==)=", "%3D", written)
+    """A setting's value as a name writes it: see the module."""
+    quoted = _quoted(value, "%,:@")
+    return re.sub("^=|(?<==)=", "%3D", quoted)
 
 
 def _quoted(text: str, special: str) -> str:
-    """The text with %XX for special characters, for what cannot be printed, and for blanks at its
-    ends."""
+    """The text with %XX for special and unprintable characters, and for blanks at its ends."""
     last = len(text) - 1
     return "".join(
         quote(c, safe="")
@@ -247,5 +246,5 @@ def _quoted(text: str, special: str) -> str:
 
 
 def merged(settings: Mapping[str, str], name: SeatName) -> dict[str, str]:
-    """Settings for all seats, with those of this one, which go first."""
+    """The settings for all seats, overridden by those in this name."""
     return {**settings, **dict(name.settings)}

@@ -1,1 +1,1 @@
-"""The command line: one module a command, and `shared` for what several of them need."""
+"""The command line: one module for each command, and `shared` for what several of them need."""

@@ -1,4 +1,4 @@
-"""`refkernels align`: is it the same training run? From what `refkernels.capture` recorded."""
+"""`refkernels align`: is it the same training run? Decided from runs of `refkernels.capture`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def align(
     ] = None,
     run_b: Annotated[
         Path | None,
-        typer.Argument(metavar="[RUN_B]", help="Another one; alone, A is held against itself."),
+        typer.Argument(metavar="[RUN_B]", help="Another run; alone, A is checked against its "
+                       "declaration."),
     ] = None,
     null: Annotated[
         list[Path] | None,
@@ -31,12 +32,12 @@ def align(
     ] = None,
     other_seed: Annotated[
         list[Path] | None,
-        typer.Option(help="A run from another seed: it says from which step on curves cannot "
+        typer.Option(help="A run from another seed: it shows from which step on curves cannot "
                      "decide. Repeatable: two and more."),
     ] = None,
     names: Annotated[
         Path | None,
-        typer.Option("--map", help="A JSON file: names in A to names in B, of layers and "
+        typer.Option("--map", help="A JSON file of names in A to names in B, for layers and "
                      "parameters that order and shapes do not match."),
     ] = None,
     step: Annotated[
@@ -44,35 +45,35 @@ def align(
     ] = None,
     metric: Annotated[
         Names | None,
-        typer.Option(help="NAME=PERCENT, given twice: is that difference more than sampling?"),
+        typer.Option(help="NAME=PERCENT, given twice: is the difference more than sampling?"),
     ] = None,
     questions: Annotated[
-        int | None, typer.Option("--n", help="How many questions the metric is of.")
+        int | None, typer.Option("--n", help="The number of questions behind the metric.")
     ] = None,
     answers: Annotated[
         list[Path] | None,
         typer.Option(help="A SQuAD prediction file (JSON: id to answer); twice, with --dataset."),
     ] = None,
     dataset: Annotated[
-        Path | None, typer.Option(help="The SQuAD file that the answers are to.")
+        Path | None, typer.Option(help="The SQuAD file of the questions.")
     ] = None,
     demo: Annotated[
         bool,
-        typer.Option(help="Capture two small runs of our own, with a mistake planted in one, and "
-                     "align them. Needs no framework."),
+        typer.Option(help="Capture two small built-in runs, one with a planted mistake, and align "
+                     "them. Needs no framework."),
     ] = False,
     lang: Language = "en",
     as_json: AsJson = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="A folder to write alignment.html and alignment.md to, both also in "
-                     "Chinese (.zh), and alignment.json."),
+        typer.Option(help="A folder for alignment.html and alignment.md, both also in Chinese "
+                     "(.zh), and alignment.json."),
     ] = None,
 ) -> None:  # fmt: skip
-    """Hold two captured training runs against each other, or one against what it declares.
+    """Compare two captured training runs, or check one against its own declaration.
 
-    Ends with status 1 where they are different trainings, 2 where the question cannot be answered;
-    else, and for --demo, with 0.
+    Ends with status 1 if they are different trainings, 2 if the question cannot be answered;
+    otherwise, and for --demo, with 0.
     """
     from refkernels.reporting.alignment import page
 
@@ -85,25 +86,25 @@ def align(
             out.mkdir(parents=True, exist_ok=True)
         if demo:
             if run_a is not None:
-                raise ValueError("--demo makes runs of its own: give it no folder.")
-            told = _demonstrated()
+                raise ValueError("--demo makes its own runs: give it no folder.")
+            verdict = _demonstrated()
         elif run_a is None:
             raise ValueError(
                 "There is nothing to align: give the folder of a captured run, or --demo."
             )
         else:
-            told = _aligned(run_a, run_b, null or [], other_seed or [], names, step)
-        written = [] if out is None else _write(out, told)
+            verdict = _aligned(run_a, run_b, null or [], other_seed or [], names, step)
+        written = [] if out is None else _write(out, verdict)
     except (ValueError, TypeError) as error:
         refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename or out} cannot be read or written ({error.strerror}).")
     if as_json:
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        typer.echo(json.dumps(verdict, ensure_ascii=False))
     else:
         ending = "\n" + page.usage(lang) if demo else ""
-        pages.show_page(page.brief(told, lang) + ending, written)
-    if told["verdict"]["word"] == "different" and not demo:
+        pages.show_page(page.brief(verdict, lang) + ending, written)
+    if verdict["verdict"]["word"] == "different" and not demo:
         raise typer.Exit(1)
 
 
@@ -117,15 +118,15 @@ def _aligned(
     def progress(line: str) -> None:
         typer.echo(f"refkernels: {line}", err=True)
 
-    given = None if names is None else _map(names)
-    many = [run for null in nulls for run in runs_in(null)]
+    renamed = None if names is None else _map(names)
+    null_runs = [run for null in nulls for run in runs_in(null)]
     return align(
-        a, b, nulls=many, seeds=seeds, names=given, steps=steps, progress=progress
+        a, b, nulls=null_runs, seeds=seeds, names=renamed, steps=steps, progress=progress
     ).to_dict()
 
 
 def _demonstrated() -> dict[str, Any]:
-    """Two runs that are gone afterwards."""
+    """Align two runs made in a temporary folder."""
     import tempfile
 
     from refkernels.training.demo import write_runs
@@ -144,22 +145,22 @@ def _json(path: Path, what: str, largest: int = 2**30) -> Any:
 
 
 def _map(path: Path) -> dict[str, str]:
-    given = _json(path, "a map of names", _LARGEST_MAP)
-    if not isinstance(given, dict) or not all(isinstance(one, str) for one in given.values()):
+    names = _json(path, "a map of names", _LARGEST_MAP)
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise ValueError(f"{path} is no map of names: give a JSON object of texts.")
-    return given
+    return names
 
 
-def _write(folder: Path, told: dict[str, Any]) -> list[Path]:
+def _write(folder: Path, verdict: dict[str, Any]) -> list[Path]:
     from refkernels.records.files import write_whole
     from refkernels.reporting.alignment import html, page
 
     texts = {
-        "alignment.html": html.page(told, "en"),
-        "alignment.zh.html": html.page(told, "zh"),
-        "alignment.md": page.markdown(told, "en"),
-        "alignment.zh.md": page.markdown(told, "zh"),
-        "alignment.json": json.dumps(told, ensure_ascii=False, indent=1) + "\n",
+        "alignment.html": html.page(verdict, "en"),
+        "alignment.zh.html": html.page(verdict, "zh"),
+        "alignment.md": page.markdown(verdict, "en"),
+        "alignment.zh.md": page.markdown(verdict, "zh"),
+        "alignment.json": json.dumps(verdict, ensure_ascii=False, indent=1) + "\n",
     }
     for name, text in texts.items():
         write_whole(folder / name, text)
@@ -181,14 +182,14 @@ def _print_metric(
                 "Give --answers twice, and --dataset: the questions and their answers."
             )
         right = metric.right_answers(_json(dataset, "a SQuAD file"))
-        pair = [metric.exact(_json(one, "predictions"), right) for one in answers]
+        pair = [metric.exact(_json(path, "predictions"), right) for path in answers]
         tested = metric.of_answers(*pair)
     else:
         if len(figures) != 2 or questions is None:
-            raise ValueError("Give --metric twice, and --n: how many questions it is of.")
+            raise ValueError("Give --metric twice, and --n: the number of questions behind it.")
         tested = metric.of_figures(*_percentages(figures), questions)
-    told = asdict(tested)
-    typer.echo(json.dumps(told) if as_json else page.metric(told, lang))
+    result = asdict(tested)
+    typer.echo(json.dumps(result) if as_json else page.metric(result, lang))
 
 
 def _percentages(figures: list[str]) -> tuple[float, float]:

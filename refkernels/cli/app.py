@@ -1,6 +1,6 @@
-"""The app of the command line, put together of the modules beside this one: each is a command.
+"""The command-line app, assembled from the modules beside this one; each is a command.
 
-What a command prints, `reporting` formats.
+`reporting` formats what the commands print.
 """
 
 from typing import Annotated

@@ -24,7 +24,7 @@ app = typer.Typer(
 def list_environments(
     as_json: AsJson = False,
 ) -> None:
-    """Which frameworks can be measured here, and what to do about the others."""
+    """List the frameworks that can be measured here, and how to get the others."""
     from rich.console import Console
 
     from refkernels import reporting
@@ -38,7 +38,7 @@ def list_environments(
         lines = [asdict(line) for line in listing]
         typer.echo(json.dumps({"schema": SCHEMA, "kind": "environments", "environments": lines}))
     else:
-        # Wide enough for every line: a path or a command that is folded cannot be copied.
+        # Wide enough for every line: a wrapped path or command cannot be copied.
         Console(width=_WIDE).print(reporting.environment_table(listing))
 
 
@@ -49,16 +49,16 @@ def create_environments(
         typer.Argument(metavar="NAME[==VERSION]...", autocompletion=completion.frameworks),
     ],
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="End with status 0 whatever cannot be made.")
+        bool, typer.Option("--keep-going", help="End with status 0 even if some cannot be made.")
     ] = False,
 ) -> None:
     """Install frameworks, each into an environment of its own (0.5 to 4.3 GB each).
 
-    Ends with status 1 where one cannot be made, 2 where a name means none.
+    Ends with status 1 if one cannot be made, 2 if a name means no framework.
     """
     from refkernels.frameworks import catalog, environments
 
-    try:  # before the first one is installed, which takes minutes
+    try:  # before the first installation, which takes minutes
         for name in names:
             catalog.get(name)
     except catalog.FrameworkError as error:
@@ -85,7 +85,7 @@ def add_environment(
 ) -> None:
     """Measure NAME in an interpreter of yours, here or on another machine.
 
-    It is started and imports NAME first; ends with status 2 where that fails.
+    The interpreter first starts and imports NAME; ends with status 2 if that fails.
     """
     from refkernels.frameworks import addition
     from refkernels.frameworks.catalog import FrameworkError
@@ -104,10 +104,10 @@ def remove_environment(
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
-    """Forget an interpreter of yours (undo `add`); where there is none, delete the managed
-    environments, which are listed first.
+    """Forget an interpreter of yours (undo `add`); if there is none, delete the managed
+    environments after listing them.
 
-    Ends with status 1 where the answer is no, 2 where there is nothing to remove.
+    Ends with status 1 if you answer no, 2 if there is nothing to remove.
     """
     from refkernels.frameworks import addition, environments
 
@@ -117,8 +117,8 @@ def remove_environment(
         if forgotten is not None:
             typer.echo(f"Forgotten: {forgotten}")
             if folders:
-                stay = ", ".join(map(str, folders))
-                typer.echo(f"Kept: {stay} (`refkernels env remove {name}` again deletes this).")
+                kept = ", ".join(map(str, folders))
+                typer.echo(f"Kept: {kept} (`refkernels env remove {name}` again deletes this).")
             return
         if not folders:
             others = " and ".join(f"`refkernels env remove {key}`" for key in addition.named(name))
@@ -133,8 +133,7 @@ def remove_environment(
 
 
 def _confirm(name: str, folders: list[Path]) -> None:
-    """Ask before managed environments are deleted; end with status 1 where the answer is no."""
-
+    """Ask before managed environments are deleted; end with status 1 if the answer is no."""
     typer.echo("These environments will be deleted:", err=True)
     for folder in folders:
         typer.echo(f"  {folder}", err=True)

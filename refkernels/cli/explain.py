@@ -1,4 +1,4 @@
-"""`refkernels explain`: why numbers are what they are, from files, live frameworks or a thread."""
+"""`refkernels explain`: the cause of a kernel's numbers, from files, live frameworks or text."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def explain(
         Names | None,
         typer.Option(
             "--output",
-            help="KERNEL:NAME=FILE.npy or KERNEL:FILE.npz, what a kernel gave. Repeatable.",
+            help="KERNEL:NAME=FILE.npy or KERNEL:FILE.npz, a kernel's output. Repeatable.",
         ),
     ] = None,
     framework: Annotated[
         Names | None,
         typer.Option(
-            help="Run it there, now: torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, "
+            help="Run the op there: torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, "
             "... Repeatable.",
             autocompletion=completion.frameworks,
         ),
@@ -58,32 +58,34 @@ def explain(
     direction: Annotated[str | None, typer.Option(help="forward (default) or backward.")] = None,
     device: Annotated[
         str | None,
-        typer.Option(help="Where, for names without a device: cpu (default), cuda:0, npu:0, ..."),
+        typer.Option(help="The device of names without one: cpu (default), cuda:0, npu:0, ..."),
     ] = None,
     settings: Settings = None,
     timeout: Annotated[
-        float, typer.Option(parser=seconds, help="Seconds that a framework may take.")
+        float, typer.Option(parser=seconds, help="The seconds that a framework may take.")
     ] = 120.0,
     lang: Language = "en",
     as_json: AsJson = False,
     fail_on: Annotated[str | None, severity.OPTION] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the whole answer, scripts and all, as Markdown.")
+        Path | None, typer.Option(help="Write the whole answer with its scripts as Markdown.")
     ] = None,
-    save: Annotated[Path | None, typer.Option(help="Write the case to a file to pass on.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the case to a file that can be shared.")
+    ] = None,
     pasted: Annotated[
         Path | None,
         typer.Option(
-            help="A text with printed tensors, such as an issue's; - reads it from standard input. "
-            "--input x=1 and --output torch=3 then say which is which, by the order in the text.",
+            help="A text with printed tensors, such as an issue; - reads it from standard input. "
+            "--input x=1 and --output torch=3 then name tensors by their order in the text.",
             allow_dash=True,
         ),
     ] = None,
 ) -> None:
-    """Explain why a kernel's numbers differ from the truth, or kernels' from each other.
+    """Explain why a kernel's numbers differ from the truth, or the numbers of kernels differ.
 
-    Ends with status 1 where a framework failed or an output is as bad as --fail-on, 2 where the
-    question cannot be answered; else with 0, however wrong the numbers are.
+    Ends with status 1 if a framework failed or an output is as bad as --fail-on, 2 if the question
+    cannot be answered; otherwise with 0, however wrong the numbers are.
     """
     from refkernels.diagnosis import casefile
     from refkernels.frameworks.catalog import FrameworkError
@@ -93,7 +95,7 @@ def explain(
     severity.check(fail_on)
     if pasted is not None:
         if framework or save is not None or settings:
-            refuse("--pasted explains what is printed: leave --framework, --set and --save out.")
+            refuse("--pasted explains printed numbers: leave out --framework, --set and --save.")
         _explain_pasted(
             what, pasted, inputs or [], outputs or [], param or [], direction, lang, as_json,
             fail_on, out,
@@ -108,18 +110,18 @@ def explain(
             typer.echo(f"refkernels: {fault}", err=True)
         if not case.outputs and faults:
             raise typer.Exit(1)
-        found = case.explain()
+        explanation = case.explain()
         if save is not None:
             casefile.save(save, case)
         if out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(found.to_markdown(lang), encoding="utf-8")
+            out.write_text(explanation.to_markdown(lang), encoding="utf-8")
     except (ValueError, TypeError, FrameworkError) as error:
         refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename or save or out} cannot be written ({error.strerror}).")
-    _print(found.to_dict(), lang, as_json, [path for path in (save, out) if path is not None])
-    bad = severity.reached(fail_on, _judged(found))
+    _print(explanation.to_dict(), lang, as_json, [path for path in (save, out) if path is not None])
+    bad = severity.reached(fail_on, _judged(explanation))
     if faults or bad:
         raise typer.Exit(1)
 
@@ -136,7 +138,7 @@ def _explain_pasted(
     fail_on: str | None,
     out: Path | None,
 ) -> None:
-    """What the printed numbers of a text prove."""
+    """Explain what the printed numbers of a text prove."""
     from refkernels import registry
     from refkernels.cli.shared.case import read_params
     from refkernels.printed import text, verdict
@@ -147,11 +149,11 @@ def _explain_pasted(
         words_of(lang)
         op = registry.get(what)
         if str(path) == "-":
-            read = text.read(sys.stdin.buffer, "The standard input")
+            content = text.read(sys.stdin.buffer, "The standard input")
         else:
-            read = text.read_path(path)
+            content = text.read_path(path)
         answer = verdict.explain_printed(
-            op, text.tensors(read), inputs, outputs, read_params(params),
+            op, text.tensors(content), inputs, outputs, read_params(params),
             direction or "forward",  # type: ignore[arg-type]
         )  # fmt: skip
     except (ValueError, TypeError) as error:
@@ -174,17 +176,17 @@ def _explain_pasted(
 
 def _proven(answer: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Each printed output that is proven wrong, as a verdict."""
-    for kernel, one in answer["kernels"].items():
-        for output, told in one["outputs"].items():
-            if told["verdict"] == "wrong":
+    for kernel, judged in answer["kernels"].items():
+        for output, proof in judged["outputs"].items():
+            if proof["verdict"] == "wrong":
                 yield kernel, {"output": output, "verdict": "exceeds_bound", "flags": []}
 
 
-def _judged(found: Any) -> Iterator[tuple[str, Any]]:
+def _judged(explanation: Any) -> Iterator[tuple[str, Any]]:
     """Each kernel's outputs with their verdicts."""
-    for kernel, one in (found.kernels or {"kernel": found}).items():
-        for output, told in one.evidence["outputs"].items():
-            yield kernel, {**told, "output": output}
+    for kernel, own in (explanation.kernels or {"kernel": explanation}).items():
+        for output, evidence in own.evidence["outputs"].items():
+            yield kernel, {**evidence, "output": output}
 
 
 def _run(
@@ -194,8 +196,8 @@ def _run(
     device: str | None,
     timeout: float,
 ) -> tuple[Any, list[str]]:
-    """The case with the answers of live frameworks, and what went wrong there. `device`: of those
-    whose name has none."""
+    """The case with the answers of live frameworks, and the faults there. `device` is that of names
+    without one."""
     from dataclasses import replace
 
     from refkernels import question
@@ -227,10 +229,10 @@ def _run(
 
 
 def _kernel(session: Any, op: str) -> str:
-    """What the answer calls it: the framework, or the formula that its adapter composes."""
+    """The kernel's name in the answer: the framework, or the formula that its adapter composes."""
     formula = session.info["formulas"].get(op)
-    told = str(session.name).removeprefix(session.spec.name).removeprefix("==")
-    return f"{formula} {told}".strip() if formula else str(session.name)
+    details = str(session.name).removeprefix(session.spec.name).removeprefix("==")
+    return f"{formula} {details}".strip() if formula else str(session.name)
 
 
 def _print(answer: dict[str, Any], lang: str, as_json: bool, written: Sequence[Path]) -> None:

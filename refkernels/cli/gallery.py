@@ -18,9 +18,9 @@ def gallery(
     lang: Language = "en",
     as_json: AsJson = False,
 ) -> None:
-    """Discrepancies that people reported, each with its explanation: all of them, or one in full.
+    """Show reported discrepancies with their explanations: a table of all, or one in full.
 
-    Ends with status 2 where there is no such entry.
+    Ends with status 2 if there is no such entry.
     """
     import json
 
@@ -29,21 +29,24 @@ def gallery(
     if lang not in ("en", "zh"):
         refuse(f"--lang {lang!r} is not en or zh.")
     try:
-        chosen = [entries.load(one) for one in ([name] if name else entries.names())]
+        chosen = [entries.load(key) for key in ([name] if name else entries.names())]
     except entries.EntryError as error:
         refuse(str(error))
-    told = [(entry, entry.explain()) for entry in _shown(chosen)]
+    explained = [(entry, entry.explain()) for entry in _shown(chosen)]
     if as_json:
-        rows = [{**entry.to_dict(), "explanation": found.to_dict()} for entry, found in told]
+        rows = [
+            {**entry.to_dict(), "explanation": explanation.to_dict()}
+            for entry, explanation in explained
+        ]
         typer.echo(json.dumps(rows[0] if name else rows, ensure_ascii=False, indent=1))
     elif name:
-        typer.echo(_page(*told[0], lang))
+        typer.echo(_page(*explained[0], lang))
     else:
-        _table(told)
+        _table(explained)
 
 
 def _shown(chosen: list[Any]) -> Iterable[Any]:
-    """With a line on a terminal that says how many are explained."""
+    """The entries; on a terminal with a line that shows how many are explained."""
     import sys
 
     if len(chosen) == 1 or not sys.stderr.isatty():
@@ -54,14 +57,14 @@ def _shown(chosen: list[Any]) -> Iterable[Any]:
     return track(chosen, "explaining", console=Console(stderr=True), transient=True)
 
 
-def _table(told: list[tuple[Any, Any]]) -> None:
+def _table(explained: list[tuple[Any, Any]]) -> None:
     from rich.console import Console
 
     from refkernels.reporting.gallery import gallery_table
 
-    rows = [(entry.to_dict(), found.to_dict()) for entry, found in told]
+    rows = [(entry.to_dict(), explanation.to_dict()) for entry, explanation in explained]
     Console().print(gallery_table(rows))
-    typer.echo("* answers recorded elsewhere. `refkernels gallery NAME` tells one in full.")
+    typer.echo("* answers recorded elsewhere. `refkernels gallery NAME` shows one in full.")
 
 
 def _page(entry: Any, explanation: Any, lang: str) -> str:

@@ -51,7 +51,7 @@ def measure(
     ),
     full: Annotated[
         bool,
-        typer.Option("--full", help="All cases and invariances; else the core of each op's."),
+        typer.Option("--full", help="Measure all cases and invariances, not only each op's core."),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
     settings: Settings = None,
@@ -64,9 +64,9 @@ def measure(
 ) -> None:
     """Measure the frameworks against the certified oracles and write a report.
 
-    Ends with status 1 where a framework failed on something (the report says on what) or an output
-    is as bad as --fail-on, 2 where the question itself cannot be answered, 130 where it was
-    stopped; else with 0, however wrong the numbers are.
+    Ends with status 1 if a framework failed on something (the report says on what) or an output is
+    as bad as --fail-on, 2 if the question cannot be answered, 130 if it was stopped; otherwise with
+    0, however wrong the numbers are.
     """
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.records.journal import JournalError
@@ -89,11 +89,11 @@ def measure(
     except KeyboardInterrupt:
         stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")
     pages.show_measured(out)
-    measured = [one for one in outcome.records if one["kind"] == "measurement"]
+    measured = [record for record in outcome.records if record["kind"] == "measurement"]
     judged = [
-        (f"{one['framework']} {one['direction']} {one['dtype']} {one['case']['name']}", one)
-        for one in measured
-        if one["status"] == "ok"
+        (f"{own['framework']} {own['direction']} {own['dtype']} {own['case']['name']}", own)
+        for own in measured
+        if own["status"] == "ok"
     ]
     bad = severity.reached(fail_on, judged)
     if outcome.faults or (framework and outcome.missing) or bad:
@@ -116,8 +116,8 @@ def _measure(
     from refkernels.runs import measurement
     from refkernels.runs.measurement.run import FRAMEWORKS
 
-    # This process is ours, and its kernels run from one thread: Numba's own pool sleeps between
-    # them, where OpenMP's spins and takes the cores from the frameworks.
+    # The process is ours and calls its kernels from one thread. Between calls Numba's own pool
+    # sleeps, while OpenMP's spins and takes the cores from the frameworks.
     numba.config.THREADING_LAYER = "workqueue"
     columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
     with progress_bar(*columns, TextColumn("{task.description}")) as bar:

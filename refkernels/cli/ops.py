@@ -1,4 +1,4 @@
-"""`refkernels ops`: what can be asked about."""
+"""`refkernels ops`: the ops that can be measured and explained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from refkernels.records.words import SCHEMA
 def ops(
     as_json: AsJson = False,
 ) -> None:
-    """The ops: their inputs, outputs, params and dtypes, and which frameworks have them."""
+    """List the ops: their inputs, outputs, params and dtypes, and the frameworks that have them."""
     from rich.console import Console
 
     from refkernels.reporting.ops import op_table
@@ -27,7 +27,7 @@ def ops(
 
 
 def op_rows() -> list[dict[str, Any]]:
-    """What the registry and the adapters' sources say of each op; no framework is started."""
+    """One row for each op, from the registry and the adapters' sources; starts no framework."""
     from refkernels import registry
     from refkernels.frameworks import adapters, catalog
     from refkernels.op import DTYPES
@@ -35,9 +35,9 @@ def op_rows() -> list[dict[str, Any]]:
     rows = []
     for op in registry.ops().values():
         cases = op.cases()
-        found = {dtype for case in cases for dtype in case.dtypes}
+        used = {dtype for case in cases for dtype in case.dtypes}
         missing = f"its adapter has no op named {op.name}"
-        told = {one.name: adapters.ops_of(one.adapter) for one in catalog.frameworks()}
+        reasons = {known.name: adapters.ops_of(known.adapter) for known in catalog.frameworks()}
         rows.append(
             {
                 "op": op.name,
@@ -49,10 +49,10 @@ def op_rows() -> list[dict[str, Any]]:
                     "outputs": list(op.gradients),
                 },
                 "params": dict(op.params),
-                "dtypes": [dtype for dtype in DTYPES if dtype in found],
+                "dtypes": [dtype for dtype in DTYPES if dtype in used],
                 "cases": len(cases),
-                # null where the framework has the op, else why not
-                "frameworks": {name: of.get(op.name, missing) for name, of in told.items()},
+                # null if the framework has the op, else the reason why not
+                "frameworks": {name: own.get(op.name, missing) for name, own in reasons.items()},
             }
         )
     return rows

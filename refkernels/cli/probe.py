@@ -1,4 +1,4 @@
-"""`refkernels probe`: inputs that tell apart what an explanation cannot."""
+"""`refkernels probe`: inputs that separate the explanations which still fit an answer."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def probe(
     ] = None,
     outputs: Annotated[
         Names | None,
-        typer.Option("--output", help="NAME=FILE.npy, what the kernel gave. Repeatable."),
+        typer.Option("--output", help="NAME=FILE.npy, the kernel's output. Repeatable."),
     ] = None,
     param: Params = None,
     direction: Annotated[str | None, typer.Option(help="forward (default) or backward.")] = None,
-    kernel: Annotated[str | None, typer.Option(help="Which kernel of a case with several.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random inputs.")] = 0,
+    kernel: Annotated[str | None, typer.Option(help="The kernel, if the case has several.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the random inputs.")] = 0,
     out: Annotated[
         Path, typer.Option(help="Write the inputs here: a folder of .npy, or one .npz.")
     ] = Path("probe"),
@@ -40,8 +40,8 @@ def probe(
 ) -> None:
     """Write inputs on which the explanations that fit a kernel's answer differ the most.
 
-    Run your kernel on them, and explain what it gives. Ends with status 2 where there is nothing
-    to tell apart.
+    Run your kernel on them and explain its output. Ends with status 2 if there is nothing to
+    separate.
     """
     from refkernels.diagnosis import probe as probes
     from refkernels.frameworks.catalog import FrameworkError
@@ -56,17 +56,17 @@ def probe(
         if answers is None or (kernel is None and len(case.outputs) > 1):
             known = ", ".join(case.outputs)
             raise ValueError(f"A probe is of one kernel: give --kernel, one of {known}.")
-        found = probes.probe(case.op, case.inputs, answers, case.params, case.direction, seed)
-        written = found.save(out)
+        chosen = probes.probe(case.op, case.inputs, answers, case.params, case.direction, seed)
+        written = chosen.save(out)
     except (ValueError, TypeError, FrameworkError) as error:
         refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename or out} cannot be written ({error.strerror}).")
-    _print(found.to_dict(), written, as_json, pages)
+    _print(chosen.to_dict(), written, as_json, pages)
 
 
-def _print(told: dict[str, Any], written: list[Path], as_json: bool, pages: Any) -> None:
+def _print(answer: dict[str, Any], written: list[Path], as_json: bool, pages: Any) -> None:
     if as_json:
-        typer.echo(json.dumps({**told, "files": [str(path) for path in written]}))
+        typer.echo(json.dumps({**answer, "files": [str(path) for path in written]}))
     else:
-        show_page(pages.page(told), written)
+        show_page(pages.page(answer), written)

@@ -15,7 +15,7 @@ from refkernels.cli.shared.options import MOST_ELEMENTS, AsJson, Settings, parse
 from refkernels.cli.shared.progress import progress_bar
 from refkernels.records.words import SCHEMA
 
-_LEAVES = 2**14  # a sum in sequence of so many values takes as many questions
+_LEAVES = 2**14  # terms of a sum: a sequential one takes as many questions
 
 
 def reveal(
@@ -27,11 +27,11 @@ def reveal(
             autocompletion=completion.frameworks,
         ),
     ],
-    k: Annotated[int, typer.Option(min=1, max=_LEAVES, help="How many terms a sum has.")] = 64,
+    k: Annotated[int, typer.Option(min=1, max=_LEAVES, help="The number of terms of a sum.")] = 64,
     m: Annotated[int, typer.Option(min=1, help="Rows of the output.")] = 32,
-    n: Annotated[int, typer.Option(min=1, help="Columns of the output, where it has some.")] = 32,
-    row: Annotated[int, typer.Option(min=0, help="The element that is watched.")] = 0,
-    column: Annotated[int, typer.Option(min=0)] = 0,
+    n: Annotated[int, typer.Option(min=1, help="Columns of the output, if it has any.")] = 32,
+    row: Annotated[int, typer.Option(min=0, help="The row of the watched element.")] = 0,
+    column: Annotated[int, typer.Option(min=0, help="Its column.")] = 0,
     bias: Annotated[bool, typer.Option("--bias", help="linear with a bias.")] = False,
     dtype: Annotated[
         str,
@@ -53,8 +53,8 @@ def reveal(
 ) -> None:
     """Reveal the tree of additions behind one output element, and check it on random data.
 
-    Ends with status 1 where the framework fails, 2 where the question cannot be answered: where
-    the sum has no fixed order, or is exact or compensated.
+    Ends with status 1 if the framework fails, 2 if the question cannot be answered because the sum
+    has no fixed order, or is exact or compensated.
     """
     import json
 
@@ -72,7 +72,7 @@ def reveal(
         spec, name = catalog.seat(framework)
         split_settings(spec.framework, merged(chosen, name))  # refused before anything starts
         with Session(framework, chosen, timeout) as session:
-            found = _revealed(session, op, name.device or device or "cpu", dtype, k=k, m=m, n=n,
+            tree = _revealed(session, op, name.device or device or "cpu", dtype, k=k, m=m, n=n,
                               row=row, column=column, bias=bias)  # fmt: skip
     except (ValueError, RevealError, catalog.FrameworkError) as error:
         refuse(str(error))
@@ -80,15 +80,15 @@ def reveal(
         typer.echo(f"refkernels: {fault}", err=True)
         raise typer.Exit(1) from None
     if svg is not None:
-        _draw(found, svg)
+        _draw(tree, svg)
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(tree))
     else:
-        _print(found, svg)
+        _print(tree, svg)
 
 
 def _check_size(m: int, n: int, k: int) -> None:
-    """Raises ValueError where the arrays of the question are larger than anybody's memory."""
+    """Raises ValueError if an array of the question has more than MOST_ELEMENTS elements."""
     largest = max(m * k, k * n, m * n)
     if largest > MOST_ELEMENTS:
         raise ValueError(
@@ -98,11 +98,11 @@ def _check_size(m: int, n: int, k: int) -> None:
 
 
 class _FrameworkFault(Exception):
-    """What the framework, not the question, has failed on."""
+    """A failure of the framework, not of the question."""
 
 
 def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> dict[str, Any]:
-    """The tree of an element and what is known of it, as strict JSON."""
+    """The tree of an element with its properties, as strict JSON."""
     from refkernels.arithmetic import formats
     from refkernels.diagnosis.summation import RevealError
     from refkernels.diagnosis.summation.boxes import OpBox
@@ -131,7 +131,7 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
             "order to reveal."
         ) from None
     tree = order.tree
-    # What is no product is not rounded before it is added.
+    # Only a product is rounded before it is added.
     roundings = tree.roundings() if box.product is not None else tree.depth
     replayed = formats.get(order.accumulator) if order.outputs else None
     return {
@@ -164,37 +164,37 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Any]:
+def _progress(label: str) -> Iterator[Any]:
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with progress_bar(*columns, transient=True) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(label, total=None)
 
         def show(questions: int) -> None:
             bar.start()
-            bar.update(task, description=f"{what}: {questions:,} questions")
+            bar.update(task, description=f"{label}: {questions:,} questions")
 
         yield show
 
 
-def _print(found: dict[str, Any], svg: Path | None) -> None:
+def _print(tree: dict[str, Any], svg: Path | None) -> None:
     from rich.console import Console
 
     from refkernels.reporting.orders import order_lines
 
     console = Console(highlight=False)
-    for line in order_lines(found):
+    for line in order_lines(tree):
         console.print(line, markup=False, soft_wrap=True)
     if svg is not None:
         console.print(f"Drawn: {svg}", markup=False, soft_wrap=True)
 
 
-def _draw(found: dict[str, Any], path: Path) -> None:
+def _draw(tree: dict[str, Any], path: Path) -> None:
     from refkernels.reporting.orders import draw_order
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(draw_order(found).svg, encoding="utf-8")
+        path.write_text(draw_order(tree).svg, encoding="utf-8")
     except OSError as error:
         refuse(f"{path} cannot be written ({error.strerror}): choose another --svg.")

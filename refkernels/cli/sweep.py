@@ -1,4 +1,4 @@
-"""`refkernels sweep`: what it takes and what it prints on the way."""
+"""`refkernels sweep`: its options, and its progress."""
 
 from __future__ import annotations
 
@@ -59,25 +59,30 @@ def sweep(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped sweep.")] = False,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST_WORKERS, help="Processes that work at a time: one a core."),
+        typer.Option(
+            min=1,
+            max=MOST_WORKERS,
+            help="Processes that work at a time (default: one for each core).",
+        ),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="Dask's scheduler, tcp://HOST:8786, whose workers do it.")
+        str | None, typer.Option(help="A Dask scheduler, tcp://HOST:8786, whose workers sweep.")
     ] = None,
     settings: Settings = None,
-    tries: Annotated[int, typer.Option(min=1, max=MOST_TRIES, help="Inputs of a search.")] = 1
-    << 21,
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Of a search.")] = 0,
+    tries: Annotated[
+        int, typer.Option(min=1, max=MOST_TRIES, help="The number of inputs of a search.")
+    ] = 1 << 21,
+    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="The seed of a search.")] = 0,
     timeout: Annotated[
         float, typer.Option(parser=seconds, help="Seconds that a framework may take for one call.")
     ] = 120.0,
 ) -> None:
     """Try every input of a format, and judge every answer by a certified oracle.
 
-    Formats of 32 bits and fewer are swept: all their bit patterns, or those of --range. float64 is
-    searched, and so are pairs (pow, atan2, hypot, swiglu), which gives lower bounds. Ends with
-    status 1 where a framework failed, 2 where the question itself cannot be answered, 130 where it
-    was stopped: add --resume then.
+    Formats of up to 32 bits are swept: all their bit patterns, or those of --range. float64 and
+    functions of two inputs (pow, atan2, hypot, swiglu) are searched, which gives lower bounds. Ends
+    with status 1 if a framework failed, 2 if the question cannot be answered, 130 if it was
+    stopped; then add --resume.
     """
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.records.journal import JournalError
@@ -96,7 +101,7 @@ def sweep(
             )  # fmt: skip
         except ValueError as error:
             refuse(str(error))
-        # What draws the page is read in while the workers start.
+        # The drawing code is imported while the workers start.
         threading.Thread(target=import_module, args=("refkernels.reporting",), daemon=True).start()
         records = _run(asked, out, resume, crew or sweeps.Dask(str(scheduler)))
     except (FrameworkError, JournalError, sweeps.CrewError) as error:
@@ -105,15 +110,15 @@ def sweep(
         stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")
     finally:
         if crew is not None:
-            crew.close(at_once=True)  # where no sweep has done so
+            crew.close(at_once=True)  # if no sweep has done so
     pages.show_swept(out)
-    failed = [one for one in records if one.get("status") not in (None, "ok", "unsupported")]
-    if failed:
+    final = (None, "ok", "unsupported")
+    if any(record.get("status") not in final for record in records):
         raise typer.Exit(1)
 
 
 def _start(crew: Any, framework: str, settings: dict[str, str], timeout: float) -> None:
-    """The first framework of the sweep, in every worker."""
+    """Start the first framework of the sweep in every worker."""
     from refkernels.frameworks import catalog
     from refkernels.runs.sweeps import kept
     from refkernels.runs.sweeps.question import ONE_THREAD, Question

@@ -1,4 +1,4 @@
-"""`refkernels warm`: compile the kernels ahead, so that nobody waits for them later."""
+"""`refkernels warm`: compiles the kernels ahead of their first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from refkernels.cli.shared.endings import refuse, stop
 if TYPE_CHECKING:
     from refkernels.op import Case, Direction, Op
 
-LARGEST = 1 << 16  # elements of an input: enough for any kernel to be wanted
+LARGEST = 1 << 16  # elements of an input: enough to need any of the kernels
 
 
 def warm(
@@ -26,7 +26,7 @@ def warm(
 ) -> None:
     """Compile the kernels that oracles, assertions and explanations need, once for this version.
 
-    They are kept in the user's cache folder ($REFKERNELS_HOME, where that is set).
+    They are kept in the user's cache folder, or in $REFKERNELS_HOME if that is set.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -58,8 +58,8 @@ def warm(
 
 
 def _spread(names: list[str]) -> Iterator[tuple[str, int]]:
-    """Each op's name with how many kernels were compiled for it, as it is done. The first op is
-    warmed here: the others find there what they share with it, and go to two processes."""
+    """Each op's name with the number of kernels compiled for it, in the order of completion. The
+    first op is warmed here, so that the two processes of the others find the shared kernels."""
     import multiprocessing
 
     yield names[0], use(names[0])
@@ -74,7 +74,7 @@ def _spread(names: list[str]) -> Iterator[tuple[str, int]]:
 def _begin() -> None:
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's affair
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
 
 
 def _named(name: str) -> tuple[str, int]:
@@ -82,12 +82,13 @@ def _named(name: str) -> tuple[str, int]:
 
 
 def use(name: str) -> int:
-    """Asks for what a user of the op asks for, in every dtype; how many kernels that compiled."""
+    """Use an op as a user does, in every dtype; returns the number of kernels that this
+    compiled."""
     from refkernels import registry
     from refkernels.arithmetic import small, waiting
     from refkernels.op import DIRECTIONS
 
-    small.allowance.elements = 0  # no twin takes a kernel's place here
+    small.allowance.elements = 0  # no twin may replace a kernel here
     waiting.watch.silence()
     before = waiting.watch.compiled
     op = registry.get(name)

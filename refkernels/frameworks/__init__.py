@@ -1,8 +1,9 @@
-"""The frameworks: a catalog of them, where their interpreters are, and a live session with one.
+"""The frameworks: their catalog, their interpreters, and live sessions with them.
 
 `catalog` names them, `environments` finds or makes an interpreter, and `gateway.Session` runs ops
-there.  What runs in the framework's interpreter is in ``remote/``: ``worker.py`` and one adapter a
-framework, sent as source, so that the other side needs Python, NumPy and the framework alone.
+there.  The code that runs in a framework's interpreter is in ``remote/``: ``worker.py`` and one
+adapter for each framework, sent as source, so that the other side needs only Python, NumPy and the
+framework.
 
-Nothing heavy is imported here, and no framework ever.
+Nothing heavy is imported here, and never a framework.
 """

@@ -1,4 +1,4 @@
-"""What an adapter's source says of it: the framework need not be there, and nothing is run."""
+"""Facts read from an adapter's source, without running it; the framework need not be installed."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import functools
 import threading
 from pathlib import Path
 
-# Python 3.11 counts the depth of trees that it builds once for all threads (python/cpython#106905):
-# two at a time end in a SystemError now and then.
+# Python 3.11 shares one depth counter among all threads that build trees (python/cpython#106905):
+# building two at a time occasionally raises SystemError.
 _ONE_TREE = threading.Lock()
 
 
 @functools.cache
 def flags_of(adapter: Path) -> frozenset[str]:
-    """The keys of its FLAGS."""
+    """The keys of the adapter's FLAGS."""
     return frozenset(str(key) for key, _ in _table(adapter, "FLAGS"))
 
 
 @functools.cache
 def ops_of(adapter: Path) -> dict[str, str | None]:
-    """Its ops, each with the reason why the framework does not have it, None where it does."""
-    found: dict[str, str | None] = {}
+    """The adapter's ops, each with the reason why the framework lacks it (None: it has it)."""
+    reasons: dict[str, str | None] = {}
     for name, value in _table(adapter, "OPS"):
-        what = value.elts[1] if isinstance(value, ast.Tuple) and len(value.elts) > 1 else None
-        reason = what.value if isinstance(what, ast.Constant) else None
-        found[name] = reason if isinstance(reason, str) else None
-    return found
+        second = value.elts[1] if isinstance(value, ast.Tuple) and len(value.elts) > 1 else None
+        constant = second.value if isinstance(second, ast.Constant) else None
+        reasons[name] = constant if isinstance(constant, str) else None
+    return reasons
 
 
 def _table(adapter: Path, name: str) -> list[tuple[str, ast.expr]]:
-    """The literal keys of a dict of the module, with their values."""
+    """The literal keys of one of the module's dicts, with their values."""
     source = adapter.read_text(encoding="utf-8")
     with _ONE_TREE:
         tree = ast.parse(source)

@@ -1,4 +1,4 @@
-"""Naming an interpreter of the user's: it is started and asked before it is written down."""
+"""Adds an interpreter that the user names: it must start and import the framework first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from refkernels.seat_names import parse
 def add(name: str, place: str, timeout: float = START_SECONDS) -> Interpreter:
     """Name the interpreter of a framework: a path, or an execnet spec (``ssh=...//python=...``).
 
-    It is started, imports the framework and tells its version first.  Raises `FrameworkError` where
-    any of that fails, where the version is not the one of ``NAME==VERSION``, or where the name
-    cannot be kept.
+    The interpreter is started first: it imports the framework and reports its version.  Raises
+    `FrameworkError` where that fails, where the version is not the one of ``NAME==VERSION``, or
+    where the name cannot be stored.
     """
     spec = catalog.get(name)
     places.check(place)
@@ -41,7 +41,7 @@ def add(name: str, place: str, timeout: float = START_SECONDS) -> Interpreter:
 
 
 def forget(name: str) -> str | None:
-    """Undo `add`: the place that was forgotten, None where none was named so."""
+    """Undo `add`: returns the place that was forgotten, None where the name had none."""
     spec = catalog.get(name)
     named = home.read_named()
     if str(spec) not in named:
@@ -52,6 +52,6 @@ def forget(name: str) -> str | None:
 
 
 def named(name: str) -> list[str]:
-    """Under what names interpreters of this framework were added: NAME or NAME==VERSION."""
+    """The names, NAME or NAME==VERSION, under which interpreters of this framework were added."""
     framework = catalog.get(name).name
     return [key for key in home.read_named() if parse(key).framework == framework]

@@ -1,8 +1,8 @@
-"""Which frameworks there are, under which names, and which pins of them work.
+"""The catalog of frameworks: their names, and the pins with which each version works.
 
-A framework is one adapter file and one :class:`Framework` record.  Three ways to have one:
+A framework is one adapter file and one :class:`Framework` record.  The records come from
 
-* those of this package (`BUILTIN`);
+* this package (`BUILTIN`);
 * an entry point of group ``refkernels.frameworks`` in any installed distribution, whose object is a
   `Framework` or a function that returns one (no change to this package is needed)::
 
@@ -11,9 +11,9 @@ A framework is one adapter file and one :class:`Framework` record.  Three ways t
 
 * `register`, for the running process (tests plant faulty frameworks this way).
 
-Names on the command line are ``NAME`` or ``NAME==VERSION``, and where a framework is run settings
-and a device may follow (`seat_names`); several seats of one framework may be measured side by side.
-2.13.0 means any build of it, 2.13.0+cpu that one (`versions`).
+Names on the command line are ``NAME`` or ``NAME==VERSION``; where a framework is run, settings and
+a device may follow (`seat_names`).  Several seats of one framework may be measured side by side.
+2.13.0 means any build of that version, 2.13.0+cpu only that build (`versions`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ENTRY_POINT_GROUP = "refkernels.frameworks"
 
 
 class FrameworkError(Exception):
-    """Something about a framework that the user can mend: one sentence, with the cure."""
+    """A problem with a framework that the user can solve: one sentence, with the cure."""
 
 
 class UnknownFramework(FrameworkError, LookupError):
@@ -41,10 +41,10 @@ class UnknownFramework(FrameworkError, LookupError):
 
 @dataclass(frozen=True)
 class Pin:
-    """What a range of versions of a framework needs to be installed and imported.
+    """The needs of a range of versions: what it takes to install and import them.
 
-    `versions` and `python` are PEP 440 specifiers; `requirements` are pip requirements beside the
-    framework's own distribution.
+    `versions` and `python` are PEP 440 specifiers; `requirements` are pip requirements in addition
+    to the framework's own distribution.
     """
 
     versions: str = ""
@@ -56,17 +56,17 @@ class Pin:
 class Framework:
     """One framework: how to talk to it (`adapter`) and where it comes from.
 
-    name          what the user types and records say
+    name          the name that the user types and that records hold
     adapter       the adapter file, sent to the framework's interpreter as source
     module        import name (default: name)
     distributions names on the package index: the first is what `create` installs, the others (a GPU
                   build, say) are accepted where they are already installed
-    version       the pin that `create` takes when the user names no version; "" takes the newest
-    requirements  pip requirements beside the distribution (of every version)
-    pins          needs of ranges of versions; the first whose range holds counts
-    python        an interpreter's path or an execnet spec, where the search is to be skipped
+    version       the version that `create` installs when the user names none; "" for the newest
+    requirements  pip requirements in addition to the distribution (of every version)
+    pins          the needs of ranges of versions; the first range that contains a version counts
+    python        an interpreter's path or an execnet spec, which skips the search
     on_host       the host's own interpreter always has it (NumPy)
-    in_system     no distribution: it is the machine's own, and every interpreter has it (libm)
+    in_system     no distribution: the machine has it, and with it every interpreter (libm)
     """
 
     name: str
@@ -81,8 +81,8 @@ class Framework:
     in_system: bool = False
 
     def __post_init__(self) -> None:
-        if self.name:  # an entry point without one gives its own
-            SeatName(self.name)  # refused where nobody could type it
+        if self.name:  # without one it gets the name of its entry point
+            SeatName(self.name)  # raises for a name that no user could type
         object.__setattr__(self, "adapter", Path(self.adapter))
         if not self.module:
             object.__setattr__(self, "module", self.name)
@@ -90,7 +90,7 @@ class Framework:
             object.__setattr__(self, "distributions", (self.module,))
 
     def pin(self, version: str) -> Pin:
-        """The needs of `version`; "" is the newest one, whose needs are those of the first pin."""
+        """The needs of `version`; "" is the newest, whose needs are those of the first pin."""
         from packaging.specifiers import SpecifierSet
 
         for pin in self.pins:
@@ -99,14 +99,14 @@ class Framework:
         return self.pins[0] if self.pins and not version else Pin()
 
     def pip_requirements(self, version: str) -> tuple[str, ...]:
-        """What `pip install` is asked for: the distribution at `version`, and what it needs."""
+        """The arguments of `pip install`: the distribution at `version`, and its requirements."""
         own = self.distributions[0] + (f"=={version}" if version else "")
         return (own, *self.requirements, *self.pin(version).requirements)
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A framework as the user named it: with a wanted version, or without ("")."""
+    """A framework as the user named it, with a version or without ("")."""
 
     framework: Framework
     version: str = ""
@@ -168,7 +168,7 @@ _registered: dict[str, Framework] = {}
 
 
 def register(framework: Framework, *, replace_existing: bool = False) -> Framework:
-    """Add `framework` to this process's catalog; raise `ValueError` where its name is taken."""
+    """Add `framework` to this process's catalog; raise `ValueError` if its name is taken."""
     if framework.name in _frameworks() and not replace_existing:
         raise ValueError(f"a framework named {framework.name!r} is already in the catalog")
     _registered[framework.name] = framework
@@ -190,25 +190,25 @@ def names() -> list[str]:
 
 
 def get(spec: str | Spec | Framework) -> Spec:
-    """The framework that ``NAME`` or ``NAME==VERSION`` means; raise `UnknownFramework`, and
-    `TypeError` for what is no name."""
+    """The framework that ``NAME`` or ``NAME==VERSION`` means; raise `UnknownFramework`, or
+    `TypeError` for an argument that is no name."""
     if isinstance(spec, Spec):
         return spec
     if isinstance(spec, Framework):
         return Spec(spec)
-    found, name = seat(spec)
+    framework, name = seat(spec)
     if name.settings or name.device:
         raise UnknownFramework(
-            f"{quoted(spec)} is a seat: here it is {found} alone, without settings and device"
+            f"{quoted(spec)} is a seat: here it is {framework} alone, without settings and device"
         )
-    return found
+    return framework
 
 
 def seat(text: str) -> tuple[Spec, SeatName]:
-    """The framework that a seat's name means, and the name taken apart.
+    """The framework that a seat's name means, and the parsed name.
 
-    Raises `UnknownFramework` for what is no name, for a framework that is not in the catalog, and
-    for a kernel, which no command runs; TypeError for what is no text.
+    Raises `UnknownFramework` for text that is no name, for a framework that is not in the catalog,
+    and for a kernel, which no command runs; TypeError for an argument that is no text.
     """
     if not isinstance(text, str):
         raise TypeError(f"a seat is asked for by its name, not by a {type(text).__name__}")
@@ -218,7 +218,7 @@ def seat(text: str) -> tuple[Spec, SeatName]:
         raise UnknownFramework(str(error)) from None
     if name.kernel is not None:
         raise UnknownFramework(
-            f"{quoted(text)} is a kernel of yours, which is not run here: give what it answered to "
+            f"{quoted(text)} is a kernel of yours, which is not run here: give its output to "
             "`refkernels explain OP --input ... --output ...`, or assert it in a test with "
             "refkernels.testing.assert_kernel"
         )
@@ -237,9 +237,9 @@ def _frameworks() -> dict[str, Framework]:
 
 @functools.cache
 def _from_entry_points() -> tuple[Framework, ...]:
-    found = []
+    frameworks = []
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         target = entry.load()
         framework = target if isinstance(target, Framework) else target()
-        found.append(replace(framework, name=framework.name or entry.name))
-    return tuple(found)
+        frameworks.append(replace(framework, name=framework.name or entry.name))
+    return tuple(frameworks)

@@ -1,9 +1,9 @@
-"""Making a managed environment: a virtual environment with one framework in it.
+"""Makes a managed environment: a virtual environment with one framework in it.
 
-`venv` makes it and `pip` fills it, so the user's own pip configuration and mirrors hold.  A virtual
-environment cannot be moved, so it is built where it will stay, and it counts as complete only once
-its marker file exists; the marker is written, whole, after the framework has been imported, so that
-an interrupted creation is never taken for a complete one.
+`venv` makes it and `pip` fills it, so the user's own pip configuration and mirrors apply.  A
+virtual environment cannot be moved, so it is built where it will stay, and it counts as complete
+only once its marker file exists.  The marker is written, whole, after the framework has been
+imported, so that an interrupted creation is never taken for a complete one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CreationFailed(FrameworkError):
 
 
 class NoFittingPython(CreationFailed):
-    """No Python that the framework's wheels fit runs on this machine."""
+    """This machine has no Python that fits the framework's wheels."""
 
 
 class NoDistribution(CreationFailed):
@@ -45,7 +45,7 @@ def python_of(environment: Path) -> Path:
 
 
 def marker(environment: Path) -> dict[str, str] | None:
-    """What a complete environment says of itself; None where it is missing or was interrupted."""
+    """The marker of a complete environment; None where it is missing or was interrupted."""
     try:
         content = json.loads((environment / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -56,7 +56,7 @@ def marker(environment: Path) -> dict[str, str] | None:
 def build(spec: Spec, version: str, environment: Path, progress: Progress) -> None:
     """Make `environment` with `spec`'s framework at `version`; raise `CreationFailed`.
 
-    The first fitting Python for which the package index has a build is taken.
+    It takes the first fitting Python for which the package index has a build.
     """
     with _locked(environment, progress):
         if marker(environment) is not None:
@@ -79,7 +79,7 @@ def build(spec: Spec, version: str, environment: Path, progress: Progress) -> No
 
 
 def erase(environment: Path) -> None:
-    """Remove an environment, its marker first: half removed, it counts as not there."""
+    """Remove an environment, its marker first, so that a half removed one counts as missing."""
     with contextlib.suppress(FileNotFoundError):
         (environment / MARKER).unlink()
     if environment.exists():
@@ -107,7 +107,8 @@ def _build_with(
 
 
 def _checked(command: list[str], spec: Spec, progress: Progress) -> None:
-    """Run a step, passing on its lines; raise one sentence made of the line that tells why."""
+    """Run a step and pass on its progress; on failure raise one sentence with the line that tells
+    the cause."""
     lines: deque[str] = deque(maxlen=200)
     with subprocess.Popen(
         command,
@@ -148,7 +149,7 @@ def _failure(spec: Spec, command: list[str], lines: list[str]) -> CreationFailed
 
 
 def _verify(spec: Spec, python: str) -> dict[str, str]:
-    """Import the framework in its new environment and let it tell its version."""
+    """Import the framework in its new environment; returns the versions that it reports."""
     module = spec.framework.module
     code = (
         f"import json, sys, {module} as m, numpy\n"
@@ -178,16 +179,16 @@ def _write_marker(environment: Path, content: dict[str, str]) -> None:
 
 
 def clean_environment() -> dict[str, str]:
-    """The user's environment without what would let another Python's packages in."""
+    """The user's environment without the variables that would let in another Python's packages."""
     dropped = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP"}
     return {name: value for name, value in os.environ.items() if name not in dropped}
 
 
 def _fitting_pythons(versions: str) -> Iterator[str]:
-    """Interpreters that run, have venv, and whose version fits; one a minor version, best first.
+    """Interpreters that run, have venv and fit; one for each minor version, the best first.
 
-    The running Python's own base comes first (its version is the one the user works with), then
-    what findpython finds, newest first where it lists them so.
+    The running Python's base comes first (the user works with its version), then those that
+    findpython finds, in its order.
     """
     from packaging.specifiers import SpecifierSet
 
@@ -207,15 +208,15 @@ def _candidates() -> Iterator[str]:
     yield getattr(sys, "_base_executable", None) or sys.executable
     import findpython
 
-    # findpython asks each for its path by running it, and skips those that do not run.
-    for found in findpython.find_all():
+    # findpython runs each to ask for its path, and skips those that do not run.
+    for python in findpython.find_all():
         with contextlib.suppress(Exception):
-            if found.is_valid():
-                yield str(found.interpreter)
+            if python.is_valid():
+                yield str(python.interpreter)
 
 
 def _version_if_usable(python: str) -> str | None:
-    """X.Y.Z of an interpreter that runs and can make virtual environments with pip in them."""
+    """X.Y.Z of an interpreter that runs and can make virtual environments with pip."""
     code = "import sys, venv, ensurepip; print('%d.%d.%d' % sys.version_info[:3])"
     try:
         done = subprocess.run(
@@ -232,14 +233,14 @@ def _version_if_usable(python: str) -> str | None:
 
 @contextlib.contextmanager
 def _locked(environment: Path, progress: Progress) -> Iterator[None]:
-    """Hold the environment's lock; the system frees it when the holder dies, however it dies."""
+    """Hold the environment's lock; the system releases it however the holder ends."""
     try:
         environment.parent.mkdir(parents=True, exist_ok=True)
         file = (environment.parent / f"{environment.name}.lock").open("a+b")
     except OSError as error:
         raise CreationFailed(
             f"{environment} cannot be made ({error.strerror}): make its folder writable, or set "
-            "REFKERNELS_HOME to one that is"
+            "REFKERNELS_HOME to a writable folder"
         ) from None
     with file:
         if not try_lock(file.fileno()):

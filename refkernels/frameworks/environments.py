@@ -1,8 +1,8 @@
-"""Where each framework's interpreter is: found, made, named by the user, or missing with the cure.
+"""Finds each framework's interpreter, makes it, or tells how to get it.
 
-An interpreter is looked for in this order: named by the user (`addition`); the running one, where
-it can import the framework; a managed environment in the user's cache folder (`create`).  All state
-lies under one folder, `home.home()`: ``interpreters.json`` and ``environments/NAME-VERSION``.
+The search order is: an interpreter that the user named (`addition`); the running one, if it can
+import the framework; a managed environment in the user's cache folder (`create`).  All state lies
+under one folder, `home.home()`: ``interpreters.json`` and ``environments/NAME-VERSION``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
     "create", "create_all", "delete", "find", "listing", "managed", "required",
 ]  # fmt: skip
 
-_AT_A_TIME = 4  # environments that are being made
+_AT_A_TIME = 4  # environments made in parallel
 
 
 class NotInstalled(FrameworkError):
@@ -48,7 +48,7 @@ class Interpreter:
 
     @property
     def local(self) -> bool:
-        """Whether it runs on this machine."""
+        """Whether the interpreter runs on this machine."""
         return places.is_local(self.python)
 
 
@@ -67,7 +67,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one framework in `create_all`: an interpreter, or a reason in one sentence."""
+    """The result of `create_all` for one framework: an interpreter, or a reason in one sentence."""
 
     name: str
     interpreter: Interpreter | None
@@ -83,41 +83,42 @@ def required() -> frozenset[str]:
 def find(name: str | Spec) -> Interpreter:
     """The interpreter for a framework; raise `NotInstalled` with the cure."""
     spec = catalog.get(name)
-    there = list(_everywhere(spec))
-    for found in there:
-        if not spec.version or (found.version and versions.fits(found.version, spec.version)):
-            return found
-    # What was recorded may lack the local label, or be older than the last upgrade: the session
-    # compares what the framework itself tells.
-    for found in there:
-        if found.source == "named" or versions.may_fit(found.version, spec.version):
-            return found
+    interpreters = list(_everywhere(spec))
+    for known in interpreters:
+        if not spec.version or (known.version and versions.fits(known.version, spec.version)):
+            return known
+    # A recorded version may lack the local label, or be older than the last upgrade: the session
+    # checks the version that the framework itself reports.
+    for known in interpreters:
+        if known.source == "named" or versions.may_fit(known.version, spec.version):
+            return known
     raise NotInstalled(_cure(spec))
 
 
 def create(name: str | Spec, progress: Progress = lambda line: None) -> Interpreter:
-    """Make the managed environment of a framework, where it is not there yet.
+    """Make the managed environment of a framework, unless it exists.
 
-    Idempotent, and safe against another process that does the same.  Raises `CreationFailed`.
+    Idempotent, and safe while another process does the same.  Raises `CreationFailed`.
     """
     spec = catalog.get(name)
     if spec.framework.in_system or (spec.framework.on_host and not spec.version):
         return find(spec)
     version = spec.version or spec.framework.version
     for _, made in _managed(spec.name):
-        if (told := _told(made)) and version and versions.fits(told, version):
-            return Interpreter(spec, str(creation.python_of(made)), "managed", told)
+        recorded = _recorded_version(made)
+        if recorded and version and versions.fits(recorded, version):
+            return Interpreter(spec, str(creation.python_of(made)), "managed", recorded)
     environment = _folder(spec.name, version)
     creation.build(spec, version, environment, progress)
     python = str(creation.python_of(environment))
-    return Interpreter(spec, python, "managed", _told(environment) or version)
+    return Interpreter(spec, python, "managed", _recorded_version(environment) or version)
 
 
 def create_all(names: Iterable[str], progress: Progress = lambda line: None) -> list[Outcome]:
-    """`create` each, some at a time, for half of it is waiting for the network and the disk; one
-    that fails is reported and the others go on."""
+    """`create` each, several in parallel, because half the time is waiting for network and disk. A
+    failure is reported and the others go on."""
 
-    def one(name: str) -> Outcome:
+    def create_one(name: str) -> Outcome:
         try:
             return Outcome(name, create(name, progress), None)
         except FrameworkError as error:
@@ -125,22 +126,23 @@ def create_all(names: Iterable[str], progress: Progress = lambda line: None) -> 
             return Outcome(name, None, str(error))
 
     with ThreadPoolExecutor(_AT_A_TIME) as threads:
-        return list(threads.map(one, names))
+        return list(threads.map(create_one, names))
 
 
 def managed(name: str) -> list[Path]:
-    """The folders of the managed environments, complete or not: of ``NAME`` all, of
-    ``NAME==VERSION`` those of that version."""
+    """The folders of a framework's managed environments, complete or not: all for ``NAME``, those
+    of one version for ``NAME==VERSION``."""
     spec = catalog.get(name)
     return [
         environment
         for version, environment in _managed(spec.name)
-        if versions.fits(version, spec.version) or versions.fits(_told(environment), spec.version)
+        if versions.fits(version, spec.version)
+        or versions.fits(_recorded_version(environment), spec.version)
     ]
 
 
 def delete(environment: Path) -> None:
-    """Erase a managed environment; raise `FrameworkError` where that cannot be done."""
+    """Erase a managed environment; raise `FrameworkError` if that fails."""
     try:
         creation.erase(environment)
         (environment.parent / f"{environment.name}.lock").unlink(missing_ok=True)
@@ -152,25 +154,25 @@ def listing() -> list[Listed]:
     """Every framework of the catalog, and every version of it that is named, running or managed."""
     lines = []
     for framework in catalog.frameworks():
-        lines_of_it = list(_lines(Spec(framework)))
-        if not any(line.state == "ready" for line in lines_of_it):
+        own_lines = list(_lines(Spec(framework)))
+        if not any(line.state == "ready" for line in own_lines):
             cure = _cure(Spec(framework))
-            lines_of_it.append(
+            own_lines.append(
                 Listed(framework.name, framework.version, "", "", "", "not installed", cure)
             )
-        lines.extend(lines_of_it)
+        lines.extend(own_lines)
     return lines
 
 
 def _lines(spec: Spec) -> Iterator[Listed]:
-    for key, one in home.read_named().items():
+    for key, named in home.read_named().items():
         name = parse(key)
         if name.framework == spec.name:
-            gone = not places.is_spec(one.place) and not os.path.exists(one.place)
-            cure = f"{one.place} is gone: `refkernels env remove {key}`" if gone else ""
+            gone = not places.is_spec(named.place) and not os.path.exists(named.place)
+            cure = f"{named.place} is gone: `refkernels env remove {key}`" if gone else ""
             state = "broken" if gone else "ready"
-            version = one.version or name.version
-            yield Listed(spec.name, version, one.python, one.place, "named", state, cure)
+            version = named.version or name.version
+            yield Listed(spec.name, version, named.python, named.place, "named", state, cure)
     if running := _running(spec):
         python_version = sys.version.split()[0]
         yield Listed(spec.name, running.version, python_version, running.python, "running", "ready")
@@ -187,8 +189,8 @@ def _lines(spec: Spec) -> Iterator[Listed]:
 
 
 def _everywhere(spec: Spec) -> Iterator[Interpreter]:
-    """Every interpreter that has the framework, whatever its version; those of a spec without one
-    only where they are meant by the bare name."""
+    """Every interpreter that has the framework, in any version. For a spec without a version, only
+    those that the bare name means."""
     if spec.framework.python:
         yield Interpreter(spec, spec.framework.python, "named", spec.version)
     named = home.read_named()
@@ -199,13 +201,13 @@ def _everywhere(spec: Spec) -> Iterator[Interpreter]:
     if running := _running(spec):
         yield running
     for version, environment in _managed(spec.name):
-        found = _told(environment)
-        if found and (spec.version or version == (spec.framework.version or version)):
-            yield Interpreter(spec, str(creation.python_of(environment)), "managed", found)
+        recorded = _recorded_version(environment)
+        if recorded and (spec.version or version == (spec.framework.version or version)):
+            yield Interpreter(spec, str(creation.python_of(environment)), "managed", recorded)
 
 
 def _running(spec: Spec) -> Interpreter | None:
-    """The running interpreter, if it has the framework, which is not imported."""
+    """The running interpreter, if it has the framework; this does not import the framework."""
     try:
         located = importlib.util.find_spec(spec.framework.module)
     except (ImportError, ValueError):
@@ -235,8 +237,8 @@ def _managed(name: str) -> list[tuple[str, Path]]:
     return [(version, entry) for owner, _, version, entry in parts if owner == name]
 
 
-def _told(environment: Path) -> str:
-    """The version that the framework of a complete environment tells, "" of an incomplete one."""
+def _recorded_version(environment: Path) -> str:
+    """The framework's version in a complete environment, "" for an incomplete one."""
     content = creation.marker(environment)
     return "" if content is None else content.get("version", environment.name.rpartition("-")[2])
 
@@ -247,8 +249,8 @@ def _cure(spec: Spec) -> str:
         for version, environment in _managed(spec.name)
         if version == (spec.version or spec.framework.version)
     ]
-    what = "its creation was interrupted" if interrupted else "is not installed"
+    problem = "its creation was interrupted" if interrupted else "is not installed"
     return (
-        f"{spec} {what}: run `refkernels env create {spec}`, "
+        f"{spec} {problem}: run `refkernels env create {spec}`, "
         f"or name a Python that has it with `refkernels env add {spec} PYTHON`"
     )

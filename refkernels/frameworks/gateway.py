@@ -1,13 +1,14 @@
-"""A live framework: its interpreter in a process of its own, and ops run there.
+"""A live framework: an interpreter in its own process, and the ops that run there.
 
     with gateway.Session("torch", settings={"OMP_NUM_THREADS": "1"}) as session:
         reply = session.run("layernorm", "forward", {"x": x}, {"eps": 1e-5})
         if reply.ok:
             y = reply.outputs["y"]
 
-Nothing that the framework does is raised here: not installed, a failing import, an exception, a
-crash, a hang and running out of memory are each a `Reply` with a status and a reason of one
-sentence.  After a crash, a hang or running out of memory the next run starts a new interpreter.
+Nothing that the framework does raises an exception here.  A missing framework, a failing import, an
+exception, a crash, a hang and running out of memory each give a `Reply` with a status and a reason
+of one sentence.  After a crash, a hang or running out of memory the next run starts a new
+interpreter.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ STATUSES = (
     "timeout",
     "oom",
 )
-# After these the interpreter is gone, or not to be trusted.
+# After these statuses the interpreter has ended or cannot be trusted.
 ENDED = ("killed", "timeout", "oom")
 START_SECONDS = 180.0
 RUN_SECONDS = 300.0
@@ -47,11 +48,11 @@ RUN_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Reply:
-    """What became of one run: `outputs` by name where `status` is "ok", else a `reason`.
+    """The result of one run: `outputs` by name where `status` is "ok", else a `reason`.
 
     outputs  NumPy arrays in the framework's output dtype (bfloat16 as `ml_dtypes.bfloat16`)
-    seconds  time of the op itself on the framework's side, its device synchronised
-    started  False where the framework had not even started, so that it was not asked
+    seconds  time of the op itself in the framework's process, its device synchronised
+    started  False where the framework had not even started, so it was not asked
     """
 
     status: str
@@ -71,19 +72,20 @@ class Session:
     spec      the name of a seat (``torch==2.6.0@OMP_NUM_THREADS=1:cuda:0``), a `catalog.Spec` or a
               `catalog.Framework`
     settings  a lower-case key is a framework flag of some adapter (``float32_matmul_precision``),
-              applied after the import where this adapter has it; any other key is an environment
-              variable that the interpreter is started with. Those in the seat's name go before them
+              applied after the import if this adapter has it; any other key is an environment
+              variable with which the interpreter starts. Settings in the seat's name take
+              precedence
     timeout   seconds for one run; `start_timeout` seconds for starting and importing
-    place     the interpreter to take (see `places`), where it is not to be looked for
+    place     the interpreter to use (see `places`), instead of searching for one
 
     Attributes after the start: `status` and `reason` ("ok", None unless the start failed), `info`
     (empty unless it succeeded): "framework", "version", "devices" (names), "ops", "environment"
-    (for the record), "formulas" ({op: name} of those that its adapter
-    composes) and "capabilities" ({device: {op: {direction: {dtype: None or why not}}}}).
+    (for the record), "formulas" ({op: name} of the ops that its adapter composes) and
+    "capabilities" ({device: {op: {direction: {dtype: None or why not}}}}).
 
     Threads may share a session: their runs take turns.
 
-    Raises `UnknownFramework` for what is no name of a seat that the catalog has, and nothing else.
+    Raises only `UnknownFramework`, for a name that is no seat of the catalog.
     """
 
     def __init__(
@@ -121,11 +123,11 @@ class Session:
 
     @property
     def pid(self) -> int | None:
-        """Process id of a local interpreter that is alive."""
+        """The process id of a live local interpreter."""
         return self._worker.pid if self._worker else None
 
     def start(self) -> bool:
-        """Start the interpreter unless it lives; False where that failed (and stays failed)."""
+        """Start the interpreter unless it is alive; False after a failed start, which is final."""
         with self._turn:
             if self._worker is not None:
                 return True
@@ -165,12 +167,12 @@ class Session:
         timeout: float | None = None,
         leaves: Collection[str] | None = None,
     ) -> Reply:
-        """Run `op` "forward" or, through the framework's autograd, "backward", on the device (the
-        seat's own, or the CPU, where none is given).
+        """Run `op` "forward" or, through the framework's autograd, "backward", on `device` (by
+        default the seat's own, or the CPU).
 
-        Inputs are named as in the op table (the cotangent among them for backward); those that are
-        None are left out.  They are never modified.  Linear's weight is (out, in) everywhere.
-        `leaves`: the inputs that backward differentiates, all of floating point by default.
+        Inputs are named as in the op table (for backward with the cotangent); inputs that are None
+        are left out.  They are never modified.  Linear's weight is (out, in) everywhere.
+        `leaves`: the inputs that backward differentiates, by default all of floating point.
         """
         if direction not in DIRECTIONS:
             return Reply("error", f"direction is {direction!r}: it is 'forward' or 'backward'")
@@ -191,8 +193,8 @@ class Session:
     def load(self, path: str | Path, key: str | None, timeout: float | None = None) -> Reply:
         """The tensors in a file of the framework's own (torch's .pt), by name.
 
-        key   the one of that name (under it); "" the only one; None all of them
-        The file is read there, tensors alone, never what else could be unpickled.
+        key   the tensor of that name; "" for the only one; None for all
+        The framework's process reads the file, and only tensors: nothing else is unpickled.
         """
         message = {"do": "load", "key": key}
         with self._turn:
@@ -218,7 +220,7 @@ class Session:
         """Run `op` forward on `count` consecutive bit patterns of `dtype` from `first` on.
 
         The interpreter makes the inputs itself. The one output, named "", is a view of memory that
-        the next sweep of this session overwrites; so copy what is to be kept.
+        the next sweep of this session overwrites: copy it to keep it.
         """
         message: dict[str, Any] = {"do": "sweep", "op": op, "dtype": dtype}
         message["device"] = device or self.name.device or "cpu"
@@ -253,7 +255,7 @@ class Session:
         return Reply("ok", None, outputs, float(reply["seconds"]))
 
     def close(self) -> None:
-        """End the interpreter and remove everything it left; a later run starts a new one."""
+        """End the interpreter and remove all that it left behind; a later run starts a new one."""
         with self._turn:
             if self._worker is not None:
                 worker, self._worker = self._worker, None
@@ -262,7 +264,7 @@ class Session:
     def abandon(self) -> None:
         """End the interpreter at once, even in the middle of a run, and refuse every later run."""
         self.status, self.reason = "error", f"{self.name}: the session was abandoned"
-        if worker := self._worker:  # without a turn: who has it may be waiting for the worker
+        if worker := self._worker:  # without waiting for a turn: its holder may wait for the worker
             worker.end()
 
     def _end(self) -> None:
@@ -272,7 +274,7 @@ class Session:
 
     def _failed(self, status: str, reason: str) -> bool:
         self._end()
-        # `environments` names the framework in its own sentences.
+        # The sentences of `environments` name the framework already.
         named = reason if reason.startswith(str(self.spec)) else f"{self.name}: {reason}"
         self.status, self.reason, self.info = status, named, {}
         return False
@@ -301,16 +303,17 @@ class Session:
             "settings": applied,
         }
         keys = ("version", "devices", "ops", "formulas", "capabilities")
-        described = {key: reply[key] for key in keys}
-        return {"framework": self.spec.name, **described, "environment": environment}
+        reported = {key: reply[key] for key in keys}
+        return {"framework": self.spec.name, **reported, "environment": environment}
 
     def _wrong_version(self) -> str | None:
-        """A named interpreter may have another version than the user asked for by name."""
-        found = self.info["version"]
-        if versions.fits(found, self.spec.version):
+        """Why the version is not the one in the name, which an added interpreter may lack; or
+        None."""
+        version = self.info["version"]
+        if versions.fits(version, self.spec.version):
             return None
         return (
-            f"the interpreter has version {found}: run `refkernels env create {self.spec}`, "
+            f"the interpreter has version {version}: run `refkernels env create {self.spec}`, "
             f"or name another one with `refkernels env add {self.spec} PYTHON`"
         )
 
@@ -318,9 +321,9 @@ class Session:
 def split_settings(
     framework: Framework, settings: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """(environment variables, flags of this framework); raise `FrameworkError` for a stray key.
+    """(environment variables, flags of this framework); raise `FrameworkError` for an unknown flag.
 
-    A flag that only another framework's adapter has is left out: one list of settings serves all.
+    A flag of another framework's adapter is left out, so that one list of settings serves all.
     """
     environment = {key: value for key, value in settings.items() if not _is_flag(key)}
     own = flags_of(framework.adapter)
@@ -343,8 +346,8 @@ def _is_flag(key: str) -> bool:
 
 
 def _plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Params in the few types that travel: eps a float, normalized_shape None or a tuple of int,
-    as are axes."""
+    """Params in the few types that can be sent: eps as a float, normalized_shape and axes as None
+    or a tuple of int."""
     plain: dict[str, Any] = {}
     for name, value in params.items():
         if isinstance(value, (tuple, list)):

@@ -1,4 +1,4 @@
-"""What is kept between runs: the folder, and in it the interpreters that the user has named."""
+"""The folder of everything kept between runs, and the interpreters that the user has named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from refkernels.seat_names import parse
 
 @dataclass(frozen=True)
 class Named:
-    """An interpreter of the user's, and what it said when it was added ("" where nobody asked)."""
+    """An interpreter that the user added, and the versions it then reported ("" if unknown)."""
 
     place: str
     version: str = ""
@@ -23,7 +23,7 @@ class Named:
 
 
 def home() -> Path:
-    """Where everything kept between runs lies: $REFKERNELS_HOME, or the user's cache folder."""
+    """The folder of everything kept between runs: $REFKERNELS_HOME, or the user's cache folder."""
     if chosen := os.environ.get("REFKERNELS_HOME"):
         return Path(chosen).expanduser().absolute()
     import platformdirs
@@ -32,32 +32,32 @@ def home() -> Path:
 
 
 def read_named() -> dict[str, Named]:
-    """The named interpreters by NAME or NAME==VERSION; raise `FrameworkError` where the file is
+    """The named interpreters by NAME or NAME==VERSION; raise `FrameworkError` if the file is
     damaged."""
     path = _file()
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return {str(parse(key)): _one(value) for key, value in content.items()}
+        return {str(parse(key)): _entry(value) for key, value in content.items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
-        raise FrameworkError(f"{path} cannot be read ({error}): mend it or delete it") from None
+        raise FrameworkError(f"{path} cannot be read ({error}): repair or delete it") from None
 
 
 def write_named(named: Mapping[str, Named]) -> None:
-    """Replace the file; raise `FrameworkError` where that cannot be done."""
+    """Replace the file; raise `FrameworkError` if that fails."""
     path = _file()
-    content = {key: asdict(one) for key, one in named.items()}
+    content = {key: asdict(interpreter) for key, interpreter in named.items()}
     try:
         write_whole(path, json.dumps(content, indent=1, sort_keys=True))
     except OSError as error:
         raise FrameworkError(
             f"{path} cannot be written ({error.strerror}): make it writable, or set "
-            "REFKERNELS_HOME to a folder that is"
+            "REFKERNELS_HOME to a writable folder"
         ) from None
 
 
-def _one(value: object) -> Named:
+def _entry(value: object) -> Named:
     return Named(value) if isinstance(value, str) else Named(**value)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""A lock on an open file that the system frees when its holder dies, however it dies."""
+"""A lock on an open file, which the system releases however its holder ends."""
 
 from __future__ import annotations
 

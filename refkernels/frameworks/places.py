@@ -1,4 +1,4 @@
-"""Where an interpreter is: the path of a Python here, or an execnet spec.
+"""The place of an interpreter: the path of a local Python, or an execnet spec.
 
 /home/me/venv/bin/python
 ssh=me@host//python=python3.10
@@ -28,7 +28,7 @@ def is_local(place: str) -> bool:
 
 
 def check(place: str) -> None:
-    """Raise `FrameworkError` where a spec is none, or would hand ssh an option to obey."""
+    """Raise `FrameworkError` if a spec is malformed, or would pass an option to ssh."""
     if not is_spec(place):
         return
     pairs = [part.partition("=") for part in place.split("//")]
@@ -37,12 +37,12 @@ def check(place: str) -> None:
     if wrong or len(set(keys)) < len(keys) or sum(key in _KINDS for key in keys) != 1:
         raise FrameworkError(
             f"{place!r} is no place of an interpreter: write ssh=USER@HOST//python=PYTHON, or the "
-            "path of a Python here (what else ssh needs goes into ~/.ssh/config)"
+            "path of a Python here (put other settings of ssh into ~/.ssh/config)"
         )
     host = {key: value for key, _, value in pairs}.get("ssh")
-    # ssh takes every word that begins with a dash for an option, and some options run commands.
+    # ssh takes every word that begins with a dash as an option, and some options run commands.
     if host is not None and (not host or host.startswith("-") or re.search(r"\s|@-", host)):
         raise FrameworkError(
-            f"{host!r} is no host that ssh is given: write ssh=USER@HOST, without options "
-            "(a port, a key or a proxy goes into ~/.ssh/config)"
+            f"{host!r} is no host for ssh: write ssh=USER@HOST, without options "
+            "(put a port, a key or a proxy into ~/.ssh/config)"
         )

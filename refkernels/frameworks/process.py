@@ -1,6 +1,6 @@
-"""The process behind a session: started through execnet, asked, and, where need be, ended.
+"""The process behind a session: starts it through execnet, asks it, and ends it when necessary.
 
-What ends it unexpectedly becomes a `Fault` with one of the session's statuses.
+An unexpected end becomes a `Fault` with one of the session's statuses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from refkernels.frameworks.transport import Array, Inline, SharedFolder, bits_dt
 WORKER = Path(__file__).parent / "remote" / "worker.py"
 EXIT_SECONDS = 3.0
 READY_SECONDS = 60.0
-# A new interpreter for each managed environment, whatever other packages PYTHONPATH offers.
+# Unset for a managed environment, so that it imports only its own packages.
 UNSET = ("PYTHONPATH", "PYTHONHOME")
 OUT_OF_MEMORY = re.compile(
     r"bad_alloc|out of memory|alloc(ate)?( memory)? failed|fail(ed)? to alloc", re.IGNORECASE
@@ -44,10 +44,10 @@ class Fault(Exception):
 
 
 class WorkerProcess:
-    """A worker in `interpreter`, started with the variables of `environment` added to the user's.
+    """A worker in `interpreter`, started with `environment` in addition to the user's variables.
 
-    Raises `Fault` where the interpreter cannot be started at all: "not_installed", or "killed" or
-    "timeout" where it was ended on its way.
+    Raises `Fault` if the interpreter cannot be started: "not_installed", or "killed" or "timeout"
+    if it was ended while it started.
     """
 
     def __init__(self, interpreter: Interpreter, environment: Mapping[str, str]) -> None:
@@ -60,7 +60,7 @@ class WorkerProcess:
         try:
             spec, words = self._execnet_spec(interpreter, environment)
             gateway = starting.start(self._group, spec, words, READY_SECONDS)
-            # execnet keeps the Popen object to itself; its exit status is the only word on a crash.
+            # execnet hides the Popen object, but only its exit status tells of a crash.
             self._process = getattr(getattr(gateway, "_io", None), "popen", None)
             self._channel = gateway.remote_exec(WORKER.read_text(encoding="utf-8"))
             self._channel.receive(timeout=READY_SECONDS)
@@ -71,14 +71,14 @@ class WorkerProcess:
                 "import_error", f"{interpreter.python} has no usable NumPy: {line}"
             ) from error
         except Exception as error:
-            told = self._log_tail()
+            message = self._log_tail()
             if isinstance(error, starting.NotStarted):
-                told = f"{error}; its last words: {told}" if told else str(error)
+                message = f"{error}; its last words: {message}" if message else str(error)
             self.kill()
-            told = told or str(error) or type(error).__name__
+            message = message or str(error) or type(error).__name__
             raise Fault(
                 getattr(error, "status", "not_installed"),
-                f"the interpreter {interpreter.python!r} does not start: {told}",
+                f"the interpreter {interpreter.python!r} does not start: {message}",
             ) from error
         except BaseException:
             self.kill()
@@ -92,18 +92,19 @@ class WorkerProcess:
     def run(
         self, message: dict[str, Any], inputs: Mapping[str, Array], seconds: float
     ) -> dict[str, Any]:
-        """`ask` with arrays; the reply's outputs are arrays.  Raises `TypeError` for a dtype."""
+        """`ask` with arrays; the reply's outputs are arrays.  Raises `TypeError` for a dtype that
+        cannot be sent."""
         try:
             message = {**message, "inputs": self._arrays.send(inputs)}
         except OSError as error:
-            raise Fault("error", f"the inputs could not be handed over: {error}") from error
+            raise Fault("error", f"the inputs could not be sent: {error}") from error
         reply = self.ask(message, seconds)
         if reply["status"] == "ok":
             reply["outputs"] = self._arrays.receive(reply["outputs"])
         return reply
 
     def load(self, message: dict[str, Any], path: Path, seconds: float) -> dict[str, Any]:
-        """`ask` with a file, which travels where the worker is on another machine."""
+        """`ask` with a file, whose content is sent if the worker is on another machine."""
         try:
             content = None if self._arrays.path else path.read_bytes()
         except OSError as error:
@@ -144,18 +145,18 @@ class WorkerProcess:
         return dict(reply)
 
     def quit(self) -> None:
-        """Ask it to end, and kill it when it does not."""
+        """Ask the process to end, and kill it if it does not."""
         with contextlib.suppress(EOFError, OSError):
             self._channel.send({"do": "quit"})
         self._release()
 
     def kill(self) -> None:
-        """End it at once."""
+        """End the process at once."""
         self.end()
         self._release()
 
     def end(self) -> None:
-        """End the process alone: whoever waits for its answer learns of it and clears away."""
+        """End only the process: the thread that waits for its answer notices it and cleans up."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
 
@@ -172,25 +173,27 @@ class WorkerProcess:
                 self._log.unlink()
 
     def _ended(self, doing: str) -> Fault:
-        """The fault of a worker that went away without an answer."""
+        """The fault of a worker that ended without an answer."""
         code = None
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = self._process.wait(EXIT_SECONDS)
-        told = self._log_tail()
-        if OUT_OF_MEMORY.search(told):
-            return Fault("oom", f"out of memory while {doing}, which ended the process ({told})")
+        last_line = self._log_tail()
+        if OUT_OF_MEMORY.search(last_line):
+            return Fault(
+                "oom", f"out of memory while {doing}, which ended the process ({last_line})"
+            )
         if code is not None and code < 0:
             name = _signal_name(-code)
             hint = " (as the system does when memory runs out)" if name == "SIGKILL" else ""
-            said = f"; its last words: {told}" if told and name != "SIGKILL" else ""
-            return Fault("killed", f"the process was ended by {name}{hint} while {doing}{said}")
-        said = f" ({told})" if told else ""
+            words = f"; its last words: {last_line}" if last_line and name != "SIGKILL" else ""
+            return Fault("killed", f"the process was ended by {name}{hint} while {doing}{words}")
+        words = f" ({last_line})" if last_line else ""
         status = "unknown exit status" if code is None else f"exit status {code}"
-        return Fault("killed", f"the process ended with {status} while {doing}{said}")
+        return Fault("killed", f"the process ended with {status} while {doing}{words}")
 
     def _log_tail(self) -> str:
-        """The last line of the worker's standard error that says something."""
+        """The last informative line of the worker's standard error."""
         if self._log is None:
             return ""
         with contextlib.suppress(OSError):
@@ -205,7 +208,8 @@ class WorkerProcess:
     def _execnet_spec(
         self, interpreter: Interpreter, environment: Mapping[str, str]
     ) -> tuple[Any, list[str]]:
-        """execnet's specification without the interpreter, and the words that start this."""
+        """execnet's specification without the interpreter, and the words that start the
+        interpreter."""
         import execnet
 
         python = interpreter.python
@@ -220,7 +224,7 @@ class WorkerProcess:
         if os.name == "nt" and interpreter.local:
             spec.env.update(environment)
             return spec, words
-        # `env` sets the variables before the interpreter starts; execnet would set them after.
+        # `env` sets the variables before the interpreter starts, execnet only afterwards.
         assigned = [f"{key}={value}" for key, value in environment.items()]
         unset = UNSET if interpreter.source == "managed" else ()
         options = [word for name in unset for word in ("-u", name)]

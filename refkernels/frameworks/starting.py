@@ -1,8 +1,8 @@
-"""An interpreter becomes execnet's gateway, whatever it prints on its standard output before.
+"""Starts an interpreter as execnet's gateway, whatever it first prints on its standard output.
 
-execnet speaks through the standard output, and takes its first byte for the other side's greeting.
-A site module, a wrapper script or a login shell may print there first. So the interpreter is told
-to print a line of ours before execnet's own first line, and all before that line is passed over.
+execnet communicates through the standard output and takes its first byte for the other side's
+greeting, but a site module, a wrapper script or a login shell may print there first. So the
+interpreter prints a line of ours before execnet's first line, and everything up to it is skipped.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from collections.abc import Iterator
 from typing import Any
 
 BEGINS = "refkernels-begins"
-# The interpreter gets execnet's own arguments after these: the last one is what it shall run.
+# The interpreter gets execnet's arguments after these: the last one is the code to run.
 FIRST = f'import sys;print("{BEGINS}",flush=True);_=sys.argv.pop();del sys.argv[1:];exec(_)'
 _MOST_NOISE = 1 << 20
 
 
 class NotStarted(Exception):
-    """The interpreter ended, or was silent for too long; the message says what it printed."""
+    """The interpreter ended, or did not begin in time; the message quotes what it printed."""
 
-    def __init__(self, status: str, what: str, noise: bytes | bytearray) -> None:
+    def __init__(self, status: str, cause: str, noise: bytes | bytearray) -> None:
         text = " ".join(noise[-300:].decode("utf-8", "replace").split())
-        super().__init__(f"{what}; it printed {text!r}" if text else what)
+        super().__init__(f"{cause}; it printed {text!r}" if text else cause)
         self.status = status
 
 
 def start(group: Any, spec: Any, words: list[str], seconds: float) -> Any:
-    """The gateway of the interpreter that `words` start, as `group.makegateway(spec)`. Raises
-    NotStarted, and what execnet raises."""
+    """The gateway of the interpreter that `words` start, like `group.makegateway(spec)`. Raises
+    NotStarted and execnet's exceptions."""
     from execnet import gateway_bootstrap, gateway_io
 
-    if spec.socket or spec.via:  # a server that runs already
+    if spec.socket or spec.via:  # a server that is already running
         spec.python = shlex.join(words)
         return group.makegateway(spec)
     spec.python = shlex.join([*words, "-u", "-c", FIRST])
@@ -41,7 +41,7 @@ def start(group: Any, spec: Any, words: list[str], seconds: float) -> Any:
     io = gateway_io.create_io(spec, group.execmodel)
     try:
         with _killed_after(io, seconds) as late:
-            _pass_over_noise(io, late, seconds)
+            _skip_noise(io, late, seconds)
             gateway = gateway_bootstrap.bootstrap(io, spec)
     except BaseException:
         io.kill()
@@ -57,7 +57,7 @@ def start(group: Any, spec: Any, words: list[str], seconds: float) -> Any:
 
 @contextlib.contextmanager
 def _killed_after(io: Any, seconds: float) -> Iterator[threading.Event]:
-    """Kill the process after so long: whoever waits for it learns of its end. The event is set."""
+    """Kill the process after `seconds` and set the event: a thread that waits for it wakes up."""
     late = threading.Event()
 
     def end() -> None:
@@ -73,8 +73,8 @@ def _killed_after(io: Any, seconds: float) -> Iterator[threading.Event]:
         timer.cancel()
 
 
-def _pass_over_noise(io: Any, late: threading.Event, seconds: float) -> None:
-    """Read up to the end of the line that says that the interpreter begins."""
+def _skip_noise(io: Any, late: threading.Event, seconds: float) -> None:
+    """Read up to the end of the line with which the interpreter begins."""
     noise = bytearray()
     sign = BEGINS.encode()
     with contextlib.suppress(EOFError):

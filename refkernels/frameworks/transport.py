@@ -1,9 +1,9 @@
-"""How arrays reach a worker and come back: inline when small, else in mapped files.
+"""Sends arrays to a worker and receives its answers: inline when small, else in mapped files.
 
 A message is ``(dtype name, shape, "inline", bytes)`` or ``(dtype name, shape, "mapped", path,
 offset)``; bfloat16 is sent as its uint16 bits.  The mapped files of one worker lie in one folder in
-the system's shared memory, which the host owns and removes, so nothing is left when a worker is
-killed; the folders of hosts that were killed themselves are removed by the next one.
+the system's shared memory.  The host owns and removes it, so a killed worker leaves nothing behind;
+the folder of a killed host is removed by the next host.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ MINIMAL_ROOM = 1 << 28
 
 
 def pack(array: Array) -> tuple[str, Array]:
-    """(dtype name, C-contiguous array of that dtype or of bfloat16's bits); raise `TypeError`.
-    Whole numbers and truth values travel as they are, float8 as its bits."""
+    """(dtype name, C-contiguous array of that dtype or of its bits); raise `TypeError`.  Integers
+    and booleans are sent unchanged, bfloat16 and float8 as their bits."""
     array = np.asarray(array)
     name = array.dtype.name
     if name.startswith("float8"):
         return name, np.asarray(array, order="C").view(np.uint8)
     if name not in DTYPES and array.dtype.kind not in "iub":
         raise TypeError(f"arrays of dtype {name} cannot be sent: give one of {', '.join(DTYPES)}")
-    # Frameworks get dense arrays whatever the strides were; a 0-d array stays one.
+    # Frameworks get dense arrays, whatever the strides were; a 0-d array stays 0-d.
     array = np.asarray(array, order="C")
     return name, array.view(np.uint16) if name == "bfloat16" else array
 
 
 def unpack(name: str, bits: Array) -> Array:
-    """The array that `pack` took apart (float dtypes other than the four come back as they are)."""
+    """The array that `pack` packed (dtypes other than bfloat16 are returned unchanged)."""
     if name != "bfloat16":
         return bits
     import ml_dtypes
@@ -75,7 +75,7 @@ class Window:
 
 
 class Inline:
-    """Every array in the message itself: for a worker on another machine."""
+    """Sends every array in the message itself: for a worker on another machine."""
 
     path: Path | None = None
 
@@ -86,7 +86,7 @@ class Inline:
         return {key: _from_inline(message) for key, message in messages.items()}
 
     def window(self, size: int) -> Window | None:
-        """Memory that the worker writes the answers of sweeps into; None: they come inline."""
+        """Memory into which the worker writes the answers of sweeps; None: they come inline."""
         return None
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class Inline:
 
 
 class SharedFolder(Inline):
-    """Large arrays in mapped files under one folder; a context of one worker's life."""
+    """Sends large arrays in mapped files under one folder, which lives as long as its worker."""
 
     def __init__(self, parent: Path | None = None) -> None:
         self.path, lock = _new_folder(parent or _shared_memory() or Path(tempfile.gettempdir()))
@@ -105,11 +105,11 @@ class SharedFolder(Inline):
         self._remove = weakref.finalize(self, _remove, self.path, lock)
 
     def close(self) -> None:
-        """Remove the folder; done too when the object, or the interpreter, goes."""
+        """Remove the folder; also done at the end of the object or of the interpreter."""
         self._remove()
 
     def send(self, arrays: Mapping[str, Array]) -> dict[str, Message]:
-        """The inputs of one run; they overwrite those of the run before."""
+        """Send the inputs of one run; they overwrite those of the previous run."""
         packed = {key: pack(array) for key, array in arrays.items()}
         large = {k: bits for k, (_, bits) in packed.items() if bits.nbytes > INLINE_BYTES}
         offsets, size = {}, 0
@@ -130,7 +130,7 @@ class SharedFolder(Inline):
         }
 
     def receive(self, messages: Mapping[str, Message]) -> dict[str, Array]:
-        """The outputs of one run, copied out of their file, which is removed."""
+        """The outputs of one run, copied from their file, which is then removed."""
         outputs, files = {}, set()
         for key, message in messages.items():
             if message[2] == "inline":
@@ -147,9 +147,9 @@ class SharedFolder(Inline):
         return outputs
 
     def _room_for(self, size: int) -> Path | None:
-        """The file of the inputs with `size` bytes reserved; None where there is no room for it.
+        """The file of the inputs with `size` bytes reserved; None without room for it.
 
-        Reserved, because writing to a mapping that the file system cannot back ends the process.
+        They are reserved because writing to a mapping without backing store ends the process.
         """
         if self._inputs is not None and size <= self._capacity:
             return self._inputs
@@ -160,7 +160,7 @@ class SharedFolder(Inline):
         return self._inputs
 
     def window(self, size: int) -> Window | None:
-        """The one window of this worker, made larger where need be; None without room for it."""
+        """The one window of this worker, enlarged as needed; None without room for it."""
         if self._window is None or len(self._window.content) < size:
             path = self._reserved("window", size)
             if path is None:
@@ -170,7 +170,7 @@ class SharedFolder(Inline):
         return self._window
 
     def _reserved(self, name: str, size: int) -> Path | None:
-        """A new file with `size` bytes reserved; None where there is no room for it."""
+        """A new file with `size` bytes reserved; None without room for it."""
         assert self.path is not None
         path = self.path / f"{name}-{self._count}"
         self._count += 1
@@ -196,7 +196,7 @@ def _from_inline(message: Message) -> Array:
 
 
 def _shared_memory() -> Path | None:
-    """The system's shared-memory folder, where it has room (containers often have 64 MB)."""
+    """The system's shared-memory folder, if it has room (containers often have 64 MB)."""
     folder = Path("/dev/shm")
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         return None
@@ -204,7 +204,7 @@ def _shared_memory() -> Path | None:
 
 
 def _new_folder(parent: Path) -> tuple[Path, int]:
-    """A new folder and the descriptor of its lock, which says that its host lives."""
+    """A new folder, and the descriptor of the lock that shows that its host is alive."""
     _sweep(parent)
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent))
     descriptor = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
@@ -218,13 +218,13 @@ def _remove(folder: Path, descriptor: int) -> None:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove the folders that killed hosts of this user left: those whose lock nobody holds.
+    """Remove the folders left by killed hosts of this user: those whose lock no process holds.
 
-    A lock, not a process id: containers may share the folder without sharing process ids.
+    It goes by locks because containers may share the folder without sharing process ids.
     """
     for lock in parent.glob(f"{PREFIX}*/lock"):
         with contextlib.suppress(OSError):
-            # Younger ones may be between being made and being locked.
+            # A younger folder may have been made but not locked yet.
             if time.time() - lock.stat().st_mtime < 10:
                 continue
             descriptor = os.open(lock, os.O_RDWR)

@@ -1,12 +1,11 @@
-"""Versions as PEP 440 compares them: 2.13.0 means every build of it, 2.13.0+cpu that one alone."""
+"""PEP 440's comparison of versions: 2.13.0 means each of its builds, 2.13.0+cpu only that build."""
 
 from __future__ import annotations
 
 
 def fits(found: str, wanted: str) -> bool:
-    """Whether `found` is a version that `wanted` means; "" wants any, and is fitted by none else.
-
-    A version that is none of PEP 440's fits itself.
+    """Whether `found` is a version that `wanted` means.  Every version fits a `wanted` of ""; the
+    unknown version "" fits nothing else.  A version outside PEP 440 fits only itself.
     """
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
     from packaging.version import InvalidVersion
@@ -20,10 +19,10 @@ def fits(found: str, wanted: str) -> bool:
 
 
 def may_fit(recorded: str, wanted: str) -> bool:
-    """Whether an installation that is recorded as `recorded` may tell a version that fits.
+    """Whether an installation recorded as `recorded` may report a version that fits.
 
-    A package's metadata often lacks the local label that the package itself tells: torch's wheel
-    2.13.0 on PyPI says 2.13.0+cu126.  Nothing recorded ("") may be any version.
+    A package's metadata often lacks the local label that the package itself reports: torch's wheel
+    2.13.0 on PyPI reports 2.13.0+cu126.  An unrecorded version ("") may be any.
     """
     unlabelled = "+" not in recorded and fits(recorded, wanted.partition("+")[0])
     return not recorded or unlabelled or fits(recorded, wanted)

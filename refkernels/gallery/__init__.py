@@ -1,5 +1,4 @@
-"""The gallery: discrepancies that people reported, as data, with the explanation that `explain`
-gives of each.
+"""The gallery: reported discrepancies as data, each with the explanation by `explain`.
 
     names() -> ("acos-at-one", ...)      load(name) -> Entry      Entry.explain() -> Explanation
 

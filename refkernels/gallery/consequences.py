@@ -1,7 +1,7 @@
-"""What an operator's error does to the schedule above it: the cosine decay with the cosine that a
-device was recorded to give at pi, with one that is 2 ulp off, and with the thread's two cures.
+"""The effect of an operator's error on the schedule above it.
 
-The other steps have NumPy's cosine: nothing is recorded of them.
+The schedule is the cosine decay, with a device's recorded cosine at pi, with one that is 2 ulp off,
+and with the thread's two cures. No other step is recorded: the others take NumPy's cosine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ QUESTION: dict[str, Any] = {"min_lr": 0.0, "max_lr": 1e-5, "decay_steps": 1000}
 
 
 def with_value(kernel: Kernel, at: np.float32, value: np.float32) -> Kernel:
-    """The kernel, but for one argument."""
+    """The kernel with another value at one argument."""
 
     def changed(x: Array) -> Array:
         result: Array = np.where(x == at, value, kernel(x))
@@ -32,8 +32,8 @@ def with_value(kernel: Kernel, at: np.float32, value: np.float32) -> Kernel:
 
 
 def cosine_decay() -> dict[str, Any]:
-    """{"question", "schedules": {name: Examination}, "amplification"}: strict JSON but for the
-    amplification of the last step, which is infinite and told of the step before."""
+    """{"question", "schedules": {name: Examination}, "amplification"} as strict JSON. The
+    amplification is that of the last step but one, since that of the last is infinite."""
     steps = np.arange(QUESTION["decay_steps"] + 1)
     recorded = with_value(np.cos, PI, RECORDED_COSINE)
     slightly = with_value(np.cos, PI, np.float32(-1 - 2.0**-23))
@@ -51,9 +51,9 @@ def cosine_decay() -> dict[str, Any]:
             steps, **QUESTION, sine=sine
         ),
     }
-    found = {
+    schedules = {
         name: schedule_ref.examine(rate, steps, **QUESTION).to_dict()
         for name, rate in rates.items()
     }
     last = schedule_ref.amplification(steps[-2:], decay_steps=QUESTION["decay_steps"])
-    return {"question": QUESTION, "schedules": found, "amplification": float(last[0])}
+    return {"question": QUESTION, "schedules": schedules, "amplification": float(last[0])}

@@ -1,4 +1,4 @@
-"""What the frameworks' own cosine schedules say at every step, run in their interpreters."""
+"""The rates of the frameworks' own cosine schedules at every step, from their interpreters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SOURCE = Path(environments.__file__).parent / "remote" / "schedulers.py"
 
 
 class SchedulersError(RuntimeError):
-    """The framework could not be asked; the message says why."""
+    """The framework could not give its rates; the message says why."""
 
 
 def rates(
@@ -28,11 +28,11 @@ def rates(
     """The rates of steps 0 to decay_steps by the name of the scheduler, and those of the "formula"
     min_lr + (max_lr - min_lr) / 2 (1 + cos(pi t / T)) in the framework's own float32 ops.
 
-    With warm-up steps, instead, those of the framework's linear warm-up, and of a linear decay that
-    ends at step decay_steps where the warm-up takes one.
+    With warm-up steps it gives the framework's linear warm-up instead, followed by a linear decay
+    that ends at step decay_steps if the warm-up can be followed by one.
 
     Schedulers that are stepped in Python give float64, those made of ops float32.
-    Raises SchedulersError where the framework is not one of the four, not installed, or fails.
+    Raises SchedulersError if the framework is not one of the four, is not installed, or fails.
     """
     if framework not in FRAMEWORKS:
         known = ", ".join(FRAMEWORKS)
@@ -42,7 +42,7 @@ def rates(
     except catalog.FrameworkError as error:
         raise SchedulersError(str(error)) from error
     if not python.local:
-        raise SchedulersError(f"{framework} is on another machine: schedules are asked here only.")
+        raise SchedulersError(f"{framework} is on another machine: schedules run only on this one.")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rates.npz"
         question = [framework, repr(min_lr), repr(max_lr), str(decay_steps)]

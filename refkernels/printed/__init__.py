@@ -1,8 +1,8 @@
-"""Printed tensors: reports in issue threads are numbers as text, not files.
+"""Printed tensors: the numbers of issue threads come as text, not as files.
 
-text          the tensors of a text, each number with all of its digits (`text`)
-digits        which floats print so: an interval for every number (`digits`)
-roles         which tensor is which input or output of the op (`roles`)
-reach         what right kernels may answer anywhere in the inputs' intervals (`reach`)
-verdict       what the digits prove, and how many would prove more (`verdict`)
+text          the tensors of a text, each number with all of its digits
+digits        the floats that print so: an interval for every number
+roles         the input or output of the op that each tensor is
+reach         the answers of right kernels for inputs anywhere in their intervals
+verdict       what the digits prove, and how many more digits would prove more
 """

@@ -1,18 +1,18 @@
-"""Which floats print so: the interval that a number's digits leave open.
+"""The floats that print as a number: the interval that its digits leave open.
 
-A printed number with d digits behind the point was rounded to nearest: the float is within half a
-unit of the last digit. Two conventions shorten texts, and both are allowed for.
+A printed number with d digits behind the point was rounded to nearest, so the float is within half
+a unit of the last digit. Two conventions shorten texts, and the intervals allow for both.
 
-- NumPy (and what prints by it: jax, TensorFlow, MindSpore) stops as soon as the digits belong to
-  one float alone, and cuts trailing zeros. A number that is printed with fewer digits than others
-  of its array is either the float nearest to the text, or has the array's digits, zeros cut.
-- torch and oneflow print "3." where all numbers of a tensor are whole: these are exact. Code,
-  np.array([0.1]), has typed its digits: the float is the nearest one, whatever the dtype, or the
-  number itself in a wider one.
+- NumPy (and those that print with it: jax, TensorFlow, MindSpore) stops as soon as the digits
+  identify one float, and cuts trailing zeros. A number with fewer digits than others of its array
+  is either the float nearest to the text, or has the array's digits with its zeros cut.
+- torch and oneflow print "3." if all numbers of a tensor are whole: these are exact. In code such
+  as np.array([0.1]) the digits are typed: the float is the nearest one, whatever the dtype, or the
+  number itself in a wider dtype.
 
-So the interval is the hull of text ± half a unit and of the nearest float, and its ends are the
-outermost floats of the dtype inside. An unknown dtype is float32, unless a number has more digits
-than a float32 needs.
+So the interval is the hull of text ± half a unit and the nearest float, and its ends are the
+outermost floats of the dtype inside it. An unknown dtype is float32, unless a number has more
+digits than a float32 needs.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from refkernels.arithmetic.formats import Format
 from refkernels.printed.text import Printed
 
 Doubles = npt.NDArray[np.float64]
-_ROUNDED = ("torch", "oneflow")  # print every number to the same digits
+_ROUNDED = ("torch", "oneflow")  # print every number with the same number of digits
 _FLOAT32_DIGITS = 9
-_LARGEST_EXPONENT = 5000  # of a printed number: 1e-4951 is the least that any format has
+_LARGEST_EXPONENT = 5000  # of a printed number: the smallest number of any format is 1e-4951
 _PARTS = re.compile(r"[-+]?(\d*)(?:(\.)(\d*))?(?:[eE]([-+]?\d+))?")
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Every number's interval [low, high], float64 arrays of the tensor's shape; NaN is NaN at both
-    ends. `middle`: the printed numbers as floats of the format. `exact`: whether every number is a
-    float of the format as it is printed."""
+    """Every number's interval [low, high], float64 arrays of the tensor's shape; both ends of a NaN
+    are NaN. `middle`: the printed numbers as floats of the format. `exact`: whether every printed
+    number is a float of the format."""
 
     low: Doubles
     high: Doubles
@@ -59,7 +59,7 @@ class Intervals:
 
     @cached_property
     def radius(self) -> Doubles:
-        """At least the distance of `mid` from either end; 0 of what is exact or not finite."""
+        """At least the distance of `mid` from either end; 0 for exact and non-finite numbers."""
         with np.errstate(invalid="ignore", over="ignore"):
             far = np.maximum(self.high - self.mid, self.mid - self.low)
             far = np.where(far > 0.0, np.nextafter(far * (1 + 2.0**-50), np.inf), 0.0)
@@ -69,7 +69,7 @@ class Intervals:
 def intervals(tensor: Printed) -> Intervals:
     """The intervals of a tensor's numbers.
 
-    Raises ValueError, one sentence, for a truncated tensor and for numbers of no format.
+    Raises ValueError, one sentence, for a truncated tensor and for numbers that fit no format.
     """
     if tensor.shape is None:
         raise ValueError(
@@ -83,7 +83,7 @@ def intervals(tensor: Printed) -> Intervals:
             numbers = [int(text) for text in tensor.texts]
             return _whole(tensor, np.array(numbers, np.int64))
         except (ValueError, OverflowError):
-            raise ValueError(f"Tensor {called(tensor)} holds what is no 64-bit integer.") from None
+            raise ValueError(f"Tensor {called(tensor)} holds no 64-bit integers.") from None
     digits = max(map(significant, tensor.texts))
     known = tensor.dtype or ("float32" if digits <= _FLOAT32_DIGITS else "float64")
     format = formats.get(known)
@@ -97,12 +97,12 @@ def intervals(tensor: Printed) -> Intervals:
 
 
 def called(tensor: Printed) -> str:
-    """The tensor in a sentence."""
+    """The tensor's number and name, for a sentence."""
     return f"{tensor.number} ({tensor.name})" if tensor.name else f"{tensor.number}"
 
 
 def significant(text: str) -> int:
-    """How many significant digits a number is printed with."""
+    """The number of significant digits of a printed number."""
     parts = _PARTS.fullmatch(text)
     if parts is None:
         return 0
@@ -126,21 +126,21 @@ def _whole(tensor: Printed, numbers: npt.NDArray[Any]) -> Intervals:
 def _ends(tensor: Printed, format: Format) -> list[tuple[float, float, float]]:
     """low, high and the nearest float of every number."""
     scale = _fraction(tensor.scale) if tensor.scale else Fraction(1)
-    alike = max(map(_decimals, tensor.texts)) if _cuts_zeros(tensor) else None
+    places = max(map(_decimals, tensor.texts)) if _cuts_zeros(tensor) else None
     exact = tensor.typed or (
         tensor.framework in _ROUNDED
         and all(text.endswith(".") for text in tensor.texts if _is_finite(text))
     )
-    found = []
+    ends = []
     for text in tensor.texts:
         if not _is_finite(text):
             special = float(text)
-            found.append((special, special, special))
+            ends.append((special, special, special))
             continue
         value = _fraction(text) * scale
         exponent = _unit(text)
-        if alike is not None and "e" not in text.lower():
-            exponent = min(exponent, -alike)
+        if places is not None and "e" not in text.lower():
+            exponent = min(exponent, -places)
         half = Fraction(0) if exact else Fraction(10) ** exponent * scale / 2
         near = _nearest(value, format)
         low = min(_inside(value - half, format, 1), near)
@@ -148,12 +148,12 @@ def _ends(tensor: Printed, format: Format) -> list[tuple[float, float, float]]:
         if exact:  # or the number itself, in a wider format
             wide = float(value)
             low, high = min(low, wide), max(high, wide)
-        found.append((low, high, near))
-    return found
+        ends.append((low, high, near))
+    return ends
 
 
 def _cuts_zeros(tensor: Printed) -> bool:
-    """Whether trailing zeros are cut: of what NumPy prints."""
+    """Whether trailing zeros are cut, as NumPy does."""
     return tensor.framework not in _ROUNDED and (tensor.framework != "" or tensor.spaced)
 
 
@@ -162,13 +162,13 @@ def _is_finite(text: str) -> bool:
 
 
 def _decimals(text: str) -> int:
-    """Digits behind the point of a number without an exponent."""
+    """The digits behind the point of a number without an exponent."""
     parts = _PARTS.fullmatch(text)
     return 0 if parts is None or parts[4] else len(parts[3] or "")
 
 
 def _unit(text: str) -> int:
-    """The exponent of ten of the last digit."""
+    """The power of ten of the last digit."""
     parts = _PARTS.fullmatch(text.replace("_", ""))
     assert parts is not None
     return _exponent(parts[4]) - len(parts[3] or "")

@@ -1,19 +1,18 @@
-"""What right kernels may answer, anywhere in the intervals of the inputs.
+"""The answers of right kernels for inputs anywhere in their intervals.
 
-The op's forms are read by `contexts.Bound`, whose exact value is a ball: with the inputs'
-intervals as balls, z of every point of the box lies in mid ± rho, and every ẑ that a kernel
-computes from that point is within r of its z. So each answer of a right kernel lies in
-mid ± (rho + r): if no float of a printed interval does, no inputs of theirs and no named form give
-it.
+`contexts.Bound`, whose exact value is a ball, reads the op's forms. With the inputs' intervals as
+balls, z of every point of the box lies in mid ± rho, and every ẑ that a kernel computes from that
+point is within r of its z. So each answer of a right kernel lies in mid ± (rho + r). If no float of
+a printed interval does, then no inputs in their intervals and no named form give it.
 
-A formula sees what an op's `prepare` made of the inputs. It moves elements, so that each is known
-by its value: the midpoints carry their radii through it. What is neither an input's value nor 0, 1
-or -1 was computed there, and the op is refused; so it is where a mask or an index falls out
-otherwise at the ends of the intervals.
+A formula sees the inputs as the op's `prepare` has left them. It moves elements, so each is
+recognised by its value: the midpoints carry their radii through it. A value that is neither an
+input's nor 0, 1 or -1 was computed there, and the op is refused. It is also refused if a mask or an
+index differs at the ends of the intervals.
 
-A function of one number that is no formula is Arb's own, which takes wide balls, with the error of
-its forms or its library limit. Of ops that have bounds of their own beside their formulas, the
-larger one counts.
+A function of one number that is no formula is Arb's function, which takes wide balls, with the
+error of its forms or its library limit. If an op has its own bound beside its formulas, the larger
+of the two counts.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _UP = 1.0 + 2.0**-40
 @dataclass(frozen=True)
 class Reach:
     """One output: the truth over the box lies in mid ± radius, a right kernel's answer within
-    `error` of it. Infinite where nothing is known."""
+    `error` of the truth. Infinite where nothing is known."""
 
     mid: Doubles
     radius: Doubles
@@ -55,19 +54,19 @@ class Reach:
 
     @property
     def low(self) -> Doubles:
-        """No right kernel's answer is less."""
+        """A lower bound of every right kernel's answer."""
         with np.errstate(invalid="ignore"):
             return np.nextafter(self.mid - (self.radius + self.error) * _UP, -np.inf)
 
     @property
     def high(self) -> Doubles:
-        """No right kernel's answer is more."""
+        """An upper bound of every right kernel's answer."""
         with np.errstate(invalid="ignore"):
             return np.nextafter(self.mid + (self.radius + self.error) * _UP, np.inf)
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
-        """Where there is anything to hold an answer against."""
+        """Where an answer can be judged."""
         return np.isfinite(self.radius + self.error)
 
 
@@ -76,13 +75,13 @@ def reach(
 ) -> dict[str, Reach]:
     """The outputs of right kernels in that format, by name.
 
-    Raises ValueError, one sentence, for an op that cannot be read over intervals; TypeError and
-    ValueError as the op does for inputs that do not fit it.
+    Raises ValueError, one sentence, for an op that cannot be read over intervals; the op's own
+    TypeError or ValueError for inputs that do not fit it.
     """
     if op.definition is None and op.real_function is not None:
         return _of_function(op, direction, box, format)
     if op.definition is None:
-        raise ValueError(f"{op.name} is no formula: --pasted reads ops that are.")
+        raise ValueError(f"{op.name} is no formula: --pasted reads only ops that are.")
     settings = {**op.params, **params}
     way = op.definition.way(direction)
     forms = dict.fromkeys((way.truth, *way.forms.values()))
@@ -101,19 +100,21 @@ def _with_own_bound(
     params: Mapping[str, Any],
     format: Format,
 ) -> dict[str, Reach]:
-    """Of an op that has a bound beside its formulas: that of the forms which it covers at the
-    midpoints, over the box, and the op's own, grown as much as theirs grow from the midpoints to
-    the box."""
+    """For an op that has its own bound beside its formulas: the larger of two errors over the box.
+    One is that of the forms which the op's bound covers at the midpoints; the other is the op's
+    bound, grown by as much as theirs grows from the midpoints to the box."""
     points = {
-        name: replace(one, low=one.mid, high=one.mid) if one.format else one
-        for name, one in box.items()
+        name: replace(interval, low=interval.mid, high=interval.mid)
+        if interval.format
+        else interval
+        for name, interval in box.items()
     }
-    given = {name: one.mid if one.format else one.middle for name, one in points.items()}
+    given = {name: point.mid if point.format else point.middle for name, point in points.items()}
     own = op.bound(direction, given, params, format)
     at_points = [of_formula(formulas, direction, form, points, params, format) for form in forms]
     over_box = [of_formula(formulas, direction, form, box, params, format) for form in forms]
-    found = {}
-    for name, one in _merged(over_box).items():
+    result = {}
+    for name, merged in _merged(over_box).items():
         error = np.asarray(own[name], np.float64)
         for point, wide in zip(at_points, over_box, strict=True):
             inner, outer = point[name].error, wide[name].error
@@ -121,8 +122,8 @@ def _with_own_bound(
                 with np.errstate(all="ignore"):
                     grown = np.where(inner > 0.0, outer / inner, 1.0)
                     error = np.maximum(error, np.maximum(outer, own[name] * grown))
-        found[name] = Reach(one.mid, one.radius, error)
-    return found
+        result[name] = Reach(merged.mid, merged.radius, error)
+    return result
 
 
 def of_formula(
@@ -139,31 +140,31 @@ def of_formula(
     xp = _Box(box, format, formulas)
     reading = readings.Reading(xp, xp.reach)
     with np.errstate(all="ignore"):
-        found = readings.read(formula, reading, question, names)
+        outputs = readings.read(formula, reading, question, names)
     tiny = format.min_subnormal
     result = {}
-    for name, columns in found.items():
+    for name, columns in outputs.items():
         mid, radius, error = (question.restore(name, column) for column in columns)
         result[name] = Reach(mid, radius, error + tiny)
     return result
 
 
 class _Box(Bound):
-    """Bound, where an input is known by its midpoint."""
+    """Bound with balls as inputs, each recognised by its midpoint."""
 
     def __init__(self, box: Box, format: Format, formulas: Formulas) -> None:
         work = formats.working_format(format)
         super().__init__(work, format, scalars=formulas.scalars)  # type: ignore[arg-type]
         self.op = formulas.name
-        keys = [one.mid.reshape(-1) for one in box.values()]
-        radii = [one.radius.reshape(-1) for one in box.values()]
+        keys = [interval.mid.reshape(-1) for interval in box.values()]
+        radii = [interval.radius.reshape(-1) for interval in box.values()]
         mids, wide = np.concatenate([*keys, [0.0]]), np.concatenate([*radii, [0.0]])
         self.keys, places = np.unique(mids, return_inverse=True)
         self.radii = np.zeros(self.keys.shape)
         np.maximum.at(self.radii, places.reshape(-1), wide)
         self.wider = any(
-            one.format is not None and not self.working.format.holds(one.format)
-            for one in box.values()
+            interval.format is not None and not self.working.format.holds(interval.format)
+            for interval in box.values()
         )
 
     def array(self, values: npt.NDArray[Any]) -> BoundValue:
@@ -183,7 +184,7 @@ class _Box(Bound):
         return BoundValue(self, ball, error)
 
     def reach(self, value: Any) -> tuple[Any, ...]:
-        """What is kept of a result."""
+        """(mid, radius, error) of a result."""
         exact = parts(value).exact
         return exact.mid, exact.radius, parts(self.store(value)).error
 
@@ -191,10 +192,13 @@ class _Box(Bound):
 def _question(
     formulas: Formulas, direction: Direction, box: Box, params: Mapping[str, Any]
 ) -> Canonical:
-    """The midpoints' question. Raises ValueError where masks and indices depend on the point."""
+    """The midpoints' question. Raises ValueError if masks or indices depend on the point."""
 
     def at(end: str) -> Canonical:
-        given = {name: getattr(one, end) if one.format else one.middle for name, one in box.items()}
+        given = {
+            name: getattr(interval, end) if interval.format else interval.middle
+            for name, interval in box.items()
+        }
         return formulas.question(direction, given, params)
 
     middle = at("mid")
@@ -208,29 +212,28 @@ def _question(
             other = at(end).arrays
             if not all(np.array_equal(middle.arrays[name], other[name]) for name in whole):  # type: ignore[arg-type]
                 raise ValueError(
-                    f"{formulas.name} takes different ways inside the intervals that the digits "
-                    "leave open: print more digits, or give files with --input and --output."
+                    f"{formulas.name} takes different branches inside the intervals that the "
+                    "digits leave open: print more digits, or give files with --input and --output."
                 )
     return middle
 
 
 def _merged(reaches: list[dict[str, Reach]]) -> dict[str, Reach]:
-    """The truth's enclosure, the first, and the largest error; how far other forms' own enclosures
-    of the same truth reach says nothing."""
+    """The sharpest enclosure of the truth, which all forms enclose, and the largest error."""
     first, *others = reaches
-    found = {}
-    for name, one in first.items():
-        mid, radius, error = one.mid, one.radius, one.error
-        for other in (each[name] for each in others):
+    merged = {}
+    for name, own in first.items():
+        mid, radius, error = own.mid, own.radius, own.error
+        for other in (reached[name] for reached in others):
             error = np.maximum(error, other.error)
             sharper = other.radius < radius
             mid, radius = np.where(sharper, other.mid, mid), np.where(sharper, other.radius, radius)
-        found[name] = Reach(mid, radius, error)
-    return found
+        merged[name] = Reach(mid, radius, error)
+    return merged
 
 
 def _of_function(op: Op, direction: Direction, box: Box, format: Format) -> dict[str, Reach]:
-    """A function of one number, element by element."""
+    """The reach of a function of one number, element by element."""
     import flint
 
     function = op.real_function
@@ -262,11 +265,11 @@ def _error_of_function(
     function = op.real_function
     assert function is not None
     rounding = Rounding(format)
-    one = rounding.unit * size + rounding.half
+    ulp = rounding.unit * size + rounding.half
     forms = function.forms if direction == "forward" else function.slope_forms
     if not forms:
         limit = function.limit if function.limit is not None else 4.0
-        return outward((2.0 * limit + 1.0) * one)
+        return outward((2.0 * limit + 1.0) * ulp)
     xp = _Box(box, format, _Named(op.name))  # type: ignore[arg-type]
     error = np.zeros(size.shape)
     try:
@@ -280,7 +283,7 @@ def _error_of_function(
             f"The {direction} pass of {op.name} cannot be read over intervals: give files with "
             "--input and --output."
         ) from None
-    return outward(error + one)
+    return outward(error + ulp)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Which printed tensor is which: by the options, by the names in the text, else by shapes.
+"""The roles of printed tensors: by the options, by the names in the text, else by shapes.
 
-A name says what a tensor is where one of its words is an input's (x, weight, input, labels), an
-output's (y, mean, dx) or an answer's (expected, got, torch output). What is left is tried in every
-way that the op's shapes allow, and taken where there is one way alone.
+A name gives a role if one of its words is an input's (x, weight, input, labels), an output's (y,
+mean, dx) or an answer's (expected, got, torch output). The remaining tensors are tried in every way
+that the op's shapes allow, and take the roles of the only way, if there is only one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from refkernels.printed.digits import called
 from refkernels.printed.text import Printed
 from refkernels.suggestion import instead
 
-_MOST_UNNAMED = 6  # tensors that are tried in every order
+_MOST_UNNAMED = 6  # unnamed tensors, which are tried in every order
 _CHOICE = re.compile(r"(?:(?P<kernel>[^:=]+):)?(?P<name>[^:=]+)=(?P<number>\d{1,9})")
 _SAME = {
     "weight": {"w", "gamma", "kernel"},
@@ -52,20 +52,20 @@ _FRAMEWORKS = {
     "tensorflow": "tensorflow",
 }
 _GRADIENTS = {"grad", "gradient", "grads", "梯度"}
-_PROSE = 4  # words of a name in which a single letter names nothing
+_PROSE = 4  # words of a name from which on a single letter in it gives no role
 
 
 @dataclass
 class Roles:
-    """Tensors by input, and by kernel and output."""
+    """The tensors by input, and by kernel and output."""
 
     inputs: dict[str, Printed] = field(default_factory=dict)
     outputs: dict[str, dict[str, Printed]] = field(default_factory=dict)
 
     def taken(self) -> set[int]:
         """The numbers of the tensors that have a role."""
-        every = [*self.inputs.values(), *(t for one in self.outputs.values() for t in one.values())]
-        return {tensor.number for tensor in every}
+        answers = [tensor for own in self.outputs.values() for tensor in own.values()]
+        return {tensor.number for tensor in [*self.inputs.values(), *answers]}
 
 
 def assign(
@@ -76,10 +76,10 @@ def assign(
     outputs: Sequence[str] = (),
     params: Mapping[str, Any] | None = None,
 ) -> Roles:
-    """Which tensor is which. `inputs`, `outputs`: x=1 and torch=3, torch:dx=3, by their places in
-    the text.
+    """Assign each tensor its role. `inputs` (x=1) and `outputs` (torch=3, torch:dx=3) name tensors
+    by their places in the text.
 
-    Raises ValueError, one sentence, that lists the tensors where it cannot be told.
+    Raises ValueError, one sentence, which lists the tensors if the roles are not clear.
     """
     roles = Roles()
     for text in inputs:
@@ -122,7 +122,7 @@ def _needed(op: Op, direction: Direction) -> list[str]:
 
 
 def _put(roles: Roles, kernel: str, output: str, tensor: Printed) -> None:
-    """An output under its kernel's name; another one of that name gets its number."""
+    """Add an output under its kernel's name; a second one of that name gets its number too."""
     mine = roles.outputs.get(kernel, {})
     if output in mine:
         if mine[output].texts == tensor.texts and mine[output].shape == tensor.shape:
@@ -161,7 +161,7 @@ def _alike(a: Printed, b: Printed) -> bool:
 
 
 def _role(op: Op, direction: Direction, tensor: Printed) -> tuple[str, str | None] | None:
-    """(input, None), (output, kernel), or None where the name says neither."""
+    """(input, None), (output, kernel), or None if the name gives neither."""
     if not tensor.name:
         return None
     words = [word.lower() for word in re.findall(r"[A-Za-z]+|[\u4e00-\u9fff]+", tensor.name)]
@@ -171,20 +171,20 @@ def _role(op: Op, direction: Direction, tensor: Printed) -> tuple[str, str | Non
     takes, gives = op.takes(direction), op.names(direction)
     kernel = next((_FRAMEWORKS[word] for word in words if word in _FRAMEWORKS), "")
     sides = [word for word in words if word in _SIDES]
-    who = kernel or (sides[0] if sides else "") or tensor.framework or "kernel"
+    owner = kernel or (sides[0] if sides else "") or tensor.framework or "kernel"
     if known & _GRADIENTS or re.search(r"梯度", tensor.name):
-        of = next((name for name in op.inputs if _means(op, name, known)), None)
-        if of is not None and f"d{of}" in gives:
-            return f"d{of}", who
+        source = next((name for name in op.inputs if _means(op, name, known)), None)
+        if source is not None and f"d{source}" in gives:
+            return f"d{source}", owner
         return None
     for name in takes:
         if name in known or (_means(op, name, known) and not known & {"output", "out"}):
             return name, None
     for name in gives:
         if name in known:
-            return name, who
+            return name, owner
     if direction == "forward" and (known & _ANSWERS or kernel):
-        return gives[0], who
+        return gives[0], owner
     return None
 
 
@@ -200,11 +200,11 @@ def _by_shapes(
     roles: Roles,
     params: Mapping[str, Any],
 ) -> None:
-    """What is left, in the one way that fits."""
+    """Assign the remaining tensors in the only way that fits."""
     taken = roles.taken()
     left: list[Printed] = []
     for tensor in tensors:
-        if tensor.number not in taken and not any(_alike(tensor, one) for one in left):
+        if tensor.number not in taken and not any(_alike(tensor, other) for other in left):
             left.append(tensor)
     unnamed = [tensor for tensor in left if not tensor.name] or left
     if any(tensor.shape is None for tensor in unnamed):
@@ -212,14 +212,14 @@ def _by_shapes(
     ways = list(_ways(op, direction, unnamed, roles, params)) if _few(unnamed) else []
     if len(ways) != 1:
         missing = [name for name in _needed(op, direction) if name not in roles.inputs]
-        what = "nothing fits the op's shapes" if not ways else "several ways fit the op's shapes"
+        cause = "nothing fits the op's shapes" if not ways else "several ways fit the op's shapes"
         if not _few(unnamed):
-            what = "they are too many to try"
+            cause = "they are too many to try"
         asked = [*(f"--input {name}=NUMBER" for name in missing)]
         if not roles.outputs:
             asked.append("--output torch=NUMBER")
         raise ValueError(
-            f"Which tensor is which cannot be told, {what}: say so with {' and '.join(asked)}. "
+            f"Which tensor is which cannot be told, {cause}: say so with {' and '.join(asked)}. "
             f"{_listed(tensors)}"
         )
     inputs, outputs = ways[0]
@@ -239,7 +239,7 @@ def _ways(
     roles: Roles,
     params: Mapping[str, Any],
 ) -> Iterator[tuple[dict[str, Printed], list[Printed]]]:
-    """Every way to use all that is left."""
+    """Every way to give all remaining tensors a role."""
     missing = [name for name in _needed(op, direction) if name not in roles.inputs]
     spare = [name for name in op.takes(direction) if name in op.optional]
     spare = [name for name in spare if name not in roles.inputs]
@@ -252,8 +252,8 @@ def _ways(
                 rest = [tensor for tensor in left if tensor not in chosen]
                 inputs = dict(zip(names, chosen, strict=True))
                 shape = _shape(op, direction, {**roles.inputs, **inputs}, params)
-                given = [*rest, *(one[op.names(direction)[0]] for one in roles.outputs.values()
-                                  if op.names(direction)[0] in one)]  # fmt: skip
+                given = [*rest, *(own[op.names(direction)[0]] for own in roles.outputs.values()
+                                  if op.names(direction)[0] in own)]  # fmt: skip
                 if shape is not None and all(tensor.shape == shape for tensor in given):
                     yield inputs, rest
 
@@ -261,11 +261,14 @@ def _ways(
 def _shape(
     op: Op, direction: Direction, inputs: Mapping[str, Printed], params: Mapping[str, Any]
 ) -> tuple[int, ...] | None:
-    """The first output's shape, None where the inputs do not fit."""
+    """The first output's shape; None if the inputs do not fit."""
     first = op.names(direction)[0]
     try:
-        read = {name: digits.intervals(tensor) for name, tensor in inputs.items()}
-        arrays = {name: one.mid if one.format else one.middle for name, one in read.items()}
+        intervals = {name: digits.intervals(tensor) for name, tensor in inputs.items()}
+        arrays = {
+            name: interval.mid if interval.format else interval.middle
+            for name, interval in intervals.items()
+        }
         if op.definition is None:
             shapes = {array.shape for array in arrays.values()}
             return next(iter(shapes)) if len(shapes) == 1 else None
@@ -277,7 +280,7 @@ def _shape(
 
 
 def _listed(tensors: Sequence[Printed]) -> str:
-    """What was found, for a choice."""
+    """The list of tensors, for a choice."""
     shown = "; ".join(map(str, tensors[:20]))
     more = f"; and {len(tensors) - 20} more" if len(tensors) > 20 else ""
     return f"The text has {shown}{more}."

@@ -6,9 +6,9 @@
     <tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>
     [[1. 2.]]              [[1.0, 2.0]]                     np.array([[1.0, 2.0]])
 
-Nothing is evaluated: a bracket is followed token by token to the bracket that closes it, and what
-holds another word than a number's is no tensor. What stands in front of a tensor on its line, or at
-the end of the line before, is its name where an equals sign or a colon says so.
+Nothing is evaluated: a bracket is followed token by token to the bracket that closes it, and a
+bracket that holds anything but numbers is no tensor. The text in front of a tensor, on its line or
+at the end of the previous line, is its name if it ends with an equals sign or a colon.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-MOST_BYTES = 4_000_000  # of a text: a long thread has a hundredth of that
+MOST_BYTES = 4_000_000  # of a text: a hundred times a long thread
 MOST_TENSORS = 1000
-_BEFORE, _AFTER = 600, 600  # characters in which a header and a trailer are looked for
+_BEFORE, _AFTER = 600, 600  # characters searched for a header and a trailer
 
 _NUMBER = r"[-+]?(?:(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|NaN|inf(?:inity)?|Infinity)"
 _TOKEN = re.compile(
@@ -70,13 +70,14 @@ class Printed:
 
     number     its place in the text, from 1
     line       the line on which it begins, from 1
-    name       what stands in front of it, "" for nothing
-    framework  which prints so, "" where several do
-    dtype      as it is printed, None where it is not
-    shape      None of a tensor that is printed with ... in it
+    name       the name in front of it, "" for none
+    framework  the framework that prints so, "" if several do
+    dtype      the printed dtype, None if there is none
+    shape      None for a tensor that is printed with ... in it
     texts      its numbers in C order, with all of their digits
-    scale      the number in front of the bracket by which all of them are multiplied, "" for none
-    typed      it stands in code, np.array([...]): its digits are all there are
+    scale      the number in front of the bracket that multiplies all of them, "" for none
+    typed      it stands in code, np.array([...]), so there are no further digits
+    spaced     it is a bare bracket whose numbers are separated by blanks, not commas
     """
 
     number: int
@@ -97,27 +98,27 @@ class Printed:
 
 
 def read(stream: BinaryIO, called: str) -> str:
-    """The text of a stream. Raises ValueError, one sentence, for what is no thread: too much of
-    it, nothing, or no text."""
+    """The text of a stream. Raises ValueError, one sentence, for a stream that is too long, empty,
+    or no text."""
     data = stream.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise ValueError(
-            f"{called} has more than {MOST_BYTES // 1_000_000} MB, which no thread has: give large "
-            "arrays as .npy files with --input and --output."
+            f"{called} has more than {MOST_BYTES // 1_000_000} MB, more than any thread: give "
+            "large arrays as .npy files with --input and --output."
         )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise ValueError(f"{called} is no text in UTF-8: --pasted reads numbers as they are shown.")
+        raise ValueError(f"{called} is no text in UTF-8: --pasted reads printed numbers.")
     if not text.strip():
         raise ValueError(f"{called} is empty: paste the tensors as they are printed.")
     return text
 
 
 def read_path(path: Path) -> str:
-    """The text of a file; raises as `read`, and OSError."""
+    """The text of a file; raises like `read`, and OSError."""
     with path.open("rb") as stream:
         return read(stream, str(path))
 
@@ -125,33 +126,33 @@ def read_path(path: Path) -> str:
 def tensors(text: str) -> list[Printed]:
     """The printed tensors, in the order of the text.
 
-    Raises ValueError, one sentence, where there are none, or too many, where a bracket is not
-    closed, or where rows have different lengths.
+    Raises ValueError, one sentence, if there are none or too many, if a bracket is not closed, or
+    if rows have different lengths.
     """
     text = text.replace("\r\n", "\n").replace("\u2212", "-")
-    found: list[Printed] = []
-    at = end = 0  # where to look, and where the tensor before ended
+    printed: list[Printed] = []
+    at = end = 0  # where the search goes on, and where the previous tensor ended
     while (start := _next(text, at)) is not None:
         begin, scalar = start
         if scalar is not None:
-            at, one = scalar.end("number"), _scalar(text, scalar, end, len(found) + 1)
+            at, tensor = scalar.end("number"), _scalar(text, scalar, end, len(printed) + 1)
         else:
-            at, one = _bracketed(text, begin, end, len(found) + 1)
-        if one is not None:
-            found.append(one)
+            at, tensor = _bracketed(text, begin, end, len(printed) + 1)
+        if tensor is not None:
+            printed.append(tensor)
             end = at
-        if len(found) > MOST_TENSORS:
+        if len(printed) > MOST_TENSORS:
             raise ValueError(f"The text has more than {MOST_TENSORS} tensors: paste fewer.")
-    if not found:
+    if not printed:
         raise ValueError(
             "The text has no printed tensor: paste what print(x) shows, such as "
             "tensor([[ 0.9277, 0.7211]])."
         )
-    return found
+    return printed
 
 
 def _next(text: str, at: int) -> tuple[int, re.Match[str] | None] | None:
-    """Where the next bracket or printed number begins."""
+    """The begin of the next bracket or printed number, with the number's match."""
     bracket = text.find("[", at)
     scalar = _SCALAR.search(text, at, len(text) if bracket < 0 else bracket + 80)
     if scalar is not None and (bracket < 0 or scalar.start() < bracket):
@@ -172,7 +173,7 @@ def _scalar(text: str, match: re.Match[str], end: int, number: int) -> Printed |
 
 
 def _bracketed(text: str, begin: int, end: int, number: int) -> tuple[int, Printed | None]:
-    """The tensor whose bracket opens here, None where it is none; and where to look on."""
+    """(where the search goes on, the tensor whose bracket opens here or None if it is none)."""
     before = text[max(end, begin - _BEFORE) : begin]
     head = _HEADER.search(before)
     line = text.count("\n", 0, begin) + 1
@@ -185,7 +186,7 @@ def _bracketed(text: str, begin: int, end: int, number: int) -> tuple[int, Print
     while True:
         token = _TOKEN.match(text, at)
         if token is None:
-            if at >= len(text) and any("." in one or "e" in one for one in texts):
+            if at >= len(text) and any("." in digits or "e" in digits for digits in texts):
                 raise ValueError(f"The bracket that opens on line {line} is never closed.")
             return max(begin + 1, at), None
         at = token.end()
@@ -219,15 +220,15 @@ def _bracketed(text: str, begin: int, end: int, number: int) -> tuple[int, Print
     trailer = _TRAILER.match(text[at : at + _AFTER]) if head else None
     fields = trailer[0] if trailer else ""
     sizes = None if gap else tuple(int(size or 0) for size in shape)
-    one = _printed(
+    tensor = _printed(
         text, (begin, name_end), end, number, head, fields, sizes, tuple(texts), not commas
     )
-    return at + len(fields), one
+    return at + len(fields), tensor
 
 
 def _is_prose(texts: list[str], depth: int, before: str) -> bool:
     """Whether a bare bracket is no printed tensor: a reference [3], a shape [1, 32, 768]."""
-    if depth > 1 or any(not one.lstrip("-").isdigit() for one in texts):
+    if depth > 1 or any(not digits.lstrip("-").isdigit() for digits in texts):
         return False
     return _NAME.search(before) is None or len(texts) < 2
 
@@ -263,7 +264,7 @@ def _printed(
 
 
 def _framework(head: re.Match[str] | None, fields: str, module: str) -> str:
-    """Which framework prints a tensor so."""
+    """The framework that prints a tensor so."""
     if head is None:
         return ""
     if head["tf"] or module == "tf":
@@ -280,14 +281,14 @@ def _framework(head: re.Match[str] | None, fields: str, module: str) -> str:
 
 
 def _name(before: str) -> str:
-    """What stands in front of a tensor, as it is written."""
+    """The name in front of a tensor, as it is written."""
     before = re.sub(r"Parameter containing:\s*$", "", before)
     before = re.sub(r"\bOut\s*\[\d+\]:\s*$", "", before)
     lines = [line.lstrip("> ") for line in before.split("\n")]
     if not lines[-1].strip():
         full = (line for line in reversed(lines) if line.strip(" \t`") not in ("", "python", "py"))
         last = next(full, "")
-        original = next((one for one in reversed(before.split("\n")) if one.strip(" >`")), "")
+        original = next((raw for raw in reversed(before.split("\n")) if raw.strip(" >`")), "")
         if console := _CONSOLE.match(original):
             return console["name"]
         if heading := _HEADING.match(last):

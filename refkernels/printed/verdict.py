@@ -1,13 +1,13 @@
-"""What the digits prove: of each printed output, and of each cause.
+"""What the digits prove about each printed output, and about each cause.
 
     wrong     an element's printed interval has no number that a right kernel may answer for any
               inputs in their intervals (`reach`): proven, whatever the digits hide
-    within    some number of every interval may be a right answer: nothing wrong can be shown
+    within    some number of every interval may be a right answer: no error can be shown
 
-A cause is another formula, another eps, a factor. It is named where the output is wrong and lies
-in the cause's own reach in every element. Of an output that is within, a cause that fits as well is
-not told apart, and the digits that would tell it are estimated: k more digits make intervals 10^k
-times narrower, the roundings' share stays.
+A cause is another formula, another eps, a factor. It is named if the output is wrong and lies in
+the cause's reach in every element. For an output that is within, a cause that fits too stays
+undecided, and the digits that would decide it are estimated: k more digits make intervals 10^k
+times narrower, while the share of the roundings stays.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ SCHEMA = 1
 WRONG, WITHIN = "wrong", "within"
 _USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
 _NARROW = 2.0**-4  # of a factor, relative: a wider interval names none
-_ENOUGH = {"float16": 5, "bfloat16": 4, "float32": 9, "float64": 17}  # digits that tell every float
-_SMALL = 64  # numerators and denominators of a factor that has a name
+_ENOUGH = {"float16": 5, "bfloat16": 4, "float32": 9, "float64": 17}  # digits that identify a float
+_SMALL = 64  # the largest numerator and denominator of a factor that is named
 Record = dict[str, Any]
 
 
@@ -63,7 +63,7 @@ def explain_printed(
     op                 its name
     tensors            `text.tensors`
     inputs, outputs    `roles.assign`
-    Raises ValueError and TypeError, one sentence, where the question cannot be answered.
+    Raises ValueError or TypeError, one sentence, if the question cannot be answered.
     """
     record = registry.get(op)
     roles = choices.assign(record, direction, tensors, inputs, outputs, params)
@@ -75,7 +75,7 @@ def explain_printed(
         for kernel, given in roles.outputs.items()
     }
     kernels = _judged(record, direction, box, settings, answers)
-    found: Record = {
+    answer: Record = {
         "schema": SCHEMA,
         "kind": "pasted",
         "op": record.name,
@@ -85,16 +85,16 @@ def explain_printed(
         "kernels": kernels,
         "if_exact": _if_exact(record, direction, box, settings, answers),
     }
-    result: Record = storable(found)
+    result: Record = storable(answer)
     return result
 
 
 def _checked(op: Op, direction: Direction, box: Box, params: Mapping[str, Any]) -> None:
-    """As every other question is."""
-    given = {name: one.middle for name, one in box.items()}
+    """Check the inputs, as for every other question."""
+    given = {name: interval.middle for name, interval in box.items()}
     question.read(op, given, params, direction)
-    for name, one in box.items():
-        if op.kinds.get(name, "float") == "float" and one.format is None:
+    for name, interval in box.items():
+        if op.kinds.get(name, "float") == "float" and interval.format is None:
             raise ValueError(
                 f"{name} is printed as whole numbers: {op.name} takes floats there, so print it "
                 "as floats."
@@ -109,7 +109,7 @@ def _judged(
     answers: Mapping[str, Mapping[str, Intervals]],
 ) -> Record:
     """Every kernel's outputs; outputs of one format have one reach."""
-    formats_of = {one.format for given in answers.values() for one in given.values()}
+    formats_of = {printed.format for given in answers.values() for printed in given.values()}
     known: dict[Format, tuple[dict[str, Reach], list[_Cause]]] = {}
     for format in formats_of:
         if format is None:
@@ -118,30 +118,30 @@ def _judged(
         known[format] = right, list(_causes(op, direction, box, params, format))
     kernels: Record = {}
     for kernel, given in answers.items():
-        told = {}
+        outputs = {}
         for name, printed in given.items():
             assert printed.format is not None
             right, causes = known[printed.format]
             if name not in right:
                 raise ValueError(f"{op.name} gives no {name} for these inputs.")
-            told[name] = _output(op, name, printed, right[name], causes, box)
-        kernels[kernel] = {"outputs": told}
+            outputs[name] = _output(op, name, printed, right[name], causes, box)
+        kernels[kernel] = {"outputs": outputs}
     return kernels
 
 
 def _output(
     op: Op, name: str, printed: Intervals, right: Reach, causes: Sequence[_Cause], box: Box
 ) -> Record:
-    """One printed output."""
+    """The verdict on one printed output."""
     if printed.mid.shape != right.mid.shape:
         raise ValueError(
             f"{name} has shape {printed.mid.shape}, and {op.name}'s is {right.mid.shape}."
         )
     assert printed.format is not None
     wrong = outside(printed, right)
-    inputs = [one.digits for one in box.values() if one.digits]
+    inputs = [interval.digits for interval in box.values() if interval.digits]
     digits = min([printed.digits, *inputs])
-    told: Record = {
+    result: Record = {
         "verdict": WRONG if wrong.any() else WITHIN,
         "format": printed.format.name,
         "elements": int(wrong.size),
@@ -153,33 +153,37 @@ def _output(
         "undecided": [],
         "digits_for_bound": None,
     }
-    fitting = [one for one in causes if name in one.reach and _fits(printed, one.reach[name])]
+    fitting = [known for known in causes if _explains(known, name, printed)]
     if wrong.any():
-        named = [{"cause": one.cause, "details": dict(one.details)} for one in fitting]
+        named = [{"cause": known.cause, "details": dict(known.details)} for known in fitting]
         factor = None if named else _factor(printed, right)
-        told["causes"] = [*named, *([factor] if factor else [])]
-        return told
-    told["digits_for_bound"] = _more(
+        result["causes"] = [*named, *([factor] if factor else [])]
+        return result
+    result["digits_for_bound"] = _more(
         right.error, right.radius + printed.radius, digits, printed.format
     )
-    for one in fitting:
-        other = one.reach[name]
+    for known in fitting:
+        other = known.reach[name]
         with np.errstate(invalid="ignore"):
             apart = np.abs(other.mid - right.mid) - other.error - right.error
         slack = other.radius + right.radius + printed.radius
-        told["undecided"].append({
-            "cause": one.cause,
-            "details": dict(one.details),
+        result["undecided"].append({
+            "cause": known.cause,
+            "details": dict(known.details),
             "digits": _more(apart, slack, digits, printed.format),
         })  # fmt: skip
-    return told
+    return result
 
 
 def outside(printed: Intervals, right: Reach) -> npt.NDArray[np.bool_]:
-    """Where no float of the printed interval can be right; NaN never can where it is known."""
+    """Where no float of the printed interval can be right; where it is known, NaN cannot."""
     with np.errstate(invalid="ignore"):
         meets = (printed.high >= right.low) & (printed.low <= right.high)
     return np.asarray(right.known & ~meets)
+
+
+def _explains(cause: _Cause, name: str, printed: Intervals) -> bool:
+    return name in cause.reach and _fits(printed, cause.reach[name])
 
 
 def _fits(printed: Intervals, other: Reach) -> bool:
@@ -187,8 +191,8 @@ def _fits(printed: Intervals, other: Reach) -> bool:
 
 
 def _worst(printed: Intervals, right: Reach, wrong: npt.NDArray[np.bool_]) -> Record | None:
-    """The element that is farthest outside; of an output that is within, the one that is nearest
-    to its end, as a share of what is open."""
+    """The element that is farthest outside; for an output that is within, the one that uses the
+    largest share of what its interval allows."""
     if not right.known.any():
         return None
     with np.errstate(all="ignore"):
@@ -208,8 +212,8 @@ def _worst(printed: Intervals, right: Reach, wrong: npt.NDArray[np.bool_]) -> Re
 
 
 def _more(apart: Any, slack: Any, digits: int, format: Format) -> int | None:
-    """The digits with which the intervals are narrower than what lies between, in the element
-    where that takes fewest; None where no number of digits does."""
+    """The number of digits that makes the intervals narrower than the distance `apart`, in the
+    element that needs the fewest; None if no number of digits does."""
     with np.errstate(all="ignore"):
         able = (apart > 0.0) & np.isfinite(apart) & np.isfinite(slack)
         if not able.any():
@@ -218,14 +222,14 @@ def _more(apart: Any, slack: Any, digits: int, format: Format) -> int | None:
     if not ratio < 10.0 ** _ENOUGH[format.name]:
         return None
     more = digits + max(math.ceil(math.log10(ratio)) if ratio > 0.0 else 0, 0)
-    more += more == digits  # they do not tell yet
+    more += more == digits  # these digits do not decide it
     return more if more <= _ENOUGH[format.name] else None
 
 
 def _causes(
     op: Op, direction: Direction, box: Box, params: Mapping[str, Any], format: Format
 ) -> Iterator[_Cause]:
-    """What else may have been computed, with what it may answer."""
+    """Other computations that a kernel may have made, each with its reach."""
     definition = op.definition
     for eps in _USUAL_EPS:
         if isinstance(params.get("eps"), float) and eps != params["eps"]:
@@ -237,17 +241,18 @@ def _causes(
             if formula is None or fault.unstable:
                 continue
             try:
-                found = reaches.of_formula(definition, direction, formula, box, params, format)
+                reach = reaches.of_formula(definition, direction, formula, box, params, format)
             except (ValueError, TypeError, ZeroDivisionError):
-                continue  # it has no value here
-            yield _Cause(fault.cause, dict(fault.details or {}), fault.changed(found))
+                continue  # the formula has no value here
+            yield _Cause(fault.cause, dict(fault.details or {}), fault.changed(reach))
     if direction == "forward" and "bias" in box and "bias" in op.optional:
-        without = {name: one for name, one in box.items() if name != "bias"}
+        without = {name: interval for name, interval in box.items() if name != "bias"}
         yield _Cause("missing_bias", {}, reaches.reach(op, direction, without, params, format))
 
 
 def _factor(printed: Intervals, right: Reach) -> Record | None:
-    """The factor that all elements leave, where it is narrow and two sizes agree on it."""
+    """The factor that fits all elements, if its interval is narrow and two magnitudes agree on
+    it."""
     low, high = right.low, right.high
     clear = right.known & ((low > 0.0) | (high < 0.0)) & np.isfinite(printed.mid)
     size_low = np.minimum(np.abs(low), np.abs(high))[clear]
@@ -286,37 +291,40 @@ def _if_exact(
     params: Mapping[str, Any],
     answers: Mapping[str, Mapping[str, Intervals]],
 ) -> Record | None:
-    """The verdict if the inputs' digits are all there are, where they can be: every number is a
-    float as it is printed. With outputs of the same kind, explain's own answer too."""
-    floats = [one for one in box.values() if one.format is not None]
-    if not floats or not all(one.exact for one in floats):
+    """The verdict if the printed digits are all digits of the inputs, which is possible if every
+    printed number is a float. If the outputs are so too, `explain`'s answer as well."""
+    floats = [interval for interval in box.values() if interval.format is not None]
+    if not floats or not all(interval.exact for interval in floats):
         return None
-    if not any(one.radius.any() for one in floats):
+    if not any(interval.radius.any() for interval in floats):
         return None
-    points = {name: _point(one) for name, one in box.items()}
-    told: Record = {"kernels": _judged(op, direction, points, params, answers), "explanation": None}
-    every = [one for given in answers.values() for one in given.values()]
-    if all(one.exact for one in every) and len({one.format for one in every}) == 1:
+    points = {name: _point(interval) for name, interval in box.items()}
+    result: Record = {
+        "kernels": _judged(op, direction, points, params, answers),
+        "explanation": None,
+    }
+    every = [printed for given in answers.values() for printed in given.values()]
+    if all(printed.exact for printed in every) and len({p.format for p in every}) == 1:
         outputs = {
-            kernel: {name: one.middle for name, one in given.items()}
+            kernel: {name: printed.middle for name, printed in given.items()}
             for kernel, given in answers.items()
         }
-        given = {name: one.middle for name, one in box.items()}
-        told["explanation"] = explain(op, given, outputs, params, direction).to_dict()
-    return told
+        given = {name: interval.middle for name, interval in box.items()}
+        result["explanation"] = explain(op, given, outputs, params, direction).to_dict()
+    return result
 
 
-def _point(one: Intervals) -> Intervals:
-    wide = np.asarray(one.middle, np.float64)
-    return replace(one, low=wide, high=wide)
+def _point(interval: Intervals) -> Intervals:
+    wide = np.asarray(interval.middle, np.float64)
+    return replace(interval, low=wide, high=wide)
 
 
 def _tensor(tensor: Printed, roles: choices.Roles) -> Record:
-    """What was read, and as what."""
+    """A printed tensor and its role."""
     role = next((f"{n}" for n, t in roles.inputs.items() if t.number == tensor.number), None)
     for kernel, given in roles.outputs.items():
-        for output, one in given.items():
-            if one.number == tensor.number:
+        for output, answer in given.items():
+            if answer.number == tensor.number:
                 role = f"{kernel}: {output}"
     return {
         "number": tensor.number,

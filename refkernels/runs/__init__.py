@@ -1,4 +1,4 @@
-"""Runs: work that asks frameworks for hours, can be stopped and goes on where it was.
+"""Runs: work that may take hours, can be stopped at any moment, and resumes where it stopped.
 
 measurement    cases -> oracle, cases -> frameworks -> ULP -> records
 sweeps         every bit pattern of a function of one number, or a search among them

@@ -1,12 +1,12 @@
-"""Where a run stands, for whoever shows it."""
+"""The progress of a run, for display."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The unit that is worked on, and how much is done of how much there is in all: units of a
-    measurement, inputs of a sweep."""
+    """The unit in progress, and the work done out of the total: units of a measurement, inputs of a
+    sweep."""
 
     unit: str
     done: int

@@ -1,4 +1,4 @@
-"""One output beside its truth, ready to be judged or told."""
+"""One output with its truth, ready to be judged and reported."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -29,11 +29,15 @@ def _no_conditions() -> Mapping[str, Array]:
 
 @dataclass(frozen=True)
 class Answer:
-    """`bound`: the error that is allowed, by an op's bound or by `max_ulp`; `declared`: the library
-    limit in ulp that an op's bound is, where it is no theorem. `broken`: what mathematics forbids
-    and the output does. For a message only: `product`, the letters of a sum of products; `cause`
-    says why it failed, given the worst places; `conditions` finds the condition numbers of all
-    outputs."""
+    """One output of a kernel, and what it is judged by.
+
+    bound       the allowed error, by the op's bound or by `max_ulp`
+    declared    the library limit in ulp from which the op's bound comes, if it is no theorem
+    broken      the statements of mathematics that the output violates
+
+    For messages only: `product`, the letters of a sum of products; `cause`, which gives the cause
+    of a failure at the worst places; `conditions`, the condition numbers of all outputs.
+    """
 
     name: str
     got: Array
@@ -52,24 +56,24 @@ class Answer:
 
     @cached_property
     def summary(self) -> Summary:
-        """Without percentiles and histogram."""
+        """The summary, without percentiles and histogram."""
         return summarise(self.got, self.reference, self.bound, self.format, distribution=False)
 
     @cached_property
     def condition(self) -> npt.NDArray[np.float64] | None:
-        """Condition numbers of every element, where the op has them."""
-        found = self.conditions().get(self.name)
-        return None if found is None else np.broadcast_to(found, self.got.shape)
+        """The condition number of every element, if the op has them."""
+        condition = self.conditions().get(self.name)
+        return None if condition is None else np.broadcast_to(condition, self.got.shape)
 
     @property
     def what(self) -> str:
-        """As it is called in messages: "layernorm y"."""
+        """The output's name in messages: "layernorm y"."""
         return f"{self.op} {self.name}".strip()
 
     @cached_property
     def ratios(self) -> npt.NDArray[np.float64]:
-        """error / bound of every element, flat: infinite where a NaN or an infinity stands on one
-        side only, 0 where the answer is the right rounding or the bound allows anything."""
+        """error / bound of every element, flat: infinite where only one side is NaN or infinite, 0
+        where the answer is correctly rounded or the bound allows everything."""
         got = self.got.astype(np.float64).reshape(-1)
         exact = np.asarray(self.reference).reshape(-1)
         rounded = self.reference.round(self.format)[0].astype(np.float64).reshape(-1)
@@ -80,15 +84,16 @@ class Answer:
         return np.where(fine, 0.0, np.where(np.isnan(ratio), math.inf, ratio))
 
     def worst(self, most: int) -> Places:
-        """Flat indices of the worst elements, the worst first: those within 1000 times of it."""
+        """Flat indices of at most `most` elements, the worst first; those whose ratio is below a
+        thousandth of its ratio are left out."""
         order = np.argsort(-self.ratios, kind="stable")[:most]
         places = [int(place) for place in order if self.ratios[place] > 0.0]
-        return [one for one in places if self.ratios[one] >= self.ratios[places[0]] * 1e-3]
+        return [place for place in places if self.ratios[place] >= self.ratios[places[0]] * 1e-3]
 
 
 def ulp_limit(reference: Enclosure, max_ulp: float, format: Format) -> npt.NDArray[np.float64]:
-    """max_ulp ulp(z) of every exact value z; max_ulp smallest subnormals at z = 0. Finite, for an
-    infinite bound would allow NaN."""
+    """max_ulp ulp(z) for every exact value z; max_ulp smallest subnormals at z = 0. The limit is
+    finite, because an infinite bound would allow NaN."""
     exact = np.asarray(reference)
     units = np.where(np.isfinite(exact), ulp(exact, format), math.inf)
     below = (np.abs(np.frexp(exact)[0]) == 0.5) & (reference.lo * np.sign(reference.hi) < 0.0)

@@ -1,4 +1,4 @@
-"""The assertions themselves."""
+"""The assertions: `assert_kernel`, `assert_rounding` and `assert_ulp`."""
 
 import math
 from collections.abc import Mapping
@@ -28,11 +28,12 @@ from refkernels.testing.tally import TALLY
 def assert_ulp(got: Any, reference: Any, max_ulp: float) -> None:
     """Assert |got - z| <= max_ulp * ulp(z) in every element, in ulp of got's format at the exact z.
 
-    `reference`: an Enclosure, or an array that is taken as exact; of got's shape. An element fails
-    only where it certainly does, whatever the enclosure's radius. At z = 0 the limit is max_ulp
-    smallest subnormals; NaN and infinities must be met as they are; the sign of a zero is free.
+    `reference`: an Enclosure, or an array that is taken as exact, of got's shape. An element fails
+    only if it certainly does, whatever the enclosure's radius. At z = 0 the limit is max_ulp
+    smallest subnormals; NaN and infinities must be matched; the sign of a zero is free.
     Raises AssertionError with the worst elements; ValueError for a negative or NaN max_ulp, and
-    for a reference too wide to have an ulp (it reaches zero); TypeError for what is no number.
+    for a reference too wide to have an ulp (it reaches zero); TypeError for an argument that is no
+    number.
     """
     __tracebackhide__ = True
     limit = limits.limit_of(max_ulp, "max_ulp")
@@ -58,13 +59,13 @@ def assert_ulp(got: Any, reference: Any, max_ulp: float) -> None:
 
 @in_default_mode
 def assert_rounding(got: Any, reference: Any, bound: Any) -> None:
-    """Assert |got - z| <= bound in every element: fails only beyond what the bound allows.
+    """Assert |got - z| <= bound in every element.
 
     `reference`: an Enclosure, or an array that is taken as exact; `bound` >= 0 broadcasts to it.
-    An element fails only where |got - z| - radius > bound. Where the bound is infinite (an overflow
-    inside is allowed) NaN and infinities pass; elsewhere they must be met as they are.
+    An element fails only if |got - z| - radius > bound. Where the bound is infinite (an overflow
+    inside is allowed) NaN and infinities pass; elsewhere they must be matched.
     Raises AssertionError with the worst elements, ValueError for a bound that is NaN or negative,
-    TypeError for one that is no array of numbers.
+    TypeError for a bound that is no array of numbers.
     """
     __tracebackhide__ = True
     array, exact = _pair(got, reference)
@@ -90,35 +91,35 @@ def assert_kernel(
     max_over_baseline: tuple[Any, float] | None = None,
     dtype: Any = None,
 ) -> None:
-    """Assert that a kernel's outputs are as right as the op's named forms are on these inputs.
+    """Assert that a kernel's outputs are as accurate as the op's named forms on these inputs.
 
     op         a name that `refkernels.registry` knows ("layernorm", "matmul", "sin", ...)
     inputs     by name, the cotangent included when direction is "backward"
-    outputs    by name; a tuple in the op's order; or the first output alone. As many as the kernel
-               has; statistics may keep the axes that they are taken over: (4, 1) for (4,)
-    dtype      what the first output must have; without it, that of an input, or float32 where all
+    outputs    by name; a tuple in the op's order; or only the first output. A kernel may have fewer
+               outputs than the op; statistics may keep their reduced axes: (4, 1) for (4,)
+    dtype      the dtype of the first output; by default that of an input, or float32 where all
                inputs have 16 bits. The other outputs are free
 
-    Each output is judged in its own format (`metrology.outputs`), by what is said here:
+    Each output is judged in its own format (`metrology.outputs`), by these demands:
 
     verdict            the worst that passes: "rounding", inside the op's bound in every element (an
                        elementwise op's declared limit), or "correctly_rounded"
-    max_ulp            takes the bound's place: every element within so many ulp of the exact value
-                       (at zero, so many smallest subnormals), be that less than the bound or more.
-                       NaN and infinities must still be met as they are
-    max_over_plain     a further demand: the RMS error of each output is at most so many times that
-                       of the plain sequential algorithm, or of one rounding where that is larger
-    max_over_baseline  (outputs, factor), a further demand: the RMS error of each output that the
+    max_ulp            replaces the bound: every element within so many ulp of the exact value (at
+                       zero, so many smallest subnormals), whether that is stricter or not. NaN and
+                       infinities must still be matched
+    max_over_plain     in addition, the RMS error of each output is at most so many times that of
+                       the plain sequential algorithm, or of one rounding where that is larger
+    max_over_baseline  (outputs, factor): in addition, the RMS error of each output that the
                        baseline has too is at most factor times the baseline's, or one rounding's
 
-    Where neither max_ulp nor max_over_plain is given, an RMS error of more than 4 times the plain
-    algorithm's is told by an `UnusualErrorWarning`.
-    Raises AssertionError where an output is wrong, in value, shape or dtype, with the cause as far
-    as `refkernels.explain` finds one; ValueError and TypeError where the call makes no sense.
+    Unless max_ulp or max_over_plain is given, an RMS error of more than 4 times the plain
+    algorithm's issues an `UnusualErrorWarning`.
+    Raises AssertionError for an output that is wrong in value, shape or dtype, with the cause as
+    far as `refkernels.explain` finds one; ValueError or TypeError for a call that makes no sense.
     """
     __tracebackhide__ = True
     if not isinstance(verdict, str) or verdict not in VERDICTS[-2:]:
-        quoted = limits.said(verdict)
+        quoted = limits.quoted(verdict)
         raise ValueError(f"verdict is {quoted}: ask for 'rounding' or 'correctly_rounded'.")
     record, arrays, settings = question.read(op, inputs, params, direction)
     given = answered.named(record, direction, outputs)
@@ -132,7 +133,7 @@ def assert_kernel(
     limits.check_dtype(record, direction, arrays, given, dtype)
     judged = {name: formats.of(array) for name, array in given.items()}
     first = record.names(direction)[0]
-    judged.setdefault(first, next(iter(judged.values())))  # whose shape says which axes are kept
+    judged.setdefault(first, next(iter(judged.values())))  # its shape shows which axes are kept
     asked = answered.ask(record, direction, arrays, settings, judged)
     got, others = _shaped(record, direction, asked, given, baseline)
     for name in got:
@@ -150,7 +151,7 @@ def _shaped(
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """The kernel's and the baseline's outputs in the shapes of the truth."""
     __tracebackhide__ = True
-    shapes = {name: one.shape for name, one in asked.reference.items()}
+    shapes = {name: exact.shape for name, exact in asked.reference.items()}
     got = answered.without_kept_axes(op, direction, given, shapes)
     for name, array in got.items():
         _check_shape(f"{op.name}'s {name}", array.shape, shapes[name])
@@ -164,7 +165,7 @@ def _shaped(
 
 
 def _answer(kernel: Question, asked: answered.Asked, max_ulp: float | None) -> Answer:
-    """One output of a kernel beside its truth, its bound and its plain algorithm's answer."""
+    """One output of a kernel with its truth, its bound and the plain algorithm's answer."""
     op, direction, inputs, params = kernel.op, kernel.direction, kernel.inputs, kernel.params
     name, got = kernel.output, kernel.outputs[kernel.output]
     exact, format = asked.reference[name], formats.of(got)
@@ -183,7 +184,7 @@ def _answer(kernel: Question, asked: answered.Asked, max_ulp: float | None) -> A
         plain=np.broadcast_to(asked.plain[name], got.shape),
         inputs=inputs,
         broken=tuple(invariant.statement for invariant in broken),
-        cause=kernel.told,
+        cause=kernel.cause,
         conditions=lambda: asked.condition,
     )
 
@@ -191,7 +192,7 @@ def _answer(kernel: Question, asked: answered.Asked, max_ulp: float | None) -> A
 def _baseline(
     op: Op, direction: Direction, stated: Any, given: Mapping[str, Array]
 ) -> tuple[dict[str, Array], float | None]:
-    """The baseline's arrays of the outputs that the kernel has, and the factor."""
+    """The baseline's arrays for the outputs that the kernel has, and the factor."""
     if stated is None:
         return {}, None
     if not isinstance(stated, tuple | list) or len(stated) != 2:

@@ -1,8 +1,9 @@
-"""Why a kernel failed: what `refkernels.explain` says, asked within bounds of size and time.
+"""Why a kernel failed: the answer of `refkernels.explain`, within limits of size and time.
 
-A failing test must not hang. Of large arrays the rows with the worst elements are explained, and
-some others spread over the whole; where an op has no rows to cut, nothing is. A process that has
-spent `SECONDS` on explanations (a property-based test that shrinks its examples) looks for no more.
+A failing test must not hang. Of large arrays only the rows with the worst elements are explained,
+with some others spread over the whole; without rows to cut, nothing is. A process that has spent
+`SECONDS` on explanations (a property-based test that shrinks its examples) looks for no more
+causes.
 """
 
 import time
@@ -19,7 +20,7 @@ Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
 
 ROWS = 2**16  # elements of all inputs that have rows
-SHARED = 2**22  # elements of those that all rows share: a weight
+SHARED = 2**22  # elements of all inputs that the rows share, such as a weight
 SECONDS = 60.0
 _WORST = 16  # rows that hold the worst elements
 _LARGE = (
@@ -41,9 +42,9 @@ class Question:
     outputs: Arrays
     output: str
 
-    def told(self, places: list[int]) -> str:
-        """The cause with its confidence, and that cause's advice; or why there is none. `places`:
-        the worst elements of the output."""
+    def cause(self, places: list[int]) -> str:
+        """The lines that give the cause with its confidence and its advice, or the reason why there
+        is none. `places`: the worst elements of the output."""
         if _spent >= SECONDS:
             return (
                 f"  Cause: not looked for, as this process has spent {SECONDS:g} s on causes: call "
@@ -56,16 +57,18 @@ class Question:
         start = time.perf_counter()
         try:
             return _explained(cut, of)
-        except Exception as error:  # an assertion's own message goes first, whatever fails here
-            if kept < whole and isinstance(error, ValueError):  # some rows make no question
+        except Exception as error:  # a failure here must not hide the assertion
+            if kept < whole and isinstance(
+                error, ValueError
+            ):  # some rows alone may not make a question
                 return _LARGE
             return f"  Cause: not found, as refkernels.explain failed ({_short(error)})."
         finally:
             _spend(time.perf_counter() - start)
 
     def _excerpt(self, places: list[int]) -> "tuple[Question | None, int, int]":
-        """The question as it is where it is small, or some rows of it, and how many of how many
-        rows these are; None where it is large and has no rows to cut."""
+        """A small question itself, or some rows of a large one, with their number and that of all
+        rows; None for a large question without rows to cut."""
         flat = self._flat() if self.op.elementwise else self
         moving = {*self.op.row_inputs, self.op.cotangent} & set(flat.inputs)
         sizes = {name: flat.inputs[name].size for name in flat.inputs}
@@ -99,8 +102,8 @@ class Question:
         return self.op.outputs if self.direction == "forward" else self.op.row_gradients
 
     def _rows(self, moving: set[str]) -> int:
-        """How many rows the first axes of the inputs and of the failing output count; 0 where they
-        do not count rows that the op treats one by one."""
+        """The number of rows, the first axis of the inputs and of the failing output; 0 if that
+        axis does not count rows that the op treats independently."""
         shapes = [self.inputs[name].shape for name in moving]
         shapes += [array.shape for name, array in self.outputs.items() if name in self._by_row()]
         axes = max(len(self.inputs[name].shape) for name in moving)
@@ -113,21 +116,21 @@ class Question:
         return rows.pop() if len(rows) == 1 else 0
 
     def _turned(self) -> bool:
-        """Whether a param of the op may name other axes than its usual ones."""
+        """Whether a param may name other axes than the op's default ones."""
         lettered = self.op.formulas is not None and not self.op.elementwise
         usual = self.op.params.items() if lettered else ()
         return any(self.params.get(n, d) != d for n, d in usual if isinstance(d, int))
 
 
 def _explained(question: Question, of: str) -> str:
-    # Imported where it is needed: a test that passes has no use for it.
+    # Imported here because a passing test does not need it.
     from refkernels.diagnosis.explain import explain
     from refkernels.reporting.answer.facts import Kernel, advice, says
 
-    found = explain(
+    explanation = explain(
         question.op, question.inputs, question.outputs, question.params, question.direction
     )
-    kernel = Kernel("", found.to_dict())
+    kernel = Kernel("", explanation.to_dict())
     if kernel.best is None and kernel.fine:
         return (
             f"  Cause: rounding{of}: every element is inside the op's bound, and the errors are of "
@@ -135,11 +138,11 @@ def _explained(question: Question, of: str) -> str:
         )
     if kernel.best is None:
         return f"  Cause: unknown{of}: none of {kernel.tried} hypotheses fits."
-    perhaps = "perhaps " if found.confidence == "consistent" else ""
+    perhaps = "perhaps " if explanation.confidence == "consistent" else ""
     text = says(kernel.best, "en", len(kernel.models) > 1)
     return (
-        f"  Cause: {perhaps}{found.cause}, {found.confidence}{of}: the kernel {text}.\n"
-        f"  Next step: {advice(str(found.cause), 'en')}"
+        f"  Cause: {perhaps}{explanation.cause}, {explanation.confidence}{of}: the kernel {text}.\n"
+        f"  Next step: {advice(str(explanation.cause), 'en')}"
     )
 
 

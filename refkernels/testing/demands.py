@@ -1,4 +1,5 @@
-"""What is demanded of an output: a verdict, and how it compares with plain and with a baseline."""
+"""Demands on an output: its verdict, and its error beside the plain algorithm's and a
+baseline's."""
 
 import sys
 import warnings
@@ -16,16 +17,16 @@ from refkernels.testing.tally import TALLY
 
 
 class UnusualErrorWarning(UserWarning):
-    """An output is inside its bound, but further from the truth than is usual of a right kernel.
+    """An output is inside its bound, but further from the truth than a right kernel usually is.
 
-    Bounds are worst cases and grow with the length of sums; errors hardly do. So a kernel may lose
-    digits for a cause with a name (one-pass variance, TF32 inputs) and keep to its bound.
+    Bounds are worst cases and grow with the length of sums; errors hardly grow. So a kernel may
+    lose digits for a known cause (one-pass variance, TF32 inputs) and still stay inside its bound.
     """
 
 
 @dataclass(frozen=True)
 class Demands:
-    """`verdict`: the worst that passes. The others are None where nothing was said."""
+    """`verdict`: the worst that passes. The other demands are None unless they were given."""
 
     verdict: str = "rounding"
     max_ulp: float | None = None
@@ -33,13 +34,13 @@ class Demands:
     max_over_baseline: float | None = None
 
     def check(self, answer: Answer, baseline: Array | None = None) -> None:
-        """Raise AssertionError where the answer fails one of them; warn where it is unusual."""
+        """Raise AssertionError if the answer fails a demand; warn if its error is unusual."""
         __tracebackhide__ = True
         TALLY.add(answer.what, answer.summary.max_ratio)
-        found = verdict(answer.summary.counts, answer.broken)
-        if VERDICTS.index(found) < VERDICTS.index(self.verdict):
-            said = "" if found == "exceeds_bound" and self.max_ulp is not None else f"{found}: "
-            self._fail(answer, said + self._finding(answer, found))
+        judged = verdict(answer.summary.counts, answer.broken)
+        if VERDICTS.index(judged) < VERDICTS.index(self.verdict):
+            named = judged != "exceeds_bound" or self.max_ulp is None
+            self._fail(answer, (f"{judged}: " if named else "") + self._finding(answer, judged))
         over_plain = _ratio(answer, answer.plain)
         if self.max_over_plain is not None and over_plain > self.max_over_plain:
             self._fail(
@@ -62,7 +63,7 @@ class Demands:
         limit = "bound" if self.max_ulp is None else "max_ulp"
         raise AssertionError(message(f"{answer.what}: {finding}", answer, limit))
 
-    def _finding(self, answer: Answer, found: str) -> str:
+    def _finding(self, answer: Answer, judged: str) -> str:
         counts, size = answer.summary.counts, answer.got.size
         limit = f"than the op's named forms in {answer.format} can be"
         if answer.declared is not None:
@@ -81,11 +82,11 @@ class Demands:
             "rounding": f"{counts['not_correctly_rounded']} of {size} elements are not correctly "
             f"rounded ({counts['undecided']} undecided, {counts['signed_zero_mismatches']} zeros "
             "of the wrong sign)",
-        }[found]
+        }[judged]
 
 
 def _ratio(answer: Answer, other: Array | None) -> float:
-    """RMS error over the other's, or over that of one rounding where this is larger."""
+    """The RMS error over the other's, or over that of one rounding where that is larger."""
     if other is None:
         return 0.0
     parts = answer.got, other, answer.reference, answer.format, answer.elementwise
@@ -109,7 +110,7 @@ def _warn(answer: Answer, over_plain: float) -> None:
 
 
 def _callers_level() -> int:
-    """How many frames above `warnings.warn` the assertion was called."""
+    """The number of frames between `warnings.warn` and the call of the assertion."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _here(frame.f_globals):
         level, frame = level + 1, frame.f_back

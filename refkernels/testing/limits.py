@@ -1,4 +1,4 @@
-"""What an assertion demands, checked before anything is computed: limits and dtype."""
+"""Checks of an assertion's limits and dtype, before anything is computed."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 
 
 def limit_of(value: Any, name: str) -> float:
-    """A number >= 0, infinity included."""
+    """The value as a number >= 0, infinity included. Raises TypeError or ValueError."""
     if not is_number(value):
         raise TypeError(f"{name} is of type {_type(value)}: it must be a number >= 0.")
     number = float(value) if not is_huge(value) else math.inf if value > 0 else -math.inf
@@ -28,18 +28,18 @@ def check_dtype(
     op: Op, direction: Direction, inputs: Mapping[str, Array], outputs: Mapping[str, Array],
     dtype: Any,
 ) -> None:  # fmt: skip
-    """The first output has the dtype that was asked for; or that of an input, or float32 where all
-    inputs have 16 bits. The others (statistics, gradients of weights) are free.
+    """Check that the first output has the given dtype; by default that of an input, or float32
+    where all inputs have 16 bits. The other outputs (statistics, gradients of weights) are free.
 
-    Raises AssertionError where it has another, ValueError for what is no dtype.
+    Raises AssertionError for another dtype, ValueError for a `dtype` that is none.
     """
     __tracebackhide__ = True
     first = op.names(direction)[0]
     given = {formats.of(array) for name, array in inputs.items() if name not in op.kinds}
     wanted = given if dtype is None else {_format(dtype)}
     if dtype is None and "low" in op.kinds.values():
-        return  # operands say nothing of it
-    if dtype is None and all(one.storage.itemsize == 2 for one in given):
+        return  # operands of low precision do not determine it
+    if dtype is None and all(format.storage.itemsize == 2 for format in given):
         wanted = {*given, BINARY32}
     if first in outputs and formats.of(outputs[first]) not in wanted:
         got = outputs[first].dtype
@@ -49,22 +49,22 @@ def check_dtype(
 
 
 def _format(dtype: Any) -> Format:
-    """The format of a name, a NumPy or a torch dtype."""
+    """The format of a name, of a NumPy dtype or of a torch dtype."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype)
     name = str(name).rpartition(".")[2]
     if name not in DTYPES:
-        raise ValueError(f"dtype is {said(dtype)}: choose one of {', '.join(DTYPES)}.")
+        raise ValueError(f"dtype is {quoted(dtype)}: choose one of {', '.join(DTYPES)}.")
     return formats.get(name)
 
 
 def _and(given: set[Format]) -> str:
-    return " and ".join(sorted(one.name for one in given))
+    return " and ".join(sorted(format.name for format in given))
 
 
 def _type(value: Any) -> str:
     return type(value).__name__
 
 
-def said(value: Any) -> str:
-    """A value as an error quotes it: a text as it is, of anything else the type."""
+def quoted(value: Any) -> str:
+    """A value as an error quotes it: a string itself, the type of anything else."""
     return repr(value) if isinstance(value, str) else f"of type {_type(value)}"

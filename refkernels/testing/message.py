@@ -1,4 +1,5 @@
-"""What a failing assertion says: figures, the worst elements in decimal and hex, cause and cure."""
+"""Messages of failing assertions: figures, the worst elements in decimal and hex, cause and
+cure."""
 
 import math
 from typing import Any
@@ -10,27 +11,27 @@ from refkernels.reporting.words.numerals import lost, ulps
 from refkernels.testing.answer import Answer
 
 _SHOWN = 5  # worst elements
-_LOOKED_AT = 64  # of the worst elements, when a cause is looked for
+_LOOKED_AT = 64  # worst elements in which a cause is looked for
 
 
 def message(head: str, answer: Answer, limit: str = "bound") -> str:
-    """The finding in one sentence, then what stands behind it. `limit`: what `answer.bound` is."""
+    """The finding in one sentence, then its details. `limit`: the name of `answer.bound`."""
     lines = [f"{head}.", *_figures(answer, limit)]
     for place in answer.worst(_SHOWN):
         lines += _element_lines(answer, place, limit)
-    told = answer.cause(answer.worst(_LOOKED_AT)) or f"  Next step: {_next_step(answer)}"
-    return "\n".join([*lines, told])
+    cause = answer.cause(answer.worst(_LOOKED_AT)) or f"  Next step: {_next_step(answer)}"
+    return "\n".join([*lines, cause])
 
 
 def _figures(answer: Answer, limit: str) -> list[str]:
     summary, counts = answer.summary, answer.summary.counts
     specials, zeros = counts["special_value_mismatches"], counts["nonzero_at_zero"]
-    apart = []
+    special = []
     if specials:
-        apart.append(f"{specials} NaN or infinite on one side only")
+        special.append(f"{specials} NaN or infinite on one side only")
     if zeros:
-        apart.append(f"{zeros} nonzero where the truth is 0")
-    lines = [f"  {', '.join(apart)}"] if apart else []
+        special.append(f"{zeros} nonzero where the truth is 0")
+    lines = [f"  {', '.join(special)}"] if special else []
     if counts["compared"]:
         lines.append(
             f"  {'of the others: ' if specials else ''}error / {limit} {summary.max_ratio:.3g}, "
@@ -40,7 +41,7 @@ def _figures(answer: Answer, limit: str) -> list[str]:
 
 
 def _element_lines(answer: Answer, place: int, limit: str) -> list[str]:
-    one = describe_element(
+    element = describe_element(
         place,
         answer.got,
         answer.reference,
@@ -50,30 +51,32 @@ def _element_lines(answer: Answer, place: int, limit: str) -> list[str]:
         product=answer.product,
         inputs=answer.inputs,
     )
-    index = f"[{', '.join(map(str, one['index']))}]" if one["index"] else ""
+    index = f"[{', '.join(map(str, element['index']))}]" if element["index"] else ""
     lines = [
-        f"  {answer.name}{index} = {one['got']['decimal']} ({one['got']['hex']})",
-        f"    exact {one['exact']['decimal']} ({one['exact']['hex']})",
-        f"    {_error(one, limit, answer.format.name)}",
+        f"  {answer.name}{index} = {element['got']['decimal']} ({element['got']['hex']})",
+        f"    exact {element['exact']['decimal']} ({element['exact']['hex']})",
+        f"    {_error(element, limit, answer.format.name)}",
     ]
-    for source, value in one["inputs"].items():
+    for source, value in element["inputs"].items():
         axes = ", ".join(str(axis) for axis in value["index"])
         lines.append(f"    {source}{axes and f'[{axes}]'} = {value['decimal']} ({value['hex']})")
     return lines
 
 
-def _error(one: dict[str, Any], limit: str, format: str) -> str:
-    """ULP error and error / bound of an element; in words where it has none."""
-    got, exact = float(one["got"]["decimal"]), float(one["exact"]["decimal"])
-    if float(one["error_over_bound"]) != float(one["error_over_bound"]):
+def _error(element: dict[str, Any], limit: str, format: str) -> str:
+    """ULP error and error / bound of an element, or words where it has none."""
+    got, exact = float(element["got"]["decimal"]), float(element["exact"]["decimal"])
+    if float(element["error_over_bound"]) != float(element["error_over_bound"]):
         return f"{_kind(got)} where the truth is {_kind(exact)}"
-    # `.4` shortens a float to 4 digits, and leaves "inf" as it is.
-    condition = "" if one["condition"] is None else f", condition number {one['condition']:.4}"
-    error = float(one["ulp_error"])
-    told = f"error {error:.6} ulp, " if math.isfinite(error) else ""
+    # `.4` shortens a float to 4 digits, and keeps "inf".
+    condition = (
+        "" if element["condition"] is None else f", condition number {element['condition']:.4}"
+    )
+    error = float(element["ulp_error"])
+    size = f"error {error:.6} ulp, " if math.isfinite(error) else ""
     if lost(abs(error), format):
-        told = f"no digit is right (off by {float(one['error']):.4}), "
-    return f"{told}error / {limit} {one['error_over_bound']:.4}{condition}"
+        size = f"no digit is right (off by {float(element['error']):.4}), "
+    return f"{size}error / {limit} {element['error_over_bound']:.4}{condition}"
 
 
 def _largest(value: float, format: str) -> str:
@@ -89,7 +92,7 @@ def _kind(value: float) -> str:
 
 
 def _next_step(answer: Answer) -> str:
-    """What the symptoms alone say, where no cause is known."""
+    """Advice from the symptoms alone, without a known cause."""
     counts = answer.summary.counts
     if counts["special_value_mismatches"]:
         return (

@@ -1,4 +1,4 @@
-"""What the pytest plugin prints at the end: how many assertions ran, and the worst that passed."""
+"""The figures that the pytest plugin prints at the end: assertions run, and the worst of them."""
 
 import os
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Tally:
-    """Of this process. `where`: the output and the test with the largest error / bound."""
+    """The figures of this process. `where`: the output and test of the largest error / bound."""
 
     assertions: int = 0
     unusual: int = 0

@@ -1,4 +1,4 @@
-"""What the arithmetic of null runs makes of one op: to be judged as a kernel's answer is."""
+"""The answers of one op in the arithmetic of null runs, to be judged like a kernel's."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Answers = Callable[[str, Direction, Mapping[str, Any], Mapping[str, Any]], "dict
 
 
 def answers(seed: int) -> Answers:
-    """op, direction, inputs, params: the outputs of the op's first form; None of an op that is no
-    formula."""
+    """A function of op, direction, inputs and params that gives the outputs of the op's first form;
+    None for an op that is no formula."""
     xp = Shuffled(seed)
 
     def answer(

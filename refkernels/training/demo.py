@@ -1,9 +1,9 @@
-"""Two captured runs of one small model, of which one computes another LayerNorm than it says.
+"""Two captured runs of one small model; one computes another LayerNorm than it declares.
 
 The model: embedding, linear, GELU, linear, LayerNorm, linear, cross entropy; AdamW. Every layer is
-one formula over `Gradient(Working("float32"))`, so a run is written as `refkernels.capture` writes
-a framework's: inputs, outputs and cotangents of every layer, weights, gradients, states. NumPy is
-all that it needs. B says eps = 1e-12 and computes with 1e-5.
+one formula over `Gradient(Working("float32"))`, so a run has all that `refkernels.capture` writes
+for a framework: inputs, outputs and cotangents of every layer, weights, gradients, states. It needs
+only NumPy. B declares eps = 1e-12 and computes with 1e-5.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from refkernels.training.steps import Training, data_of, pulled
 
 Array = npt.NDArray[Any]
 WORDS, WIDTH, INNER, ROWS, LENGTH = 23, 16, 40, 6, 5
-SAID, PLANTED = 1e-12, 1e-5  # eps of B's LayerNorm: as declared, as computed
+DECLARED, PLANTED = 1e-12, 1e-5  # eps of B's LayerNorm: as declared, as computed
 LR, STEPS = 1e-3, 3
 SIZES = {"up": (INNER, WIDTH), "down": (WIDTH, INNER), "head": (WORDS, WIDTH)}
 
 
 class Recorded:
-    """The model's formula, which remembers what goes in and out of its layers."""
+    """The model's formula, which records the inputs and outputs of its layers."""
 
     def __init__(self, eps: float) -> None:
         self.eps = eps
@@ -65,7 +65,7 @@ class Recorded:
 
 def write_runs(folder: Path) -> tuple[Path, Path]:
     """Capture both runs, in run_a and run_b."""
-    return _run(folder / "run_a", SAID), _run(folder / "run_b", PLANTED)
+    return _run(folder / "run_a", DECLARED), _run(folder / "run_b", PLANTED)
 
 
 def _run(folder: Path, eps: float) -> Path:
@@ -98,38 +98,38 @@ def _step(
 ) -> tuple[float, dict[str, Array]]:
     """The loss of a step, and its tensors by the names of docs/capture.md."""
     tape = Gradient(training.xp)
-    weights = {name: Node(tape, training.xp.array(one)) for name, one in training.weights.items()}
+    weights = {name: Node(tape, training.xp.array(w)) for name, w in training.weights.items()}
     loss = model(tape, weights, batch)
-    found: dict[str, Array] = {f"batch/{name}": one for name, one in batch.items()}
-    wanted: dict[str, Any] = {f"gradients/{name}/backward": one for name, one in weights.items()}
+    tensors: dict[str, Array] = {f"batch/{name}": array for name, array in batch.items()}
+    wanted: dict[str, Any] = {f"gradients/{name}/backward": node for name, node in weights.items()}
     for name, (inputs, output) in model.calls.items():
-        found[f"layers/{name}/forward/0/outputs/0"] = data_of(output)
+        tensors[f"layers/{name}/forward/0/outputs/0"] = data_of(output)
         wanted[f"layers/{name}/backward/0/cotangents/0"] = output
-        for at, one in enumerate(inputs):
-            is_node = isinstance(one, Node)
-            found[f"layers/{name}/forward/0/inputs/{at}"] = data_of(one) if is_node else one
+        for at, value in enumerate(inputs):
+            is_node = isinstance(value, Node)
+            tensors[f"layers/{name}/forward/0/inputs/{at}"] = data_of(value) if is_node else value
             if is_node:
-                wanted[f"layers/{name}/backward/0/inputs/{at}"] = one
-    found |= pulled(tape, loss, wanted)
-    gradients = {name: found[f"gradients/{name}/backward"] for name in weights}
-    found |= {f"gradients/{name}/update": one for name, one in gradients.items()}
+                wanted[f"layers/{name}/backward/0/inputs/{at}"] = value
+    tensors |= pulled(tape, loss, wanted)
+    gradients = {name: tensors[f"gradients/{name}/backward"] for name in weights}
+    tensors |= {f"gradients/{name}/update": array for name, array in gradients.items()}
     for when in ("before", "after"):
-        found |= {f"parameters/{name}/{when}": one for name, one in training.weights.items()}
+        tensors |= {f"parameters/{name}/{when}": array for name, array in training.weights.items()}
         for word, state in training.state.items():
-            found |= {f"state/{name}/{word}/{when}": one for name, one in state.items()}
+            tensors |= {f"state/{name}/{word}/{when}": array for name, array in state.items()}
         if when == "before":
             training.update(gradients, LR)
-    return float(data_of(loss).item()), found
+    return float(data_of(loss).item()), tensors
 
 
 def _layers() -> list[dict[str, Any]]:
-    """The layers as run.json tells them: what each was made with, and its weights."""
+    """The layers as in run.json: each with its hyper-parameters and its weights."""
     made: dict[str, tuple[str, dict[str, Any]]] = {
         "embed": ("Embedding", {}),
         "up": ("Linear", {}),
         "act": ("GELU", {"approximate": "none"}),
         "down": ("Linear", {}),
-        "norm": ("LayerNorm", {"normalized_shape": [WIDTH], "eps": SAID}),
+        "norm": ("LayerNorm", {"normalized_shape": [WIDTH], "eps": DECLARED}),
         "head": ("Linear", {}),
         "loss": ("CrossEntropyLoss", {"reduction": "mean"}),
     }
@@ -138,7 +138,7 @@ def _layers() -> list[dict[str, Any]]:
         {
             "name": name, "type": kind, "module": f"demonstration.{kind}", "calls": 1,
             "recorded": True, "training": True, "hyperparameters": params,
-            "parameters": {one: f"{name}.{one}" for one in held.get(kind, ())}, "buffers": {},
+            "parameters": {word: f"{name}.{word}" for word in held.get(kind, ())}, "buffers": {},
             "signature": ["input", "target"] if kind == "CrossEntropyLoss" else ["input"],
         }
         for name, (kind, params) in made.items()

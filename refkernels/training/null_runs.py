@@ -1,4 +1,4 @@
-"""Null runs of a formula: its training, K times, in roundings that are drawn anew each time."""
+"""Null runs of a formula: K trainings, each with newly drawn random roundings."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def null_runs(
     progress: Callable[[str], None] = lambda line: None,
     **params: Any,
 ) -> list[Path]:
-    """Runs that `refkernels align A B --null FOLDER` holds two loss curves against.
+    """Make the runs to which `refkernels align A B --null FOLDER` compares two loss curves.
 
-    folder      each run is a folder in it, null_00 and so on; whole ones of these settings are kept
-    loss        the definition: loss(xp, weights, batch), a formula as examples/bert.py's
-    weights     by name, at the start; they are rounded to float32
+    folder      each run is a folder in it, null_00 and so on; complete runs of these settings stay
+    loss        the definition: loss(xp, weights, batch), a formula such as that of examples/bert.py
+    weights     the initial weights by name; they are rounded to float32
     batches     step s takes batch s mod len(batches)
     optimizer   an op of refkernels.optimizer_ref, such as "sgd" or "adamw"; `params` are its
                 hyper-parameters, `undecayed` the weights without weight decay
@@ -50,26 +50,26 @@ def null_runs(
                 refkernels.clip_ref.clip_by_global_norm: "eps" (PyTorch, OneFlow) or "max"
 
     The arithmetic is `refkernels.contexts.Shuffled`: float32, sums in random orders, every other
-    operation rounded at random. Its p-value holds where the roundings of A and B are no larger than
-    that, which align checks on what they captured (docs/align.md). Raises ValueError for an
-    optimizer or weights that are not there, and for a folder that holds runs of other settings (of
-    another formula's it cannot tell); TypeError for what is no function, number or mapping.
+    operation rounded at random. The p-value holds if the roundings of A and B are no larger, which
+    align checks on their captures (docs/align.md). Raises ValueError for an unknown optimizer or
+    weight, and for a folder with runs of other settings (another formula goes unnoticed); TypeError
+    for an argument that is no function, number or mapping.
     """
-    place, formula, held = (
+    place, formula, given = (
         as_path(folder, "folder"),
         as_function(loss, "loss"),
         as_list(batches, "batches"),
     )
-    many, length, first = (
+    count, length, first = (
         as_count(runs, "runs"),
         as_count(steps, "steps"),
         as_count(seed, "seed", 0),
     )
-    if not held:
+    if not given:
         raise ValueError("batches is empty: a step needs one.")
     rate: Rate = lr if callable(lr) else functools.partial(_constant, as_real(lr, "lr"))
     made = []
-    for number in range(many):
+    for number in range(count):
         own = place / f"null_{number:02d}"
         made.append(own)
         training = Training(
@@ -81,11 +81,11 @@ def null_runs(
             {"lr": rate(0), **params}, list(undecayed),
             notes={"arithmetic": training.xp.name, "max_norm": max_norm, "way": way},
         )  # fmt: skip
-        if _whole(own, run, held, rate, length):
+        if _whole(own, run, given, rate, length):
             continue
         lines = []
         for step in range(length):
-            batch = held[step % len(held)]
+            batch = given[step % len(given)]
             value = training.step(batch, rate(step))
             lines.append(writing.line(step, value, [rate(step)], batch))
             if not np.isfinite(value):
@@ -102,19 +102,20 @@ def _constant(lr: float, step: int) -> float:
 def _whole(
     folder: Path, run: Mapping[str, Any], batches: Sequence[Any], rate: Rate, steps: int
 ) -> bool:
-    """Whether that run is there, and as long. Raises ValueError where another training is."""
+    """Whether the folder holds that run with at least `steps` steps. Raises ValueError if it holds
+    another training."""
     try:
-        told = json.loads((folder / "rank_0" / "run.json").read_text("utf-8"))
+        written = json.loads((folder / "rank_0" / "run.json").read_text("utf-8"))
         text = (folder / "rank_0" / "steps.jsonl").read_text("utf-8")
         lines = [json.loads(line) for line in text.splitlines()]
     except (OSError, ValueError):
         return False
     asked = {**json.loads(json.dumps(run)), "complete": True}
-    alike = told == asked and all(
+    same = written == asked and all(
         line["lr"] == [rate(step)] and line["hash"]["batch"] == writing.hashed(batch)
         for step, line in enumerate(lines)
         for batch in [batches[step % len(batches)]]
     )
-    if not alike:
+    if not same:
         raise ValueError(f"{folder} is a run of another training: choose another folder.")
     return len(lines) >= steps

@@ -2,9 +2,9 @@
 
     loss(xp, weights, batch) -> a value of one element
 
-The update is the op's own formula (`refkernels.optimizer_ref`), the clipping that of
-`refkernels.clip_ref`, both in the same context, over all parameters put end to end, as the judged
-captures are; an op whose step depends on a tensor's norm (lamb) goes tensor by tensor.
+The update is the formula of an op of `refkernels.optimizer_ref`, the clipping that of
+`refkernels.clip_ref`, both in the same context. They run over all parameters concatenated, as in
+the judged captures; an op whose step depends on a tensor's norm (lamb) runs tensor by tensor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from refkernels.ops.readings import working
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
 Loss = Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Any]
-_STATES = {  # what an optimizer keeps, zeros before the first step
+_STATES = {  # the states that an optimizer keeps, zeros before the first step
     "sgd": (), "momentum": ("buf",), "adam": ("m", "v"), "adamw": ("m", "v"), "lamb": ("m", "v"),
     "adagrad": ("accum",), "lion": ("m",),
 }  # fmt: skip
@@ -36,12 +36,12 @@ _WHOLE = ("lamb",)
 
 @dataclass
 class Training:
-    """A training in progress: `weights` by name, and what the optimizer keeps.
+    """A training in progress: `weights` by name, and the optimizer's states.
 
     xp          the arithmetic: `Working`, `Stochastic`, `Shuffled`
     optimizer   an op of `refkernels.optimizer_ref`; `params` are its hyper-parameters
     undecayed   the weights whose weight decay is 0
-    max_norm    of `clip_by_global_norm`, with its `way`; None: gradients stay as they are
+    max_norm    of `clip_by_global_norm`, with its `way`; None leaves the gradients unclipped
     """
 
     xp: Working
@@ -64,7 +64,7 @@ class Training:
             raise ValueError(f"There is no weight {unknown[0]!r} to leave undecayed.")
 
     def step(self, batch: Mapping[str, Any], lr: float) -> float:
-        """The loss of a batch, before the weights are moved by it."""
+        """Take a step; returns the loss of the batch before it."""
         loss, gradients = self.gradients(batch)
         self.update(self.clipped(gradients), lr)
         return loss
@@ -72,28 +72,27 @@ class Training:
     def gradients(self, batch: Mapping[str, Any]) -> tuple[float, dict[str, Array]]:
         """The loss, and its gradients by weight."""
         tape = Gradient(self.xp)
-        nodes = {name: Node(tape, self.xp.array(one)) for name, one in self.weights.items()}
+        nodes = {name: Node(tape, self.xp.array(array)) for name, array in self.weights.items()}
         value = self.loss(tape, nodes, batch)
-        found = pulled(tape, value, nodes)
-        return float(data_of(value).item()), found
+        return float(data_of(value).item()), pulled(tape, value, nodes)
 
     def clipped(self, gradients: Arrays) -> dict[str, Array]:
-        """By the norm of them all."""
+        """The gradients, clipped by their global norm."""
         if self.max_norm is None:
             return dict(gradients)
-        sizes = [one.size for one in gradients.values()]
+        sizes = [gradient.size for gradient in gradients.values()]
         tensor = np.repeat(np.arange(len(sizes)), sizes)
         inputs = {"grads": _joined(gradients), "tensor": tensor}
         params = {"max_norm": self.max_norm, "way": self.way}
-        found = self._read("clip_by_global_norm", inputs, params)
-        return _apart(found["clipped"], gradients)
+        outputs = self._read("clip_by_global_norm", inputs, params)
+        return _apart(outputs["clipped"], gradients)
 
     def update(self, gradients: Arrays, lr: float) -> None:
-        """Move the weights."""
+        """Update the weights by an optimizer's step."""
         self.taken += 1
         decayed = [name for name in self.weights if name not in self.undecayed]
         for names in (decayed, [name for name in self.weights if name in self.undecayed]):
-            groups = [[one] for one in names] if self.optimizer in _WHOLE else [names]
+            groups = [[name] for name in names] if self.optimizer in _WHOLE else [names]
             for group in groups:
                 if group:
                     self._move(group, gradients, lr, names is decayed)
@@ -114,13 +113,13 @@ class Training:
             own = self.state.setdefault(word, {})
             zeros = {name: np.zeros_like(self.weights[name]) for name in names}
             inputs[word] = _joined({name: own.get(name, zeros[name]) for name in names})
-        found = self._read(self.optimizer, inputs, params)
-        self.weights |= _apart(found["param"], shapes)
+        outputs = self._read(self.optimizer, inputs, params)
+        self.weights |= _apart(outputs["param"], shapes)
         for word in kept:
-            self.state[word] |= _apart(found[word], shapes)
+            self.state[word] |= _apart(outputs[word], shapes)
 
     def _read(self, op: str, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, Array]:
-        """An op's first form in this arithmetic."""
+        """The outputs of an op's first form in this arithmetic."""
         formulas = _op(op).define()  # type: ignore[misc]
         question = formulas.question("forward", inputs, {**formulas.params, **params})
         given = working(self.xp).given(question.arrays, question.params)
@@ -134,9 +133,10 @@ class Training:
 
 
 def pulled(tape: Gradient, value: Any, nodes: Mapping[str, Any]) -> dict[str, Array]:
-    """The gradients of a value of one element with respect to others of its tape."""
-    one = tape.below.broadcast(tape.below.number(1), value.shape)
-    return dict(zip(nodes, map(_data, tape.pull(value, one, list(nodes.values()))), strict=True))
+    """The gradients of a value of one element with respect to the nodes of its tape."""
+    cotangent = tape.below.broadcast(tape.below.number(1), value.shape)
+    gradients = tape.pull(value, cotangent, list(nodes.values()))
+    return dict(zip(nodes, map(_data, gradients), strict=True))
 
 
 def data_of(node: Any) -> Array:
@@ -155,10 +155,10 @@ def _data(value: Any) -> Array:
 
 
 def _joined(arrays: Arrays) -> Array:
-    return np.concatenate([one.reshape(-1) for one in arrays.values()])
+    return np.concatenate([array.reshape(-1) for array in arrays.values()])
 
 
 def _apart(flat: Array, like: Arrays) -> dict[str, Array]:
-    ends = np.cumsum([one.size for one in like.values()])[:-1]
+    ends = np.cumsum([array.size for array in like.values()])[:-1]
     parts = np.split(flat.reshape(-1), ends)
-    return {n: part.reshape(one.shape) for part, (n, one) in zip(parts, like.items(), strict=True)}
+    return {n: part.reshape(a.shape) for part, (n, a) in zip(parts, like.items(), strict=True)}

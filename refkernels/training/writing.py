@@ -1,4 +1,4 @@
-"""A run of our own, written as `refkernels.capture` writes it (docs/capture.md)."""
+"""Writes a run of our own in the format of `refkernels.capture` (docs/capture.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def described(
     undecayed: Sequence[str] = (), layers: Sequence[Mapping[str, Any]] = (),
     notes: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """run.json of a run of one rank; `params`: the optimizer's, in the words of its op."""
+    """run.json of a run of one rank; `params`: the optimizer's params, named as in its op."""
     decayed = [name for name in weights if name not in undecayed]
     groups = [(decayed, params), (list(undecayed), {**params, "weight_decay": 0.0})]
     groups = [(names, held) for names, held in groups if names]
@@ -37,10 +37,10 @@ def described(
         "hash_every": 1, "notes": dict(notes or {}), "perturbed": None,
         "initial_parameters": hashed(weights), "model": model, "buffers": [],
         "parameters": [
-            {"name": name, "own_name": name, "shape": list(one.shape),
-             "dtype": _WORDS[str(one.dtype)], "trainable": True, "group": group_of[name],
+            {"name": name, "own_name": name, "shape": list(array.shape),
+             "dtype": _WORDS[str(array.dtype)], "trainable": True, "group": group_of[name],
              "device": "cpu"}
-            for name, one in weights.items()
+            for name, array in weights.items()
         ],
         "layers": list(layers), "not_captured": [], "seconds_of_capture": None,
         "optimizer": {
@@ -52,19 +52,20 @@ def described(
 
 
 def hashed(arrays: Mapping[str, Any]) -> str:
-    """Of all bytes, integers as int64; not the probe's own fingerprint, which is faster."""
-    found = hashlib.sha256()
+    """The SHA-256 of all bytes, integers as int64. The probe's own fingerprint is another, faster
+    one."""
+    digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.asarray(arrays[name])
         whole = array.astype(np.int64) if array.dtype.kind in "iu" else array
-        found.update(f"{name} {whole.dtype} {whole.shape}".encode() + whole.tobytes())
-    return found.hexdigest()
+        digest.update(f"{name} {whole.dtype} {whole.shape}".encode() + whole.tobytes())
+    return digest.hexdigest()
 
 
 def line(
     step: int, loss: float, lr: Sequence[float], batch: Mapping[str, Any], captured: bool = False
 ) -> dict[str, Any]:
-    """A step's line."""
+    """The line of a step."""
     finite = loss if np.isfinite(loss) else None
     return {
         "step": step, "loss": finite, "loss_hex": float(loss).hex(), "loss_dtype": "float32",
@@ -76,7 +77,7 @@ def line(
 
 
 def write_tensors(folder: Path, step: int, tensors: Mapping[str, Array]) -> Path:
-    """The tensors of a step, as safetensors: a header in JSON, then the bytes."""
+    """Write the tensors of a step as safetensors: a header in JSON, then the bytes."""
     header: dict[str, Any] = {
         "__metadata__": {
             "format": "refkernels-capture", "format_version": "1", "step": str(step), "rank": "0",
@@ -98,10 +99,10 @@ def write_tensors(folder: Path, step: int, tensors: Mapping[str, Array]) -> Path
 
 
 def write_run(folder: Path, run: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Path:
-    """A whole run: its lines first, then what says that it is complete."""
+    """Write a whole run: its lines first, then run.json, which says that it is complete."""
     own = folder / "rank_0"
-    captured = [one["step"] for one in lines if one["captured"]]
-    write_whole(own / "steps.jsonl", "".join(json.dumps(one) + "\n" for one in lines))
+    captured = [step["step"] for step in lines if step["captured"]]
+    write_whole(own / "steps.jsonl", "".join(json.dumps(step) + "\n" for step in lines))
     whole = {**run, "complete": True, "steps": captured}
     write_whole(own / "run.json", json.dumps(whole, indent=1) + "\n")
     return folder

@@ -249,7 +249,7 @@ def test_environments_are_listed_as_json(tmp_path: Path, monkeypatch: pytest.Mon
     (found,) = [one for one in listed["environments"] if one["name"] == "numpy"]
     assert (found["state"], found["path"]) == ("ready", sys.executable)
     (tmp_path / "interpreters.json").write_text("{")
-    assert "mend it or delete it" in refused(refkernels_says("env", "list"))
+    assert "repair or delete it" in refused(refkernels_says("env", "list"))
 
 
 def test_the_ops_are_listed_with_who_has_them() -> None:

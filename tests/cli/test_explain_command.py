@@ -182,7 +182,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "pickle": (["sin", *INPUT, "--output", "y=objects.npy"], "it holds Python objects"),
     "text": (["sin", *INPUT, "--output", "y=text.npy"], "text.npy is no .npy file of numbers"),
     "archive": (["sin", *INPUT, "--output", "y=case.npy"], "case.npy is an archive"),
-    "too much": (["case.npz", *INPUT], "case.npz says itself what its inputs, params"),
+    "too much": (["case.npz", *INPUT], "case.npz holds its own inputs, params"),
     "damaged": (["damaged.npz"], "damaged.npz is no .npz file, or a truncated one"),
     "unwritable": (["sin", *INPUT, *OUTPUT, "--out", "x.npy/a.md"], "cannot be written"),
 }

@@ -107,4 +107,4 @@ def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
     assert "cannot be read" in missing.stderr
     mixed = says("softmax", "--pasted", "-", "--framework", "torch")
     assert mixed.exit_code == 2
-    assert "leave --framework" in mixed.stderr
+    assert "leave out --framework" in mixed.stderr

@@ -91,7 +91,7 @@ def test_a_broken_file_of_names_is_told(fake_home: Path) -> None:
     wrong = ["{", "[1]", '{"torch": 1}', '{"torch": {"path": "x"}}', "[" * 100_000, '"torch"']
     for content in wrong:
         (fake_home / "interpreters.json").write_text(content, encoding="utf-8")
-        with pytest.raises(FrameworkError, match="mend it or delete it"):
+        with pytest.raises(FrameworkError, match="repair or delete it"):
             environments.find("numpy")
     assert len(wrong) == 6
 

@@ -1,1 +1,1 @@
-"""What several commands need: how options are read, and how answers are shown."""
+"""Code that several commands share: it reads options and shows answers."""

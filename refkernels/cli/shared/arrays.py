@@ -1,9 +1,9 @@
-"""What --input and --output name: arrays in files.
+"""The arrays in files that --input and --output name.
 
     x=x.npy                 a .npy file
-    x=case.npz:x            an array of a .npz file; x=case.npz where it holds one alone
+    x=case.npz:x            an array of a .npz file; x=case.npz if it holds only one
     case.npz                all of its arrays, by their names
-    x=model.pt:layer.x      a tensor of a file that torch.save wrote; x=x.pt, x.pt likewise
+    x=model.pt:layer.x      a tensor of a file of torch.save; x=x.pt and x.pt as for .npz
 
 .pt files are read in torch's own interpreter with weights_only; nothing is unpickled here.
 """
@@ -23,26 +23,26 @@ from refkernels.records import array_files
 FORMS = ("NAME=FILE.npy", "NAME=FILE.npz:ARRAY", "FILE.npz")
 Array = npt.NDArray[Any]
 Tensors = Callable[[str, str | None], Mapping[str, Array]]
-"""Reads a .pt file: (path, key) -> the tensor of that key (under it), of "" the only one, of None
-all of them by their names."""
+"""Reads a .pt file: (path, key) -> the tensor of that key, under its name; "" means the only
+tensor, None means all."""
 _NAMED = re.compile(r"((?:.*?:)?[^:=@]+)=(?!=)(.+)", re.DOTALL)
 _ARCHIVE = re.compile(r"(.*?\.(npz|pth?))(?::(.+))?", re.DOTALL)
 
 
 def read_inputs(texts: list[str], tensors: Tensors) -> dict[str, Array]:
     """The arrays of all --input by name. Raises ValueError, one sentence."""
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for text in texts:
         name, place = _split(text)
         if name is None and not _ARCHIVE.fullmatch(place):
             raise ValueError(f"--input {text!r} is none of {', '.join(FORMS)}.")
-        _add(found, "--input", _read(name, place, tensors))
-    return found
+        _add(arrays, "--input", _read(name, place, tensors))
+    return arrays
 
 
 def read_outputs(texts: list[str], tensors: Tensors) -> dict[str, dict[str, Array]]:
     """The arrays of all --output by kernel and name. Raises ValueError, one sentence."""
-    found: dict[str, dict[str, Array]] = {}
+    kernels: dict[str, dict[str, Array]] = {}
     for text in texts:
         name, place = _split(text)
         if name is not None:
@@ -52,25 +52,25 @@ def read_outputs(texts: list[str], tensors: Tensors) -> dict[str, dict[str, Arra
         if name == "" or (name is None and not _ARCHIVE.fullmatch(place)):
             forms = ", ".join(f"KERNEL:{form}" for form in FORMS)
             raise ValueError(f"--output {text!r} is none of {forms}.")
-        _add(found.setdefault(kernel or "kernel", {}), "--output", _read(name, place, tensors))
-    return found
+        _add(kernels.setdefault(kernel or "kernel", {}), "--output", _read(name, place, tensors))
+    return kernels
 
 
 def _split(text: str) -> tuple[str | None, str]:
-    """(NAME, FILE), (None, FILE) without a name. The name may be a kernel's and an output's, and
-    the kernel a seat: torch==1.9.0@OMP_NUM_THREADS=1:y=FILE."""
+    """(NAME, FILE), or (None, FILE) without a name. The name may be KERNEL:OUTPUT, and the kernel a
+    seat: torch==1.9.0@OMP_NUM_THREADS=1:y=FILE."""
     parts = _NAMED.fullmatch(text)
     return (parts[1], parts[2]) if parts else (None, text)
 
 
-def _add(found: dict[str, Array], option: str, more: Mapping[str, Array]) -> None:
-    if twice := [name for name in more if name in found]:
+def _add(arrays: dict[str, Array], option: str, more: Mapping[str, Array]) -> None:
+    if twice := [name for name in more if name in arrays]:
         raise ValueError(f"{option} gives {twice[0]!r} twice: leave one of them out.")
-    found.update(more)
+    arrays.update(more)
 
 
 def _read(name: str | None, place: str, tensors: Tensors) -> dict[str, Array]:
-    """One array under its name, or all of a file's."""
+    """One array under its name, or all arrays of a file."""
     parts = _ARCHIVE.fullmatch(place)
     if parts is None or (place.endswith(".npy") and os.path.exists(place)):
         assert name is not None
@@ -86,7 +86,7 @@ def _read(name: str | None, place: str, tensors: Tensors) -> dict[str, Array]:
 
 
 def _arrays(path: str, key: str | None) -> dict[str, Array]:
-    """`Tensors`, of a .npz file."""
+    """`Tensors` for a .npz file."""
     from refkernels.suggestion import instead
 
     with array_files.opened_npz(path) as archive:
@@ -109,13 +109,13 @@ def _arrays(path: str, key: str | None) -> dict[str, Array]:
 
 @contextlib.contextmanager
 def tensors_of_torch(framework: str, timeout: float) -> Iterator[Tensors]:
-    """`Tensors`, read by the torch of that name; its interpreter starts with the first file."""
+    """`Tensors` by the torch of that name, whose interpreter starts with the first file."""
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.frameworks.gateway import Session
 
     def read(path: str, key: str | None) -> Mapping[str, Array]:
         with array_files.opened(path):
-            pass  # what is no regular file is told as of the other kinds
+            pass  # a file that is not regular is refused as for the other kinds
         reply = session.load(path, key)
         if not reply.ok:
             raise FrameworkError(str(reply.reason))

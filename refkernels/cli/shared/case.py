@@ -1,4 +1,4 @@
-"""The case that CASE.npz, --input, --output and --param make."""
+"""The case that CASE.npz, --input, --output and --param describe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def read_case(
     direction: str | None,
     tensors: Any,
 ) -> Any:
-    """The case file, or the case that the options make."""
+    """The case of a case file, or of the options."""
     from refkernels import registry
     from refkernels.cli.shared import arrays
     from refkernels.diagnosis import casefile
@@ -29,8 +29,8 @@ def read_case(
         )
     if inputs or params or direction:
         raise ValueError(
-            f"{what} says itself what its inputs, params and direction are: give --output or "
-            "--framework besides it, nothing else."
+            f"{what} holds its own inputs, params and direction: give only --output or "
+            "--framework besides it."
         )
     case = casefile.load(what)
     case.outputs.update(arrays.read_outputs(outputs, tensors))
@@ -38,7 +38,7 @@ def read_case(
 
 
 def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:
-    """What reads .pt files: the torch that is asked, or the one that there is."""
+    """The reader of .pt files: the torch among the frameworks, or the installed one."""
     from refkernels.cli.shared import arrays
     from refkernels.frameworks import catalog
 
@@ -47,7 +47,7 @@ def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:
 
 
 def read_params(texts: Sequence[str]) -> dict[str, Any]:
-    """--param NAME=VALUE, by name."""
+    """The values of --param NAME=VALUE by name."""
     return dict(_param(text) for text in texts)
 
 

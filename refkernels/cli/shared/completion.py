@@ -1,4 +1,4 @@
-"""What the shell completes: ops, frameworks, dtypes, cases. Each answers while somebody waits."""
+"""Completions for the shell: ops, frameworks, dtypes, cases. The user waits, so each is fast."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def ops(incomplete: str) -> list[str]:
 
 
 def frameworks(incomplete: str) -> list[str]:
-    """The names of the catalog; after NAME== the versions that are here."""
+    """The names of the catalog; after NAME== the installed versions."""
     from refkernels.frameworks import catalog, environments
 
     if "==" not in incomplete:
         return _begun(catalog.names(), incomplete)
-    here = environments.listing()
-    return _begun((f"{one.name}=={one.version}" for one in here if one.version), incomplete)
+    lines = environments.listing()
+    return _begun((f"{line.name}=={line.version}" for line in lines if line.version), incomplete)
 
 
 def dtypes(incomplete: str) -> list[str]:
@@ -34,7 +34,7 @@ def levels(incomplete: str) -> list[str]:
     """The levels of --fail-on."""
     from refkernels.records.words import LEVELS
 
-    return _begun(LEVELS[:-1], incomplete)  # every output is at the last one
+    return _begun(LEVELS[:-1], incomplete)  # every output reaches the last level
 
 
 def cases(incomplete: str) -> list[str]:

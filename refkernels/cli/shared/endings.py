@@ -1,4 +1,4 @@
-"""How a command ends that does not give an answer: refused, or stopped by Ctrl-C."""
+"""The ends of a command without an answer: a refusal, or a stop by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-STOPPED = 130  # the status that shells give to what Ctrl-C ended
+STOPPED = 130  # the status that shells give to a command ended by Ctrl-C
 
 
 def refuse(sentence: str) -> NoReturn:
-    """Say in one sentence why there is no answer, and end with status 2."""
+    """Print the sentence that says why there is no answer, and end with status 2."""
     typer.echo(f"refkernels: {sentence}", err=True)
     raise typer.Exit(2)
 
 
 def stop(sentence: str) -> NoReturn:
-    """Say what Ctrl-C left behind, and end with status 130."""
+    """Print the state after Ctrl-C, and end with status 130."""
     typer.echo(sentence, err=True)
     raise typer.Exit(STOPPED) from None
 
 
 class Commands(TyperGroup):
-    """A group of commands that Ctrl-C ends in one line, wherever they are."""
+    """A group of commands that Ctrl-C ends with one line, at any moment."""
 
     def make_context(self, *arguments: Any, **named: Any) -> Any:
         with _stoppable():

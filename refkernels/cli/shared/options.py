@@ -1,4 +1,4 @@
-"""What the commands' options have in common: how they are spelt, and how much may be asked for."""
+"""Options that several commands share: their spelling and their limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Language = Annotated[str, typer.Option(help="en or zh.")]
 
 MOST_WORKERS = 512  # processes of one machine
 MOST_TRIES = 2**36  # inputs of a search: a day's work of many cores
-MOST_ELEMENTS = 2**26  # of one array that a command makes
+MOST_ELEMENTS = 2**26  # in an array that a command makes
 MOST_SECONDS = 7 * 24 * 3600.0
 MOST_SEED = 2**63 - 1
 

@@ -1,4 +1,4 @@
-"""Records made into pages, and the table printed."""
+"""Makes pages of records, and prints tables and pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def show_swept(directory: Path) -> None:
 
 
 def show_page(text: str, written: Sequence[Path]) -> None:
-    """Print a page of Markdown, and which files were written."""
+    """Print a page of Markdown, and the names of the written files."""
     from rich.console import Console
     from rich.markdown import Markdown
 

@@ -1,4 +1,4 @@
-"""The bar that says how far a command is."""
+"""The bar that shows a command's progress."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 @contextlib.contextmanager
 def progress_bar(*columns: Any, **options: Any) -> Iterator[Any]:
-    """A bar of `rich` on standard error. Its first news starts it, not its making: a question that
-    is refused gets one sentence and no bar."""
+    """A bar of `rich` on standard error. Its first update starts it, so that a refused question
+    gets one sentence and no bar."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -1,4 +1,4 @@
-"""--fail-on: the exit status that says how bad the worst output is."""
+"""--fail-on: makes the exit status depend on the worst output."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refuse
 
 OPTION: Any = typer.Option(
-    help="End with status 1 where an output is this or worse: special_value_mismatch, "
+    help="End with status 1 if an output is this bad or worse: special_value_mismatch, "
     "invariant_violated, exceeds_bound, unusual, rounding.",
     autocompletion=completion.levels,
 )
 
 
 def check(level: str | None) -> None:
-    """End with status 2 where --fail-on is no level."""
+    """End with status 2 if --fail-on is no level."""
     if level is not None:
         from refkernels.records.words import LEVELS
         from refkernels.suggestion import instead
@@ -28,15 +28,15 @@ def check(level: str | None) -> None:
 
 
 def reached(level: str | None, judged: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:
-    """Whether an output, given with its name, is at that level or worse; says which one is."""
+    """Whether an output, given with its name, is at that level or worse; prints the first one."""
     if level is None:
         return False
     from refkernels.metrology.verdict import reaches
 
     bad = [
-        f"{name}: {one['output']} is {' '.join([one['verdict'], *one['flags']])}"
-        for name, one in judged
-        if reaches(level, one["verdict"], one["flags"])
+        f"{name}: {output['output']} is {' '.join([output['verdict'], *output['flags']])}"
+        for name, output in judged
+        if reaches(level, output["verdict"], output["flags"])
     ]
     if bad:
         more = f" and {len(bad) - 1:,} more" if len(bad) > 1 else ""

@@ -1,7 +1,7 @@
 """The machine's C library, element by element: forward only.
 
-Its functions are called through ctypes; where Numba is there (refkernels' own interpreter has it)
-the loop around them is compiled, and otherwise it is Python's, about a hundred times slower.
+Its functions are called through ctypes. With Numba (refkernels' own interpreter has it) the loop
+around them is compiled; without, it is a Python loop, about a hundred times slower.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ TYPES = {"float32": ctypes.c_float, "float64": ctypes.c_double}
 
 
 def load():
-    """The library that the linker gives for -lm; what is already loaded where there is none."""
+    """The library that the linker takes for -lm; if there is none, what is already loaded."""
     names = ["ucrtbase"] if os.name == "nt" else ["libm.so.6", ctypes.util.find_library("m")]
     for name in names:
         try:
@@ -52,7 +52,7 @@ if numba is not None:
 
 
 def c(name, arguments=1):
-    """{dtype: the C function}, or a sentence where the library lacks it."""
+    """{dtype: the C function}, or a sentence if the library lacks it."""
     functions = {}
     for dtype, suffix in (("float32", "f"), ("float64", "")):
         function = getattr(LIBRARY, name + suffix, None)
@@ -65,7 +65,7 @@ def c(name, arguments=1):
 
 
 def version():
-    """The library's number, or the system's where it has none of its own, and its name."""
+    """The library's version, or the system's if it has none, and its name."""
     name, number = platform.libc_ver()
     if name:
         return "%s+%s" % (number, name)

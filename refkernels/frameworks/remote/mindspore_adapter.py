@@ -21,7 +21,7 @@ FORMULAS = {"attention": "MindSpore ops", "rotary": "MindSpore ops"}
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
     """ops.LayerNorm always takes both affine parameters, and begin axes counted from the left.
 
-    Its third output is the variance, not rstd, so of the statistics only the mean is given.
+    Its third output is the variance, not rstd, so the mean is the only statistic returned.
     """
     shape = tuple(x.shape[-1:] if normalized_shape is None else normalized_shape)
     begin = len(x.shape) - len(shape)
@@ -74,7 +74,7 @@ def embedding(weight, indices, padding_idx=None):
 
 
 def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
-    """A step of MindSpore's own optimizer; `state`: by our names, MindSpore's and the tensors."""
+    """A step of MindSpore's own optimizer; `state` is {our name: (MindSpore's name, tensor)}."""
     own = ms.Parameter(param, name="weight")
     made = getattr(nn, optimizer)([own], **options)
     held = {ours: getattr(made, name)[0] for ours, (name, one) in state.items() if one is not None}
@@ -151,7 +151,7 @@ def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
     eps=1e-5,
 ):  # fmt: skip
-    """ops.BatchNorm's new statistics are those of its parameters, which it changes in place."""
+    """ops.BatchNorm changes its parameters in place; they are then the new statistics."""
     ones = ops.ones(x.shape[1:2], x.dtype)
     weight = ones if weight is None else weight
     bias = 0 * ones if bias is None else bias
@@ -177,7 +177,7 @@ def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
 
 
 def allowed(q, k, keep=None, lengths=None, causal="none"):
-    """Which keys take part, as truth values; None for all."""
+    """The keys that take part, as booleans; None for all."""
     m, n = q.shape[-2], k.shape[-2]
     if causal != "none":
         offset = n - m if causal == "bottom_right" else 0
@@ -208,7 +208,7 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
 
 
 def rotary(x, position, base=10000.0, layout="half", dim=None):
-    """As models have it, the angles in float32: ops.rotary_position_embedding has no kernel on a
+    """As in models, with the angles in float32: ops.rotary_position_embedding has no kernel on a
     CPU."""
     dim = x.shape[-1] if dim is None else dim
     steps = ms.Tensor(np.arange(0, dim, 2).astype(np.float32))
@@ -227,8 +227,8 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
 
 
 def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    """MindSpore's numbers of padding go with pad_mode "pad", and are those of both ends of an axis:
-    other zeros are put there first."""
+    """MindSpore's padding numbers need pad_mode "pad" and apply to both ends of an axis, so unequal
+    padding is applied first."""
     rank = x.ndim - 2
     if isinstance(padding, (list, tuple)) and len(padding) == 2 * rank:
         x = ops.pad(x, [end for k in range(2 * rank - 2, -1, -2) for end in padding[k : k + 2]])
@@ -427,5 +427,5 @@ def backward(op, inputs, cotangent, params):
 
 
 def synchronize(device):
-    # Ops are asynchronous even on a CPU: an op's exception is raised here, not where it was called.
+    # Ops are asynchronous even on a CPU: an op's exception is raised here, not at its call.
     ms.runtime.synchronize()

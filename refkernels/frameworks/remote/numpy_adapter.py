@@ -6,7 +6,7 @@ import io
 import numpy as np
 
 FLAGS = {}
-# NumPy has no such kernels: what is measured is a formula, and not NumPy's.
+# NumPy has no such kernels: these formulas are ours, not NumPy's.
 FORMULAS = {
     "linear": "NumPy formula",
     "layernorm": "NumPy formula",
@@ -30,7 +30,7 @@ FORMULAS = {
 
 
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
-    """As one writes it with NumPy: (x - mean) / sqrt(var + eps) * weight + bias."""
+    """The usual NumPy code: (x - mean) / sqrt(var + eps) * weight + bias."""
     shape = x.shape[-1:] if normalized_shape is None else normalized_shape
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     mean = x.mean(axis=axes, keepdims=True)
@@ -43,13 +43,13 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
 
 
 def rms_norm(x, weight=None, eps=1e-5):
-    """As one writes it with NumPy: x / sqrt(mean(x ** 2) + eps) * weight."""
+    """The usual NumPy code: x / sqrt(mean(x ** 2) + eps) * weight."""
     y = x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + eps)
     return y if weight is None else y * weight
 
 
 def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
-    """As one writes it with NumPy; smoothing has no weights."""
+    """The usual NumPy code; label smoothing has no weights."""
     shifted = x - x.max(axis=-1, keepdims=True)
     logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     kept = target != ignore_index
@@ -85,7 +85,7 @@ def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing
 
 
 def masked_lm_loss(x, target, weights, reduction="mean", eps=1e-5):
-    """As BERT's run_pretraining.py has it."""
+    """As in BERT's run_pretraining.py."""
     loss = weights * cross_entropy(x, target, reduction="none")
     if reduction == "mean":
         return loss.sum() / (weights.sum() + x.dtype.type(eps))
@@ -125,7 +125,7 @@ def linear(x, weight, bias=None):
 
 
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    """As one writes it with NumPy."""
+    """The usual NumPy code."""
     m, n = q.shape[-2], k.shape[-2]
     lanes = np.ones((m, n), bool) if keep is None else keep
     if causal != "none":
@@ -145,7 +145,7 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
 
 
 def rotary(x, position, base=10000.0, layout="half", dim=None):
-    """As models have it: the angles in float32."""
+    """As in models: the angles are computed in float32."""
     dim = x.shape[-1] if dim is None else dim
     steps = np.arange(0, dim, 2).astype(np.float32) / np.float32(dim)
     frequency = np.float32(1) / np.float32(base) ** steps
@@ -164,7 +164,7 @@ def axes(axis):
 
 
 def scaled_matmul(a, b, scale_a, scale_b, bias=None):
-    """As one writes it with NumPy: int8 in int32, the rest in float32, rounded once."""
+    """The usual NumPy code: int8 in int32, the rest in float32, rounded once."""
     wide = np.result_type(scale_a, np.float32)
     inner = np.dtype("int32") if a.dtype == b.dtype == np.int8 else wide
     product = np.matmul(a.astype(inner), b.astype(inner)).astype(wide)
@@ -173,7 +173,7 @@ def scaled_matmul(a, b, scale_a, scale_b, bias=None):
 
 
 def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    """As one writes it with NumPy: np.pad, sliding_window_view and tensordot, group by group."""
+    """The usual NumPy code: np.pad, sliding_window_view and tensordot, group by group."""
     rank = weight.ndim - 2
     taps, axes = weight.shape[2:], tuple(range(2, 2 + rank))
     steps, wide = ([one] * rank if isinstance(one, int) else one for one in (stride, dilation))

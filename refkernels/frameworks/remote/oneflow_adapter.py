@@ -28,8 +28,8 @@ def linear(x, weight, bias=None):
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
     """A normalized_shape equal to x's whole shape is rejected: add a leading axis of 1.
 
-    Of two affine parameters F.layer_norm silently ignores the one that comes alone, so the other
-    one is given its neutral value, as OneFlow's own LayerNorm module does.
+    F.layer_norm silently ignores a single affine parameter, so the other one gets its neutral
+    value, as in OneFlow's own LayerNorm module.
     """
     shape = tuple(x.shape[-1:] if normalized_shape is None else normalized_shape)
     if weight is None and bias is not None:
@@ -42,7 +42,7 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
 
 
 def rms_norm(x, weight=None, eps=1e-5):
-    """rms_norm has no kernel on a CPU; nn.RMSLayerNorm's, which always takes a weight, has one."""
+    """rms_norm has no kernel on a CPU; nn.RMSLayerNorm, which always takes a weight, has one."""
     if weight is None:
         weight = flow.ones(x.shape[-1], dtype=x.dtype, device=x.device)
     return flow._C.rms_layer_norm(x, weight, eps)
@@ -88,7 +88,7 @@ def embedding(weight, indices, padding_idx=None):
 
 
 def one_step(optimizer, param, grad, state, step=1, **options):
-    """A step of OneFlow's own optimizer; `state`: by our names, its own and the tensors or None."""
+    """A step of OneFlow's own optimizer; `state` is {our name: (its own name, tensor or None)}."""
     param = flow.nn.Parameter(param)
     param.grad = grad
     made = optimizer([param], **options)
@@ -144,7 +144,7 @@ def axes(x, axis):
 
 
 def spread(x, axis, ddof, root):
-    """flow.var and std divide by n - 1 or by n, no other; all axes are None to them."""
+    """flow.var and std divide only by n - 1 or by n; they take None for all axes."""
     if ddof not in (0, 1):
         raise NotImplementedError("oneflow.var has ddof 0 or 1, not %r" % ddof)
     own = axes(x, axis)
@@ -153,7 +153,7 @@ def spread(x, axis, ddof, root):
 
 
 def prod(x, axis=-1):
-    """flow.prod takes one axis: several are flattened into one first."""
+    """flow.prod takes a single axis: several axes are first flattened into one."""
     own = axes(x, axis)
     kept = [k for k in range(x.ndim) if k not in own]
     return flow.prod(x.permute(*kept, *own).flatten(len(kept)), -1)
@@ -163,7 +163,7 @@ def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
     eps=1e-5,
 ):  # fmt: skip
-    """The running statistics are changed in place: these are copies."""
+    """flow changes the running statistics in place, so it gets copies."""
     ones = flow.ones(x.shape[1], dtype=x.dtype, device=x.device)
     new_mean = 0 * ones if running_mean is None else running_mean.clone()
     new_var = ones.clone() if running_var is None else running_var.clone()
@@ -187,7 +187,7 @@ def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
 
 
 def instance_norm(x, weight=None, bias=None, eps=1e-5):
-    """Its modules compute it by layer_norm of reshaped arrays."""
+    """As in OneFlow's modules: layer_norm of reshaped arrays."""
     module = {3: flow.nn.InstanceNorm1d, 4: flow.nn.InstanceNorm2d}[x.ndim]
     made = module(x.shape[1], eps=eps, affine=weight is not None).to(x.device).to(x.dtype)
     if weight is None:
@@ -197,7 +197,7 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
 
 
 def allowed(q, k, keep=None, lengths=None, causal="none"):
-    """Which keys take part, as truth values; None for all."""
+    """The keys that take part, as booleans; None for all."""
     m, n = q.shape[-2], k.shape[-2]
     if causal != "none":
         offset = n - m if causal == "bottom_right" else 0
@@ -231,7 +231,7 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
 
 
 def rotary(x, position, base=10000.0, layout="half", dim=None):
-    """As models have it: the angles in float32."""
+    """As in models: the angles are computed in float32."""
     dim = x.shape[-1] if dim is None else dim
     steps = flow.arange(0, dim, 2, dtype=flow.int64, device=x.device).float()
     angles = position.unsqueeze(-1).float() * (1.0 / (base ** (steps / dim)))
@@ -248,7 +248,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
 
 
 def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    """OneFlow pads both ends of an axis alike: other zeros are put there first."""
+    """OneFlow pads both ends of an axis equally, so unequal padding is applied first."""
     rank = x.ndim - 2
     if padding == "same":
         raise NotImplementedError("oneflow.conv takes no padding='same'")
@@ -262,7 +262,7 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
 
 
 def pieces(grads, tensor):
-    """Parameters whose gradients these are, tensor by tensor."""
+    """One parameter for each tensor, with its part of the gradients."""
     sizes = np.bincount(tensor.numpy()).tolist()
     made = [flow.nn.Parameter(flow.zeros_like(one)) for one in flow.split(grads, sizes)]
     for parameter, grad in zip(made, flow.split(grads, sizes)):
@@ -389,7 +389,7 @@ def devices():
 
 
 def information():
-    # The OpenBLAS inside the wheel is static and takes newer CPUs for a Prescott unless told.
+    # The wheel's OpenBLAS is static and treats newer CPUs as a Prescott unless told otherwise.
     core = os.environ.get("OPENBLAS_CORETYPE")
     return {"blas": "OpenBLAS, static" + (", core type %s" % core if core else "")}
 
@@ -434,5 +434,5 @@ def backward(op, inputs, cotangent, params):
 
 
 def synchronize(device):
-    # Ops are queued even on a CPU, and there is no public call that waits for them on every device.
+    # Ops are queued even on a CPU, and no public call waits for them on every device.
     flow._oneflow_internal.eager.Sync()

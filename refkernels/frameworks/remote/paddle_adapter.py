@@ -7,7 +7,7 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 
-# Paddle's handler of fatal signals allocates memory: after a heap corruption it waits for ever.
+# Paddle's handler of fatal signals allocates memory: after a heap corruption it hangs.
 paddle.disable_signal_handler()
 
 
@@ -46,7 +46,7 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
 
 
 def rms_norm(x, weight=None, eps=1e-5):
-    """F.rms_norm has no kernel on a CPU; there incubate's has one, float32 and AVX-512 alone."""
+    """F.rms_norm has no kernel on a CPU; incubate's has one, for float32 with AVX-512 only."""
     shape = [x.shape[-1]]
     weight = paddle.ones(shape, x.dtype) if weight is None else weight
     if x.place.is_cpu_place():
@@ -63,7 +63,7 @@ def axes(x, axis):
 
 
 def spread(x, axis, ddof, root):
-    """paddle.var and std divide by n - 1 or by n, no other."""
+    """paddle.var and std divide only by n - 1 or by n."""
     if ddof not in (0, 1):
         raise NotImplementedError("paddle.var has ddof 0 or 1, not %r" % ddof)
     return (paddle.std if root else paddle.var)(x, axes(x, axis), unbiased=bool(ddof))
@@ -73,8 +73,8 @@ def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
     eps=1e-5,
 ):  # fmt: skip
-    """The running statistics are changed in place: these are copies. Paddle's momentum is that of
-    the old ones."""
+    """F.batch_norm changes the running statistics in place, so it gets copies. Paddle's momentum is
+    the weight of the old statistics."""
     channels = [x.shape[1]]
     new_mean = paddle.zeros(channels, x.dtype) if running_mean is None else running_mean.clone()
     new_var = paddle.ones(channels, x.dtype) if running_var is None else running_var.clone()
@@ -94,7 +94,7 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
 
 
 def avx512():
-    """Whether the CPU has AVX-512, as NumPy has found out."""
+    """Whether the CPU has AVX-512, according to NumPy."""
     core = np._core if hasattr(np, "_core") else np.core
     return core._multiarray_umath.__cpu_features__.get("AVX512F", False)
 
@@ -137,7 +137,7 @@ def smooth_l1(x, target, reduction="mean", beta=1.0):
 
 
 def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
-    """A step of Paddle's own optimizer; `state`: by our names, Paddle's and the tensors or None."""
+    """A step of Paddle's own optimizer; `state` is {our name: (Paddle's name, tensor or None)}."""
     own = paddle.create_parameter(param.shape, param.dtype)
     own.set_value(param)
     with paddle.enable_grad():
@@ -201,7 +201,7 @@ def rmsprop(param, grad, accum, mean=None, buf=None, lr=0.01, rho=0.99, eps=1e-8
 
 
 def allowed(q, k, keep=None, lengths=None, causal="none"):
-    """Which keys take part, as truth values; None for all."""
+    """The keys that take part, as booleans; None for all."""
     m, n = q.shape[-2], k.shape[-2]
     if causal != "none":
         whole = paddle.ones([m, n], "int32")
@@ -216,8 +216,8 @@ def allowed(q, k, keep=None, lengths=None, causal="none"):
 
 
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    """(batch, sequence, heads, d) is its layout. An attn_mask beside is_causal does nothing on a
-    CPU: lengths, and causal masks of another kind or beside other masks, are told as attn_mask."""
+    """The layout is (batch, sequence, heads, d). On a CPU an attn_mask beside is_causal has no
+    effect, so lengths, bottom-right causal masks and combined masks are passed as attn_mask."""
     how = {"is_causal": True}
     if causal != "top_left" or not (mask is None and keep is None and lengths is None):
         lanes = allowed(q, k, keep, lengths, causal)
@@ -238,7 +238,7 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
 
 
 def rotary(x, position, base=10000.0, layout="half", dim=None):
-    """As models have it, the angles in float32: incubate's fused op has no kernel on a CPU."""
+    """As in models, with the angles in float32: incubate's fused op has no kernel on a CPU."""
     dim = x.shape[-1] if dim is None else dim
     steps = paddle.arange(0, dim, 2, dtype="int64").astype("float32")
     angles = position.unsqueeze(-1).astype("float32") * (1.0 / (base ** (steps / dim)))
@@ -270,7 +270,7 @@ def swiglu(a, b):
 
 
 def pieces(grads, tensor):
-    """Parameters whose gradients these are, tensor by tensor."""
+    """One parameter for each tensor, with its part of the gradients."""
     sizes = np.bincount(tensor.numpy()).tolist()
     parts = paddle.split(grads, sizes)
     made = [paddle.create_parameter(one.shape, one.dtype) for one in parts]
@@ -280,7 +280,7 @@ def pieces(grads, tensor):
 
 
 def clipped_by(clip, grads, tensor):
-    """By one of paddle's classes, which optimizers call."""
+    """Clip with one of the classes that Paddle's optimizers call."""
     pairs = clip([(one, one.grad) for one in pieces(grads, tensor)])
     return paddle.concat([grad for _, grad in pairs])
 

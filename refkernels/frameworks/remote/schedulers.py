@@ -1,10 +1,10 @@
-"""The frameworks' own cosine schedules, and the formula built from their ops, at every step.
+"""The rates of the frameworks' cosine schedules, and of the formula in their ops, at every step.
 
     python schedulers.py FRAMEWORK MIN_LR MAX_LR DECAY_STEPS WARMUP_STEPS FILE.npz
 
 Runs in the framework's interpreter; writes one array of decay_steps + 1 rates by scheduler name.
-With warm-up steps these are the framework's linear warm-ups, followed by a linear decay to the last
-step where its warm-up takes one.
+With warm-up steps it writes the framework's linear warm-ups instead, each followed by a linear
+decay to the last step if the warm-up can be followed by one.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 
 
 def stepped(scheduler, rate, last):
-    """What a scheduler that is stepped says from step 0 to the last."""
+    """The rates of a scheduler, stepped from step 0 to the last."""
     rates = [rate()]
     for _ in range(last):
         scheduler.step()
@@ -28,7 +28,7 @@ def torch_rates(low, high, last):
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([parameter], lr=high)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, last, eta_min=low)
-    optimizer.step()  # a scheduler warns where its optimizer has not moved first
+    optimizer.step()  # a scheduler warns unless its optimizer has made a step first
     p = torch.arange(last + 1).to(torch.float32)
     formula = low + 0.5 * (high - low) * (1.0 + torch.cos(math.pi * (p / last)))
     return {
@@ -53,17 +53,17 @@ def oneflow_rates(low, high, last):
     import oneflow as flow
 
     schedulers = flow.optim.lr_scheduler
-    found = {}
+    rates = {}
     for name, settings in (
         ("CosineDecayLR", {"decay_steps": last, "alpha": low / high}),
         ("CosineAnnealingLR", {"T_max": last, "eta_min": low}),
     ):
         optimizer = flow.optim.SGD([flow.nn.Parameter(flow.zeros(1))], lr=high)
         scheduler = getattr(schedulers, name)(optimizer, **settings)
-        found[name] = stepped(scheduler, lambda o=optimizer: o.param_groups[0]["lr"], last)
+        rates[name] = stepped(scheduler, lambda o=optimizer: o.param_groups[0]["lr"], last)
     p = flow.arange(last + 1).to(flow.float32)
     formula = low + 0.5 * (high - low) * (1.0 + flow.cos(math.pi * (p / last)))
-    return {**found, "formula": formula.numpy()}
+    return {**rates, "formula": formula.numpy()}
 
 
 def mindspore_rates(low, high, last):
@@ -101,13 +101,13 @@ def oneflow_warmed(low, high, last, warm):
     import oneflow as flow
 
     schedulers = flow.optim.lr_scheduler
-    found = {}
+    rates = {}
     for name, prefix, steps in (("WarmUpLR", False, last), ("WarmUpLR, prefix", True, last - warm)):
         optimizer = flow.optim.SGD([flow.nn.Parameter(flow.zeros(1))], lr=high)
         fall = schedulers.PolynomialLR(optimizer, steps, low, 1.0)
         scheduler = schedulers.WarmUpLR(fall, 0.0, warm, "linear", prefix)
-        found[name] = stepped(scheduler, lambda o=optimizer: o.param_groups[0]["lr"], last)
-    return found
+        rates[name] = stepped(scheduler, lambda o=optimizer: o.param_groups[0]["lr"], last)
+    return rates
 
 
 def mindspore_warmed(low, high, last, warm):

@@ -45,7 +45,7 @@ FORMULAS = {"rotary": "PyTorch ops"}
 
 
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
-    """F.layer_norm's own kernel, asked for its statistics too; those in the rows' shape."""
+    """F.layer_norm's kernel, with its statistics, which get the shape of the rows."""
     shape = tuple(x.shape[-1:] if normalized_shape is None else normalized_shape)
     y, mean, rstd = torch.native_layer_norm(x, shape, weight, bias, eps)
     leading = x.shape[: x.ndim - len(shape)]
@@ -94,7 +94,7 @@ def embedding(weight, indices, padding_idx=None):
 
 
 def one_step(optimizer, param, grad, state, step=None, **options):
-    """A step of torch's own optimizer; `state`: by our names, torch's and the tensors or None."""
+    """A step of torch's own optimizer; `state` is {our name: (torch's name, tensor or None)}."""
     param = torch.nn.Parameter(param)
     param.grad = grad
     made = optimizer([param], **options)
@@ -146,12 +146,12 @@ def axes(x, axis):
 
 
 def prod(x, axis=-1):
-    """torch.prod takes one axis: several are flattened into one first."""
+    """torch.prod takes a single axis: several axes are first flattened into one."""
     return torch.prod(flat(x, axis), -1)
 
 
 def flat(x, axis):
-    """The axes last, as one."""
+    """`x` with the axes moved to the end and flattened into one."""
     own = axes(x, axis)
     kept = [k for k in range(x.ndim) if k not in own]
     return x.permute(kept + list(own)).flatten(len(kept))
@@ -161,7 +161,7 @@ def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
     eps=1e-5,
 ):  # fmt: skip
-    """The running statistics are changed in place: these are copies."""
+    """F.batch_norm changes the running statistics in place, so it gets copies."""
     new_mean = x.new_zeros(x.shape[1]) if running_mean is None else running_mean.clone()
     new_var = x.new_ones(x.shape[1]) if running_var is None else running_var.clone()
     y = F.batch_norm(x, new_mean, new_var, weight, bias, training, momentum, eps)
@@ -177,7 +177,7 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
 
 
 def allowed(q, k, keep=None, lengths=None, causal="none"):
-    """Which keys take part, as truth values; None for all."""
+    """The keys that take part, as booleans; None for all."""
     m, n = q.shape[-2], k.shape[-2]
     if causal != "none":
         whole = torch.ones(m, n, dtype=torch.bool, device=q.device)
@@ -192,7 +192,7 @@ def allowed(q, k, keep=None, lengths=None, causal="none"):
 
 
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    """Lengths, and causal masks of another kind or beside other masks, are told as attn_mask."""
+    """Lengths, bottom-right causal masks and combined masks are passed as attn_mask."""
     how = {"is_causal": True}
     if causal != "top_left" or not (mask is None and keep is None and lengths is None):
         lanes = allowed(q, k, keep, lengths, causal)
@@ -205,7 +205,7 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
 
 
 def rotary(x, position, base=10000.0, layout="half", dim=None):
-    """As Hugging Face's Llama and GPT-J have it: the angles in float32."""
+    """As in Hugging Face's Llama and GPT-J: the angles are computed in float32."""
     dim = x.shape[-1] if dim is None else dim
     steps = torch.arange(0, dim, 2, dtype=torch.int64, device=x.device).float()
     angles = position[..., None].float() * (1.0 / (base ** (steps / dim)))
@@ -221,8 +221,8 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
 
 
 def scaled_matmul(a, b, scale_a, scale_b, bias=None):
-    """torch._scaled_mm of float8; torch._int_mm of int8, which takes no scales: they are applied in
-    float32."""
+    """torch._scaled_mm for float8, torch._int_mm for int8; the latter takes no scales, so they are
+    applied in float32."""
     rows, columns, dtype = scale_a.reshape(-1, 1), scale_b.reshape(1, -1), scale_a.dtype
     if str(a.dtype).startswith("torch.float8"):
         if dtype == torch.float64:
@@ -243,8 +243,8 @@ def scaled_matmul(a, b, scale_a, scale_b, bias=None):
 
 
 def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    """torch pads both ends of an axis alike: other zeros are put there first. Its padding="same" is
-    for stride 1."""
+    """torch pads both ends of an axis equally, so unequal padding is applied first. Its
+    padding="same" requires stride 1."""
     rank = weight.ndim - 2
     steps = [stride] * rank if isinstance(stride, int) else stride
     if padding == "same" and max(steps) > 1:
@@ -256,7 +256,7 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
 
 
 def pieces(grads, tensor):
-    """Parameters whose gradients these are, tensor by tensor."""
+    """One parameter for each tensor, with its part of the gradients."""
     sizes = torch.bincount(tensor).tolist()
     made = [torch.nn.Parameter(torch.zeros_like(one)) for one in torch.split(grads, sizes)]
     for parameter, grad in zip(made, torch.split(grads, sizes)):
@@ -416,7 +416,8 @@ def array(tensor):
 
 
 def load(file):
-    """The tensors of what torch.save wrote; in dicts and lists they are named layer.0.weight."""
+    """The tensors of a file of torch.save; those in dicts and lists have names like
+    layer.0.weight."""
     # Before 2.6, weights_only could be made to run code (CVE-2025-32434).
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
         raise ValueError("torch %s reads no file safely: use 2.6 or newer" % torch.__version__)
@@ -426,7 +427,7 @@ def load(file):
         if isinstance(error, MemoryError) or "allocate" in str(error):
             raise
         traceback.print_exc()
-        # torch's own message tells how to unpickle all the same.
+        # torch's own message explains how to unpickle the file anyway.
         raise ValueError(
             "it is no file of tensors alone, which torch.save({'x': x}, FILE) writes (%s)"
             % type(error).__name__

@@ -1,31 +1,31 @@
 """The other side of a session: serves one request at a time in the framework's interpreter.
 
-The host sends this file's source through execnet, then a "hello" with the adapter's source.  It
-needs the standard library and NumPy only (Python 3.8, NumPy 1.20).  Requests and replies are dicts;
-every reply has a "status" and, where that is not "ok", a "reason" of one sentence.
+The host sends this file's source through execnet, then a "hello" with the adapter's source.  This
+file needs only the standard library and NumPy (Python 3.8, NumPy 1.20).  Requests and replies are
+dicts; every reply has a "status" and, unless that is "ok", a "reason" of one sentence.
 
-Arrays travel as ``(dtype name, shape, where, ...)``: where is "inline" with the bytes, or "mapped"
-with a file and an offset.  bfloat16 travels as its uint16 bits, float8 as its uint8 bits.  The host
-owns the folder of the mapped files and removes it whatever happens here.
+Arrays are sent as ``(dtype name, shape, where, ...)``: `where` is "inline", followed by the bytes,
+or "mapped", followed by a file and an offset.  bfloat16 is sent as its uint16 bits, float8 as its
+uint8 bits.  The host owns the folder of the mapped files and removes it whatever happens here.
 
 An adapter is a module with these names (see numpy_adapter.py for the smallest):
 
 OPS            {op: (name of the main output, function of the inputs and params)}; the function
                returns the main output, or a dict of outputs that starts with it
 FLAGS          {key: (getter or None, setter of a str or None)}, framework switches for --set; the
-               keys must be literals, for the host reads them without running the file
-FORMULAS       optional: {op: name}; the ops that the framework has no kernel for and the adapter
-               composes of its others, each with what a report calls that instead of the framework
+               keys must be literals, because the host reads them without running the file
+FORMULAS       optional: {op: name} of the ops for which the framework has no kernel and which the
+               adapter composes of its others; reports give the name instead of the framework's
 version()      the framework's version
 devices()      [(name, description)], "cpu" first, and every device the framework reports
-information()  {"threads": int or None, "blas": str, ...}: what else the record should say
-unsupported(op, direction, dtype, device)  a reason, or None where it may be tried
-tensor(array, dtype, device)   the framework's tensor; may alias `array`, which is nobody else's
+information()  {"threads": int or None, "blas": str, ...}: further facts for the record
+unsupported(op, direction, dtype, device)  a reason, or None if the call may be tried
+tensor(array, dtype, device)   the framework's tensor; it may alias `array`, which it then owns
 array(tensor)                  (dtype name, NumPy array in host memory)
 forward(op, inputs, params), backward(op, inputs, cotangent, params)   dicts of tensors
 synchronize(device)            wait until the device has finished
 load(file)                     optional: {name: tensor} of a file (a path, or a binary file object);
-                               ValueError with a sentence for what is no file of tensors alone
+                               ValueError with a sentence for a file of anything but tensors
 """
 
 import gc
@@ -50,7 +50,7 @@ OUT_OF_MEMORY = re.compile(
 )
 UNSUPPORTED = re.compile(
     r"not implemented for|kernel.* is not registered|op_kernel_not_found"
-    # MindSpore's types of a kernel, which leave out the one that it was given.
+    # MindSpore's list of the dtypes that a kernel takes, which lacks the given one.
     r"|must be (a type|one) of .*but got (Ref\[)?(Tensor\[)?(BF|F)loat\d+"
 )
 
@@ -85,7 +85,7 @@ def classify(error, doing):
 def aligned_copy(array):
     """A writable C-contiguous copy on a 64-byte boundary, as frameworks allocate their own.
 
-    BLAS kernels may round differently by alignment, so it must not depend on the way of travel.
+    BLAS kernels may round differently by alignment, so it must not depend on the transport.
     """
     memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
@@ -101,15 +101,14 @@ def bits_dtype(name):
 
 
 def is_whole(name):
-    """Whether the dtype is one of whole numbers, truth values or float8, in which nothing is
-    computed."""
+    """Whether the dtype is of integers, booleans or float8, in which no framework computes."""
     return bits_dtype(name).kind in "iub" and name != "bfloat16"
 
 
 class Patterns:
-    """Runs of bit patterns as floats, written again and again into one aligned buffer."""
+    """Consecutive bit patterns as floats, written repeatedly into one aligned buffer."""
 
-    ROW = 4096  # short enough for the first cache: of the inputs, only the buffer goes to memory
+    ROW = 4096  # short enough for the first-level cache: only the buffer is written to memory
 
     def __init__(self):
         self.buffer = np.empty((0, self.ROW))
@@ -140,7 +139,7 @@ class Arrays:
         if where == "inline":
             return dtype, aligned_copy(np.frombuffer(content, bits_dtype(dtype)).reshape(shape))
         with open(content, "rb") as file:
-            # Private pages: the framework may write to its tensor, the host's copy stays as it is.
+            # Private pages: the framework may write to its tensor without changing the host's copy.
             view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         offset = message[4]
         return dtype, np.frombuffer(view, bits_dtype(dtype), count, offset).reshape(shape)
@@ -168,7 +167,7 @@ class Arrays:
         return messages
 
     def window(self, path):
-        """The host's file for the answers of sweeps, mapped once for all of them."""
+        """The host's file for the answers of sweeps, mapped once for all sweeps."""
         if path != self.window_path:
             with open(path, "r+b") as file:
                 self.window_bytes = np.frombuffer(mmap.mmap(file.fileno(), 0), np.uint8)
@@ -176,7 +175,7 @@ class Arrays:
         return self.window_bytes
 
     def _file(self, size):
-        """A new file with `size` bytes reserved, or None where the folder has no room.
+        """A new file with `size` bytes reserved, or None if the folder has no room.
 
         Writing to a mapping without reserved space would end the process with SIGBUS.
         """
@@ -210,7 +209,7 @@ def loaded_libraries():
             paths = sorted({line.split(None, 5)[5].strip() for line in maps if "/" in line})
     except OSError:
         return {}
-    found = {}
+    threads = {}
     for path in paths:
         name = os.path.basename(path)
         for sign, getter in getters.items():
@@ -219,11 +218,11 @@ def loaded_libraries():
                     library = ctypes.CDLL(path)
                     for symbol in (getter, getter + "64_", "scipy_" + getter + "64_"):
                         if hasattr(library, symbol):
-                            found[name] = int(getattr(library, symbol)())
+                            threads[name] = int(getattr(library, symbol)())
                             break
                 except OSError:
                     continue
-    return found
+    return threads
 
 
 def cpu_name():
@@ -244,7 +243,7 @@ def usable_cpus():
 
 
 class Worker:
-    """One adapter, loaded, and the requests it serves."""
+    """A loaded adapter and the requests that it serves."""
 
     def __init__(self):
         self.adapter = None
@@ -256,7 +255,7 @@ class Worker:
         self.arrays = Arrays(message["folder"], message["inline_bytes"])
         adapter = types.ModuleType("refkernels_adapter")
         code = compile(message["source"], message["file"], "exec")
-        gc.disable()  # an import makes many objects and hardly any garbage: a quarter of its time
+        gc.disable()  # collecting is a quarter of an import's time, and finds hardly any garbage
         try:
             exec(code, adapter.__dict__)
         except MemoryError as error:
@@ -366,7 +365,7 @@ class Worker:
                 fixed = {n for n, (dtype, _) in received.items() if is_whole(dtype)}
                 if leaves is not None:
                     fixed |= set(inputs) - set(leaves) - {"d" + adapter.OPS[op][0]}
-                # What gets no gradient is handed on as params are.
+                # Inputs without a gradient are passed on like params.
                 params.update((name, inputs.pop(name)) for name in sorted(fixed))
             seconds, outputs = self.compute(op, direction, inputs, params, device)
             arrays = {name: adapter.array(tensor) for name, tensor in outputs.items()}
@@ -378,7 +377,7 @@ class Worker:
     def sweep(self, message):
         """The op's main output for `count` consecutive bit patterns of one input format.
 
-        The inputs are made here, and overwritten by the next sweep; the answers go to the window.
+        The inputs are made here and overwritten by the next sweep; the answers go to the window.
         """
         adapter, op, dtype = self.adapter, message["op"], message["dtype"]
         device, count = message["device"], message["count"]
@@ -393,12 +392,14 @@ class Worker:
         try:
             x = adapter.tensor(self.patterns.floats(dtype, message["first"], count), dtype, device)
             seconds, outputs = self.compute(op, "forward", {"x": x}, {}, device)
-            given, answers = adapter.array(outputs[adapter.OPS[op][0]])
+            answer_dtype, answers = adapter.array(outputs[adapter.OPS[op][0]])
         except Exception as error:
             traceback.print_exc()
             raise classify(error, doing) from error
-        if given != dtype:
-            raise Fault("error", "%s answers in %s where the input is %s" % (op, given, dtype))
+        if answer_dtype != dtype:
+            raise Fault(
+                "error", "%s answers in %s where the input is %s" % (op, answer_dtype, dtype)
+            )
         if answers.shape != (count,):
             raise Fault("error", "%s answers shape %s for %d inputs" % (op, answers.shape, count))
         if message["window"] is None:
@@ -408,30 +409,30 @@ class Worker:
         return {"seconds": seconds, "content": None}
 
     def load(self, message):
-        """Tensors of a file, by name: the one of a key, the only one (""), or all (None)."""
+        """Tensors of a file, by name: the one named `key`, the only one (""), or all (None)."""
         adapter, name, key = self.adapter, message["name"], message["key"]
         if not hasattr(adapter, "load"):
             raise Fault("unsupported", "its adapter reads no files")
         try:
             content = message["content"]
-            found = adapter.load(message["path"] if content is None else io.BytesIO(content))
+            tensors = adapter.load(message["path"] if content is None else io.BytesIO(content))
         except ValueError as error:
             raise Fault("error", "%s: %s" % (name, error)) from error
         except Exception as error:
             traceback.print_exc()
             raise classify(error, "reading %s" % name) from error
-        if not found:
+        if not tensors:
             raise Fault("error", "%s holds no tensors" % name)
         if key is not None:
-            listed = ", ".join(list(found)[:20]) + (", ..." if len(found) > 20 else "")
-            if not key and len(found) > 1:
+            listed = ", ".join(list(tensors)[:20]) + (", ..." if len(tensors) > 20 else "")
+            if not key and len(tensors) > 1:
                 reason = "%s holds several tensors (%s): write %s:KEY" % (name, listed, name)
                 raise Fault("error", reason)
-            if key and key not in found:
+            if key and key not in tensors:
                 raise Fault("error", "%s has no tensor %r: it has %s" % (name, key, listed))
-            found = {key: found[key]} if key else found
+            tensors = {key: tensors[key]} if key else tensors
         try:
-            arrays = {one: adapter.array(tensor) for one, tensor in found.items()}
+            arrays = {tensor_name: adapter.array(tensor) for tensor_name, tensor in tensors.items()}
         except Exception as error:
             traceback.print_exc()
             raise classify(error, "reading %s" % name) from error
@@ -473,7 +474,7 @@ class Worker:
 def serve(channel):
     """Answer until the host says quit or goes away."""
     if hasattr(signal, "SIGINT"):
-        # Ctrl-C in the host's terminal reaches the whole process group; the host decides.
+        # Ctrl-C in the host's terminal reaches the whole process group: the host handles it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     worker = Worker()
     channel.send({"status": "ok"})
@@ -483,7 +484,7 @@ def serve(channel):
         except EOFError:
             return
         if message["do"] == "quit":
-            # Nothing is left to save, and taking a framework apart takes as long as a small run.
+            # Nothing is left to save, and a framework's own shutdown takes as long as a small run.
             os._exit(0)
         channel.send(worker.answer(message))
 

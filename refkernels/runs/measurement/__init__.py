@@ -1,7 +1,7 @@
 """Measuring: cases -> oracle, cases -> frameworks -> ULP -> records.
 
-`plan` says which units there are, `unit` and `invariance` measure one, `store` keeps what is done
-so that a stopped run goes on, `run` is `measure()` itself.
+`plan` lists the units, `unit` and `invariance` measure one of them, `journal` keeps finished units
+so that a stopped run can resume, `run` is `measure()` itself.
 """
 
 from refkernels.runs.measurement.plan import Plan, select

@@ -1,12 +1,11 @@
 """Does an answer depend on what it should not: the run, the position, the batch, the threads?
 
-`run_to_run` and `threads` compare whole answers over all of an op's cases; of an elementwise op
-`run_to_run` also compares the first calls in an interpreter that has not run it yet: a kernel that
-tries several numbers of threads before it settles is told here. `position` moves the
-rows of one case (rotated by one, and reversed), `batch` asks for some of them apart: 64 rows one by
-one, or, of an elementwise op, pieces shorter than a vector; a row is what the op computes by
-itself: a row of `a`, a row of LayerNorm, an element of sin. All comparisons are
-of bits; any NaN equals any NaN.
+`run_to_run` and `threads` compare whole answers over all cases of an op. For an elementwise op
+`run_to_run` also compares the first calls in a fresh interpreter, which exposes a kernel that tries
+several numbers of threads before it settles. `position` moves the rows of one case (rotated by one,
+and reversed). `batch` asks for some of its rows separately: 64 rows one by one, or, for an
+elementwise op, pieces shorter than a vector. A row is what the op computes independently: a row of
+`a`, a row of LayerNorm, an element of sin. All comparisons are of bits; any NaN equals any NaN.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,11 +27,11 @@ from refkernels.runs.measurement.unit import Record
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 REGIME = "invariance"
-REFUSALS = ("error", "unsupported")  # of one case (an eps, say); what ends the process is a fault
-_ALONE = 64  # rows that are asked for one at a time, spread over the case's rows
-_PIECES = 4 * (1, 3, 7, 15)  # elements: they end up in the loops that vectors of 8 or 16 leave over
-_CALLS = 9  # of a kernel that was not called before; MindSpore's settle after five
-_LARGEST_CASE = 1_000_000  # elements of input; what is larger is left out, to stay quick
+REFUSALS = ("error", "unsupported")  # of one case (an eps, say); the end of the process is a fault
+_ALONE = 64  # rows asked for one at a time, spread over the case's rows
+_PIECES = 4 * (1, 3, 7, 15)  # elements: too few for vectors of 8 or 16, so the remainder loop runs
+_CALLS = 9  # of a kernel that has not been called before; MindSpore's kernels settle after five
+_LARGEST_CASE = 1_000_000  # elements of input; larger cases are left out, for speed
 
 Outputs = dict[str, npt.NDArray[Any]]
 Question = tuple[Case, dict[str, npt.NDArray[Any]], dict[str, Any]]
@@ -50,12 +49,12 @@ class Comparison:
     different: int = 0
     case: str | None = None
 
-    def add(self, case: str, one: Outputs, other: Outputs) -> None:
-        for name in one:
-            if one[name].tobytes() == other[name].tobytes():  # nearly always, and quickly told
-                self.elements += one[name].size
+    def add(self, case: str, expected: Outputs, actual: Outputs) -> None:
+        for name in expected:
+            if expected[name].tobytes() == actual[name].tobytes():  # nearly always, and quickly
+                self.elements += expected[name].size
                 continue
-            result = agreement(one[name], other[name])
+            result = agreement(expected[name], actual[name])
             unequal = result["elements"] - result["equal_bits"]
             self.elements += result["elements"]
             self.different += unequal
@@ -64,8 +63,8 @@ class Comparison:
 
 
 class ThreadedSeats:
-    """The same seat with one thread and with two, in interpreters of their own, started when first
-    needed and kept until `close`."""
+    """A seat with one thread and with two, each in its own interpreter, started on first use and
+    kept until `close`."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
@@ -73,11 +72,11 @@ class ThreadedSeats:
 
     def pair(self, seat: Seat) -> tuple[Seat, Seat]:
         """The seat with 1 and with 2 threads."""
-        one, two = (self._seat(seat, threads) for threads in (1, 2))
-        return one, two
+        single, double = (self._seat(seat, threads) for threads in (1, 2))
+        return single, double
 
     def sessions(self) -> list[Session]:
-        """Those that have been started."""
+        """The sessions started so far."""
         return list(self._sessions.values())
 
     def close(self) -> None:
@@ -88,7 +87,7 @@ class ThreadedSeats:
         key = (seat.framework, threads)
         if key not in self._sessions:
             settings = {**seat.settings, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
-            # By the spec: the settings in the seat's own name must not undo the number of threads.
+            # From the spec, not the name: settings in the name would override the thread count.
             self._sessions[key] = Session(seat.session.spec, settings, self._timeout)
         return replace(seat, session=self._sessions[key])
 
@@ -137,7 +136,7 @@ def _seat_records(
 
 def _outcome(check: Callable[[], Comparison]) -> Record:
     try:
-        found = check()
+        comparison = check()
     except NoAnswer as fault:
         status, reason, started = fault.args
         late = {} if started else {"started": False}
@@ -145,10 +144,10 @@ def _outcome(check: Callable[[], Comparison]) -> Record:
     return {
         "status": "ok",
         "reason": None,
-        "holds": found.different == 0,
-        "elements": found.elements,
-        "different": found.different,
-        "case": found.case,
+        "holds": comparison.different == 0,
+        "elements": comparison.elements,
+        "different": comparison.different,
+        "case": comparison.case,
     }
 
 
@@ -161,38 +160,39 @@ def _ask(
     return dict(reply.outputs)
 
 
-def _compare(unit: Unit, one: Seat, other: Seat, questions: Sequence[Question]) -> Comparison:
-    """Every case asked of both. A case that the framework refuses is passed over."""
-    found = Comparison()
+def _compare(unit: Unit, first: Seat, second: Seat, questions: Sequence[Question]) -> Comparison:
+    """Put every case to both seats. A case that the framework refuses is skipped."""
+    comparison = Comparison()
     fault: NoAnswer | None = None
     for case, inputs, params in questions:
         try:
-            found.add(case.name, _ask(unit, one, inputs, params), _ask(unit, other, inputs, params))
+            answers = [_ask(unit, seat, inputs, params) for seat in (first, second)]
+            comparison.add(case.name, *answers)
         except NoAnswer as refusal:
             if refusal.args[0] not in REFUSALS:
                 raise
             fault = refusal
-    if fault is not None and not found.elements:
+    if fault is not None and not comparison.elements:
         raise fault
-    return found
+    return comparison
 
 
 def _run_to_run(
     unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
 ) -> Comparison:
-    found = _compare(unit, seat, seat, questions)
+    comparison = _compare(unit, seat, seat, questions)
     if unit.op.elementwise:
         inputs = _delicate(unit)
         _, fresh = threaded.pair(seat)
         first, *later = [_ask(unit, fresh, inputs, {}) for _ in range(_CALLS)]
         for answer in later:
-            found.add("the first calls in an interpreter", first, answer)
-    return found
+            comparison.add("the first calls in an interpreter", first, answer)
+    return comparison
 
 
 def _delicate(unit: Unit) -> dict[str, npt.NDArray[Any]]:
-    """Small inputs of both signs, subnormals and numbers around 1: what a mode that flushes, or
-    another code path, is first seen in."""
+    """Small inputs of both signs, subnormals and numbers around 1: they are the first to show a
+    mode that flushes, or another code path."""
     format = formats.get(unit.dtype)
     tiny = np.ldexp(np.linspace(0.01, 1.9, 32), format.emin)
     values = np.concatenate([tiny, -tiny, np.linspace(-3.0, 3.0, 33)])
@@ -203,28 +203,28 @@ def _delicate(unit: Unit) -> dict[str, npt.NDArray[Any]]:
 def _position(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparison:
     case, inputs, params = _rows_question(unit, questions)
     whole = _rows_of(unit, _ask(unit, seat, inputs, params))
-    found = Comparison()
+    comparison = Comparison()
     n = len(inputs[unit.op.row_inputs[0]])
     for order in (np.roll(np.arange(n), 1), np.arange(n)[::-1]):
         moved = _take(unit, inputs, order)
         answer = _rows_of(unit, _ask(unit, seat, moved, params))
-        found.add(case.name, {name: whole[name][order] for name in whole}, answer)
-    return found
+        comparison.add(case.name, {name: whole[name][order] for name in whole}, answer)
+    return comparison
 
 
 def _batch(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparison:
     case, inputs, params = _rows_question(unit, questions)
     whole = _rows_of(unit, _ask(unit, seat, inputs, params))
-    found = Comparison()
+    comparison = Comparison()
     for rows in _apart(unit, len(inputs[unit.op.row_inputs[0]])):
         piece = _take(unit, inputs, rows)
         answer = _rows_of(unit, _ask(unit, seat, piece, params))
-        found.add(case.name, {name: whole[name][rows] for name in whole}, answer)
-    return found
+        comparison.add(case.name, {name: whole[name][rows] for name in whole}, answer)
+    return comparison
 
 
 def _apart(unit: Unit, n: int) -> list[npt.NDArray[np.intp]]:
-    """Which of n rows are asked for apart from the others, and together with which."""
+    """The groups of rows, out of n, that are asked for separately."""
     if not unit.op.elementwise:
         return [np.array([i]) for i in np.unique(np.linspace(0, n - 1, _ALONE).astype(np.intp))]
     lengths = [min(length, n) for length in _PIECES]
@@ -233,7 +233,7 @@ def _apart(unit: Unit, n: int) -> list[npt.NDArray[np.intp]]:
 
 
 def _rows_question(unit: Unit, questions: Sequence[Question]) -> Question:
-    question = next((one for one in questions if one[0].regime == REGIME), None)
+    question = next((q for q in questions if q[0].regime == REGIME), None)
     if question is None or not unit.op.row_inputs:
         raise NoAnswer("unsupported", "the op has no rows that are computed one by one", True)
     return question
@@ -242,12 +242,12 @@ def _rows_question(unit: Unit, questions: Sequence[Question]) -> Question:
 def _take(
     unit: Unit, inputs: Mapping[str, npt.NDArray[Any]], order: npt.NDArray[np.intp]
 ) -> dict[str, npt.NDArray[Any]]:
-    """The inputs with their rows in that order; what all rows share stays."""
+    """The inputs with their rows in that order; inputs that all rows share stay."""
     moving = {*unit.op.row_inputs, unit.op.cotangent}
     return {name: a[order] if name in moving else a for name, a in inputs.items()}
 
 
 def _rows_of(unit: Unit, outputs: Outputs) -> Outputs:
-    """The outputs that have one row for each row of the input (dweight sums over rows)."""
+    """The outputs with one row for each row of the input (dweight, a sum over rows, has not)."""
     by_row = unit.op.outputs if unit.direction == "forward" else unit.op.row_gradients
     return {name: outputs[name] for name in by_row if name in outputs}

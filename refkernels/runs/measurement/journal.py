@@ -1,4 +1,4 @@
-"""A run's directory: what is done is kept, unit by unit, so that a stopped run can go on."""
+"""A run's directory: finished units are kept one by one, so that a stopped run can resume."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -7,13 +7,13 @@ from typing import Any
 from refkernels.records.journal import Journal, JournalError, Words
 
 RECORDS = "records.jsonl"
-ENVIRONMENTS = "environments"  # the key of the frameworks' accounts of themselves
+ENVIRONMENTS = "environments"  # the key of the environment records
 
 Record = dict[str, Any]
 
 
 def unit_of(record: Record) -> str | None:
-    """The key of the unit (`plan.Unit`) that a record is of; None for no record of a run."""
+    """The key of the unit (`plan.Unit`) that a record belongs to; None for other records."""
     kind, case = record.get("kind"), record.get("case")
     if kind == "environment":
         return ENVIRONMENTS
@@ -26,9 +26,11 @@ def unit_of(record: Record) -> str | None:
 
 
 class MeasurementJournal(Journal):
-    """The directory of one run; `done` holds the records of finished units. Raises
-    JournalError when it holds another run, or one that has not been asked to go on, or when it
-    cannot be written."""
+    """The directory of one run; `done` holds the records of finished units.
+
+    Raises JournalError when the directory holds another run, holds this run but `resume` is False,
+    or cannot be written.
+    """
 
     words = Words(
         records=RECORDS,
@@ -44,7 +46,7 @@ class MeasurementJournal(Journal):
     @staticmethod
     def sound(key: str, result: Any) -> bool:
         """Whether it is a list of records."""
-        return isinstance(result, list) and all(isinstance(one, dict) for one in result)
+        return isinstance(result, list) and all(isinstance(record, dict) for record in result)
 
     def __init__(self, directory: Path, question: dict[str, Any], resume: bool) -> None:
         try:
@@ -56,8 +58,8 @@ class MeasurementJournal(Journal):
         super().__init__(directory, question, resume)
 
     def waiting(self, key: str, started: Collection[str] | None = None) -> bool:
-        """Whether a unit is still to be measured: it is not there, or a framework had not started
-        when it was asked. `started`: only those that have by now are worth asking again."""
+        """Whether a unit is still to be measured: it has no records, or a framework had not started
+        when it was asked. Only a framework in `started` is worth asking again (None: any)."""
         return key not in self.done or any(
             record.get("started") is False
             and (started is None or record.get("framework") in started)
@@ -65,7 +67,7 @@ class MeasurementJournal(Journal):
         )
 
     def _read(self) -> None:
-        """The units of a run that has ended are in its records."""
+        """A finished run keeps its units in its records."""
         path = self.directory / RECORDS
         for number, record in enumerate(self.records() if path.exists() else (), start=1):
             key = unit_of(record)

@@ -1,8 +1,8 @@
 """What a run consists of: units, each one case in one dtype and direction for all frameworks.
 
-The core of an op's cases shows most of what all of them show, in a third of the time: of each
-regime the first, the middle and the last in float32 and the first in other formats, but all of a
-published thread (`seed_`), and of invariance the forward pass in float32 over these.
+The core of an op's cases shows most of what all cases show, in a third of the time. It takes the
+first, the middle and the last case of each regime in float32, the first in other formats, and every
+case of a published thread (`seed_`). Invariance is then measured over the core, forward in float32.
 """
 
 import fnmatch
@@ -15,7 +15,7 @@ from refkernels.op import DTYPES, Case, Direction, Op
 from refkernels.suggestion import instead, nearest, quoted
 
 INVARIANCE_DTYPES = ("float32", "float64")
-MANY_CASES = 10  # an op with fewer is looked at more briefly: its invariance forward only
+MANY_CASES = 10  # an op with fewer has its invariance measured in the forward direction only
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """The units of a run, in the order in which they are reported. `full`: with all cases."""
+    """The units of a run, in the order in which they are reported. `full`: all cases."""
 
     ops: tuple[str, ...]
     dtypes: tuple[str, ...]
@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def first(self) -> tuple[Unit, ...]:
-        """One unit of each op: what a first table is made of."""
+        """One unit of each op, for a first table."""
         return tuple({unit.op.name: unit for unit in reversed(self._glances)}.values())[::-1]
 
     @property
@@ -70,11 +70,11 @@ def select(
     full: bool = True,
 ) -> Plan:
     """The plan for some ops, dtypes and case-name patterns (`*` matches anything; "matmul" alone
-    stands for all its cases); empty means all. Patterns on cases leave the invariance out. Without
-    patterns, `full=False` takes the core of the cases only.
+    stands for all its cases); empty means all. Patterns leave the invariance out. Without patterns,
+    `full=False` takes only the core of the cases.
 
     Raises ValueError for an unknown op or dtype, for a pattern that matches no case, and where
-    nothing is left to measure; TypeError for what is no list of names.
+    nothing is left to measure; TypeError for an argument that is no list of names.
     """
     ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
     cases = as_names(cases, "cases")
@@ -126,7 +126,7 @@ def select(
 
 
 def core(cases: Sequence[Case], dtype: str) -> list[Case]:
-    """Of each regime the cases that a format is measured on by default, in their order."""
+    """The cases on which a format is measured by default, in their order: a few of each regime."""
     regimes: dict[str, list[Case]] = {}
     for case in cases:
         regimes.setdefault(case.regime, []).append(case)
@@ -138,6 +138,6 @@ def core(cases: Sequence[Case], dtype: str) -> list[Case]:
 
 
 def _matches(case: Case, pattern: str) -> bool:
-    """fnmatch without its brackets, because case names have brackets of their own."""
+    """fnmatch with literal brackets, because case names contain brackets."""
     literal = pattern.replace("[", "[[]")
     return any(fnmatch.fnmatchcase(case.name, candidate) for candidate in (literal, f"{literal}/*"))

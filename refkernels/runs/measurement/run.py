@@ -35,7 +35,8 @@ FAULTS = ("import_error", "error", "wrong_shape", "killed", "timeout", "oom")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave: its records, where they lie, and how many of them tell of a fault."""
+    """The result of a run: its records, their path, how many record a fault, and the frameworks
+    that are not installed."""
 
     records: list[Record]
     path: Path
@@ -58,16 +59,16 @@ def measure(
 ) -> Outcome:
     """Measure every unit of the plan on every framework; write `directory`/records.jsonl.
 
-    Stopped at any moment and called again with `resume=True`, it does not repeat the units that
-    are done. What a framework did when it was asked, be it a crash, is its answer and final; a unit
-    is measured again where a framework that had not started (not installed, killed, out of time)
-    starts now. `frameworks` are the names of seats (`seat_names`): with settings of their own, and
-    on a device of their own, to which `devices` does not apply. `settings` are the environment
-    variables and framework flags of all, part of every record. `timeout` is how many seconds a
-    framework may take for one answer. `glance` gets the records of one case of each op, as soon as
-    they are there and more is to come. Raises JournalError where the directory holds another run,
-    FrameworkError for what no framework has (a name that the catalog lacks, a flag, a device), and
-    TypeError and ValueError for what is no plan, folder, list of names or number of seconds.
+    A run may be stopped at any moment; called again with `resume=True`, it does not repeat finished
+    units. What a framework did when it was asked, even a crash, is its final answer; a unit is
+    measured again only where a framework that had not started (not installed, killed, out of time)
+    starts now. `frameworks` are names of seats (`seat_names`), each perhaps with its own settings
+    and its own device; `devices` applies to those that name no device. `settings` are environment
+    variables and framework flags for all, and part of every record. `timeout` limits the seconds
+    that a framework may take for one answer. `glance` gets the records of one case of each op as
+    soon as they are there, if more is to come. Raises JournalError where the directory holds
+    another run, FrameworkError for a name, flag or device that no framework has, and TypeError or
+    ValueError for an argument that is no plan, folder, list of names or number of seconds.
     """
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
@@ -96,21 +97,21 @@ def measure(
 def _asked(
     names: Sequence[str], devices: Sequence[str], settings: Mapping[str, str]
 ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """The names as the grammar prints them, each once; and, by the name without its device, the
-    devices that are asked for (none: all). Raises FrameworkError for what no framework has."""
-    found: dict[str, tuple[str, ...]] = {}
+    """The names as the grammar prints them, each once, and the devices wanted for each name without
+    its device (none: all). Raises FrameworkError for a name or flag that no framework has."""
+    devices_of: dict[str, tuple[str, ...]] = {}
     seats = {}
     for spec, name in map(catalog.seat, names):
         split_settings(spec.framework, merged(settings, name))
         seats[str(name)] = name
     for name in seats.values():
         own = (name.device,) if name.device else tuple(devices)
-        known = found.get(str(name.anywhere))
+        known = devices_of.get(str(name.anywhere))
         everywhere = not own or known == ()
-        found[str(name.anywhere)] = (
+        devices_of[str(name.anywhere)] = (
             () if everywhere else tuple(dict.fromkeys((*(known or ()), *own)))
         )
-    return tuple(seats), found
+    return tuple(seats), devices_of
 
 
 def _measure_units(
@@ -128,7 +129,7 @@ def _measure_units(
             for done, unit in enumerate(plan.order):
                 progress(Progress(unit.key, done, len(plan.units)))
                 if done == len(plan.first):
-                    keys = (ENVIRONMENTS, *(one.key for one in plan.first))
+                    keys = (ENVIRONMENTS, *(first.key for first in plan.first))
                     glance([record for key in keys for record in journal.done[key]])
                 if journal.waiting(unit.key, started):
                     journal.add(unit.key, _stoppable(unit, seats, pool, threaded))
@@ -156,8 +157,8 @@ def _measure_one(
 
 
 def _keep_environments(journal: MeasurementJournal, records: list[Record]) -> None:
-    """Raises JournalError where a framework is not the one that the run began with. One that had
-    not started then may have by now."""
+    """Record the environments. Raises JournalError where a framework's version is not the one that
+    the run began with; a framework that had not started then may have started now."""
     host = _host()
     records = [{**record, "host": host} for record in records]
     before = journal.done.get(ENVIRONMENTS)
@@ -168,9 +169,9 @@ def _keep_environments(journal: MeasurementJournal, records: list[Record]) -> No
     new = {record["framework"]: record["version"] for record in records}
     for name in old:
         if old[name] != new.get(name):
-            was, now = (found.get(name) or "absent" for found in (old, new))
+            was, now = (versions.get(name) or "absent" for versions in (old, new))
             raise JournalError(
-                f"When the run began, {name} was {was}, and now it is {now}: make that as it was, "
+                f"When the run began, {name} was {was}, and now it is {now}: restore that version, "
                 "or measure anew into another --out."
             )
     if late := [record for record in records if record["framework"] not in old]:
@@ -180,7 +181,7 @@ def _keep_environments(journal: MeasurementJournal, records: list[Record]) -> No
 def _question(
     plan: Plan, frameworks: Sequence[str], devices: Sequence[str], settings: dict[str, str]
 ) -> dict[str, Any]:
-    """What must be the same for a run to go on."""
+    """What must be the same for a run to resume."""
     return {
         "refkernels": refkernels.__version__,
         "frameworks": list(frameworks),

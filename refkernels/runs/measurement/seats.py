@@ -1,4 +1,4 @@
-"""Seats: each framework on each of its devices, ready to be asked; or the reason why it is not."""
+"""Seats: each framework on each of its devices, ready to answer; or the reason why it is not."""
 
 import hashlib
 import json
@@ -20,8 +20,9 @@ Record = dict[str, Any]
 @dataclass(frozen=True)
 class Seat:
     """One framework on one device. `framework` is its name without the device (`seat_names`),
-    `settings` are its own and those of all. `absent` says why there is no such device, and is then
-    the answer to everything; `formulas` are the ops that are no kernels of the framework's."""
+    `settings` are its own and those given to all. `absent` says why there is no such device, and is
+    then the answer to every question. `formulas` names the ops for which the framework has no
+    kernel of its own."""
 
     session: Session
     framework: str
@@ -33,7 +34,7 @@ class Seat:
     formulas: Mapping[str, str] = field(default_factory=dict)
 
     def label(self, op: str) -> str:
-        """How tables name the seat where they speak of `op`."""
+        """The name of the seat in tables about `op`."""
         name = self.formulas.get(op, self.framework)
         return name if self.device == "cpu" else f"{name}:{self.device}"
 
@@ -45,7 +46,7 @@ class Seat:
         params: Mapping[str, Any],
         leaves: Collection[str] | None = None,
     ) -> Reply:
-        """Ask the framework; whatever happens there comes back as a status."""
+        """Ask the framework; whatever happens there is returned as a status."""
         if self.absent is not None:
             return Reply("unsupported", self.absent)
         contiguous = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in inputs.items()}
@@ -57,8 +58,8 @@ class Seat:
 def open_sessions(
     frameworks: Iterable[str], settings: Mapping[str, str], timeout: float
 ) -> dict[str, Session]:
-    """A started session for each name (without a device), all of them at once, with the settings of
-    all and its own; no fault of theirs raises."""
+    """A session for each name (without a device), with the settings given to all and its own. All
+    start at the same time. A framework that fails to start raises nothing."""
     sessions = {name: Session(name, dict(settings), timeout) for name in frameworks}
     with ThreadPoolExecutor(max(1, len(sessions))) as pool:
         try:
@@ -70,14 +71,14 @@ def open_sessions(
 
 
 def close_all(sessions: Iterable[Session]) -> None:
-    """Close the sessions, all of them at once: each waits for its interpreter to end."""
+    """Close all sessions at the same time: each waits for its interpreter to end."""
     closing = list(sessions)
     with ThreadPoolExecutor(max(1, len(closing))) as pool:
         list(pool.map(Session.close, closing))
 
 
 def abandon(sessions: Iterable[Session]) -> None:
-    """End the sessions at once: who stops a run does not wait for an op that hangs."""
+    """End the sessions at once, because stopping a run must not wait for an op that hangs."""
     for session in sessions:
         session.abandon()
 
@@ -87,9 +88,10 @@ def take_seats(
 ) -> tuple[list[Seat], list[Record]]:
     """The seats, and an environment record for each framework that started.
 
-    `devices` chooses for each session by name ("cpu") or kind ("cuda" for cuda:0, cuda:1); none
-    takes all that the framework reports. A framework that did not start, or has no such device,
-    keeps one seat, which answers why. Raises FrameworkError for a device that no framework has.
+    `devices` chooses for each session by name ("cpu") or kind ("cuda" for cuda:0, cuda:1); an empty
+    choice takes every device that the framework reports. A framework that did not start, or has no
+    such device, keeps one seat that answers with the reason. Raises FrameworkError for a device
+    that no framework has.
     """
     _refuse_unknown_devices(sessions, devices)
     seats: list[Seat] = []
@@ -97,7 +99,7 @@ def take_seats(
     for name, session in sessions.items():
         info = session.info or {}
         environment = {**info.get("environment", {}), "devices": info.get("devices", [])}
-        environment.pop("executable", None)  # a path on this machine tells a reader nothing
+        environment.pop("executable", None)  # a path on this machine means nothing to a reader
         digest = hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()
         identity = f"{name}-{digest[:12]}"
         version = info.get("version")
@@ -138,5 +140,7 @@ def _refuse_unknown_devices(
     there = {name: list(s.info["devices"]) for name, s in sessions.items() if s.info}
     for wanted in dict.fromkeys(device for name in there for device in asked[name]):
         if not any(_is(d, wanted) for name in there if wanted in asked[name] for d in there[name]):
-            listed = "; ".join(f"{name} has {', '.join(found)}" for name, found in there.items())
+            listed = "; ".join(
+                f"{name} has {', '.join(devices)}" for name, devices in there.items()
+            )
             raise FrameworkError(f"no framework reports a device {wanted!r} here: {listed}")

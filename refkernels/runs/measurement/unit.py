@@ -1,4 +1,4 @@
-"""One unit measured: every framework answers while the oracle works, then each is judged."""
+"""Measures one unit: the frameworks answer while the oracle works, then each answer is judged."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ Record = dict[str, Any]
 def measure_unit(unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor) -> list[Record]:
     """The records of one unit: a measurement for each seat and output, and each pair's agreement.
 
-    A seat is a framework on a device. Whatever it does, the others' records are made.
+    A seat is a framework on a device. Whatever one seat does, the others get their records.
     """
     assert unit.case is not None
     arrays, params = unit.case.build(unit.dtype)
@@ -49,14 +49,14 @@ def measure_unit(unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor) ->
             if output in outputs:
                 body = _judge(unit, output, outputs[output], truth, inputs, params)
                 ok = {"output": output, "status": "ok", "reason": None}
-                told = {"oracle": {"tiers": dict(truth.tiers)}, "seconds": timing}
-                records.append({**head, **ok, **body, **told})
+                sources = {"oracle": {"tiers": dict(truth.tiers)}, "seconds": timing}
+                records.append({**head, **ok, **body, **sources})
     return records + _agreements(unit, unit.case, answers)
 
 
 def find_truth(unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str, Any]) -> Truth:
-    """The certified answer, with every rounding to the unit's dtype decided, and all that it is
-    judged by: computed now, while the frameworks work."""
+    """The certified answer, with every rounding to the unit's dtype decided, and everything that
+    judging needs: computed now, while the frameworks work."""
     return Truth(unit.op, unit.direction, inputs, params, formats.get(unit.dtype)).complete()
 
 
@@ -93,7 +93,7 @@ def _accept(
     outputs: dict[str, npt.NDArray[Any]],
     reference: Mapping[str, Enclosure],
 ) -> tuple[str, str | None]:
-    """The reply's status, after a look at the shapes and dtypes of what came back."""
+    """The reply's status, after a check of its outputs' names, shapes and dtypes."""
     if status != "ok":
         return status, reason
     first = unit.op.names(unit.direction)[0]

@@ -1,8 +1,8 @@
 """Sweeps: every input of a format through a framework and through the oracle, counted exactly.
 
-`run` holds sweep() itself, `crew` who works on it, `chunk` one piece of the work (`judging` its
-kernels, `tally` what it counts), `search` what is done where a format has too many inputs. Names
-are loaded when first used: who works is asked to begin before all else is read in.
+`run` holds sweep() itself, `crew` the workers, `chunk` one piece of the work (`judging` its
+kernels, `tally` its counts), `search` the search of a format that has too many inputs to try all.
+Names are imported on first use, so that the workers can start before the rest is imported.
 """
 
 import importlib

@@ -1,7 +1,7 @@
-"""One chunk of a sweep: a pure function from (what to ask whom, which patterns) to a tally.
+"""One chunk of a sweep: a pure function from a question and a range of patterns to a tally.
 
-Runs wherever an executor puts it. The framework's interpreter makes the inputs itself and writes
-its answers into memory that is read here; blocks of them are judged while they are in the cache.
+It runs wherever an executor puts it. The framework's interpreter makes the inputs itself and writes
+its answers into shared memory; blocks of them are judged while they are in the cache.
 """
 
 import threading
@@ -25,11 +25,11 @@ from refkernels.runs.sweeps.patterns import Span
 from refkernels.runs.sweeps.question import Question
 from refkernels.runs.sweeps.tally import BEYOND, Json, Side, Tally
 
-BLOCK = 1 << 16  # answers judged at a time: what Python does for each takes 20 us
-_EVALUATED = 1 << 16  # elements that the oracle is asked for at a time
+BLOCK = 1 << 16  # answers judged at a time: Python spends 20 us on each block
+_EVALUATED = 1 << 16  # elements that the oracle evaluates at a time
 _WARM_UP = (8, 64)
-"""Calls, and their inputs, before the first that counts: MindSpore's CPU kernels try numbers of
-threads in their first five calls, which keep subnormals, and flush them from the sixth on."""
+"""Warm-up calls, and inputs of each: MindSpore's CPU kernels try numbers of threads in their first
+five calls, which keep subnormals, and flush them from the sixth on."""
 _ONE_ORACLE = threading.Lock()  # a process sweeps on one thread, whatever its executor does
 
 
@@ -44,8 +44,8 @@ class ChunkFailed(Exception):
 def run_chunk(question: Question, start: int, stop: int) -> Json:
     """Sweep the patterns start ... stop - 1: {"status", "reason", "version", "tally"}, JSON-able.
 
-    A fault of the framework is a status with a reason of one sentence and no tally; nothing is
-    raised for it.
+    A fault of the framework raises nothing: it gives a status, a reason of one sentence and no
+    tally.
     """
     op, format = registry.get(question.op), formats.get(question.dtype)
     begin = time.perf_counter()
@@ -68,23 +68,23 @@ def run_chunk(question: Question, start: int, stop: int) -> Json:
             return {"status": status, "reason": reason, "version": None, "tally": None}
         version = session.info.get("version")
     if tally.inputs != stop - start:
-        raise RuntimeError(f"{tally.inputs} of {stop - start} inputs were judged: tell refkernels.")
+        raise RuntimeError(f"{tally.inputs} of {stop - start} inputs were judged: report this bug.")
     tally.seconds["total"] = time.perf_counter() - begin
     return {"status": "ok", "reason": None, "version": version, "tally": tally.to_json()}
 
 
 def describe(question: Question) -> Json:
-    """What the record says of the framework: {"status", "reason", "version", "environment"}."""
+    """What records state about the framework: {"status", "reason", "version", "environment"}."""
     registry.get(question.op)
     with kept.taken(question) as session:
         if not session.start():
             status, reason = session.status, session.reason
             return {"status": status, "reason": reason, "version": None, "environment": {}}
         environment = dict(session.info["environment"])
-        environment.pop("executable", None)  # a path on one machine tells a reader nothing
-        told = {"version": session.info["version"], "environment": environment}
+        environment.pop("executable", None)  # a path on one machine means nothing to a reader
+        identity = {"version": session.info["version"], "environment": environment}
         reason = _why_not(session, question)
-        return {"status": "unsupported" if reason else "ok", "reason": reason, **told}
+        return {"status": "unsupported" if reason else "ok", "reason": reason, **identity}
 
 
 def _why_not(session: Session, question: Question) -> str | None:
@@ -115,7 +115,7 @@ def judge_call(
 ) -> Last:
     """Judge answers to consecutive patterns and add them to the tally.
 
-    `last` is what this function gave for the patterns just before: the step between is judged too.
+    `last` is the result for the patterns just before; the step between the two is judged too.
     """
     if op.fast is not None and tally.format is formats.BINARY32:
         return _judge_fast(op, op.fast, span, got, tally, last)
@@ -123,8 +123,8 @@ def judge_call(
 
 
 def side(op: Op, pattern: int, got: npt.NDArray[Any]) -> Side:
-    """What the step between two chunks needs of either: the answer to its end, and the exact value
-    as the fast tier knows it (None: it does not)."""
+    """One side of the step between two chunks: the answer at the border, and the fast tier's exact
+    value (None: the tier does not give one)."""
     format = formats.of(got)
     bits = int(got.view(format.bits_dtype)[0])
     if op.fast is None or format is not formats.BINARY32:
@@ -135,7 +135,7 @@ def side(op: Op, pattern: int, got: npt.NDArray[Any]) -> Side:
 
 
 def settle_borders(op: Op, tally: Tally) -> None:
-    """Judge the steps between chunks that meet, and forget their ends."""
+    """Judge the steps between adjoining chunks, and clear the borders."""
     sign = 1 << (patterns.width(tally.format) - 1)  # from the last NaN to -0 is no step
     known = [(b, s) for b, s in sorted(tally.borders.items()) if len(s) == 2 and b != sign]
     tally.borders.clear()
@@ -163,7 +163,7 @@ def settle_borders(op: Op, tally: Tally) -> None:
 def _judge_fast(
     op: Op, fast: Fast, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None
 ) -> Last:
-    """float32 through the float64 tier; only what that cannot settle goes to the later tiers."""
+    """Judge float32 by the float64 tier; later tiers get only what it cannot settle."""
     bits, size = got.view(np.int32), len(span)
     room = kept.room(size, BLOCK)
     widening = plain.widened(fast.error)
@@ -200,7 +200,8 @@ def _judge_listed(
     hi: npt.NDArray[np.float64],
     tally: Tally,
 ) -> None:
-    """Elements that are not plain: by the fast tier's interval where that settles them."""
+    """Judge the elements that are not plain, by the fast tier's interval where that settles
+    them."""
     if not where.size:
         return
     radius = np.where(np.isfinite(hi), np.abs(hi) * plain.widened(fast.error), 0.0)
@@ -230,7 +231,7 @@ def _judge_exactly(
 def _judge_carefully(
     op: Op, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None
 ) -> Last:
-    """Any format, every element by the oracle's certified rounding."""
+    """Judge any format, every element by the oracle's certified rounding."""
     for start in range(span.start, span.stop, _EVALUATED):
         where = np.arange(start, min(start + _EVALUATED, span.stop), dtype=np.int64)
         answers = got[start - span.start :][: where.size]
@@ -250,7 +251,7 @@ def _judge_carefully(
 
 
 def judge_any(op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally) -> Any:
-    """Judge answers to any patterns; gives the oracle's enclosure of the exact values."""
+    """Judge answers to any patterns; returns the oracle's enclosure of the exact values."""
     return _judge_exactly(op, where, got, tally)
 
 
@@ -290,8 +291,8 @@ def _judge_elements(
 def _check_bound(
     op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], exact: Enclosure, tally: Tally
 ) -> None:
-    """Where the bound is that of an op's forms, and no number of ulp: counted with what is
-    violated. In float32 a faithful answer needs no look."""
+    """Count answers beyond the bound of the op's forms, beside the violated invariants; a bound in
+    ulp needs no such count. A faithful float32 answer is never beyond the bound."""
     if op.limit is not None or not where.size:
         return
     with _ONE_ORACLE, np.errstate(all="ignore"):
@@ -318,10 +319,11 @@ def _add_violations(
 def _check_invariants(
     op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally
 ) -> None:
-    """Invariants hold for every faithfully rounded answer, so plain elements need no look.
+    """Count violated invariants. They hold for every faithful answer, so plain elements are
+    skipped.
 
-    An invariant between elements (that answers rise, say) is left to the inversions, for here it
-    would see only some of its elements.
+    An invariant between elements (that answers rise, say) is left to the inversions, because here
+    it would see only some of its elements.
     """
     if not where.size:
         return
@@ -343,16 +345,16 @@ def _settle_steps(
     got_after: npt.NDArray[Any],
     tally: Tally,
 ) -> None:
-    """Steps to the patterns `after` whose order the fast tier cannot tell: by double-double, which
-    is what inputs in float64 get. What this leaves open is not counted."""
+    """Judge the steps to the patterns `after` whose order the fast tier cannot decide, in the
+    double-double that float64 inputs get. A step that stays undecided is not counted."""
     for first in range(0, after.size, _EVALUATED):
         part = slice(first, first + _EVALUATED)
-        one, other = (
+        exact_before, exact_after = (
             _oracle(op, [judging.widest(*tally.inputs_of(where))], "enclosure")
             for where in (after[part] - 1, after[part])
         )
         wide = judging.widest(got_before[part]), judging.widest(got_after[part])
-        against, _ = inverted(*wide, one, other)
+        against, _ = inverted(*wide, exact_before, exact_after)
         _count_inversions(after[part], got_after[part], against, tally)
 
 

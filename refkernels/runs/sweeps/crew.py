@@ -1,8 +1,8 @@
-"""Who works on the chunks: any `concurrent.futures.Executor`, by default processes of our own.
+"""The workers of a sweep: any `concurrent.futures.Executor`, by default processes of our own.
 
-A worker may die at any moment. Its chunk is asked for again, by itself, so that a chunk which kills
-its worker is told from the innocent ones beside it; when it dies again it gets a status and the
-others go on. A chunk's result is taken once.
+A worker may die at any moment. Its chunk is then tried again alone, which separates a chunk that
+kills its worker from innocent chunks that ran beside it. A chunk that kills its worker twice gets a
+status, and the others go on. Each chunk's result is taken once.
 """
 
 import contextlib
@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
-RETRIED = ("killed", "oom")  # statuses that another try may mend
+RETRIED = ("killed", "oom")  # statuses after which another try may succeed
 TRIES = 3
-CONNECT_SECONDS = 10.0  # for a Dask scheduler to answer
+CONNECT_SECONDS = 10.0  # that a Dask scheduler has to answer
 
 
 class CrewError(Exception):
-    """Nobody can work on the chunks; the message is one sentence with the cure."""
+    """No worker is available; the message is one sentence with the cure."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One call: `function(*arguments)`, with a key that names it."""
+    """One call, `function(*arguments)`, and the key that names it."""
 
     key: str
     function: Callable[..., Json]
@@ -36,13 +36,13 @@ class Job:
 
 
 class Crew:
-    """Workers behind an executor; `width` is how many work at a time."""
+    """Workers behind an executor; `width` of them work at a time."""
 
     def __init__(self, width: int) -> None:
         self.width = width
 
     def executor(self) -> Executor:
-        """The executor, made where there is none yet."""
+        """The executor, created on first use."""
         raise NotImplementedError
 
     def replace(self) -> None:
@@ -50,10 +50,10 @@ class Crew:
         raise NotImplementedError
 
     def close(self, at_once: bool = False) -> None:
-        """Let the workers go; at_once: even in the middle of a chunk."""
+        """Release the workers; at_once: even in the middle of a chunk."""
 
     def results(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Json]]:
-        """Every job with its result, as they come; each once."""
+        """Every job with its result, in the order of completion; each once."""
         waiting, suspects = deque(jobs), deque[Job]()
         tries: Counter[str] = Counter()
         running: dict[Future[Json], Job] = {}
@@ -67,7 +67,7 @@ class Crew:
                 except BrokenExecutor:
                     lost.append(job)
                     continue
-                except BaseException as error:  # a worker far away was lost, or the job cancelled
+                except BaseException as error:  # a remote worker was lost, or the job cancelled
                     if isinstance(error, KeyboardInterrupt):
                         raise
                     result = failed("error", f"The worker failed: {one_line(error)}.")
@@ -92,7 +92,7 @@ class Crew:
     def _fill(
         self, waiting: deque[Job], suspects: deque[Job], running: dict[Future[Json], Job]
     ) -> list[Job]:
-        """Hand out jobs, suspects one at a time; gives those that a broken executor refused."""
+        """Submit jobs, suspects one at a time; returns the jobs that a broken executor refused."""
         while waiting or suspects:
             if len(running) >= (1 if suspects else 2 * self.width):
                 break
@@ -107,11 +107,11 @@ class Crew:
 
 
 class Processes(Crew):
-    """Processes of this machine, one session of the framework in each.
+    """Processes of this machine, each with one session of the framework; by default one a core.
 
-    They end with the process that made them, however it ends: all hold one end of a pipe. Where the
-    system can, they are copies of one that has no threads yet and reads in what they need from now
-    on (`template`). By default there is one for each core.
+    They end with the process that made them, however it ends: each holds one end of a pipe. Where
+    the system allows it, they are forked from a process that has no threads yet and imports what
+    they need (`template`).
     """
 
     def __init__(self, width: int | None = None) -> None:
@@ -121,7 +121,7 @@ class Processes(Crew):
         if "forkserver" in multiprocessing.get_all_start_methods():
             from multiprocessing import forkserver, resource_tracker
 
-            resource_tracker.ensure_running()  # which lets interrupts in again
+            resource_tracker.ensure_running()  # first, because it unblocks interrupts again
             forkserver.set_forkserver_preload(["refkernels.runs.sweeps.template"])
             with _no_interrupt():
                 forkserver.ensure_running()
@@ -131,12 +131,12 @@ class Processes(Crew):
         self._lifeline, self._end = self._context.Pipe(duplex=False)
 
     def prepare(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Start the workers, with this call for each; how it ends is not looked at. Returns at
-        once: they start when what they are copied from is ready."""
+        """Start the workers, each with this call, whose result is ignored. Returns at once: the
+        workers start when the process that they are forked from is ready."""
         executor = self.executor()
 
         def start() -> None:
-            with contextlib.suppress(Exception):  # the first job meets it again, and tells
+            with contextlib.suppress(Exception):  # the first job meets and reports it
                 for _ in range(self.width):
                     executor.submit(function, *arguments)
 
@@ -175,7 +175,7 @@ class Processes(Crew):
 
 
 class Lent(Crew):
-    """An executor that belongs to somebody else."""
+    """An executor that belongs to the caller."""
 
     def __init__(self, executor: Executor, width: int) -> None:
         super().__init__(width)
@@ -216,7 +216,7 @@ class Dask(Lent):
 
 
 def failed(status: str, reason: str) -> Json:
-    """The result of a chunk that nobody could finish."""
+    """The result of a chunk that no worker could finish."""
     return {"status": status, "reason": reason, "version": None, "tally": None}
 
 
@@ -234,8 +234,8 @@ def _cores() -> int:
 
 @contextlib.contextmanager
 def _no_interrupt() -> Iterator[None]:
-    """A process started here never sees Ctrl-C, which is its parent's affair; it waits for us.
-    Where the system has no masks (Windows), nothing is copied either, and `_begin` sees to it."""
+    """Processes started here ignore Ctrl-C: their parent handles it and they wait for the parent.
+    A system without signal masks (Windows) does not fork either, and `_begin` ignores Ctrl-C."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -247,7 +247,7 @@ def _no_interrupt() -> Iterator[None]:
 
 
 def _begin(lifeline: Any) -> None:
-    """A new worker: Ctrl-C is the parent's affair, and without a parent there is nothing to do."""
+    """Begin a worker: it leaves Ctrl-C to its parent, and ends when its parent has ended."""
     if hasattr(signal, "SIGINT"):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 

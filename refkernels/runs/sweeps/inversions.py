@@ -1,8 +1,8 @@
 """Steps in the wrong direction: neighbouring inputs whose answers are ordered against the truth.
 
-Where a function is monotone this is what a non-monotone step is; where it is not, it is still an
-order that no correctly rounded kernel gives. It needs no table of where which function is monotone:
-the exact values themselves say which way a step must go.
+Where the function is monotone, an inversion is a non-monotone step; elsewhere it is still an order
+that no correctly rounded kernel gives. No table of monotone functions is needed: the exact values
+themselves give the direction of each step.
 """
 
 from typing import Any
@@ -30,8 +30,8 @@ def inverted(
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         scale = np.maximum(before.scale, after.scale)
         (hi, lo, radius), (hi_after, lo_after, radius_after) = (
-            (np.ldexp(part, each.scale - scale) for part in (each.hi, each.lo, each.radius))
-            for each in (before, after)
+            (np.ldexp(part, side.scale - scale) for part in (side.hi, side.lo, side.radius))
+            for side in (before, after)
         )
         rise, correction = hi_after - hi, lo_after - lo
         step = rise + correction

@@ -1,4 +1,4 @@
-"""A sweep's directory: finished chunks are kept one by one, so that a killed sweep can go on."""
+"""A sweep's directory: finished chunks are kept one by one, so that a killed sweep can resume."""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from refkernels.records.journal import Journal, Json, Words
 from refkernels.runs.sweeps.tally import Tally
 
-ENVIRONMENT = " environment"  # what the key of a framework's account of itself ends with
-FINAL = (None, "ok", "unsupported")  # an environment has no status
+ENVIRONMENT = " environment"  # the end of the key of a framework's description
+FINAL = (None, "ok", "unsupported")  # None: an environment record has no status
 
 RECORDS = "sweeps.jsonl"
 
@@ -15,8 +15,8 @@ RECORDS = "sweeps.jsonl"
 class SweepJournal(Journal):
     """The directory of one sweep; `done` holds the results of finished chunks by their keys.
 
-    Raises JournalError when it holds another sweep, or one that has not been asked to go on, or
-    when it cannot be written.
+    Raises JournalError when the directory holds another sweep, holds this sweep but `resume` is
+    False, or cannot be written.
     """
 
     words = Words(
@@ -32,13 +32,13 @@ class SweepJournal(Journal):
 
     @staticmethod
     def sound(key: str, result: Any) -> bool:
-        """Whether it is a chunk's result, or what a framework says of itself."""
+        """Whether it is a chunk's result or a framework's description."""
         if key.endswith(ENVIRONMENT):
             return isinstance(result["environment"], dict) and isinstance(result["status"], str)
-        Tally.from_json(result["tally"])  # raises where it is none
+        Tally.from_json(result["tally"])  # raises for anything else
         return True
 
     def finish(self, records: list[Json]) -> Path:
-        """Write the records and drop the journal; where something failed, it stays: --resume asks
-        for that again."""
-        return self.write(records, keep=any(one.get("status") not in FINAL for one in records))
+        """Write the records and drop the journal. It stays where something failed: --resume tries
+        that again."""
+        return self.write(records, keep=any(r.get("status") not in FINAL for r in records))

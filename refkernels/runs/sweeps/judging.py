@@ -1,4 +1,4 @@
-"""What is said of an answer: the columns of a tally, and the kernel that fills them one by one.
+"""Judges single answers: the columns of a tally, and the kernel that fills them.
 
 The definitions are the project's own, `metrology.elements.compare` and the flags of
 `metrology.special_values`.
@@ -37,20 +37,20 @@ COLUMNS = ("inputs", *COUNTED, "inversions")
 INPUTS, CORRECT, COMPARED, FAITHFUL, EXPECTED = range(5)
 INVERSIONS = len(COLUMNS) - 1
 _FLAGS = tuple(COUNTED.values())
-FIRST_KEPT = 5  # from this column on, what is counted is a fault, and its first input is kept
+FIRST_KEPT = 5  # columns from here on count faults, and the first input of each is kept
 
 # Distances 0 ... 1023 are counted one by one, larger ones by powers of two.
 EXACT_DISTANCES = 1024
 DISTANCES = EXACT_DISTANCES + 54
 
-_HUGE = 2.0**199  # from here on the fast tier tells of a value no more than that it is so large
-_TINY = 2.0**-199  # and below, no more than its sign and that it is so small
-_SHARP = 2.0**-10  # an uncertainty above it, in ulp, goes to the oracle's later tiers
+_HUGE = 2.0**199  # of a value this large the fast tier knows only that it is so large
+_TINY = 2.0**-199  # of a value below this, only that it is so small, and its sign
+_SHARP = 2.0**-10  # elements with a larger uncertainty, in ulp, go to the oracle's later tiers
 
 
 @njit(nogil=True)
 def note_first(firsts: Any, column: int, pattern: int, got: int) -> None:
-    """Keep the smallest pattern that a column has been counted for, and its answer."""
+    """Keep the smallest pattern counted in a column, and its answer."""
     if firsts[column, 0] < 0 or pattern < firsts[column, 0]:
         firsts[column, 0] = pattern
         firsts[column, 1] = got
@@ -74,10 +74,9 @@ def judge_elements(
     """Judge single elements against (hi + lo ± radius) 2^scale by the project's own definition.
 
     patterns and got_bits are int64, got float64; limits = (p, emin, emax); an element's binade is
-    its pattern >> shift. Unless `final`, the
-    enclosure is the fast tier's (lo and scale 0), whose word on huge and tiny values is weaker, and
-    elements that it does not settle are left uncounted: their places go to `doubtful`, whose length
-    is returned.
+    its pattern >> shift. Unless `final`, the enclosure is the fast tier's (lo and scale 0), which
+    knows less about huge and tiny values. Elements that it does not settle are not counted: their
+    places go to `doubtful`. Returns the number of places there.
     """
     counts, distances, worst, worst_bits, firsts = table
     p, emin, emax = limits
@@ -126,11 +125,11 @@ def judge_elements(
 
 @inner
 def _far(g: float, z: float, radius: float, limits: Any) -> Any:
-    """The distance of an answer that is two floats or more away from the rounding of z, where
-    nothing else is to be said of it: interval and answer are normal numbers of one binade and one
-    sign, away from the format's ends, and the rounding is decided. 0 of all others.
+    """The distance of an answer that is two floats or more away from the rounding of z and has no
+    other fault: interval and answer are normal numbers of one binade and one sign, away from the
+    format's ends, and the rounding is decided. 0 for all other answers.
 
-    (g - z) / ulp(z) is exact then, but for its rounding of 2^-53: see `plain` in metrology.
+    (g - z) / ulp(z) is then exact but for a rounding of 2^-53: see `metrology.plain`.
     """
     p, emin, emax = limits
     shift = np.int64(53 - p)
@@ -152,7 +151,7 @@ def _far(g: float, z: float, radius: float, limits: Any) -> Any:
 def _keep_worst(
     worst: Any, bits: Any, binade: int, error: float, uncertainty: float, pattern: int, got: int
 ) -> None:
-    """The largest error of a binade, the first one of several."""
+    """Keep the largest error of a binade; of equal ones, the first."""
     size = abs(error)
     tie = size == worst[binade, 0] and pattern < bits[binade, 0]
     if size > worst[binade, 0] or tie or bits[binade, 0] < 0:
@@ -181,7 +180,7 @@ def distance_label(place: int) -> str:
 
 
 def limits_of(format: Format) -> tuple[int, int, int]:
-    """(p, emin, emax), as the kernels take it."""
+    """(p, emin, emax), the form that the kernels take."""
     return format.p, format.emin, format.emax
 
 

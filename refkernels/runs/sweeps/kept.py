@@ -1,7 +1,7 @@
-"""What a process keeps between two chunks: the framework's interpreter, and its own buffers.
+"""State that a process keeps between chunks: the framework's interpreter, and its own buffers.
 
-Each thread has one session at a time, kept for the next chunk and closed when nobody has used it
-for a while, because whoever runs the chunks (Dask, say) may live on after the sweep.
+Each thread has one session at a time. It is kept for the next chunk and closed after a while
+without use, because the process that runs the chunks (a Dask worker, say) may outlive the sweep.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class _Seat:
 
 @contextlib.contextmanager
 def taken(question: Question) -> Iterator[Session]:
-    """The session for a question, started when first run; kept for the next one of this thread."""
+    """The session for a question, started on first use and kept for this thread's next question."""
     settings = dict(question.settings)
     key = (str(question.framework), tuple(sorted(settings.items())))
     seat: _Seat | None = getattr(_kept, "seat", None)
@@ -60,13 +60,15 @@ def taken(question: Question) -> Iterator[Session]:
 
 
 def prepare(question: Question) -> None:
-    """Start the session that the question will be put to; where that fails, the question tells."""
+    """Start the session for a question; a failure to start is reported when the question is
+    asked."""
     with taken(question) as session:
         session.start()
 
 
 def cold(kernel: Any) -> bool:
-    """Whether this thread's session is asked for a kernel for the first time."""
+    """Whether this thread's session has not been asked for this kernel before; from now on it
+    has."""
     seat: _Seat = _kept.seat
     before = len(seat.warm)
     seat.warm.add(kernel)
@@ -85,7 +87,7 @@ def release() -> None:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """The oracle on one thread: a sweep takes its cores by its workers."""
+    """Run the oracle on one thread: a sweep uses the cores through its workers."""
     import numba
 
     before = numba.get_num_threads()

@@ -1,14 +1,14 @@
-"""Functions of two inputs: pairs drawn where trouble is likely, then uphill from the worst found.
+"""Functions of two inputs: pairs drawn where errors are likely, then a climb from the worst found.
 
-There are 2^64 pairs of float32, so every format is searched, island by island as `search` does it
-for one input; what is found is a lower bound. Pairs are drawn from the regimes of the op's own
-cases, moved; from all binades with a partner of about the same magnitude (equal at times); from
-special values, by themselves and beside any number; and from all patterns alike. Then the worst
-pairs are climbed from, and those whose answers are next to overflow and to zero: one input or both
-moved by ± 2^k patterns.
+There are 2^64 pairs of float32, so every format is searched, island by island, as `search` does for
+one input. The largest error found is a lower bound. Pairs are drawn from the regimes of the op's
+own cases, and moved; from all binades, with a partner of about the same magnitude (sometimes
+equal); from special values, alone and beside any number; and uniformly from all patterns. The climb
+then moves one input or both by ± 2^k patterns, from the worst pairs and from those whose answers
+are next to overflow and to zero.
 
-Where the answer is 0, infinite or NaN there is little to find, and far beyond the format's range
-the oracle needs milliseconds for it: of each call so many are judged, the first ones.
+An answer that is 0, infinite or NaN has little to show, and far beyond the format's range the
+oracle needs milliseconds for it. Of such answers only the first few of each call are judged.
 """
 
 from collections.abc import Sequence
@@ -30,19 +30,19 @@ from refkernels.runs.sweeps.chunk import ChunkFailed, Question, judge_any
 from refkernels.runs.sweeps.search import BATCH, searched, stratified
 from refkernels.runs.sweeps.tally import Json, Tally
 
-_CLIMBERS = 64  # the worst pairs that are climbed from
-_EDGES = 8  # the pairs next to overflow, and those next to zero, that are moved too
+_CLIMBERS = 64  # the worst pairs, from which the climb goes on
+_EDGES = 8  # pairs next to overflow, and as many next to zero, that climb too
 _DRAWN = 0.5  # this part of the tries is drawn, the rest climbs
-_OUT_OF_RANGE = 64  # answers of one call that are 0, infinite or NaN and are judged
-_RANK = 32  # bits of a code: the pair's place in its batch
+_OUT_OF_RANGE = 64  # answers of one call judged although they are 0, infinite or NaN
+_RANK = 32  # bits of a code that hold the pair's place in its batch
 
 Pairs = npt.NDArray[np.uint64]  # (n, 2) patterns
 
 
 @dataclass
 class Batch(Tally):
-    """The tally of some pairs, by codes that the kernels can hold: the binade of the first input,
-    then the place of the pair, of which `pairs` are sorted."""
+    """The tally of some pairs, by codes that fit into the kernels' integers: the binade of the
+    first input, then the pair's place in `pairs`, which are sorted."""
 
     pairs: Pairs = field(default_factory=lambda: np.empty((0, 2), np.uint64))
 
@@ -52,7 +52,7 @@ class Batch(Tally):
 
     @property
     def codes(self) -> npt.NDArray[np.int64]:
-        """The pairs as the kernels know them."""
+        """The codes of the pairs."""
         binades = (self.pairs[:, 0] >> np.uint64(self.format.p - 1)).astype(np.int64)
         return (binades << _RANK) | np.arange(len(self.pairs), dtype=np.int64)
 
@@ -61,7 +61,7 @@ class Batch(Tally):
         return [patterns.values_of(side, self.format) for side in pairs.T]
 
     def settled(self) -> Tally:
-        """The same, by the pairs' numbers."""
+        """The same tally, by the pairs' numbers instead of their codes."""
         whole = Tally(self.format, 2)
         whole.counts, whole.distances, whole.worst = self.counts, self.distances, self.worst
         for mine, its in ((self.worst_bits, whole.worst_bits), (self.firsts, whole.firsts)):
@@ -78,11 +78,11 @@ class Batch(Tally):
 
 @in_default_mode
 def run_pair_island(question: Question, seed: int, island: int, tries: int) -> Json:
-    """Search so many pairs; as `run_island`."""
+    """Search with `tries` pairs; returns what `run_island` does."""
     op, random = registry.get(question.op), np.random.default_rng([seed, island])
     tally = Tally(formats.get(question.dtype), 2)
-    how = (question, op, random, tries, tally)
-    return searched(question, tally, lambda session: _search(session, *how))
+    arguments = (question, op, random, tries, tally)
+    return searched(question, tally, lambda session: _search(session, *arguments))
 
 
 def _search(
@@ -100,13 +100,13 @@ def _search(
     while left > 0:
         size = min(BATCH, left)
         climbing = left <= tries * (1 - _DRAWN) and len(climbed) > 0
-        some = (
+        tried = (
             moved(climbed, size, tally.format, random)
             if climbing
             else drawn(size, regimes, tally.format, random)
         )
-        judged, found = _try(session, question, op, some, tally)
-        pairs, scores = np.concatenate([climbed, judged]), np.concatenate([scores, found])
+        judged, judged_scores = _try(session, question, op, tried, tally)
+        pairs, scores = np.concatenate([climbed, judged]), np.concatenate([scores, judged_scores])
         pairs, first = np.unique(pairs, axis=0, return_index=True)
         chosen = _climbers(scores[first])
         climbed, scores = pairs[chosen], scores[first][chosen]
@@ -123,10 +123,10 @@ def _climbers(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
 
 
 def _try(
-    session: Session, question: Question, op: Op, some: Pairs, tally: Tally
+    session: Session, question: Question, op: Op, pairs: Pairs, tally: Tally
 ) -> tuple[Pairs, npt.NDArray[np.float64]]:
     """The pairs that were judged, with |error| in ulp (-1 where none is defined) and |answer|."""
-    inputs = [patterns.values_of(side, tally.format) for side in some.T]
+    inputs = [patterns.values_of(side, tally.format) for side in pairs.T]
     named = dict(zip(op.inputs, inputs, strict=True))
     reply = session.run(op.name, "forward", named, {}, question.device)
     if not reply.ok:
@@ -136,18 +136,18 @@ def _try(
         asked = f"{inputs[0].dtype}{list(inputs[0].shape)}"
         raise ChunkFailed("wrong_shape", f"{session.spec} does not answer {asked}.")
     chosen = _worth_judging(got)
-    order = chosen[np.lexsort(some[chosen].T[::-1])]
-    some, got = some[order], got[order]
-    batch = Batch(tally.format, pairs=some)
+    order = chosen[np.lexsort(pairs[chosen].T[::-1])]
+    pairs, got = pairs[order], got[order]
+    batch = Batch(tally.format, pairs=pairs)
     batch.seconds["framework"] = reply.seconds
     exact = judge_any(op, batch.codes, got, batch)
     tally.merge(batch.settled())
     errors = np.nan_to_num(np.abs(ulp_error(got, exact).value), nan=-1.0)
-    return some, np.stack([errors, np.abs(judging.widest(got))], axis=1)
+    return pairs, np.stack([errors, np.abs(judging.widest(got))], axis=1)
 
 
 def _worth_judging(got: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    """The places of all answers that are numbers other than 0, and of the first of the others."""
+    """The places of all answers that are finite and not 0, and of the first few others."""
     wide = judging.widest(got)
     ordinary = np.isfinite(wide) & (wide != 0.0)
     others = np.flatnonzero(~ordinary)[:_OUT_OF_RANGE]
@@ -156,19 +156,19 @@ def _worth_judging(got: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
 
 def _regimes(op: Op, format: Format) -> list[Pairs]:
     """The pairs of the op's own cases, by regime."""
-    found = []
+    regimes = []
     for case in op.cases():
         if format.name in case.dtypes:
             arrays = case.build(format.name)[0]
             sides = [np.ravel(arrays[name]).view(format.bits_dtype) for name in op.inputs]
-            found.append(np.stack(sides, axis=1).astype(np.uint64))
-    return found
+            regimes.append(np.stack(sides, axis=1).astype(np.uint64))
+    return regimes
 
 
 def drawn(
     size: int, regimes: Sequence[Pairs], format: Format, random: np.random.Generator
 ) -> Pairs:
-    """Pairs from everywhere that trouble is likely, in random order."""
+    """Pairs from all sources where errors are likely, in random order."""
     whole = patterns.everything(format)
     any_first, any_second = (stratified(size, whole, format, random) for _ in range(2))
     kind = random.random(size)
@@ -186,7 +186,7 @@ def drawn(
 def _of_regimes(
     size: int, regimes: Sequence[Pairs], format: Format, random: np.random.Generator
 ) -> Pairs:
-    """Pairs of the cases, each regime as often, moved within a binade or left as they are."""
+    """Pairs of the cases, equally many of each regime, moved within a binade or left unchanged."""
     shares = np.array_split(np.arange(size), len(regimes))
     parts = [
         pairs[random.integers(0, len(pairs), len(share))]
@@ -196,7 +196,7 @@ def _of_regimes(
 
 
 def _beside(first: npt.NDArray[np.uint64], format: Format, random: np.random.Generator) -> Any:
-    """Partners within 2^(p + 2) of the same magnitude, either way, of any sign; one in eight is
+    """Partners of either sign whose magnitude is within a factor 2^(p + 2); one in eight is
     equal."""
     reach = format.p - 1 + np.log2(format.p + 2)
     second = _shifted(first, random.uniform(0.0, reach, len(first)), format, random)
@@ -208,7 +208,7 @@ def _beside(first: npt.NDArray[np.uint64], format: Format, random: np.random.Gen
 def _beside_specials(
     pairs: Pairs, others: npt.NDArray[np.uint64], format: Format, random: np.random.Generator
 ) -> Pairs:
-    """A special value in front, behind, or on both sides."""
+    """The pairs with a special value as the first input, the second, or both."""
     pairs = pairs.copy()
     pairs[:, 1] = others
     values = specials(format)
@@ -225,9 +225,12 @@ def specials(format: Format) -> npt.NDArray[np.uint64]:
     one, sign = patterns.pattern_of(1.0, format), 1 << (patterns.width(format) - 1)
     infinity = patterns.pattern_of(np.inf, format)
     normal = 1 << (format.p - 1)
-    some = {0, 1, normal - 1, normal, one - 1, one, one + 1, infinity - 1, infinity, infinity + 1}
-    some |= {patterns.pattern_of(value, format) for value in (0.25, 0.5, 1.5, 2, 3, 4, 5, 8, 10)}
-    return np.array(sorted(some | {one + sign for one in some}), np.uint64)
+    positive = {0, 1, normal - 1, normal, one - 1, one, one + 1, infinity - 1, infinity}
+    positive.add(infinity + 1)
+    values = (0.25, 0.5, 1.5, 2, 3, 4, 5, 8, 10)
+    positive |= {patterns.pattern_of(value, format) for value in values}
+    negative = {pattern + sign for pattern in positive}
+    return np.array(sorted(positive | negative), np.uint64)
 
 
 def moved(
@@ -237,30 +240,30 @@ def moved(
     random: np.random.Generator,
     chosen: npt.NDArray[np.intp] | None = None,
 ) -> Pairs:
-    """So many of the pairs, at random or as `chosen`, one input or both at random distances."""
+    """`size` of the pairs, random or `chosen`, with one input or both moved by random distances."""
     if chosen is None:
         chosen = random.integers(0, len(pairs), size)
-    found = pairs[chosen]
+    result = pairs[chosen]
     side = random.integers(0, 3, size)
     for place in (0, 1):
         steps = random.uniform(0.0, format.p - 1, size)
-        shifted = _shifted(found[:, place], steps, format, random)
-        found[:, place] = np.where(side != place, shifted, found[:, place])
-    return _quiet(found, format)
+        shifted = _shifted(result[:, place], steps, format, random)
+        result[:, place] = np.where(side != place, shifted, result[:, place])
+    return _quiet(result, format)
 
 
 def _quiet(pairs: Pairs, format: Format) -> Pairs:
-    """Signalling NaNs made quiet: what pow(sNaN, 0) or hypot(sNaN, inf) gives, IEEE 754 leaves to
-    the library."""
+    """The pairs with signalling NaNs made quiet: IEEE 754 leaves pow(sNaN, 0) and hypot(sNaN, inf)
+    to the library."""
     magnitude = pairs & np.uint64((1 << (patterns.width(format) - 1)) - 1)
     nan = magnitude > np.uint64(patterns.pattern_of(np.inf, format))
     return np.where(nan, pairs | np.uint64(1 << (format.p - 2)), pairs)
 
 
 def _shifted(
-    some: npt.NDArray[np.uint64], powers: Any, format: Format, random: np.random.Generator
+    start: npt.NDArray[np.uint64], powers: Any, format: Format, random: np.random.Generator
 ) -> npt.NDArray[np.uint64]:
-    """Patterns ± 2^powers away, round the end of the format."""
+    """Patterns ± 2^powers away, wrapping round at the end of the format."""
     steps = np.exp2(powers).astype(np.uint64)
-    there = np.where(random.random(len(some)) < 0.5, some + steps, some - steps)  # modulo 2^64
-    return there & np.uint64((1 << patterns.width(format)) - 1)
+    shifted = np.where(random.random(len(start)) < 0.5, start + steps, start - steps)  # modulo 2^64
+    return shifted & np.uint64((1 << patterns.width(format)) - 1)

@@ -1,8 +1,8 @@
-"""Bit patterns: the inputs of a sweep by number, and ranges of them as a user writes them.
+"""Bit patterns: the inputs of a sweep as integers, and ranges of them as a user writes them.
 
 A pattern is the unsigned integer of a float's bits. Patterns count upwards in magnitude, the
 positive floats first: 0x00000000 is +0, 0x7f800000 +inf, 0x80000000 -0 in float32. A binade is all
-that shares sign and exponent field: pattern >> (p - 1).
+patterns that share sign and exponent field, pattern >> (p - 1).
 """
 
 import re
@@ -47,7 +47,7 @@ def parse_range(text: str, format: Format) -> tuple[Span, ...]:
 
     Hexadecimal ends are patterns (``0x3f800000:0x3fffffff``); decimal ends are values, each rounded
     to the format (``-1.0:1.0``, ``0:inf``), and mean all floats from A to B: the positive patterns
-    and the negative ones, -0 with 0. Raises RangeError for anything else, TypeError for no text.
+    and the negative ones, -0 with 0. Raises RangeError for other text, TypeError for no text.
     """
     if not isinstance(text, str):
         raise TypeError(f"A range is a text such as '-1.0:1.0', not a {type(text).__name__}.")
@@ -114,13 +114,13 @@ def value_of(pattern: int, format: Format) -> float:
 
 
 def hexadecimal(pattern: int, format: Format) -> str:
-    """0x3f800000: all digits, so that patterns line up. int64 may hold it, signed."""
+    """0x3f800000: all digits, so that patterns line up. A negative int64 is taken modulo 2^64."""
     bits = width(format)
     return f"0x{pattern & ((1 << bits) - 1):0{bits // 4}x}"
 
 
 def numbered(pair: Sequence[int], format: Format) -> int:
-    """A pair of patterns as one number, the first input in front; `parts` takes it apart."""
+    """A pair of patterns as one number, the first input in the high bits; `parts` splits it."""
     first, second = pair
     return first << width(format) | second
 
@@ -132,7 +132,7 @@ def parts(number: int, format: Format, takes: int) -> list[int]:
 
 
 def binades(format: Format) -> int:
-    """How many binades there are, both signs, with those of zero and of the specials."""
+    """The number of binades of both signs, with those of zero and of the special values."""
     return 1 << (width(format) - format.p + 1)
 
 
@@ -165,5 +165,5 @@ def printed(pattern: int, format: Format) -> str:
     """The shortest decimal that reads back as this float; "nan" and "inf" in words."""
     with np.errstate(invalid="ignore"):
         value = values_of([pattern], format)[0]
-    # A bfloat16 is a float32, whose shortest decimal is longer than it need be, but exact.
+    # As a float32 a bfloat16 has a decimal that is longer than necessary, but reads back exactly.
     return str(np.float32(value) if format.name == "bfloat16" else value)

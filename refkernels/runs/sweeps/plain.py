@@ -1,7 +1,7 @@
 """The kernel that runs over every float32 input of a sweep, and settles nearly all of them.
 
 `judge_block` compares answers g with hi of the fast tier, |hi - z| <= error |z|. An element is
-*plain* where nothing more need be said of it: both ends of the interval round to one float r and
+*plain* if it needs no further judgement: both ends of the interval round to one float r and
   g = r, bit for bit (also infinities and zeros), or g and r are both NaN: correctly rounded; or
   g is r's neighbour, both finite, neither a power of two, one sign, |g - z| certainly < 1 ulp: g
   is faithful (away from powers of two all spacings around z are one ulp) and 1 apart.
@@ -36,7 +36,7 @@ from refkernels.runs.sweeps.judging import (
 )
 
 SPAN = 1024
-"""Elements of one branch-free loop; only those with something to list are looked at again."""
+"""Elements of one branch-free loop; a second look is taken only at loops with something to list."""
 _INFINITY, _MAGNITUDE, _FRACTION = np.int32(0x7F800000), np.int32(0x7FFFFFFF), np.int32(0x7FFFFF)
 _EXPONENT = np.int64(0x7FF << 52)
 _SUBNORMAL = np.int64((1023 - 126) << 52)
@@ -91,25 +91,25 @@ def _classify(h: Any, g: Any, bits: Any, ends: Any) -> Any:
 @njit(nogil=True)
 def _count_near(got: Any, hi: Any, margin: Any, record: Any) -> Any:
     """(correctly rounded, whether an error exceeds `record`) of a span of ordinary answers that are
-    all plain, by integers alone; -1 of a span that holds another: zero, NaN, an infinity, subnormal
-    or next to it. The record is in units of 2^-29 ulp.
+    all plain, by integers alone; -1 for a span that holds any other: zero, NaN, an infinity, a
+    subnormal or its neighbour. The record is in units of 2^-29 ulp.
 
-    In between, consecutive float32 are 2^29 apart as bits of a float64, and the point half way is
-    half way there too, below a power of two as above it: the distance of the bits, in units of
-    2^-29, is |g - hi| / ulp(hi), and where it stays away from 1/2 and 1 by more than the bits that
-    z may lie from hi, it is the distance to z that decides. Bits of numbers of two signs are
-    2^63 - 2^62 apart at least.
+    Consecutive ordinary float32 are 2^29 apart as bits of a float64, and so the point half way is
+    half way in bits too, below a power of two as above it. The distance of the bits, in units of
+    2^-29, is |g - hi| / ulp(hi). If it differs from 1/2 and 1 by more than z may differ from hi, in
+    bits, then the distance to z decides likewise. The bits of numbers of opposite signs are at
+    least 2^63 - 2^62 apart.
     """
     full_width()
     rights, all_plain, exceeds = np.int64(0), True, False
-    inner, outer, one = _HALF - margin, _HALF + margin, 2 * _HALF - margin
+    inner, outer, farthest = _HALF - margin, _HALF + margin, 2 * _HALF - margin
     for i in range(hi.size):
         g = bits_of(np.float64(got[i]))
         ordinary = np.uint64((g & _WIDE_MAGNITUDE) - _ORDINARY) < _ORDINARIES
         away = abs(bits_of(hi[i]) - g)
         right = away <= inner
         within = ((g + 2 * _HALF) & _WIDE_FRACTION) > 4 * _HALF  # of a binade, not at its ends
-        beside = (away >= outer) & (away <= one) & within
+        beside = (away >= outer) & (away <= farthest) & within
         all_plain &= ordinary & (right | beside)
         exceeds |= away > record
         rights += right
@@ -144,17 +144,17 @@ def _count(got: Any, bits: Any, hi: Any, ends: Any) -> Any:
 
 @njit(nogil=True)
 def _count_inversions(got: Any, before: Any, hi: Any, hi_before: Any, widening: float) -> Any:
-    """Neighbouring inputs whose answers step where hi does not certainly step the same way; NaNs
-    have no order."""
+    """The number of neighbouring inputs whose answers make a step while hi does not certainly step
+    the same way; NaNs have no order."""
     full_width()
-    found = np.int64(0)
+    inversions = np.int64(0)
     for i in range(hi.size):
         spread = 2.0 * widening * (abs(hi[i]) + abs(hi_before[i]))
         step = hi[i] - hi_before[i]
         up = (got[i] > before[i]) & (step <= spread)
         down = (got[i] < before[i]) & (step >= -spread)
-        found += up | down
-    return found
+        inversions += up | down
+    return inversions
 
 
 @njit(nogil=True)
@@ -184,9 +184,9 @@ def judge_block(
     """Judge answers to the float32 patterns first, first + 1, ..., all of one binade.
 
     got, bits: the answers as float32 and as int32; hi: the fast tier; previous: answer and hi of
-    the input before, NaN where there is none. `table` is a tally's. What is not plain goes to
-    `listed` (its place plus `offset`) and `listed_hi`; a possible inversion whose order the fast
-    tier cannot tell goes to `steps`; `filled` counts both lists.
+    the previous input, NaN if there is none. `table` is a tally's. An element that is not plain
+    goes to `listed` (its place plus `offset`) and `listed_hi`; a possible inversion whose order the
+    fast tier cannot decide goes to `steps`; `filled` counts both lists.
     """
     full_width()
     counts, distances, worst, worst_bits, firsts = table
@@ -247,7 +247,7 @@ def _keep_worst(
     worst: Any,
     worst_bits: Any,
 ) -> None:
-    """The first element whose error is the largest of its span."""
+    """Keep the first element whose error is the largest of its span."""
     for i in range(hi.size):
         right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], ends)
         if (right | neighbour) & finite & (error == largest):
@@ -295,7 +295,7 @@ def _invert(
     steps: Any,
     filled: Any,
 ) -> None:
-    """Count the step to this input where it certainly goes the wrong way; list it where it may."""
+    """Count the step to this input if it certainly goes the wrong way; list it if it may."""
     spread, step = 2.0 * widening * (abs(h) + abs(h_before)), h - h_before
     against = ((g > g_before) & (step < -spread)) | ((g < g_before) & (step > spread))
     unknown = ((g > g_before) | (g < g_before)) & (abs(step) <= spread)

@@ -1,4 +1,4 @@
-"""What a sweep asks whom: the part of it that every chunk needs."""
+"""The question that a sweep puts to a framework: the part of a sweep that every chunk needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ ONE_THREAD = {
 
 @dataclass(frozen=True)
 class Question:
-    """Who is asked what. `call` is how many inputs one call of the framework gets at most: where an
-    answer depends on the position in its array, it is part of the question. `seat`: the framework
-    as the user named it, with settings of its own (`seat_names`), which are among `settings`."""
+    """An op, a framework, a device and a format. `call` limits the inputs of one call of the
+    framework; an answer may depend on its position in the array, so it is part of the question.
+    `seat` is the framework as the user named it (`seat_names`); `settings` include its own."""
 
     op: str
     framework: str | Spec | Framework
@@ -31,5 +31,5 @@ class Question:
 
     @property
     def name(self) -> str:
-        """What records call it."""
+        """The framework's name in records."""
         return self.seat or str(self.framework)

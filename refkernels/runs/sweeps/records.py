@@ -1,4 +1,4 @@
-"""A sweep's record: the tally in the words of a reader, from which every view is made."""
+"""A sweep's record: the tally in a reader's words, the source of every view."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _WRONG = ("special_value_mismatches", "stray_nans")
 
 
 def head(question: Question, description: Mapping[str, Any]) -> Json:
-    """What a record begins with, whatever became of the sweep."""
+    """The head of every record, whether the sweep succeeded or not."""
     return {
         "schema": SCHEMA,
         "kind": "sweep",
@@ -35,9 +35,9 @@ def head(question: Question, description: Mapping[str, Any]) -> Json:
 
 
 def environment(question: Question, description: Mapping[str, Any]) -> Json:
-    """The environment as a record of its own, for the page."""
-    told = {**description["environment"], "framework": question.name}
-    return {"schema": SCHEMA, "kind": "environment", **told}
+    """The environment as a separate record, for the page."""
+    environment = {**description["environment"], "framework": question.name}
+    return {"schema": SCHEMA, "kind": "environment", **environment}
 
 
 def failure(question: Question, description: Mapping[str, Any]) -> Json:
@@ -97,7 +97,7 @@ def _reason(failures: Sequence[Json]) -> str | None:
 
 
 def _verdict(counts: Mapping[str, int], worst: Mapping[str, Any], limit: float | None) -> str:
-    """The worst that is true of it, in the order of `metrology.verdict`."""
+    """The worst verdict that applies, in the order of `metrology.verdict`."""
     if any(counts[name] for name in _WRONG):
         return "special_value_mismatch"
     if counts["invariants_violated"]:
@@ -130,19 +130,19 @@ def _worst(question: Question, tally: Tally) -> Json:
 
 
 def _point(pattern: int, got: int, tally: Tally) -> Json:
-    """The input, or both with a comma between, and the answer."""
+    """The input, or both inputs with a comma between, and the answer."""
     inputs = patterns.parts(pattern, tally.format, tally.takes)
     return {
         side: {
             "hex": _hexadecimal(bits, tally.format),
-            "decimal": ", ".join(patterns.printed(one, tally.format) for one in bits),
+            "decimal": ", ".join(patterns.printed(value, tally.format) for value in bits),
         }
         for side, bits in (("input", inputs), ("got", [got]))
     }
 
 
 def _hexadecimal(inputs: Sequence[int], format: Format) -> str:
-    return ", ".join(patterns.hexadecimal(one, format) for one in inputs)
+    return ", ".join(patterns.hexadecimal(pattern, format) for pattern in inputs)
 
 
 def _ends(span: Span, tally: Tally) -> list[str]:
@@ -169,8 +169,8 @@ def _invariants(known: Sequence[Any], tally: Tally) -> list[Json]:
 
 
 def _binades(tally: Tally) -> list[Json]:
-    """One entry for each binade with inputs: what the plots are drawn from."""
-    found = []
+    """One entry for each binade with inputs: the data of the plots."""
+    entries = []
     for row in np.flatnonzero(tally.counts[:, judging.INPUTS]).tolist():
         sign, exponent = patterns.binade_fields(row, tally.format)
         entry: Json = {"sign": sign, "exponent": exponent}
@@ -180,5 +180,5 @@ def _binades(tally: Tally) -> list[Json]:
             entry["max"] = float(tally.worst[row, 0])
             inputs = patterns.parts(int(tally.worst_bits[row, 0]), tally.format, tally.takes)
             entry["input"] = _hexadecimal(inputs, tally.format)
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries

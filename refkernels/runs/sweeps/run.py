@@ -1,4 +1,4 @@
-"""sweep(): frameworks x ops x formats, chunk by chunk, to sweeps.jsonl."""
+"""sweep(): frameworks x ops x formats, chunk by chunk, into sweeps.jsonl."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,13 +40,13 @@ CHUNK = 1 << 24
 CALL = 1 << 20
 ISLAND = 1 << 17
 TRIES = 1 << 21
-_IN_A_ROW = 8  # failures after which the rest of a sweep is not tried
+_IN_A_ROW = 8  # consecutive failures after which the rest of a sweep is not tried
 _NARROW = 32  # bits: formats up to this width are swept, wider ones searched
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked, independent of who works on it."""
+    """What a sweep asks, independent of the workers that answer it."""
 
     ops: tuple[str, ...]
     frameworks: tuple[tuple[Spec, SeatName], ...]
@@ -84,10 +84,10 @@ def plan(
     settings: Mapping[str, str] | None = None,
     **others: Any,
 ) -> Plan:
-    """A Plan whose names are known. `frameworks` are names of seats (`seat_names`): their settings
-    and device go before those of all. Raises ValueError (unknown op, dtype or range, an op that no
-    sweep can cover), FrameworkError (unknown framework or flag), and TypeError for what is no list
-    of names, no settings or no number."""
+    """A Plan of known names. `frameworks` are names of seats (`seat_names`), whose own settings and
+    device take precedence over those given for all. Raises ValueError (unknown op, dtype or range,
+    an op that no sweep can cover), FrameworkError (unknown framework or flag), and TypeError for an
+    argument that is no list of names, no settings or no number."""
     others = _others(others)
     ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
     frameworks, settings = as_names(frameworks, "frameworks"), as_settings(settings)
@@ -116,13 +116,13 @@ def sweep(
     crew: Crew | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> list[Json]:
-    """Sweep everything that the plan names; write `directory`/sweeps.jsonl and give its records.
+    """Sweep everything that the plan names; write `directory`/sweeps.jsonl and return its records.
 
-    Stopped at any moment and called again with `resume=True` it goes on, with the same answer; so
-    does one that has ended with something failed, which is then asked for again.
-    `crew`: who works (by default as many processes as there are cores); it is closed at the end.
-    Raises JournalError where the directory holds another sweep, CrewError where nobody can work,
-    TypeError and ValueError for what is no plan, folder or crew.
+    A sweep may be stopped at any moment; called again with `resume=True` it goes on, with the same
+    result. A sweep that has ended with failures tries the failed chunks again. `crew` are the
+    workers (by default one process for each core); it is closed at the end. Raises JournalError
+    where the directory holds another sweep, CrewError where no worker is available, TypeError or
+    ValueError for an argument that is no plan, folder or crew.
     """
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `plan` makes one.")
@@ -139,7 +139,7 @@ def sweep(
             return journal.records()
         units = units_of(plan)
         total = sum(size for unit in units for _, size in unit.jobs)
-        found: list[Json] = []
+        results: list[Json] = []
         environments: dict[str, Json] = {}
         done = 0
         for unit in units:
@@ -149,19 +149,19 @@ def sweep(
                 known = records.environment(unit.question, description)
                 environments[unit.question.name] = known
             if description["status"] != "ok":
-                found.append(records.failure(unit.question, description))
+                results.append(records.failure(unit.question, description))
             else:
 
-                def tell(swept: int, unit: Unit = unit, before: int = done) -> None:
+                def report(swept: int, unit: Unit = unit, before: int = done) -> None:
                     progress(Progress(unit.label, before + swept, total))
 
-                found.append(_sweep_unit(unit, description, crew, journal, tell))
+                results.append(_sweep_unit(unit, description, crew, journal, report))
             done += sum(size for _, size in unit.jobs)
             progress(Progress(unit.label, done, total))
-        found += environments.values()
-        journal.finish(found)
+        results += environments.values()
+        journal.finish(results)
         at_once = False
-        return found
+        return results
     finally:
         crew.close(at_once)
 
@@ -210,28 +210,28 @@ def _unit(question: Question, plan: Plan) -> Unit:
 
 
 def _describe(unit: Unit, crew: Crew, journal: SweepJournal) -> Json:
-    """Asked of as many workers as there are, which start the framework at the same time."""
+    """The framework's description; every worker is asked, so that all start it at the same time."""
     key = unit.label + ENVIRONMENT
     if key not in journal.done:
         jobs = [Job(f"{key} {worker}", describe, (unit.question,)) for worker in range(crew.width)]
-        results = [told for _, told in crew.results(jobs)]
-        result = next((told for told in results if told["status"] == "ok"), results[0])
+        results = [answer for _, answer in crew.results(jobs)]
+        result = next((answer for answer in results if answer["status"] == "ok"), results[0])
         result.setdefault("environment", {})
-        if result["status"] != "ok":  # not kept: whoever mends it goes on with --resume
+        if result["status"] != "ok":  # not kept, so that --resume asks again
             return result
         journal.add(key, result)
     return journal.done[key]
 
 
 def _sweep_unit(
-    unit: Unit, description: Json, crew: Crew, journal: SweepJournal, tell: Callable[[int], None]
+    unit: Unit, description: Json, crew: Crew, journal: SweepJournal, report: Callable[[int], None]
 ) -> Json:
     sizes = {job.key: size for job, size in unit.jobs}
     swept = sum(size for key, size in sizes.items() if key in journal.done)
     failures: dict[str, Json] = {}
     in_a_row = 0
     left = [job for job, _ in unit.jobs if job.key not in journal.done]
-    tell(swept)
+    report(swept)
     for job, result in crew.results(left):
         if result["status"] == "ok" and result["version"] != description["version"]:
             result = _other_version(result, description)
@@ -242,7 +242,7 @@ def _sweep_unit(
             failures[job.key] = {"status": result["status"], "reason": result["reason"]}
             in_a_row += 1
         swept += sizes[job.key]
-        tell(swept)
+        report(swept)
         if in_a_row >= _IN_A_ROW:
             break
     return _merged(unit, description, journal, failures)
@@ -254,15 +254,15 @@ def _merged(
     """The record of all chunks, in their order."""
     takes = len(registry.get(unit.question.op).inputs)
     tally = Tally(formats.get(unit.question.dtype), takes)
-    told: list[Json] = []
+    failed: list[Json] = []
     untried = {"status": "not_tried", "reason": f"Not tried after {_IN_A_ROW} failures in a row."}
     for job, _ in unit.jobs:
         if job.key in journal.done:
             tally.merge(Tally.from_json(journal.done[job.key]["tally"]))
         else:
-            told.append({"chunk": job.key, **failures.get(job.key, untried)})
+            failed.append({"chunk": job.key, **failures.get(job.key, untried)})
     settle_borders(registry.get(unit.question.op), tally)
-    return records.record(unit.question, description, tally, unit.spans, told, unit.method)
+    return records.record(unit.question, description, tally, unit.spans, failed, unit.method)
 
 
 def _other_version(result: Json, description: Json) -> Json:
@@ -274,7 +274,7 @@ def _other_version(result: Json, description: Json) -> Json:
 
 
 def _question(plan: Plan) -> Json:
-    """What must be the same for a stopped sweep to go on."""
+    """What must be the same for a stopped sweep to resume."""
     return {
         "refkernels": refkernels.__version__,
         "ops": list(plan.ops),
@@ -295,7 +295,7 @@ def _label(question: Question) -> str:
 
 
 def _others(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The rest of a Plan, each checked by its name."""
+    """The other fields of a Plan, each checked."""
     check: dict[str, Callable[[Any, str], Any]] = {
         "device": as_text,
         "chunk": as_count,
@@ -304,15 +304,15 @@ def _others(given: Mapping[str, Any]) -> dict[str, Any]:
         "seed": lambda value, name: as_count(value, name, least=0),
         "timeout": as_seconds,
     }
-    if strange := [name for name in given if name not in check]:
-        raise TypeError(f"A plan has no {quoted(strange[0])}: {instead(strange[0], check)}.")
+    if unknown := [name for name in given if name not in check]:
+        raise TypeError(f"A plan has no {quoted(unknown[0])}: {instead(unknown[0], check)}.")
     return {name: check[name](value, name) for name, value in given.items()}
 
 
 def _check_op(op: Op, range: str | None) -> None:
     if not (op.function or op.function_of_two):
         ops = registry.ops().items()
-        names = [name for name, one in ops if one.function or one.function_of_two]
+        names = [name for name, known in ops if known.function or known.function_of_two]
         raise ValueError(
             f"{op.name} is no function of one number or two, so no sweep can try its inputs: "
             f"choose from {', '.join(names)}."

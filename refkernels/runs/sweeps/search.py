@@ -1,8 +1,8 @@
-"""Where a format has too many inputs to try all: random ones, then uphill from the worst found.
+"""Searches a format that has too many inputs to try all: random inputs, then a climb.
 
-A search is a list of islands. Each draws inputs from every binade alike, then climbs: new inputs
-are the worst ones found so far, moved by ± 2^k patterns with k drawn evenly, so that near and far
-neighbours are tried. An island depends on its seed alone. What is found is a lower bound.
+A search is a list of islands. Each draws inputs from all binades equally, then climbs: it moves the
+worst inputs so far by ± 2^k patterns, with k drawn uniformly, so that near and far neighbours are
+tried. An island depends only on its seed. The largest error found is a lower bound.
 """
 
 import time
@@ -25,7 +25,7 @@ from refkernels.runs.sweeps.patterns import Span
 from refkernels.runs.sweeps.tally import Json, Tally
 
 BATCH = 1 << 14  # inputs of one call
-_CLIMBERS = 64  # the worst inputs that are climbed from
+_CLIMBERS = 64  # the worst inputs, from which the climb goes on
 _STRATIFIED = 0.5  # this part of the tries is drawn from all binades, the rest climbs
 
 
@@ -33,17 +33,17 @@ _STRATIFIED = 0.5  # this part of the tries is drawn from all binades, the rest 
 def run_island(
     question: Question, ranges: Sequence[Sequence[int]], seed: int, island: int, tries: int
 ) -> Json:
-    """Search the patterns of `ranges` ([start, stop] each) with so many tries; as `run_chunk`."""
+    """Search the patterns of `ranges` ([start, stop] each) with `tries` inputs; returns what
+    `run_chunk` does."""
     op, random = registry.get(question.op), np.random.default_rng([seed, island])
     spans = [Span(start, stop) for start, stop in ranges]
     tally = Tally(formats.get(question.dtype))
-    return searched(
-        question, tally, lambda one: _search(one, question, op, spans, random, tries, tally)
-    )
+    arguments = (question, op, spans, random, tries, tally)
+    return searched(question, tally, lambda session: _search(session, *arguments))
 
 
 def searched(question: Question, tally: Tally, search: Callable[[Session], None]) -> Json:
-    """What became of a search that fills a tally."""
+    """The result of a search that fills a tally."""
     begin = time.perf_counter()
     with kept.taken(question) as session, kept.quiet():
         try:
@@ -71,13 +71,13 @@ def _search(
     while left > 0:
         size = min(BATCH, left)
         climbing = left <= tries * (1 - _STRATIFIED) and len(worst) > 0
-        some = (
+        tried = (
             _neighbours(worst, size, spans, random)
             if climbing
             else stratified(size, spans, tally.format, random)
         )
-        found = _try(session, question, op, some, tally)
-        worst, errors = np.concatenate([worst, some]), np.concatenate([errors, found])
+        tried_errors = _try(session, question, op, tried, tally)
+        worst, errors = np.concatenate([worst, tried]), np.concatenate([errors, tried_errors])
         worst, first = np.unique(worst, return_index=True)
         errors = errors[first]
         best = np.argsort(-errors, kind="stable")[:_CLIMBERS]
@@ -86,10 +86,10 @@ def _search(
 
 
 def _try(
-    session: Session, question: Question, op: Op, some: npt.NDArray[np.uint64], tally: Tally
+    session: Session, question: Question, op: Op, where: npt.NDArray[np.uint64], tally: Tally
 ) -> npt.NDArray[np.float64]:
     """|error| of each input in ulp, -1 where none is defined."""
-    x = patterns.values_of(some, tally.format)
+    x = patterns.values_of(where, tally.format)
     reply = session.run(op.name, "forward", {op.inputs[0]: x}, {}, question.device)
     if not reply.ok:
         raise ChunkFailed(reply.status, reply.reason)
@@ -99,14 +99,14 @@ def _try(
             "wrong_shape", f"{session.spec} does not answer {x.dtype}{list(x.shape)}."
         )
     tally.seconds["framework"] = tally.seconds.get("framework", 0.0) + reply.seconds
-    exact = judge_any(op, some.view(np.int64), got, tally)
+    exact = judge_any(op, where.view(np.int64), got, tally)
     return np.nan_to_num(np.abs(ulp_error(got, exact).value), nan=-1.0)
 
 
 def stratified(
     size: int, spans: Sequence[Span], format: Format, random: np.random.Generator
 ) -> npt.NDArray[np.uint64]:
-    """Patterns drawn from all binades of the spans alike, and evenly in each."""
+    """Patterns drawn from all binades of the spans equally, and uniformly within each."""
     pieces = patterns.split(spans, 1 << (format.p - 1))
     chosen = random.integers(0, len(pieces), size)
     starts = np.array([piece.start for piece in pieces], np.uint64)

@@ -1,8 +1,8 @@
-"""What a sweep counts: one Tally a chunk, merged in any order into the tally of the whole.
+"""The counts of a sweep: one Tally for each chunk, merged in any order into the tally of the whole.
 
-A tally is integers, maxima with a fixed rule for ties, and smallest patterns, so that merging is
-associative and commutative: the same inputs give the same tally, however they were cut and whoever
-worked on them. As JSON its integers are exact.
+A tally consists of integers, maxima with a fixed rule for ties, and smallest patterns, so merging
+is associative and commutative: the same inputs give the same tally, however they are divided into
+chunks and shared among workers. In JSON its integers are exact.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,9 @@ from refkernels.runs.sweeps import judging, patterns
 Json = dict[str, Any]
 BEYOND = "beyond_bound"
 """Kept beside the invariants: answers beyond the bound of an op's forms."""
-Side = tuple[int, float | None]  # of a border: the answer's bits, the exact value where it is known
+Side = tuple[
+    int, float | None
+]  # of a border: the answer's bits, and the exact value if it is known
 
 
 @dataclass
@@ -29,13 +31,13 @@ class Tally:
     worst_bits    (input's pattern, answer's pattern) of the same
     firsts        the smallest pattern of each column that counts a fault, and its answer; -1: none
     invariants    {name: [how many answers violate it, smallest such pattern, its answer]}
-    borders       {pattern: {"before": of pattern - 1, "after": of pattern}}: what a step between
-                  two chunks is judged by
+    borders       {pattern: {"before": side of pattern - 1, "after": side of pattern}}: the data by
+                  which a step between two chunks is judged
     tiers         {tier of the oracle: how many inputs it answered}
     seconds       {"framework": ..., "total": ...}; the only figures that differ from run to run
 
-    Of a function that `takes` two inputs, a pattern is the pair's number (`patterns.numbered`) and
-    the binade the first input's.
+    For a function that `takes` two inputs, a pattern is the pair's number (`patterns.numbered`) and
+    the binade is the first input's.
     """
 
     format: Format
@@ -69,7 +71,7 @@ class Tally:
         """The values of each input at these patterns."""
         if self.takes == 1:
             return [patterns.values_of(where, self.format)]
-        pairs = [patterns.parts(one, self.format, self.takes) for one in where.tolist()]
+        pairs = [patterns.parts(number, self.format, self.takes) for number in where.tolist()]
         sides = (np.array(side, np.uint64) for side in zip(*pairs, strict=True))
         return [patterns.values_of(side, self.format) for side in sides]
 
@@ -80,7 +82,7 @@ class Tally:
 
     @property
     def inputs(self) -> int:
-        """How many inputs were tried."""
+        """The number of inputs tried."""
         return int(self.counts[:, judging.INPUTS].sum())
 
     def total(self, column: str) -> int:
@@ -93,12 +95,12 @@ class Tally:
         return None if sizes.max() < 0.0 else int(np.argmax(sizes))
 
     def add_tiers(self, counted: Mapping[str, int]) -> None:
-        """Add what `arithmetic.tiers` counted."""
+        """Add the counts of `arithmetic.tiers`."""
         for name, number in counted.items():
             self.tiers[name] = self.tiers.get(name, 0) + number
 
     def add_violations(self, name: str, number: int, pattern: int, got: int) -> None:
-        """Add answers that violate an invariant, the smallest of their patterns first."""
+        """Add `number` answers that violate an invariant; `pattern` is the smallest of theirs."""
         kept = self.invariants.setdefault(name, [0, pattern, got])
         kept[0] += number
         if pattern < kept[1]:

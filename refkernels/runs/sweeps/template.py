@@ -1,7 +1,7 @@
-"""What the process reads in that workers are copied from. Importing this is all there is to it.
+"""Imports for the process that workers are forked from. Importing this module does all the work.
 
-Nothing read in here is garbage, and looking for it takes a fifth of the time; what is frozen stays
-in memory that the copies share.
+Nothing imported here is garbage, and collecting would take a fifth of the time; frozen objects stay
+in memory that the forked workers share.
 """
 
 import gc
