@@ -9,18 +9,20 @@ from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.reading import read_records
 
 
-def write_report(directory: Path) -> list[Path]:
-    """Make report.md, report.html and plots/*.{svg,png} from directory/records.jsonl.
+def write_report(directory: Path, lang: str = "en") -> list[Path]:
+    """Make report.md, report.html, figures.csv and plots/*.{svg,png} from directory/records.jsonl.
 
     Returns the files written, the two pages first. The same records give the same bytes. Plots
     that an earlier report left and this one does not have are removed.
-    Raises RecordsError (one sentence, with the line) for records that cannot be read.
+    Raises ValueError for a language that is not there, RecordsError (one sentence, with the line)
+    for records that cannot be read.
     """
     directory = Path(directory)
-    report = Report.of(read_records(directory / "records.jsonl"))
+    report = Report.of(read_records(directory / "records.jsonl"), lang)
     written = [
         write_whole(directory / "report.md", report.markdown()),
         write_whole(directory / "report.html", report.html()),
+        write_whole(directory / "figures.csv", report.table()),
     ]
     folder = directory / "plots"
     for plot in report.plots:
