@@ -182,6 +182,20 @@ def test_every_word_is_used_and_has_the_same_figures_in_both_languages():
         assert all(meaning(name, "zh") != meaning(name, "en") for name in names)
 
 
+def test_a_long_script_lies_beside_the_page_and_goes_with_its_finding(tmp_path):
+    one, long = bad(), SCRIPT * 300
+    explained = found_on(one, "eps_rounded", details={"eps": 1e-5}, script=long)
+    folder = synthetic.write(tmp_path, [one, explained])
+    reporting.write_report(folder)
+    (script,) = (folder / "scripts").iterdir()
+    assert script.read_text("utf-8") == long
+    (link,) = (x for x in Read((folder / "report.html").read_text("utf-8")).links if ".py" in x)
+    assert folder / link == script
+    synthetic.write(tmp_path, [{**one, "verdict": "rounding"}])
+    reporting.write_report(folder)
+    assert list((folder / "scripts").iterdir()) == []
+
+
 def test_a_language_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="no language 'fr'"):
         Report.of([], "fr")

@@ -51,8 +51,8 @@ def _explained(one: Any, seats: Sequence[Any]) -> Record:
         return {**head, "status": reply.status, "reason": reply.reason}
     try:
         found = explain(op, inputs, {one.subject: reply.outputs}, params, one.direction)
-    except (ValueError, TypeError) as fault:
-        return {**head, "status": "error", "reason": str(fault)}
+    except Exception as fault:  # whatever it is, the run that was measured is not lost
+        return {**head, "status": "error", "reason": f"{type(fault).__name__}: {fault}"}
     return {**head, "status": "ok", "reason": None, **_told(found.to_dict(), seat)}
 
 

@@ -28,13 +28,14 @@ from refkernels.seat_names import SeatNameError, parse
 _ROUNDING = verdict_of("rounding").rank
 _LINE = 600  # characters of a command: a longer one is left out
 _FOLDER = 120
+_LONGEST_ID = 120  # it names a file too
 _PLAIN = re.compile(r"[A-Za-z0-9_.]+")  # what an id can say as it stands
 
 
 def finding_id(one: Measurement) -> str:
     """The finding that a measurement belongs to: a name for links, the same in every run."""
     parts = (one.subject, one.op, one.direction, one.dtype, one.output, level_of(one).name)
-    if all(map(_PLAIN.fullmatch, parts)):
+    if all(map(_PLAIN.fullmatch, parts)) and sum(map(len, parts)) <= _LONGEST_ID:
         return "-".join(parts)
     told = "\0".join(parts).encode("utf-8", "replace")
     plain = re.sub(r"[^A-Za-z0-9_.]+", "_", "-".join(parts))

@@ -40,6 +40,7 @@ from refkernels.reporting.reading import Record
 from refkernels.reporting.words import escaping, numerals, vocabulary
 from refkernels.reporting.words.report import counted, words_of
 
+_LONGEST_SCRIPT = 6000  # characters in the page; a longer one lies beside it
 TEMPLATES = Path(__file__).parent.parent / "templates"
 _CSV = (
     "op", "direction", "dtype", "framework", "version", "device", "case", "output", "status",
@@ -93,6 +94,11 @@ class Report:
         """The short version for an issue thread."""
         return _environment(html=False).get_template("report.md.j2").render(**self._context)
 
+    @property
+    def scripts(self) -> dict[str, str]:
+        """The script of each finding that has one, by its id."""
+        return {one.id: one.script for one in self._findings if one.script}
+
     def table(self) -> str:
         """Every measurement as a line of CSV."""
         text = io.StringIO()
@@ -103,13 +109,17 @@ class Report:
         return text.getvalue()
 
     @cached_property
+    def _findings(self) -> list[Finding]:
+        return findings(self.study)
+
+    @cached_property
     def _blocks(self) -> Any:
         return blocks(self.study)
 
     @cached_property
     def _context(self) -> dict[str, Any]:
         study, words = self.study, words_of(self.lang)
-        found = findings(study)
+        found = self._findings
         agree, alike = agreements(study), alike_by_case(study)
         threads = seeds(study)
         told = {
@@ -150,6 +160,7 @@ class Report:
             "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
             "script": Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
             "counted": counted,
+            "longest_script": _LONGEST_SCRIPT,
             "shown_inputs": shown_inputs,
             "short_number": short_number,
             "point_text": point_text,

@@ -1,19 +1,21 @@
-"""Writes the report, and removes the plots of an earlier one."""
+"""Writes the report, and removes the plots and scripts of an earlier one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from refkernels.records.files import write_whole
+from refkernels.records.words import LEVELS
 from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.reading import read_records
 
 
 def write_report(directory: Path, lang: str = "en") -> list[Path]:
-    """Make report.md, report.html, figures.csv and plots/*.{svg,png} from directory/records.jsonl.
+    """Make report.md, report.html, figures.csv, plots/*.{svg,png} and scripts/*.py, from
+    directory/records.jsonl.
 
-    Returns the files written, the two pages first. The same records give the same bytes. Plots
-    that an earlier report left and this one does not have are removed.
+    Returns the files written, the two pages first. The same records give the same bytes. Plots and
+    scripts that an earlier report left and this one does not have are removed.
     Raises ValueError for a language that is not there, RecordsError (one sentence, with the line)
     for records that cannot be read.
     """
@@ -28,6 +30,12 @@ def write_report(directory: Path, lang: str = "en") -> list[Path]:
     for plot in report.plots:
         written.append(write_whole(folder / f"{plot.name}.svg", plot.svg))
         written.append(write_whole(folder / f"{plot.name}.png", plot.png))
+    scripts = directory / "scripts"
+    for name, text in report.scripts.items():
+        written.append(write_whole(scripts / f"{name}.py", text))
+    for stale in sorted(scripts.glob("*.py")) if scripts.is_dir() else ():
+        if stale.stem.endswith(LEVELS) and stale not in written:
+            stale.unlink()
     for stale in sorted(folder.glob("*.*")) if folder.is_dir() else ():
         is_ours = stale.name.startswith(("growth-", "spread-", "error-over-bound"))
         if is_ours and stale not in written:
