@@ -69,12 +69,10 @@ def loss(one: Measurement) -> float:
     is lost on average. A wrong special value has lost them all."""
     special, elements = one.tally("special_value_mismatches"), one.tally("elements")
     part, whole = concerned(one)
-    mean = one.number("ulp", "mean") or 0.0
-    digits = math.log2(max(all_digits(one.dtype), 2.0))
-    if math.isnan(mean) or not math.isfinite(digits):
-        lost = 1.0
-    else:
-        lost = min(1.0, math.log2(1.0 + mean) / digits) if math.isfinite(mean) else 1.0
+    mean = abs(one.number("ulp", "mean") or 0.0)
+    digits = math.log2(all_digits(one.dtype))
+    known = math.isfinite(mean) and math.isfinite(digits)
+    lost = min(1.0, math.log2(1.0 + mean) / digits) if known else 1.0
     return max(part / whole * lost if whole else 0.0, special / elements if elements else 0.0)
 
 

@@ -61,9 +61,9 @@ def squares_from(dtype: str) -> float:
 
 def digits(error: float, dtype: str) -> tuple[int, int] | None:
     """How many decimal digits an error of so many ulp leaves, and how many the format has; None
-    for a format that is not known. An ulp or less leaves all."""
+    for a format that is not known and for NaN. An ulp or less leaves all."""
     bits = _BITS.get(dtype)
-    if bits is None:
+    if bits is None or math.isnan(error):
         return None
     whole = round(bits * math.log10(2.0))
     if lost(error, dtype):
