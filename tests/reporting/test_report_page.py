@@ -146,6 +146,13 @@ def test_figures_to_download_are_those_of_the_records(records):
             assert row["verdict"] == one["verdict"]
 
 
+@pytest.mark.parametrize("name", ["report.html.j2", "report.md.j2", "compare.html.j2"])
+def test_no_word_of_a_template_is_a_method_of_dict(name):
+    """`w.copy` would be one."""
+    named = set(re.findall(r"\bw\.(\w+)", (PACKAGE / "templates" / name).read_text("utf-8")))
+    assert named <= words.words_of("en").keys() - set(dir(dict))
+
+
 def test_slim_pages_say_the_same():
     page = '<td class="n">a="b" c</td><p id="x.y" title="two words">&#34;q&#34;</p><script>"="</td>'
     assert slim(page) == (

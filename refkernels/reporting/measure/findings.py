@@ -226,9 +226,9 @@ def point_text(one: Finding, words: Mapping[str, str]) -> str:
         parts.append(words["point:special"].format(n=f"{one.special:,}"))
     if names := [clipped(name, 80) for name in one.invariants]:
         parts.append(words["violates"].format(names=listed(words, names)))
-    beyond = one.verdict != UNUSUAL and one.bound is not None
-    if beyond:
-        key = "point:bound" if (one.bound or 0) > 1 else "point:inside"
+    inside = (one.bound or 0) <= 1
+    if one.verdict != UNUSUAL and one.bound is not None and not (inside and one.special):
+        key = "point:inside" if inside else "point:bound"
         parts.append(words[key].format(bound=ratio(one.bound)))
     if one.plain is not None and not parts:
         parts.append(words["point:plain"].format(plain=figure(one.plain)))
