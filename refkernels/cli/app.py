@@ -9,6 +9,7 @@ import typer
 
 from refkernels.cli import (
     align,
+    compare,
     env,
     explain,
     gallery,
@@ -53,4 +54,5 @@ app.command()(gallery.gallery)
 app.command()(ops.ops)
 app.command()(warm.warm)
 app.command()(report.report)
+app.command()(compare.compare)
 app.add_typer(env.app, name="env")

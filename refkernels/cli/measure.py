@@ -7,10 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import completion, pages, severity
+from refkernels.cli.shared import completion, explaining, pages, severity
 from refkernels.cli.shared.endings import refuse, stop
-from refkernels.cli.shared.options import Settings, parse_settings, seconds
-from refkernels.cli.shared.progress import progress_bar
+from refkernels.cli.shared.options import (
+    Language,
+    Settings,
+    check_language,
+    parse_settings,
+    seconds,
+)
+from refkernels.cli.shared.progress import Log, progress_bar
 
 
 def measure(
@@ -60,6 +66,7 @@ def measure(
         typer.Option(parser=seconds, help="Seconds that a framework may take for one answer."),
     ] = 120.0,
     show_list: Annotated[bool, typer.Option("--list", help="List the cases and stop.")] = False,
+    lang: Language = "en",
     fail_on: Annotated[str | None, severity.OPTION] = None,
 ) -> None:
     """Measure the frameworks against the certified oracles and write a report.
@@ -73,6 +80,7 @@ def measure(
     from refkernels.runs import measurement
 
     severity.check(fail_on)
+    check_language(lang)
     try:
         plan = measurement.select(op or (), dtype or (), case or (), full=full or show_list)
     except ValueError as error:
@@ -82,13 +90,13 @@ def measure(
         return
     try:
         outcome = _measure(
-            plan, out, framework, device, parse_settings(settings or []), resume, timeout
+            plan, out, framework, device, parse_settings(settings or []), resume, timeout, lang
         )
     except (FrameworkError, JournalError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
         stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")
-    pages.show_measured(out)
+    pages.show_measured(out, lang)
     measured = [record for record in outcome.records if record["kind"] == "measurement"]
     judged = [
         (f"{own['framework']} {own['direction']} {own['dtype']} {own['case']['name']}", own)
@@ -108,6 +116,7 @@ def _measure(
     settings: dict[str, str],
     resume: bool,
     timeout: float,
+    lang: str,
 ) -> Any:
     import numba
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -122,10 +131,17 @@ def _measure(
     columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
     with progress_bar(*columns, TextColumn("{task.description}")) as bar:
         task = bar.add_task("", total=len(plan.units))
+        log = None if bar.console.is_terminal else Log(lambda line: typer.echo(line, err=True))
 
         def show(now: measurement.Progress) -> None:
+            if log is not None:
+                log.show(now.done, now.total, now.unit)
+                return
             bar.start()
             bar.update(task, completed=now.done, description=now.unit[:70])
+
+        def tell(what: str) -> None:
+            show(measurement.Progress(what, len(plan.units), len(plan.units)))
 
         return measurement.measure(
             plan,
@@ -136,16 +152,18 @@ def _measure(
             resume=resume,
             timeout=timeout,
             progress=show,
-            glance=lambda records: _show_first(bar.console, records),
+            glance=lambda records: _show_first(bar.console, records, lang),
+            afterwards=lambda records, seats: explaining.explain_cards(records, seats, tell),
         )
 
 
-def _show_first(console: Any, records: list[dict[str, Any]]) -> None:
-    """A table long before the last unit is measured."""
+def _show_first(console: Any, records: list[dict[str, Any]], lang: str) -> None:
+    """Cards long before the last unit is measured."""
     from refkernels import reporting
+    from refkernels.reporting.words.report import words_of
 
-    console.print(reporting.terminal_table(records))
-    console.print("This is one case of each op; the others follow.")
+    console.print(reporting.terminal_table(records, lang))
+    console.print(words_of(lang)["so_far"])
 
 
 def _list(plan: Any) -> None:

@@ -8,16 +8,22 @@ from typing import Annotated
 import typer
 
 from refkernels.cli.shared import pages
+from refkernels.cli.shared.options import Language, check_language
 
 
 def report(
     directory: Annotated[
         Path, typer.Argument(help="A folder with records.jsonl, sweeps.jsonl or both.")
     ],
+    lang: Language = "en",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print every symptom, not one screen of them.")
+    ] = False,
 ) -> None:
     """Make every table, plot and page again from the records."""
+    check_language(lang)
     swept = (directory / "sweeps.jsonl").exists()
     if (directory / "records.jsonl").exists() or not swept:
-        pages.show_measured(directory)
+        pages.show_measured(directory, lang, everything)
     if swept:
         pages.show_swept(directory)

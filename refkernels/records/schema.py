@@ -23,7 +23,7 @@ TEXTS = frozenset((
     "kind", "status", "reason", "op", "direction", "output", "framework", "version", "device",
     "dtype", "environment", "name", "regime", "verdict", "digest", "decimal", "exact", "hex",
     "radius", "property", "detail", "a", "b", "platform", "cpu", "id", "cause", "confidence",
-    "form", "state", "layer", "emulated",
+    "form", "state", "layer", "emulated", "case", "model", "script",
 ))  # fmt: skip
 _LARGEST_EXPONENT = 1100  # float64's smallest subnormal is 2^-1074
 _DEPTH = 4  # of what an environment tells
@@ -293,6 +293,21 @@ _INVARIANCE = _object(
     {**_SUBJECT, "holds": TRUTH, "different": COUNT, "elements": COUNT, "case": TEXT,
      "detail": TEXT},
 )  # fmt: skip
+_EXPLANATION = _object(
+    {**_MEASURED, "case": TEXT},
+    {
+        **_SUBJECT,
+        "output": TEXT,
+        "verdict": TEXT,
+        "cause": TEXT,
+        "confidence": TEXT,
+        "model": TEXT,
+        "details": _named(SHALLOW),
+        "among": TRUTH,
+        "tried": COUNT,
+        "script": TEXT,
+    },
+)
 _BINADE = _object(
     {
         "sign": _is("1 or -1", lambda value: value in (1, -1)),
@@ -370,6 +385,7 @@ _KINDS: dict[str, Check] = {
     "measurement": _measurement,
     "agreement": _AGREEMENT,
     "invariance": _INVARIANCE,
+    "explanation": _EXPLANATION,
     "sweep": _sweep,
     "environment": _environment,
 }

@@ -30,7 +30,7 @@ ENTRY = "acos-at-one"
 # What a reader puts in the place of a word in capitals.
 PLACEHOLDERS = {
     "DIR": "made", "NAME": ENTRY, "PYTHON": sys.executable, "OP": "sin", "CASE.npz": "case.npz",
-    "ANOTHER": "torch", "x=...": "x=x.npy",
+    "ANOTHER": "torch", "x=...": "x=x.npy", "OLD": "made", "NEW": "made",
 }  # fmt: skip
 # What an f-string's field holds, by its source; others hold a framework's name.
 FIELDS = {

@@ -39,10 +39,8 @@ def few() -> list[dict]:
     return [r for r in records(("torch", "paddle")) if r.get("op", "sin") in ("sin", "layernorm")]
 
 
-def test_both_pages_tell_of_the_tiers() -> None:
-    report = Report.of(few())
-    assert "How certain is the truth?" in report.html()
-    assert "| layernorm forward float32 | " in report.markdown()
+def test_the_page_tells_of_the_tiers() -> None:
+    assert "How certain is the truth?" in Report.of(few()).html()
 
 
 def test_records_without_tiers_make_no_table() -> None:

@@ -2,8 +2,11 @@
 
 import math
 
+import ml_dtypes
+import numpy as np
 import pytest
 
+from refkernels.reporting.words import numerals
 from refkernels.reporting.words.numerals import figure, joined, lost, ratio, share, ulp_figure, ulps
 
 
@@ -50,3 +53,32 @@ def test_from_a_quarter_of_the_value_on_no_digit_is_right(dtype, bits):
         assert ulps(value, dtype, "zh") == "没有一位数字正确"
     assert ulp_figure(None, dtype) == "–"
     assert ulp_figure(1e30, "a format of its own") == "1.0e30"
+
+
+@pytest.mark.parametrize(
+    ("error", "dtype", "left"),
+    [
+        (0.5, "float64", (16, 16)),
+        (1.0, "float32", (7, 7)),
+        (2.0, "float32", (6, 7)),  # 23 bits are 6.9 digits
+        (2.8e8, "float64", (7, 16)),
+        (2.0**22, "float32", (0, 7)),
+        (math.inf, "float16", (0, 3)),
+        (math.nan, "float32", None),
+        (1.0, "float8", None),
+    ],
+)
+def test_digits_that_an_error_leaves(error, dtype, left):
+    assert numerals.digits(error, dtype) == left
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+def test_ranges_are_those_of_the_formats(dtype):
+    info = ml_dtypes.finfo(dtype) if dtype == "bfloat16" else np.finfo(dtype)
+    least, beyond = numerals.normal_range(dtype)
+    assert least == float(info.tiny)
+    assert beyond > float(info.max)
+    edge = numerals.squares_from(dtype)
+    assert math.isinf(edge * edge) or edge * edge == beyond
+    below = math.nextafter(edge, 0.0)
+    assert below * below < beyond

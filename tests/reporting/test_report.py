@@ -8,21 +8,24 @@ from html.parser import HTMLParser
 
 import pytest
 import synthetic
+from rich.cells import cell_len
 from rich.console import Console
 
 from refkernels.reporting import terminal_table, write_report
 from refkernels.reporting.figures.drawing import STYLE
 from refkernels.reporting.measure.findings import findings
-from refkernels.reporting.measure.pages import Report
+from refkernels.reporting.measure.pages import TEMPLATES, Report
 from refkernels.reporting.measure.plots import _coincide
 from refkernels.reporting.measure.scores import blocks
 from refkernels.reporting.measure.series import growth_plots, spreads
 from refkernels.reporting.measure.study import Study
+from refkernels.reporting.measure.symptoms import cards
 from refkernels.reporting.words.numerals import all_digits
 from refkernels.reporting.words.vocabulary import VERDICTS, WIDE
 from refkernels.seat_names import parse
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
+OPTIONAL = {"dt", "dd", "td", "th", "tr", "li"}
 
 
 class Balanced(HTMLParser):
@@ -31,6 +34,7 @@ class Balanced(HTMLParser):
     def __init__(self):
         super().__init__()
         self.open, self.values, self.sources, self.ids = [], [], [], []
+        self.titles = 0
 
     def handle_starttag(self, tag, attributes):
         named = dict(attributes)
@@ -40,6 +44,7 @@ class Balanced(HTMLParser):
             self.values.append(float(named["value"]))
         if "id" in named:
             self.ids.append(named["id"])
+        self.titles += "title" in named
         self.sources += [named[k] for k in ("src", "href", "xlink:href") if k in named]
 
     def handle_startendtag(self, tag, attributes):
@@ -48,6 +53,8 @@ class Balanced(HTMLParser):
             self.open.pop()
 
     def handle_endtag(self, tag):
+        while self.open[-1] in OPTIONAL and tag != self.open[-1]:
+            self.open.pop()  # HTML lets these be closed by what follows
         assert self.open.pop() == tag
 
 
@@ -71,9 +78,9 @@ def numbers(value):
         yield float(value)
 
 
-def text_of(records, width=100):
+def text_of(records, lang="en", width=80, everything=False):
     console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(terminal_table(records))
+    console.print(terminal_table(records, lang, everything=everything))
     return console.export_text()
 
 
@@ -119,27 +126,29 @@ def page(written, folder):
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_page_is_whole_and_needs_no_network(page):
+def test_the_page_is_whole_and_needs_no_network(page, folder):
     parser = parsed(page)
-    assert all(source.startswith("#") for source in parser.sources)
-    assert {source[1:] for source in parser.sources} <= set(parser.ids)
+    inside = {source[1:] for source in parser.sources if source.startswith("#")}
+    beside = {source for source in parser.sources if not source.startswith("#")}
+    assert inside <= set(parser.ids)
+    assert {"figures.csv", "records.jsonl", "plots/error-over-bound.svg"} <= beside
+    assert all((folder / source).is_file() for source in beside)
     assert len(parser.ids) == len(set(parser.ids))
-    assert "<script" not in page
     assert "@import" not in page
-    assert len(page.encode()) < 5_000_000
+    assert parser.titles == 0  # nothing waits for a mouse
 
 
 def test_every_figure_of_the_page_stands_in_the_records(page, records):
     known = set(numbers(records))
     shown = parsed(page).values
-    assert len(shown) > 500
+    assert len(shown) > 100
     assert [value for value in shown if value not in known] == []
 
 
 def test_every_verdict_has_its_own_class_word_and_glyph(page):
     assert len({verdict.glyph for verdict in VERDICTS}) == len(VERDICTS)
     for verdict in VERDICTS:
-        assert f'class="pill {verdict.style}" title="{verdict.name}' in page
+        assert f'class="pill {verdict.style}"' in page
         assert f"{verdict.glyph} {verdict.short}" in page
 
 
@@ -153,11 +162,20 @@ def test_the_same_records_give_the_same_bytes(records, tmp_path):
     assert not list(tmp_path.glob("**/*.part"))
 
 
-def test_findings_and_scores_come_worst_first(records):
+def test_findings_come_by_input_then_format_then_bound_then_loss(records):
     study = Study.of(records)
-    ranks = [(one.dtype not in WIDE, one.verdict.rank) for one in findings(study)]
+    found = findings(study)
+    ranks = [
+        (one.input, one.dtype not in WIDE, one.verdict.name == "unusual", -one.loss)
+        for one in found
+    ]
     assert ranks == sorted(ranks)
-    assert len({rank for _, rank in ranks}) == 4
+    assert len({one.verdict.name for one in found}) == 4
+    assert len({one.input for one in found}) >= 2
+
+
+def test_scores_come_worst_first(records):
+    study = Study.of(records)
     board = [block.rows[0].badness[:2] for block in blocks(study)]
     assert board == sorted(board)
     for block in blocks(study):
@@ -178,7 +196,7 @@ def test_a_finding_has_the_figures_of_one_output(records):
             if (other.op, other.direction, other.dtype, other.subject, other.output)
             == (one.op, one.direction, one.dtype, one.subject, one.output)
         ]
-        assert one.worst in mine
+        assert one.example in mine
         assert one.ulp in [other.ulp_max for other in mine]
         assert one.bound in [other.number("bound", "max_ratio") for other in mine]
         several += len({other.output for other in study.measurements if other.op == one.op}) > 1
@@ -213,11 +231,24 @@ def test_a_plot_that_is_no_longer_made_is_removed(tmp_path):
     assert mine.exists()
 
 
-def test_the_terminal_table_fits_in_100_columns(records):
-    text = text_of(records)
-    assert max(len(line) for line in text.splitlines()) <= 100
-    for word in ("layernorm", "backward", "✗ beyond bound", "killed", "unsupported"):
-        assert word in text
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_summary_fits_a_screen_of_80_columns_and_24_lines(records, lang):
+    text = text_of(records, lang)
+    lines = text.splitlines()
+    assert max(cell_len(line) for line in lines) <= 80
+    assert len(lines) <= 22  # two more say where to look
+    seats = Study.of(records).subjects
+    assert len(seats) >= 5
+    assert all(any(line.startswith(seat) for line in lines) for seat in seats)
+    assert "layernorm float64" in text
+
+
+def test_all_of_it_says_every_symptom_with_its_input(records):
+    text = text_of(records, everything=True)
+    told = [one for card in cards(Study.of(records)) for one in (*card.lines, *card.edges)]
+    assert len(told) >= 8
+    for one in told:
+        assert one.example.case in text.replace("\n", "").replace("   ", "")
 
 
 def test_markdown_tables_have_as_many_cells_in_every_row(folder, written):
@@ -228,7 +259,7 @@ def test_markdown_tables_have_as_many_cells_in_every_row(folder, written):
             cells = [len(re.findall(r"(?<!\\)\|", row)) for row in (before, line)]
             assert cells[0] == cells[1], (before, line)
             tables += 1
-    assert tables > 100
+    assert tables > 5
 
 
 HOSTILE = "<script>alert('x')</script> & \"quoted\" | `tick` 数值误差"
@@ -256,7 +287,9 @@ def test_no_record_can_put_markup_into_the_pages(tmp_path):
     write_report(synthetic.write(tmp_path, _hostile()))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "<script" not in page
+    ours = (TEMPLATES / "report.js").read_text("utf-8")
+    assert page.count(f"<script>{ours}</script>") == 1
+    assert "<script" not in page.replace(f"<script>{ours}</script>", "")
     assert "数值误差" in page
     parsed(page)
     outside_commands = [line for line in markdown.splitlines() if not line.startswith("    ")]
@@ -288,7 +321,7 @@ def test_a_measurement_with_nothing_compared_is_shown(tmp_path):
     one["counts"] = {"elements": 3, "compared": 0}
     write_report(synthetic.write(tmp_path, [one]))
     parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
-    assert "–" in text_of([one])
+    assert text_of([one]).splitlines()[-2].startswith("torch: 100 %")
 
 
 def test_two_versions_devices_and_settings_are_told_apart():
@@ -336,10 +369,10 @@ def test_a_new_op_is_plotted_when_one_number_varies_and_the_error_grows():
     assert names == ["growth-conv-taps"]
 
 
-def test_twenty_thousand_records_take_seconds_and_less_than_five_megabytes(report, folder):
+def test_twenty_thousand_records_take_seconds_and_less_than_a_megabyte(report, folder):
     # 8 to 13 s of one core were measured; a busy machine is given twice the 15 s that are wanted.
     assert report[1] < 30
-    assert (folder / "report.html").stat().st_size < 5_000_000
+    assert (folder / "report.html").stat().st_size < 1_000_000
 
 
 def test_a_range_to_the_end_of_float64_is_drawn():

@@ -17,11 +17,22 @@ Params = Annotated[Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Language = Annotated[str, typer.Option(help="en or zh.")]
 
+
 MOST_WORKERS = 512  # processes of one machine
 MOST_TRIES = 2**36  # inputs of a search: a day's work of many cores
 MOST_ELEMENTS = 2**26  # in an array that a command makes
 MOST_SECONDS = 7 * 24 * 3600.0
 MOST_SEED = 2**63 - 1
+
+
+def check_language(lang: str) -> None:
+    """End with status 2 where --lang is no language."""
+    from refkernels.reporting.words.report import words_of
+
+    try:
+        words_of(lang)
+    except ValueError as error:
+        refuse(str(error))
 
 
 def seconds(text: str | float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,25 @@ import typer
 from refkernels.cli.shared.endings import refuse
 
 
-def show_measured(directory: Path) -> None:
-    """Make the views of directory/records.jsonl, and print the table."""
-    from refkernels import reporting
+def show_measured(directory: Path, lang: str = "en", everything: bool = False) -> None:
+    """Make the views of directory/records.jsonl, and print the cards; every symptom with
+    `everything`."""
+    from rich.console import Console
 
-    _write_and_print(directory, "records.jsonl", reporting.write_report, reporting.terminal_table)
+    from refkernels import reporting
+    from refkernels.reporting.words.report import words_of
+
+    words = words_of(lang)
+    _write_and_print(
+        directory,
+        "records.jsonl",
+        lambda folder: reporting.write_report(folder, lang),
+        lambda records: reporting.terminal_table(
+            records, lang, height=Console().height, everything=everything
+        ),
+        [words["look"].format(page=directory / "report.html")]
+        + ([] if everything else [words["look_all"].format(folder=shlex.quote(str(directory)))]),
+    )
 
 
 def show_swept(directory: Path) -> None:
@@ -41,6 +56,7 @@ def _write_and_print(
     name: str,
     write: Callable[[Path], list[Path]],
     table: Callable[[list[dict[str, Any]]], Any],
+    look: Sequence[str] = (),
 ) -> None:
     from rich.console import Console
 
@@ -54,6 +70,10 @@ def _write_and_print(
     except OSError as error:
         refuse(f"{error.filename or directory}: {error.strerror}.")
     Console().print(table(records))
+    if look:
+        for line in look:
+            typer.echo(line)
+        return
     page = next((path for path in written if path.suffix == ".html"), directory)
     more = len(written) - 1
     typer.echo(f"Written: {page} and {more} more file{'' if more == 1 else 's'} beside it.")

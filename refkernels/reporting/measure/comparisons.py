@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from refkernels.reporting.measure.scores import falling, largest
 from refkernels.reporting.measure.study import Study, as_number
 from refkernels.reporting.reading import Record
-from refkernels.reporting.words.vocabulary import PROPERTIES, rank_of_dtype
+from refkernels.reporting.words.vocabulary import PROPERTIES, rank_of_direction, rank_of_dtype
 
 
 @dataclass
@@ -64,17 +64,64 @@ class Agreement:
     @property
     def identical(self) -> list[tuple[str, ...]]:
         """Groups of two or more frameworks whose bits are all equal, largest group first."""
-        groups: list[list[str]] = []
-        for name in self.names:
-            for group in groups:
-                pairs = [self.pair(name, other) for other in group]
-                if all(one and one.elements and one.equal == one.elements for one in pairs):
-                    group.append(name)
-                    break
-            else:
-                groups.append([name])
-        alike = [tuple(group) for group in groups if len(group) > 1]
-        return sorted(alike, key=lambda group: (-len(group), group))
+        return _identical(self.names, self.pairs)
+
+
+def _identical(names: list[str], pairs: dict[tuple[str, str], Pair]) -> list[tuple[str, ...]]:
+    groups: list[list[str]] = []
+    for name in names:
+        for group in groups:
+            theirs = [pairs.get((name, other)) or pairs.get((other, name)) for other in group]
+            if all(one and one.elements and one.equal == one.elements for one in theirs):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    alike = [tuple(group) for group in groups if len(group) > 1]
+    return sorted(alike, key=lambda group: (-len(group), group))
+
+
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """The cases of one op, pass and format in which the same frameworks give the same bits."""
+
+    op: str
+    where: str  # "forward float32"
+    names: int
+    groups: list[tuple[str, ...]]
+    cases: list[str]
+
+    @property
+    def everybody(self) -> bool:
+        """Whether all that were compared are one group."""
+        return len(self.groups) == 1 and len(self.groups[0]) == self.names
+
+
+def alike_by_case(study: Study) -> dict[str, list[Alike]]:
+    """By op: who gives the same bits, case by case; cases with the same answer in one line."""
+    pairs: dict[tuple[str, ...], dict[tuple[str, str], Pair]] = defaultdict(dict)
+    for record in study.agreements:
+        place = (record["op"], record["direction"], record["dtype"], str(record.get("case") or ""))
+        a, b = sorted((record["a"], record["b"]))
+        pairs[place].setdefault((a, b), Pair()).add(record)
+    lines: dict[tuple[str, str, str, int, tuple[tuple[str, ...], ...]], list[str]]
+    lines = defaultdict(list)
+    for (op, direction, dtype, case), found in pairs.items():
+        names = sorted({name for pair in found for name in pair})
+        lines[op, direction, dtype, len(names), tuple(_identical(names, found))].append(case)
+    told: dict[str, list[Alike]] = defaultdict(list)
+    for (op, direction, dtype, many, groups), cases in sorted(
+        lines.items(),
+        key=lambda item: (
+            item[0][0],
+            rank_of_direction(item[0][1]),
+            rank_of_dtype(item[0][2]),
+            -len(item[1]),
+            item[1],
+        ),
+    ):
+        told[op].append(Alike(op, f"{direction} {dtype}", many, list(groups), cases))
+    return dict(told)
 
 
 def agreements(study: Study) -> list[Agreement]:
@@ -164,12 +211,22 @@ class Invariance:
     """One op: property x subject."""
 
     op: str
-    rows: list[tuple[str, str, dict[str, Held]]]  # property, meaning, per subject
+    rows: list[tuple[str, dict[str, Held]]]  # property, per subject
 
     @property
     def broken(self) -> int:
         """How many checks failed."""
-        return sum(held.broken for _, _, cells in self.rows for held in cells.values())
+        return sum(held.broken for _, cells in self.rows for held in cells.values())
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        """(subject, where its bits first changed) for each broken property."""
+        return [
+            (subject, held.note)
+            for _, cells in self.rows
+            for subject, held in sorted(cells.items())
+            if held.note
+        ]
 
 
 def invariances(study: Study) -> list[Invariance]:
@@ -183,6 +240,6 @@ def invariances(study: Study) -> list[Invariance]:
     found = []
     for op, properties in groups.items():
         order = sorted(properties, key=lambda p: (known.index(p) if p in known else 99, p))
-        rows = [(name, PROPERTIES.get(name, name), properties[name]) for name in order]
+        rows = [(name, properties[name]) for name in order]
         found.append(Invariance(op, rows))
     return sorted(found, key=lambda one: (-one.broken, one.op))

@@ -1,21 +1,26 @@
-"""Findings: what exceeds rounding, and what is unusual; one row per symptom, worst first.
+"""Findings: what exceeds rounding, and what is unusual; ordinary inputs first, then the worst.
 
-The same op, pass, format, output, subject and verdict is one symptom, however many cases show it.
+The same op, pass, format, output, subject and verdict is one finding, however many cases show it.
+Its id is made of these alone: it stays the same from run to run, for links that are kept.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from refkernels.reporting.measure.scores import falling, largest, worst_of
+from refkernels.reporting.measure.inputs import Input, Measured, example_of, input_of, level_of
+from refkernels.reporting.measure.scores import largest, typical
 from refkernels.reporting.measure.study import Measurement, Study, absolute_error, as_number
+from refkernels.reporting.reading import Record
 from refkernels.reporting.words.escaping import clipped
-from refkernels.reporting.words.numerals import count, figure, joined, lost, ratio, ulps
+from refkernels.reporting.words.numerals import figure, lost, ratio, ulps
+from refkernels.reporting.words.report import listed
 from refkernels.reporting.words.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_status
 from refkernels.reporting.words.vocabulary import verdict as verdict_of
 from refkernels.seat_names import SeatNameError, parse
@@ -23,11 +28,23 @@ from refkernels.seat_names import SeatNameError, parse
 _ROUNDING = verdict_of("rounding").rank
 _LINE = 600  # characters of a command: a longer one is left out
 _FOLDER = 120
+_LONGEST_ID = 120  # it names a file too
+_PLAIN = re.compile(r"[A-Za-z0-9_.]+")  # what an id can say as it stands
+
+
+def finding_id(one: Measurement) -> str:
+    """The finding that a measurement belongs to: a name for links, the same in every run."""
+    parts = (one.subject, one.op, one.direction, one.dtype, one.output, level_of(one).name)
+    if all(map(_PLAIN.fullmatch, parts)) and sum(map(len, parts)) <= _LONGEST_ID:
+        return "-".join(parts)
+    told = "\0".join(parts).encode("utf-8", "replace")
+    plain = re.sub(r"[^A-Za-z0-9_.]+", "_", "-".join(parts))
+    return f"{plain[:80]}-{hashlib.sha256(told).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """One symptom, with the case where it is worst."""
+    """One finding, with the case that shows it best: the most ordinary input, there the worst."""
 
     verdict: Verdict  # UNUSUAL for what is inside the bound but stands out
     op: str
@@ -38,53 +55,68 @@ class Finding:
     cases: int
     cases_measured: int
     ulp: float | None
+    mean: float | None  # error in ulp, of the typical case
     bound: float | None
     plain: float | None
     special: int
     invariants: tuple[str, ...]
     flags: tuple[str, ...]
-    worst: Measurement
+    input: Input
+    loss: float
+    explanation: Record | None
+    example: Measurement
+
+    @property
+    def id(self) -> str:
+        """A name for links: the same in every run."""
+        return finding_id(self.example)
+
+    @property
+    def script(self) -> str:
+        """A script that asks the framework alone, "" where there is none."""
+        return str((self.explanation or {}).get("script") or "")
 
     @property
     def inputs(self) -> list[tuple[str, str, str, str]]:
-        """(name, index, decimal, hex) of the inputs of the worst element."""
+        """(name, index, decimal, hex) of the inputs of the worst element; of a row, which is cut
+        anyway, no hex."""
         found = []
-        for name, value in (self.worst.worst.get("inputs") or {}).items():
+        for name, value in (self.example.worst.get("inputs") or {}).items():
             if isinstance(value, dict):
                 index = _index(value.get("index"))
                 decimal, bits = _text(value.get("decimal")), _text(value.get("hex"))
-                found.append((str(name), index, decimal, bits))
+                found.append((str(name), index, decimal, "" if ", " in decimal else bits))
         return found
 
     @property
     def index(self) -> str:
         """The worst element's place in the output."""
-        return _index(self.worst.worst.get("index"))
+        return _index(self.example.worst.get("index"))
 
     @property
     def got(self) -> tuple[str, str]:
         """(decimal, hex) of what the framework returned there."""
-        return _pair(self.worst.worst.get("got"))
+        return _pair(self.example.worst.get("got"))
 
     @property
     def exact(self) -> tuple[str, str]:
         """(decimal, hex) of the exact answer there."""
-        return _pair(self.worst.worst.get("exact"))
+        return _pair(self.example.worst.get("exact"))
 
     @property
     def condition(self) -> float | None:
         """The condition number at the worst element."""
-        return as_number(self.worst.worst.get("condition"))
+        return as_number(self.example.worst.get("condition"))
 
     @property
     def absolute(self) -> float | None:
         """|got - exact| at the worst element, where no digit of it is right."""
-        return absolute_error(self.worst)
+        return absolute_error(self.example)
 
     @property
     def command(self) -> str:
         """The command that measures the worst case again, "" where no line can hold it."""
-        record, case, device = self.worst.record, self.worst.case, self.worst.device
+        record, case, device = self.example.record, self.example.case, self.example.device
         spec = _specification(record)
         settings = [f"{key}={value}" for key, value in _others(record)]
         about = [
@@ -128,25 +160,27 @@ def _others(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def findings(study: Study) -> list[Finding]:
-    """All findings: wide formats first, then by verdict, error / bound, error / plain, max ulp."""
+    """All findings: ordinary inputs first; then wide formats, what is beyond the bound, what has
+    lost most."""
     cases: dict[tuple[str, ...], set[str]] = defaultdict(set)
     groups: dict[tuple[str, ...], list[Measurement]] = defaultdict(list)
     for one in study.measurements:
         place = (one.op, one.direction, one.dtype, one.subject, one.output)
         cases[place].add(one.case)
-        if one.verdict.rank < _ROUNDING:
-            groups[(*place, one.verdict.name)].append(one)
-        elif one.unusual:
-            groups[(*place, UNUSUAL.name)].append(one)
-    found = [_finding(key, some, len(cases[key[:5]])) for key, some in groups.items()]
+        level = level_of(one)
+        if level.rank < _ROUNDING:
+            groups[(*place, level.name)].append(one)
+    measured = Measured(study)
+    found = [
+        _finding(key, some, len(cases[key[:5]]), study, measured) for key, some in groups.items()
+    ]
     return sorted(
         found,
         key=lambda one: (
+            one.input,
             one.dtype not in WIDE,
-            one.verdict.rank,
-            -falling(one.bound),
-            -falling(one.plain),
-            -falling(one.ulp),
+            one.verdict == UNUSUAL,
+            -one.loss,
             (one.op, one.direction, one.dtype, one.subject, one.output, one.verdict.name),
         ),
     )
@@ -185,63 +219,40 @@ def unrun(study: Study) -> list[Unrun]:
     )
 
 
-def sentence(
-    *,
-    special: int,
-    invariants: Iterable[str] = (),
-    bound: float | None,
-    more: Iterable[str],
-    cases: int,
-    cases_measured: int,
-    where: str = "",
-) -> str:
-    """What findings say in figures: `error up to 5.0e6 times the bound, ..., in 3 of 8 cases`.
-
-    special      elements with the wrong special value
-    bound        the largest error / bound, None where it is left out
-    more         parts of the sentence that stand between those and the cases
-    where        what follows the number of cases
-    """
+def point_text(one: Finding, words: Mapping[str, str]) -> str:
+    """A finding in figures: `error up to 5.0e6 times the bound, up to 27 ulp, in 3 of 8 cases`."""
     parts = []
-    if special:
-        parts.append(f"{count(special, 'element')} with the wrong special value")
-    if names := [clipped(name, 80) for name in invariants]:
-        parts.append(f"violates {joined(names)}")
-    if bound is not None:
-        words = "times" if bound > 1 else "of"
-        parts.append(f"error up to {ratio(bound)} {words} the bound")
-    return ", ".join([*parts, *more, f"in {cases:,} of {count(cases_measured, 'case')}{where}"])
-
-
-def point_text(one: Finding) -> str:
-    """A finding in figures, in one sentence without its full stop."""
-    bound = None if one.verdict == UNUSUAL else one.bound
-    nothing_else = not one.special and not one.invariants and bound is None
-    more = []
-    if one.plain is not None and (one.verdict == UNUSUAL or nothing_else):
-        more.append(f"error {figure(one.plain)} times that of the plain algorithm")
+    if one.special:
+        parts.append(words["point:special"].format(n=f"{one.special:,}"))
+    if names := [clipped(name, 80) for name in one.invariants]:
+        parts.append(words["violates"].format(names=listed(words, names)))
+    inside = (one.bound or 0) <= 1
+    if one.verdict != UNUSUAL and one.bound is not None and not (inside and one.special):
+        key = "point:inside" if inside else "point:bound"
+        parts.append(words[key].format(bound=ratio(one.bound)))
+    if one.plain is not None and not parts:
+        parts.append(words["point:plain"].format(plain=figure(one.plain)))
     if one.ulp is not None:
-        more.append(_size(one))
-    return sentence(
-        special=one.special,
-        invariants=one.invariants,
-        bound=bound,
-        more=more,
-        cases=one.cases,
-        cases_measured=one.cases_measured,
-    )
+        parts.append(_size(one, words))
+    key = "point:cases" if one.cases_measured > 1 else "point:case"
+    parts.append(words[key].format(cases=f"{one.cases:,}", measured=f"{one.cases_measured:,}"))
+    return words["comma"].join(parts)
 
 
-def _size(one: Finding) -> str:
-    in_ulps = ulps(one.ulp, one.dtype)
+def _size(one: Finding, words: Mapping[str, str]) -> str:
+    in_ulps = ulps(one.ulp, one.dtype, words["lang"])
     if not lost(one.ulp, one.dtype):
-        return f"up to {in_ulps}"
+        return words["point:ulp"].format(ulp=in_ulps)
     if one.absolute is None:
         return in_ulps
-    return f"{in_ulps} where it is off by {figure(one.absolute)}"
+    return words["point:off"].format(ulp=in_ulps, size=figure(one.absolute))
 
 
-def _finding(key: tuple[str, ...], some: list[Measurement], measured: int) -> Finding:
+def _finding(
+    key: tuple[str, ...], some: list[Measurement], cases: int, study: Study, measured: Measured
+) -> Finding:
+    told = [one for one in some if study.explanation_of(one) is not None]
+    example = example_of(told or some)
     op, direction, dtype, subject, output, name = key
     return Finding(
         verdict=verdict_of(name),
@@ -251,14 +262,18 @@ def _finding(key: tuple[str, ...], some: list[Measurement], measured: int) -> Fi
         subject=subject,
         output=output,
         cases=len({one.case for one in some}),
-        cases_measured=measured,
+        cases_measured=cases,
         ulp=largest(one.ulp_max for one in some),
         bound=largest(one.number("bound", "max_ratio") for one in some),
         plain=largest(one.number("plain", "ratio") for one in some),
         special=sum(one.tally("special_value_mismatches") for one in some),
         invariants=_invariants(some),
         flags=tuple(sorted({flag for one in some for flag in one.flags} - {UNUSUAL.name})),
-        worst=worst_of(some),
+        mean=typical(one.number("ulp", "mean") for one in some),
+        input=min(input_of(one) for one in some),
+        loss=measured.loss(some),
+        explanation=study.explanation_of(example),
+        example=example,
     )
 
 

@@ -2,44 +2,65 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from refkernels.reporting.answer.facts import advice
 from refkernels.reporting.figures.drawing import Drawn
 from refkernels.reporting.measure.certainty import TIERS, certainties
-from refkernels.reporting.measure.comparisons import agreements, invariances
-from refkernels.reporting.measure.findings import findings, point_text, unrun
+from refkernels.reporting.measure.comparisons import agreements, alike_by_case, invariances
+from refkernels.reporting.measure.findings import Finding, findings, point_text, unrun
 from refkernels.reporting.measure.headline import headline
+from refkernels.reporting.measure.inputs import (
+    Input,
+    concerned,
+    input_of,
+    short_number,
+    shown_inputs,
+)
+from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.plots import draw_bounds, draw_growth, draw_spread
 from refkernels.reporting.measure.scores import blocks
 from refkernels.reporting.measure.seeds import seeds, sentences
-from refkernels.reporting.measure.series import growth_plots, spreads
-from refkernels.reporting.measure.study import Measurement, Study, as_number
+from refkernels.reporting.measure.series import growth_plots, safe_name, spreads
+from refkernels.reporting.measure.study import Measurement, Study, as_number, known_cause
+from refkernels.reporting.measure.symptoms import cards, cause_text
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words import escaping, numerals, vocabulary
+from refkernels.reporting.words.report import counted, words_of
 
+_LONGEST_SCRIPT = 6000  # characters in the page; a longer one lies beside it
 TEMPLATES = Path(__file__).parent.parent / "templates"
-MOST_FINDINGS = 150
-MOST_AGREEMENTS = 60
+_CSV = (
+    "op", "direction", "dtype", "framework", "version", "device", "case", "output", "status",
+    "verdict", "flags", "input", "elements", "concerned", "not_correctly_rounded", "max_ulp",
+    "mean_ulp", "error_over_bound", "error_over_plain", "condition_median", "cause",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """All views of one study."""
+    """All views of one study, in a language. Raises ValueError for one that is not there."""
 
     study: Study
+    lang: str = "en"
 
     @classmethod
-    def of(cls, records: list[Record]) -> Report:
+    def of(cls, records: list[Record], lang: str = "en") -> Report:
         """The report of some records."""
-        return cls(Study.of(records))
+        words_of(lang)
+        return cls(Study.of(records), lang)
 
     @cached_property
     def bounds_plot(self) -> Drawn | None:
@@ -66,13 +87,30 @@ class Report:
         return [*first, *self.growth, *self.spread]
 
     def html(self) -> str:
-        """The self-contained page."""
-        page = _environment(html=True).get_template("report.html.j2")
-        return page.render(**self._context)
+        """The page; plots and figures to download lie beside it."""
+        return slim(_environment(html=True).get_template("report.html.j2").render(**self._context))
 
     def markdown(self) -> str:
         """The short version for an issue thread."""
         return _environment(html=False).get_template("report.md.j2").render(**self._context)
+
+    @property
+    def scripts(self) -> dict[str, str]:
+        """The script of each finding that has one, by its id."""
+        return {one.id: one.script for one in self._findings if one.script}
+
+    def table(self) -> str:
+        """Every measurement as a line of CSV."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(_CSV)
+        for one in (*self.study.measurements, *self.study.failures):
+            writer.writerow(_row(one, self.study))
+        return text.getvalue()
+
+    @cached_property
+    def _findings(self) -> list[Finding]:
+        return findings(self.study)
 
     @cached_property
     def _blocks(self) -> Any:
@@ -80,37 +118,136 @@ class Report:
 
     @cached_property
     def _context(self) -> dict[str, Any]:
-        found = findings(self.study)
-        agree = agreements(self.study)
-        threads = seeds(self.study)
-        return {
-            "study": self.study,
-            "headline": headline(self.study),
+        study, words = self.study, words_of(self.lang)
+        found = self._findings
+        agree, alike = agreements(study), alike_by_case(study)
+        threads = seeds(study)
+        told = {
+            "w": words,
+            "lang": self.lang,
+            "study": study,
+            "headline": headline(study, words),
+            "cards": cards(study),
+            "matrix": matrix(study, found),
             "blocks": self._blocks,
-            "verdicts": vocabulary.VERDICTS,
+            "figures": {
+                block.op: _anchor("figures", block.op)
+                for block in self._blocks
+                if any(row.scores for row in block.rows)
+            },
+            "marks": vocabulary.VERDICTS,
             "unusual": vocabulary.UNUSUAL,
-            "flags": _flags_seen(self.study),
-            "findings": found[:MOST_FINDINGS],
-            "findings_left": max(0, len(found) - MOST_FINDINGS),
-            "largest": _largest_rounding(self.study),
-            "agreements": agree[:MOST_AGREEMENTS],
-            "agreements_left": max(0, len(agree) - MOST_AGREEMENTS),
+            "flags": sorted({flag for one in study.measurements for flag in one.flags}),
+            "findings": found,
+            "usual": [one for one in found if one.input is not Input.EDGE],
+            "edges": [one for one in found if one.input is Input.EDGE],
+            "largest": _largest_rounding(study),
+            "agreements": agree,
+            "pairs": sorted({names for one in agree for names in one.pairs}),
+            "alike": alike,
+            "alike_ids": {op: _anchor("alike", op) for op in alike},
             "seeds": threads,
-            "seed_sentences": sentences(threads),
-            "invariances": invariances(self.study),
-            "certainties": certainties(self.study),
+            "seed_sentences": sentences(threads, words),
+            "invariances": invariances(study),
+            "certainties": certainties(study),
             "tiers": TIERS,
-            "unrun": unrun(self.study),
-            "environments": [environment_lines(one) for one in self.study.environments],
-            "limits": _limits(self.study),
+            "unrun": unrun(study),
+            "environments": [environment_lines(one) for one in study.environments],
+            "limits": _limits(study),
             "bounds_plot": self.bounds_plot,
             "growth": self.growth,
             "spread": self.spread,
             "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+            "script": Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
+            "counted": counted,
+            "longest_script": _LONGEST_SCRIPT,
+            "shown_inputs": shown_inputs,
+            "short_number": short_number,
             "point_text": point_text,
-            "meaning_of_flag": vocabulary.meaning_of_flag,
-            "meaning_of_status": vocabulary.meaning_of_status,
+            "cause_text": cause_text,
+            "advice_of": partial(_advice, lang=self.lang),
+            "figures_of": partial(_figures, words=words),
+            "misleads": partial(_misleads, words=words),
+            "short_of": partial(vocabulary.short_of, lang=self.lang),
+            "meaning_of": partial(vocabulary.meaning_of, lang=self.lang),
+            "meaning_of_flag": partial(vocabulary.meaning_of_flag, lang=self.lang),
+            "meaning_of_status": partial(vocabulary.meaning_of_status, lang=self.lang),
+            "meaning_of_property": partial(vocabulary.meaning_of_property, lang=self.lang),
         }
+        optional = ("cards", "matrix", "figures", "growth", "invariances", "certainties")
+        names = {"invariances": "invariance", "certainties": "certainty"}
+        shown = {names.get(name, name): bool(told[name]) for name in optional}
+        shown |= {"growth": bool(self.growth or self.spread), "agreement": bool(agree)}
+        shown |= {"seeds": bool(threads)}
+        order = (
+            "cards", "matrix", "findings", "figures", "rounding", "growth", "agreement",
+            "invariance", "seeds", "certainty", "unrun", "read", "environments",
+        )  # fmt: skip
+        return {**told, "sections": [name for name in order if shown.get(name, True)]}
+
+
+def _anchor(kind: str, name: str) -> str:
+    """A name for links: readable, and another for every other name."""
+    safe = safe_name(name)
+    if safe != name:
+        safe = f"{safe[:40]}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"{kind}-{safe}"
+
+
+def _advice(explanation: Record | None, lang: str) -> str:
+    cause = known_cause(explanation)
+    return advice(cause, lang) if cause else ""
+
+
+def _figures(one: Finding, words: Mapping[str, str]) -> Markup:
+    """A finding's figures over all its cases."""
+    lang = words["lang"]
+    text = (
+        Markup("{}")
+        .format(words["figures_of"])
+        .format(
+            mean=_data(one.mean, numerals.ulps(one.mean, one.dtype, lang)),
+            ulp=_data(one.ulp, numerals.ulps(one.ulp, one.dtype, lang)),
+            bound=_datum_ratio(one.bound),
+            plain=_datum(one.plain),
+        )
+    )
+    if one.absolute is not None:
+        size = numerals.figure(one.absolute)
+        text += Markup("{}{}").format(words["comma"], words["absolute"].format(size=size))
+    return text
+
+
+def _misleads(one: Measurement, words: Mapping[str, str]) -> str:
+    return words["misleads"].format(
+        place=f"{one.subject}, {one.op} {one.direction} {one.dtype}",
+        ulp=numerals.ulps(one.number("ulp", "max"), one.dtype, words["lang"]),
+        case=one.case,
+        condition=numerals.figure(as_number(one.worst.get("condition"))),
+        bound=numerals.ratio(one.number("bound", "max_ratio")),
+    )
+
+
+def _row(one: Measurement, study: Study) -> list[Any]:
+    ok = one.status == "ok"
+    return [
+        one.op, one.direction, one.dtype, one.record["framework"], one.record.get("version"),
+        one.device, one.case, one.output, one.status, one.verdict.name if ok else None,
+        " ".join(one.flags), input_of(one).name.lower() if ok else None,
+        one.tally("elements") if ok else None, concerned(one)[0] if ok else None,
+        one.tally("not_correctly_rounded") if ok else None, one.number("ulp", "max"),
+        one.number("ulp", "mean"), one.number("bound", "max_ratio"), one.number("plain", "ratio"),
+        one.number("condition", "median"), known_cause(study.explanation_of(one)),
+    ]  # fmt: skip
+
+
+def slim(page: str) -> str:
+    """The page without what HTML does not need: end tags of cells and list items, quotes around
+    plain values, empty lines. Text holds neither tags nor quotes, as they are escaped there."""
+    body, script, end = page.partition("<script>")
+    body = re.sub(r"</(?:td|th|tr|li|dt|dd)>", "", body)
+    body = re.sub(r'(?<=[a-z]=)"([\w.#/-]+)"(?=[ >])', r"\1", body)
+    return re.sub(r"\n(?:[ \t]*\n)+", "\n", body) + script + end
 
 
 def template(name: str, html: bool) -> jinja2.Template:
@@ -128,10 +265,10 @@ def _environment(html: bool) -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(
-        figure=numerals.figure, ratio=numerals.ratio, count=numerals.count, joined=numerals.joined,
-        clipped=escaping.clipped, md=lambda value: escaping.escaped(str(value)), datum=_datum,
-        datum_ulp=_datum_ulp, ulps=numerals.ulps, ulp_figure=numerals.ulp_figure,
-        code=escaping.code, datum_ratio=_datum_ratio, brief=_brief,
+        figure=numerals.figure, ratio=numerals.ratio,
+        md=lambda value: escaping.escaped(str(value)), datum=_datum,
+        ulps=numerals.ulps, ulp_figure=numerals.ulp_figure,
+        code=escaping.code, brief=_brief, within=_within,
         svg=lambda plot: Markup(plot.inline),
     )  # fmt: skip
     environment.globals["share"] = numerals.share
@@ -139,13 +276,8 @@ def _environment(html: bool) -> jinja2.Environment:
 
 
 def _datum(value: float | None, decimals: int = 1) -> Markup:
-    """A number as HTML: rounded to read, exact in `value` and in the tooltip."""
+    """A number as HTML: rounded to read, exact in `value`."""
     return _data(value, numerals.figure(value, decimals))
-
-
-def _datum_ulp(value: float | None, dtype: str) -> Markup:
-    """A number of ulp, in words where no digit is right, with its full value to hover for."""
-    return _data(value, numerals.ulp_figure(value, dtype))
 
 
 def _datum_ratio(value: float | None) -> Markup:
@@ -155,7 +287,7 @@ def _datum_ratio(value: float | None) -> Markup:
 def _data(value: float | None, text: str) -> Markup:
     if value is None:
         return Markup('<span class="none">–</span>')
-    return Markup('<data value="{0}" title="{0}">{1}</data>').format(repr(value), text)
+    return Markup('<data value="{0}">{1}</data>').format(repr(value), text)
 
 
 def _brief(case: str) -> str:
@@ -163,9 +295,9 @@ def _brief(case: str) -> str:
     return re.sub(r",?seed=\w+(?=\]$)", "", case).replace("[]", "")
 
 
-def _flags_seen(study: Study) -> list[tuple[str, str]]:
-    names = sorted({flag for one in study.measurements for flag in one.flags})
-    return [(name, vocabulary.meaning_of_flag(name)) for name in names]
+def _within(case: str, op: str) -> str:
+    """A case without its op, where that is said already."""
+    return _brief(case).removeprefix(f"{op}/")
 
 
 def _largest_rounding(study: Study) -> Measurement | None:

@@ -1,14 +1,14 @@
 """How far each subject is from the truth: measurements gathered per op, pass, format, subject.
 
-Maxima are maxima over all cases. The mean and the p99 of a score are those of the *typical case*
-(the upper median over cases): a mean over hard and easy cases together would describe neither.
+Maxima are maxima over all cases. The mean of a score is that of the *typical case* (the upper
+median over cases): a mean over hard and easy cases together would describe neither.
 So every figure of a score stands in a record.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -27,24 +27,12 @@ class Score:
     """What one subject did on one op, pass and format, over all cases and outputs."""
 
     verdict: Verdict
-    verdicts: tuple[tuple[Verdict, int], ...]  # worst first, with how many measurements
-    cases: int
-    measurements: int
-    elements: int
+    unusual: bool  # some measurement carries the flag
     compared: int
     correct: int
     ulp_max: float | None
     ulp_mean: float | None
-    ulp_p99: float | None
     bound: float | None
-    plain: float | None
-    flags: tuple[tuple[str, int], ...]
-    worst: Measurement
-
-    @property
-    def unusual(self) -> bool:
-        """Whether some measurement carries the flag `unusual`."""
-        return any(name == UNUSUAL.name for name, _ in self.flags)
 
     @property
     def badness(self) -> tuple[float, ...]:
@@ -81,11 +69,6 @@ class Block:
         """`layernorm backward`."""
         return f"{self.op} {self.direction}"
 
-    @property
-    def anchor(self) -> str:
-        """A name for links, of letters, digits and dashes."""
-        return "-".join("".join(c if c.isalnum() else "-" for c in self.title).split("-"))
-
 
 def blocks(study: Study) -> list[Block]:
     """The score board, worst block first and worst format first in each."""
@@ -108,41 +91,16 @@ def blocks(study: Study) -> list[Block]:
 
 def score(measurements: list[Measurement]) -> Score:
     """The score of some measurements with status ok; at least one."""
-    verdicts = Counter(one.verdict for one in measurements)
-    flags = Counter(flag for one in measurements for flag in one.flags)
     compared = sum(one.tally("compared") for one in measurements)
     wrong = sum(one.tally("not_correctly_rounded") for one in measurements)
-    ordered = tuple(sorted(verdicts.items(), key=lambda item: (item[0].rank, item[0].name)))
     return Score(
-        verdict=ordered[0][0],
-        verdicts=ordered,
-        cases=len({one.case for one in measurements}),
-        measurements=len(measurements),
-        elements=sum(one.tally("elements") for one in measurements),
+        verdict=min((one.verdict for one in measurements), key=lambda one: (one.rank, one.name)),
+        unusual=any(one.unusual for one in measurements),
         compared=compared,
         correct=max(compared - wrong, 0),
         ulp_max=largest(one.ulp_max for one in measurements),
         ulp_mean=typical(one.number("ulp", "mean") for one in measurements),
-        ulp_p99=typical(one.number("ulp", "p99") for one in measurements),
         bound=largest(one.number("bound", "max_ratio") for one in measurements),
-        plain=largest(one.number("plain", "ratio") for one in measurements),
-        flags=tuple(sorted(flags.items(), key=lambda item: (item[0] != UNUSUAL.name, item[0]))),
-        worst=worst_of(measurements),
-    )
-
-
-def worst_of(measurements: list[Measurement]) -> Measurement:
-    """The measurement to show: worst verdict, then largest error / bound, error / plain, ulp."""
-    return min(
-        measurements,
-        key=lambda one: (
-            one.verdict.rank,
-            not one.unusual,
-            -falling(one.number("bound", "max_ratio")),
-            -falling(one.ulp_max),
-            one.case,
-            one.output,
-        ),
     )
 
 

@@ -8,13 +8,13 @@ weight and bias, which must not be swapped.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from refkernels.reporting.measure.comparisons import Pair, SeedCase, pairs_of, seed_cases
 from refkernels.reporting.measure.scores import largest
 from refkernels.reporting.measure.study import Measurement, Study, as_number
-from refkernels.reporting.words.numerals import joined
+from refkernels.reporting.words.report import listed
 
 DTYPE = "float32"  # the threads' format
 CHIEF = ("torch", "paddle")  # the pair that the linear thread compares
@@ -103,7 +103,7 @@ def chief_pairs(found: Seeds) -> list[tuple[str, Pair]]:
     return shown
 
 
-def sentences(found: Seeds) -> list[str]:
+def sentences(found: Seeds, words: Mapping[str, str]) -> list[str]:
     """The threads' answers in words, each only where the records bear it out."""
     said = []
     apart = chief_pairs(found)
@@ -111,10 +111,7 @@ def sentences(found: Seeds) -> list[str]:
     other = [pair for case, pair in apart if "bias=" in case and "bias=zero" not in case]
     same = bool(zero) and all(pair.difference == 0 for pair in zero)
     if same and other and all(pair.difference for pair in other):
-        said.append(
-            "Linear: torch and paddle differ only where the bias is not zero, whatever the spread "
-            "of the weights; with a zero bias every bit is equal."
-        )
+        said.append(words["seed:said_linear"])
     nonzero = sorted(
         name
         for _, output, answers in found.layernorm.rows
@@ -122,13 +119,11 @@ def sentences(found: Seeds) -> list[str]:
         if output == "dx" and one.at_zero
     )
     if nonzero:
-        said.append(
-            f"LayerNorm: where dx is exactly 0, {joined(list(dict.fromkeys(nonzero)))} "
-            f"{'give' if len(set(nonzero)) > 1 else 'gives'} something else."
-        )
+        who = listed(words, list(dict.fromkeys(nonzero)))
+        said.append(words["seed:said_layernorm"].format(who=who))
     answers = [one for _, _, row in found.pi.rows for one in row.values()]
     if answers and not any(one.violated for one in answers):
-        said.append("cos and sin: no result is beyond 1, so no learning rate becomes negative.")
+        said.append(words["seed:said_pi"])
     return said
 
 

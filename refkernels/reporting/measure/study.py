@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from refkernels.reporting.reading import Record
@@ -89,6 +90,7 @@ class Study:
     agreements: list[Record]
     invariances: list[tuple[str, Record]]  # subject, record
     environments: list[Record]
+    explanations: list[tuple[str, Record]]  # subject, record
     subjects: list[str]
     unknown: int  # records of a kind that this version does not know
 
@@ -100,16 +102,35 @@ class Study:
             by_kind[str(record.get("kind"))].append(record)
         labels = _labels({_identity(record) for record in by_kind["measurement"]})
         taken = [_measurement(record, labels) for record in by_kind["measurement"]]
-        known = ("measurement", "agreement", "invariance", "environment")
+        known = ("measurement", "agreement", "invariance", "environment", "explanation")
         return cls(
             measurements=[one for one in taken if one.status == "ok"],
             failures=[one for one in taken if one.status != "ok"],
             agreements=by_kind["agreement"],
             invariances=[(_label_of(one, labels), one) for one in by_kind["invariance"]],
             environments=by_kind["environment"],
+            explanations=[(_label_of(one, labels), one) for one in by_kind["explanation"]],
             subjects=sorted({one.subject for one in taken}),
             unknown=sum(len(some) for kind, some in by_kind.items() if kind not in known),
         )
+
+    def explanation_of(self, one: Measurement) -> Record | None:
+        """What was found out on the case of a measurement."""
+        return self._explained.get((one.subject, one.op, one.direction, one.dtype, one.case))
+
+    @cached_property
+    def _explained(self) -> dict[tuple[str, ...], Record]:
+        names = ("op", "direction", "dtype", "case")
+        return {
+            (subject, *(str(record[name]) for name in names)): record
+            for subject, record in self.explanations
+        }
+
+
+def known_cause(explanation: Record | None) -> str | None:
+    """The identifier of the cause that an explanation names."""
+    cause = None if explanation is None else explanation.get("cause")
+    return str(cause) if cause else None
 
 
 def as_number(value: Any) -> float | None:

@@ -1,178 +1,301 @@
-"""Symptoms: findings gathered until one cause takes one line, what matters first.
+"""Symptoms: findings gathered until one cause takes one line, and the card of each seat.
 
-Ops measured in the same regimes (sin, cos and tan) are one family. Within one family, format and
-subject, findings that share a verdict or a pass are one symptom; the same symptom in another
-format, or of another subject in exactly the same regimes, stands in the same line.
+What a seat does to an op in a format is one symptom for each kind of input and verdict; one that a
+more ordinary input shows already, as bad, is not told again. Formats are told together, and so are
+ops where one cause was found for them. On a card ordinary inputs come first, then what is most
+wrong (`inputs.loss`).
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
-from refkernels.reporting.measure.findings import sentence
-from refkernels.reporting.measure.scores import falling, largest, typical
-from refkernels.reporting.measure.study import Measurement, Study
-from refkernels.reporting.words.numerals import joined, ulps
-from refkernels.reporting.words.vocabulary import WIDE, Verdict, rank_of_direction, rank_of_dtype
-from refkernels.reporting.words.vocabulary import verdict as verdict_of
+from refkernels.reporting.answer.facts import says
+from refkernels.reporting.measure.findings import finding_id
+from refkernels.reporting.measure.inputs import (
+    Input,
+    Measured,
+    concerned,
+    example_of,
+    input_of,
+    level_of,
+    short_number,
+    shown_inputs,
+)
+from refkernels.reporting.measure.study import Measurement, Study, known_cause
+from refkernels.reporting.reading import Record
+from refkernels.reporting.words.causes import by_design
+from refkernels.reporting.words.escaping import clipped
+from refkernels.reporting.words.numerals import digits, figure, share
+from refkernels.reporting.words.report import listed
+from refkernels.reporting.words.vocabulary import (
+    UNUSUAL,
+    WIDE,
+    Verdict,
+    rank_of_direction,
+    rank_of_dtype,
+    verdict,
+)
+from refkernels.seat_names import framework_of
 
-_ROUNDING = verdict_of("rounding").rank
-FLUSHED = "flushed_subnormals"
-SPECIAL_INPUTS = "specials"  # the regime whose inputs are NaN, infinities and zeros
-# An error 2**29 times that of float64 is that of float32, whose significand is 29 bits shorter;
-# four binades on either side allow for what an algorithm adds or saves.
-_AS_FLOAT32 = (2.0**25, 2.0**33)
+MOST_LINES = 5  # of a card, before it is unfolded
+MOST_EXPLAINED = 8  # symptoms of a seat
+_ROUNDING = verdict("rounding").rank
 
 
 @dataclass(frozen=True, eq=False)
 class Symptom:
-    """What may have one cause: the subjects, ops and formats that show it, and in which cases."""
+    """What may have one cause: one seat, one kind of input, one verdict."""
 
     some: tuple[Measurement, ...]
-    cases_measured: int
-    all_outputs: frozenset[str]
-    all_regimes: frozenset[str]
+    input: Input
+    loss: float  # how wrong it is (`inputs.Measured`)
+    explanation: Record | None  # the record of what was found on one of its cases
+
+    @cached_property
+    def example(self) -> Measurement:
+        """The measurement that is shown: the explained one."""
+        if self.explanation is not None:
+            mine = [one for one in self.some if explains(self.explanation, one)]
+            return example_of(mine or self.some)
+        return example_of(self.some)
+
+    @property
+    def subject(self) -> str:
+        return self.example.subject
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict."""
-        return min((one.verdict for one in self.some), key=lambda one: (one.rank, one.name))
+        """The verdict, or UNUSUAL."""
+        return level_of(self.example)
 
     @property
-    def subjects(self) -> list[str]:
-        """Who shows it, most measurements first."""
-        tally: dict[str, int] = defaultdict(int)
-        for one in self.some:
-            tally[one.subject] += 1
-        return sorted(tally, key=lambda name: (-tally[name], name))
+    def ops(self) -> list[str]:
+        """The ops that show it, the example's first."""
+        return sorted({one.op for one in self.some}, key=lambda op: (op != self.example.op, op))
 
     @property
-    def what(self) -> str:
-        """`cos, sin and tan forward, float64`."""
-        ops = sorted({one.op for one in self.some})
-        directions = sorted({one.direction for one in self.some}, key=rank_of_direction)
-        dtypes = sorted({one.dtype for one in self.some}, key=rank_of_dtype)
-        return f"{joined(ops)} {joined(directions)}, {joined(dtypes)}"
+    def directions(self) -> list[str]:
+        return sorted({one.direction for one in self.some}, key=rank_of_direction)
 
     @property
-    def regimes(self) -> frozenset[str]:
-        """The regimes in which it shows."""
-        return frozenset(one.regime for one in self.some)
+    def dtypes(self) -> list[str]:
+        """The formats, the example's first."""
+        mine = self.example.dtype
+        return sorted(
+            {one.dtype for one in self.some}, key=lambda name: (name != mine, rank_of_dtype(name))
+        )
 
     @property
-    def bound(self) -> float | None:
-        """The largest error / bound."""
-        return largest(one.number("bound", "max_ratio") for one in self.some)
+    def cause(self) -> str | None:
+        """The stable identifier of the cause that was found."""
+        return known_cause(self.explanation)
+
+    @property
+    def kind(self) -> str:
+        """report, design, inside or edge."""
+        if self.input is Input.EDGE:
+            return "edge"
+        if self.cause is not None and by_design(self.cause, framework_of(self.subject)):
+            return "design"
+        return "inside" if self.verdict == UNUSUAL else "report"
+
+    @property
+    def finding(self) -> str:
+        """The id of the finding of its example."""
+        return finding_id(self.example)
 
     @property
     def badness(self) -> tuple[object, ...]:
-        """Sort key: wide formats first, ordinary inputs before special ones, then the verdict."""
-        wide = any(one.dtype in WIDE for one in self.some)
-        special = self.regimes <= {SPECIAL_INPUTS}
-        return (not wide, special, self.verdict.rank, -falling(self.bound), self.what)
+        """Sort key: ordinary inputs first, wide formats first, what is beyond the bound before what
+        is not, then what has lost most."""
+        wide = self.example.dtype in WIDE
+        inside = self.verdict == UNUSUAL
+        return (self.input, not wide, inside, -self.loss, self.finding)
+
+    def what(self, words: Mapping[str, str], most: int = 4) -> str:
+        """`layernorm and rms_norm forward, float64`."""
+        ops = self.ops
+        shown = ops if len(ops) <= most else [*ops[: most - 1], f"+{len(ops) - most + 1}"]
+        passes = listed(words, self.directions)
+        return f"{listed(words, shown)} {passes}, {listed(words, self.dtypes)}"
+
+    def because(self, words: Mapping[str, str], lang: str) -> str:
+        """The cause in words with how sure it is, that none was found, or "" where none was looked
+        for."""
+        return cause_text(self.explanation, words, lang)
+
+    def size(self, words: Mapping[str, str], short: str = "") -> str:
+        """How many elements are concerned, and how wrong they are; with `short`="short:" in fewer
+        words."""
+        one = self.example
+        part, whole = concerned(one)
+        told = share(part, whole)
+        if one.tally("special_value_mismatches"):
+            return words["special"].format(share=told)
+        mean = one.number("ulp", "mean")
+        right = None if mean is None else digits(mean, one.dtype)
+        parts = []
+        if violated := one.record.get("invariants_violated"):
+            names = [clipped(str(name), 60) for name in violated]
+            parts.append(words["violates"].format(names=listed(words, names)))
+        elif self.verdict == UNUSUAL:
+            plain = figure(one.number("plain", "ratio"))
+            parts.append(words["times_plain"].format(plain=plain))
+        else:
+            whole_array = short and part == whole
+            parts.append(words["all_elements" if whole_array else "elements"].format(share=told))
+        if right is not None and right[0] < right[1]:
+            key = "digits" if right[0] else "no_digit"
+            parts.append(words[short + key].format(right=right[0], whole=right[1]))
+        return words["comma"].join(parts)
+
+    def shown(self, words: Mapping[str, str]) -> str:
+        """`x = -1.839 gives 0.0262, exact 0.0236`, "" where the record has no element."""
+        worst = self.example.worst
+        got, exact = ((worst.get(side) or {}).get("decimal") for side in ("got", "exact"))
+        if got is None or exact is None:
+            return ""
+        told = {"got": short_number(str(got)), "exact": short_number(str(exact))}
+        inputs = shown_inputs(self.example)
+        return words["gives" if inputs else "gives_bare"].format(inputs=inputs, **told)
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """One seat: its symptoms, the most important first."""
+
+    subject: str
+    version: str
+    measurements: int
+    fine: int  # of them show rounding at most
+    lines: list[Symptom]  # not of edge cases, the most important first
+    edges: list[Symptom]
 
     @property
-    def text(self) -> str:
-        """What it says in figures, in one sentence without its full stop."""
-        wrong = sum(one.tally("special_value_mismatches") for one in self.some)
-        bound = self.bound
-        more = []
-        mean = typical(one.number("ulp", "mean") for one in self.some)
-        if mean is not None and not wrong:
-            top = largest(one.ulp_max for one in self.some)
-            dtype = max((one.dtype for one in self.some), key=rank_of_dtype)
-            more.append(f"typically {ulps(mean, dtype)}, at most {ulps(top, dtype)}")
-        few = len(self.regimes) <= 2 < len(self.all_regimes)
-        return sentence(
-            special=wrong,
-            bound=bound if bound is not None and bound > 1 else None,
-            more=[*more, *self._chief_output(), *self._hints()],
-            cases=len({one.case for one in self.some}),
-            cases_measured=self.cases_measured,
-            where=f" ({joined(sorted(self.regimes))})" if few else "",
-        )
+    def badness(self) -> tuple[object, ...]:
+        """Sort key: its most important symptom's."""
+        return self.lines[0].badness[:-1] if self.lines else (Input.EDGE,)
 
-    def _chief_output(self) -> list[str]:
-        """The output that shows it alone, or nine times of ten, where the op has several."""
-        (name, number), *_ = Counter(one.output for one in self.some).most_common(1)
-        if len(self.all_outputs) == 1 or number < 0.9 * len(self.some):
-            return []
-        return [f"{'only' if number == len(self.some) else 'mostly'} {name}"]
+    @property
+    def first(self) -> list[Symptom]:
+        """What is shown unfolded."""
+        return self.lines[:MOST_LINES]
 
-    def _hints(self) -> list[str]:
-        if all(FLUSHED in one.flags for one in self.some):
-            return ["tiny (subnormal) results replaced by 0"]
-        plain = typical(one.number("plain", "ratio") for one in self.some)
-        low, high = _AS_FLOAT32
-        if {one.dtype for one in self.some} == {"float64"} and plain and low <= plain <= high:
-            return ["as accurate as float32 inside would be"]
-        return []
+    @property
+    def further(self) -> list[Symptom]:
+        return self.lines[MOST_LINES:]
+
+
+def cards(study: Study) -> list[Card]:
+    """A card for each seat that answered, the one with most to say first."""
+    found: dict[str, list[Symptom]] = defaultdict(list)
+    for one in symptoms(study):
+        found[one.subject].append(one)
+    some = []
+    for subject in study.subjects:
+        taken = [one for one in study.measurements if one.subject == subject]
+        if taken:
+            mine = found[subject]
+            some.append(
+                Card(
+                    subject,
+                    str(taken[0].record.get("version") or ""),
+                    len(taken),
+                    sum(one.verdict.rank >= _ROUNDING for one in taken),
+                    [one for one in mine if one.input is not Input.EDGE],
+                    [one for one in mine if one.input is Input.EDGE],
+                )
+            )
+    return sorted(some, key=lambda card: (card.badness, card.subject))
+
+
+def worth_explaining(study: Study) -> list[Measurement]:
+    """The examples of the lines on cards that nobody has explained yet, as long as the seat has
+    fewer explanations than it may."""
+    explained: dict[str, int] = defaultdict(int)
+    for subject, _ in study.explanations:
+        explained[subject] += 1
+    wanted = []
+    for card in cards(study):
+        room = MOST_EXPLAINED - explained[card.subject]
+        missing = [one.example for one in card.first if one.explanation is None]
+        wanted += missing[: max(0, room)]
+    return wanted
 
 
 def symptoms(study: Study) -> list[Symptom]:
-    """All symptoms beyond rounding, what matters first."""
-    regimes: dict[str, set[str]] = defaultdict(set)
-    cases: dict[str, set[str]] = defaultdict(set)
-    outputs: dict[tuple[str, str], set[str]] = defaultdict(set)
+    """All symptoms beyond rounding, the most important first."""
+    groups: dict[tuple[str, str, str], list[Measurement]] = defaultdict(list)
     for one in study.measurements:
-        regimes[one.op].add(one.regime)
-        cases[one.op].add(one.case)
-        outputs[one.op, one.direction].add(one.output)
-    bad: dict[tuple[object, ...], list[Measurement]] = defaultdict(list)
-    for one in study.measurements:
-        if one.verdict.rank < _ROUNDING:
-            family = frozenset(regimes[one.op])
-            flushed = FLUSHED in one.flags
-            bad[one.subject, family, flushed, "" if flushed else one.dtype].append(one)
+        if level_of(one).rank < _ROUNDING:
+            groups[one.subject, one.op, one.dtype].append(one)
+    measured = Measured(study)
+    alone = [each for some in groups.values() for each in _of_one_op(some, study, measured)]
+    together: dict[tuple[object, ...], list[Symptom]] = defaultdict(list)
+    for symptom in alone:
+        cause, unexplained = symptom.cause, symptom.explanation is None
+        about = ("cause", cause) if cause else ("op", symptom.ops[0], unexplained)
+        place = (symptom.subject, symptom.input, symptom.verdict.name, *about)
+        together[place].append(symptom)
     found = []
-    for key, some in bad.items():
-        for part in [some] if key[2] else _connected(some):
-            ops = {one.op for one in part}
-            places = {(one.op, one.direction) for one in part}
-            found.append(
-                Symptom(
-                    tuple(part),
-                    sum(len(cases[op]) for op in ops),
-                    frozenset(name for place in places for name in outputs[place]),
-                    frozenset().union(*(regimes[op] for op in ops)),
-                )
-            )
-    for same in ("subjects", "dtypes"):
-        found = _merged(found, same, cases)
+    for alike in together.values():
+        first = min(alike, key=lambda one: one.badness)
+        some = (*first.some, *(each for one in alike if one is not first for each in one.some))
+        found.append(replace(first, some=some, loss=max(one.loss for one in alike)))
     return sorted(found, key=lambda one: one.badness)
 
 
-def _connected(some: list[Measurement]) -> list[list[Measurement]]:
-    """Parts in which every two are linked by a chain of shared verdicts or passes."""
-    parts: list[tuple[set[str], list[Measurement]]] = []
+def _of_one_op(some: list[Measurement], study: Study, measured: Measured) -> Iterator[Symptom]:
+    """What one seat does to one op in one format. What a more ordinary input shows as badly is not
+    told again."""
+    parts: dict[tuple[Input, float, str], list[Measurement]] = defaultdict(list)
     for one in some:
-        marks = {one.verdict.name, one.direction}
-        touching = [part for part in parts if part[0] & marks]
-        names, members = set(marks), []
-        for part in touching:
-            names |= part[0]
-            members += part[1]
-            parts.remove(part)
-        parts.append((names, [*members, one]))
-    return [members for _, members in parts]
+        level = level_of(one)
+        parts[input_of(one), level.rank, level.name].append(one)
+    kept: list[tuple[Input, float, list[Measurement], list[Measurement]]] = []
+    for (kind, rank, _), mine in sorted(parts.items(), key=lambda item: item[0][:2]):
+        covering = next((every for _, seen, _, every in kept if seen <= rank), None)
+        if covering is None:
+            kept.append((kind, rank, mine, list(mine)))
+        else:
+            covering += mine
+    for kind, _, mine, every in kept:
+        every = [one for one in every if (input_of(one) is Input.EDGE) is (kind is Input.EDGE)]
+        told = (study.explanation_of(one) for one in mine)
+        explanation = next((one for one in told if one is not None), None)
+        yield Symptom(tuple(mine), kind, measured.loss(every), explanation)
 
 
-def _merged(found: list[Symptom], same: str, cases: dict[str, set[str]]) -> list[Symptom]:
-    """Symptoms of the same regimes, of one subject or in one format, joined."""
-    groups: dict[tuple[object, ...], list[Symptom]] = defaultdict(list)
-    for one in found:
-        flushed = all(FLUSHED in each.flags for each in one.some)
-        who = (
-            tuple(one.subjects)
-            if same == "subjects"
-            else tuple(sorted({each.dtype for each in one.some}))
-        )
-        groups[who, one.regimes, one.all_regimes, one.verdict.name, flushed].append(one)
-    joined_up = []
-    for alike in groups.values():
-        some = tuple(each for one in alike for each in one.some)
-        measured = sum(len(cases[op]) for op in {each.op for each in some})
-        outputs = frozenset().union(*(one.all_outputs for one in alike))
-        joined_up.append(replace(alike[0], some=some, cases_measured=measured, all_outputs=outputs))
-    return joined_up
+def explains(record: Record, one: Measurement) -> bool:
+    """Whether an explanation is of this measurement's case."""
+    return bool(
+        (record["op"], record["direction"], record["dtype"], record["case"])
+        == (one.op, one.direction, one.dtype, one.case)
+    )
+
+
+def cause_text(record: Record | None, words: Mapping[str, str], lang: str) -> str:
+    """What an explanation found, in words; "" where there is none."""
+    if record is None or record.get("status") != "ok":
+        return ""
+    cause = known_cause(record)
+    if cause is None:
+        return words["no_cause"].format(tried=f"{int(record.get('tried') or 0):,}")
+    confidence = str(record.get("confidence") or "")
+    key = "maybe" if confidence == "consistent" else "it"
+    sure = words.get(f"confidence:{confidence}", confidence)
+    return words[key].format(says=_said(record, cause, lang), confidence=sure)
+
+
+def _said(record: Mapping[str, Any], cause: str, lang: str) -> str:
+    """What the cause says with its numbers; its identifier where a record lacks these."""
+    told = {"cause": cause, "model": record.get("model"), "details": record.get("details") or {}}
+    try:
+        return clipped(says(told, lang, bool(record.get("among"))), 400)
+    except (LookupError, ValueError, TypeError, AttributeError):
+        return cause

@@ -1,4 +1,4 @@
-"""The table in the terminal: at most 100 columns, verdicts by glyph, word and colour."""
+"""The summary in the terminal: a card for each seat, in one screen of 80 columns."""
 
 from __future__ import annotations
 
@@ -9,30 +9,42 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from refkernels.reporting.measure.headline import Headline, headline
-from refkernels.reporting.measure.scores import Block, Row, blocks
+from refkernels.reporting.measure.headline import headline
 from refkernels.reporting.measure.study import Study
+from refkernels.reporting.measure.symptoms import MOST_LINES, Card, Symptom, cards
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words.escaping import clipped
-from refkernels.reporting.words.numerals import ratio, share, ulp_figure
-from refkernels.reporting.words.vocabulary import UNUSUAL, VERDICTS
+from refkernels.reporting.words.numerals import share
+from refkernels.reporting.words.report import listed, words_of
+from refkernels.reporting.words.vocabulary import short_of
 
-WIDTH = 100
-COLUMNS = 5  # subjects side by side; more go into further tables
-_FIRST, _CELL = 9, 16
+WIDTH = 80
+_AROUND = 6  # lines: the headline, where to look, the prompt
 
 
-def terminal_table(records: list[Record]) -> RenderableType:
-    """Summary, score board (op and pass, format x framework) and legend, for a rich console."""
+def terminal_table(
+    records: list[Record],
+    lang: str = "en",
+    *,
+    height: int = 24,
+    everything: bool = False,
+) -> RenderableType:
+    """The headline and a card for each seat, for a rich console: as many lines as a screen of that
+    height has room for, or all with `everything`. Raises ValueError for an unknown language."""
+    words = words_of(lang)
     study = Study.of(records)
-    summary = headline(study)
-    parts: list[RenderableType] = [_summary(summary), Text()]
-    board = blocks(study)
-    for start in range(0, len(study.subjects) if board else 0, COLUMNS):
-        parts += [_board(board, study.subjects[start : start + COLUMNS]), Text()]
-    if study.measurements:
-        parts.append(_legend())
-    return Group(*parts)
+    told = headline(study, words)
+    parts: list[RenderableType] = [Text(words["space"].join(told if everything else told[:2]))]
+    found = cards(study)
+    room = (height - _AROUND) // max(1, len(found)) - 1
+    lines = min(MOST_LINES, max(1, room))
+    for card in found:
+        parts += _card(card, words, lang, None if everything else lines)
+    table = Table.grid()
+    table.add_column(max_width=WIDTH)
+    for part in parts:
+        table.add_row(part)
+    return Group(table)
 
 
 def environment_table(lines: Iterable[Any]) -> RenderableType:
@@ -50,64 +62,46 @@ def environment_table(lines: Iterable[Any]) -> RenderableType:
     return table
 
 
-def _summary(summary: Headline) -> RenderableType:
-    lines = [Text(" ".join(summary.sentences))]
-    for point in summary.points:
-        line = Text(f" {point.verdict.glyph} ", style=point.verdict.colour)
-        line.append(f"{clipped(point.subject, 40)}, {point.what}: ", style="bold")
-        line.append(point.text, style="default")
-        lines.append(line)
-    if summary.further > 0:
-        lines.append(Text(f"   and {summary.further:,} more in the report", style="dim"))
-    table = Table.grid()
-    table.add_column(max_width=WIDTH)
+def _card(card: Card, words: Any, lang: str, most: int | None) -> list[RenderableType]:
+    """The seat in a line, then its symptoms: one line each, or whole where all are asked for."""
+    head = Text(clipped(card.subject, 40), style="bold")
+    fine = words["seat_line"].format(share=share(card.fine, card.measurements))
+    head.append(f"{words['colon']}{fine}", style="default")
+    lines: list[RenderableType] = [head]
+    if most is None:
+        for one in (*card.lines, *card.edges):
+            lines += _whole(one, words, lang)
+        return lines
+    lines += [_line(one, words, lang) for one in card.lines[:most]]
+    more = len(card.lines) - most
+    left = [words["line_more"].format(n=more)] if more > 0 else []
+    left += [words["line_edge"].format(n=len(card.edges))] if card.edges else []
+    if not card.lines:
+        lines.append(Text(f"  {words['card_fine']}"))
+    if left:
+        head.append(words["comma"] + words["comma"].join(left), style="dim")
     for line in lines:
-        table.add_row(line)
-    return table
+        if isinstance(line, Text):
+            line.truncate(WIDTH, overflow="ellipsis")
+    return lines
 
 
-def _board(board: list[Block], subjects: list[str]) -> RenderableType:
-    table = Table(
-        box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", show_edge=False,
-    )  # fmt: skip
-    table.add_column("", width=_FIRST, no_wrap=True)
-    for subject in subjects:
-        table.add_column(Text(clipped(subject, 2 * _CELL)), width=_CELL, overflow="fold")
-    for block in board:
-        rows = [row for row in block.rows if set(subjects) & {*row.scores, *row.failures}]
-        if rows:
-            name = Text(clipped(block.op, _FIRST), style="bold")
-            table.add_row(name, Text(block.direction, style="bold"))
-            for row in rows:
-                table.add_row(Text(clipped(row.dtype, 8)), *[_cell(row, one) for one in subjects])
-            table.add_row()
-    return table
+def _line(one: Symptom, words: Any, lang: str) -> Text:
+    """What differs first: it is the end that a narrow terminal cuts off."""
+    line = Text(f" {one.verdict.glyph} ", style=one.verdict.colour)
+    line.append(f"{listed(words, one.ops[:2])}{'…' if one.ops[2:] else ''}", style="bold")
+    if one.directions == ["backward"]:
+        line.append(" backward", style="bold")
+    line.append(f" {'/'.join(one.dtypes)}", style="bold")
+    told = one.because(words, lang) if one.cause else ""
+    parts = [part for part in (one.size(words, "short:"), told) if part]
+    line.append(words["colon"] + words["comma"].join(parts), style="default")
+    return line
 
 
-def _cell(row: Row, subject: str) -> Text:
-    score = row.scores.get(subject)
-    if score is None:
-        statuses = sorted({one.status for one in row.failures.get(subject, [])})
-        return Text(", ".join(statuses).replace("_", " "), style="dim")
-    text = Text(f"{score.verdict.glyph} {score.verdict.short}", style=score.verdict.colour)
-    correct = share(score.correct, score.compared).replace(" ", "")
-    # Beside a worse verdict the mark would only say less.
-    unusual = score.unusual and score.verdict.rank > UNUSUAL.rank
-    room = _CELL - len(text.plain) - 2 * unusual
-    if len(correct) < room:
-        text.append(f" {correct}", style="default")
-    if unusual:
-        text.append(f" {UNUSUAL.glyph}", style=UNUSUAL.colour)
-    text.append(f"\n{ulp_figure(score.ulp_max, row.dtype)} · {ratio(score.bound)}", style="default")
-    return text
-
-
-def _legend() -> Text:
-    text = Text("In each cell: the worst verdict, the share of elements correctly rounded (where ")
-    text.append("there is room);\nbelow it the largest error in ulp · the largest error / bound. ")
-    text.append("No digit: none is right there.\n")
-    for verdict in VERDICTS:
-        text.append(f"{verdict.glyph} {verdict.short}", style=verdict.colour)
-        text.append("  ")
-    text.append("\nWithin the bound (<= 1) is rounding, however many ulp that is.")
-    return text
+def _whole(one: Symptom, words: Any, lang: str) -> list[RenderableType]:
+    line = Text(f" {one.verdict.glyph} {short_of(one.verdict, lang)}  ", style=one.verdict.colour)
+    line.append(one.what(words, 99), style="bold")
+    line.append(f" [{words['kind:' + one.kind]}]{words['colon']}{one.size(words)}", style="default")
+    more = [one.because(words, lang), one.shown(words), words["on"].format(case=one.example.case)]
+    return [line, *[Text(f"   {clipped(text, 300)}", style="dim") for text in more if text]]

@@ -1,31 +1,41 @@
-"""Writes the report, and removes the plots of an earlier one."""
+"""Writes the report, and removes the plots and scripts of an earlier one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from refkernels.records.files import write_whole
+from refkernels.records.words import LEVELS
 from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.reading import read_records
 
 
-def write_report(directory: Path) -> list[Path]:
-    """Make report.md, report.html and plots/*.{svg,png} from directory/records.jsonl.
+def write_report(directory: Path, lang: str = "en") -> list[Path]:
+    """Make report.md, report.html, figures.csv, plots/*.{svg,png} and scripts/*.py, from
+    directory/records.jsonl.
 
-    Returns the files written, the two pages first. The same records give the same bytes. Plots
-    that an earlier report left and this one does not have are removed.
-    Raises RecordsError (one sentence, with the line) for records that cannot be read.
+    Returns the files written, the two pages first. The same records give the same bytes. Plots and
+    scripts that an earlier report left and this one does not have are removed.
+    Raises ValueError for a language that is not there, RecordsError (one sentence, with the line)
+    for records that cannot be read.
     """
     directory = Path(directory)
-    report = Report.of(read_records(directory / "records.jsonl"))
+    report = Report.of(read_records(directory / "records.jsonl"), lang)
     written = [
         write_whole(directory / "report.md", report.markdown()),
         write_whole(directory / "report.html", report.html()),
+        write_whole(directory / "figures.csv", report.table()),
     ]
     folder = directory / "plots"
     for plot in report.plots:
         written.append(write_whole(folder / f"{plot.name}.svg", plot.svg))
         written.append(write_whole(folder / f"{plot.name}.png", plot.png))
+    scripts = directory / "scripts"
+    for name, text in report.scripts.items():
+        written.append(write_whole(scripts / f"{name}.py", text))
+    for stale in sorted(scripts.glob("*.py")) if scripts.is_dir() else ():
+        if stale.stem.endswith(LEVELS) and stale not in written:
+            stale.unlink()
     for stale in sorted(folder.glob("*.*")) if folder.is_dir() else ():
         is_ours = stale.name.startswith(("growth-", "spread-", "error-over-bound"))
         if is_ours and stale not in written:

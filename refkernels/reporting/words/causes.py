@@ -1070,3 +1070,26 @@ CAUSES: dict[str, Cause] = {
     **{name: _cause(*texts) for name, texts in ELEMENTS.items()},
     **{name: _cause(*texts) for name, texts in OPTIMIZERS.items()},
 }
+
+# Not faults but choices: each of these definitions or orders is in use somewhere.
+_IN_USE = frozenset((
+    "summation_order", "bias_first", "slope_of_a_fifth", "other_dropout_convention",
+    "clip_eps_differs", "eps_hat", "no_bias_correction", "decay_coupled", "decay_decoupled",
+    "decay_after_step", "decay_without_lr", "weight_norm_clamped", "trust_ratio_clamped",
+    "trust_ratio_needs_decay", "averaged_momentum", "lr_in_momentum", "dampened_first_step",
+    "eps_inside_sqrt", "gradient_to_first", "gradient_to_all", "biased_running_variance",
+    "swapped_momentum", "tanh_gelu", "erf_gelu", "weight_plus_one", "row_weights",
+    "row_count_denominator",
+))  # fmt: skip
+# Switches, by the framework whose documentation names them (`Cause.sources`).
+_DOCUMENTED = {
+    "torch": frozenset((
+        "tf32_inputs", "bf16_inputs", "fp16_inputs", "fp16_accumulation", "bf16_accumulation",
+        "flush_to_zero",
+    )),
+}  # fmt: skip
+
+
+def by_design(cause: str, framework: str) -> bool:
+    """Whether a cause is a definition that is in use, or a switch that this framework documents."""
+    return cause in _IN_USE or cause in _DOCUMENTED.get(framework, ())

@@ -33,6 +33,7 @@ def figure(value: float | None, decimals: int = 1) -> str:
 
 
 _BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+_EXPONENTS = {"float16": 15, "bfloat16": 127, "float32": 127, "float64": 1023}
 _NO_DIGIT = {"en": ("no digit", "no digit is right"), "zh": ("无正确位", "没有一位数字正确")}
 
 
@@ -41,6 +42,35 @@ def all_digits(dtype: str) -> float:
     of ulp says no more. Infinite for a format that is not known."""
     bits = _BITS.get(dtype)
     return math.inf if bits is None else 2.0 ** (bits - 2)
+
+
+def normal_range(dtype: str) -> tuple[float, float]:
+    """The smallest normal number and 2^(emax + 1), beyond every finite one, as float64 holds it;
+    (0, infinity) for a format that is not known."""
+    exponent = _EXPONENTS.get(dtype)
+    if exponent is None:
+        return 0.0, math.inf
+    return 2.0 ** (1 - exponent), math.inf if exponent == 1023 else 2.0 ** (exponent + 1)
+
+
+def squares_from(dtype: str) -> float:
+    """2^((emax + 1) / 2): from here on the square of a number is beyond the format."""
+    exponent = _EXPONENTS.get(dtype)
+    return math.inf if exponent is None else 2.0 ** ((exponent + 1) / 2)
+
+
+def digits(error: float, dtype: str) -> tuple[int, int] | None:
+    """How many decimal digits an error of so many ulp leaves, and how many the format has; None
+    for a format that is not known and for NaN. An ulp or less leaves all."""
+    bits = _BITS.get(dtype)
+    if bits is None or math.isnan(error):
+        return None
+    whole = round(bits * math.log10(2.0))
+    if lost(error, dtype):
+        return 0, whole
+    if error <= 1.0:
+        return whole, whole
+    return max(0, math.floor((bits - math.log2(error)) * math.log10(2.0))), whole
 
 
 def lost(value: float | None, dtype: str) -> bool:

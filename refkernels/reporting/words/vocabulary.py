@@ -89,6 +89,54 @@ PROPERTIES = {
     "batch": "Same bits whatever the batch around it",
     "threads": "Same bits with 1 and 2 threads",
 }
+_CHINESE = {
+    "special_value_mismatch": ("特殊值错误", "NaN、无穷或数，与精确答案所要求的不是同一类。"),
+    "invariant_violated": (
+        "不可能的值",
+        "任何舍入都无法解释、数学上不可能的值，如 |cos x| > 1 或负方差。",
+    ),
+    "exceeds_bound": (
+        "超出误差界",
+        "误差大于该算子任何已命名形式在此精度和这些输入下可能的误差，或大于库函数限度："
+        "精度较低、公式不稳定，或是缺陷。",
+    ),
+    "rounding": (
+        "舍入误差",
+        "每个元素都在已命名形式（任意求和顺序）的误差界之内，或在库函数限度之内，不论有多少 ulp。",
+    ),
+    "correctly_rounded": (
+        "逐位精确",
+        "每一位都等于精确答案一次舍入的结果：此格式下没有更好的算法。",
+    ),
+    "unusual": (
+        "异常",
+        "在误差界之内，但误差超过同样数据上朴素顺序算法的 4 倍。不是判定，但值得一看。",
+    ),
+}
+_FLAGS_ZH = {
+    "nonzero_at_zero": "精确答案为 0 而框架给出的不是 0；这些元素不计入 ulp，以误差/误差界判定。",
+    "sign_changes": "有些结果与精确答案符号相反。",
+    "flushed_subnormals": "有些极小的（次正规）结果被替换为 0。",
+    "signed_zero_mismatches": "有些零的符号不对。",
+    "overflows": "有些结果为无穷，而精确答案舍入后是有限数。",
+    "undecided": "有些元素无法判定是否正确舍入。",
+}
+_STATUSES_ZH = {
+    "error": "算子抛出异常",
+    "killed": "框架的进程终止",
+    "oom": "内存不足",
+    "timeout": "在时限内没有答复",
+    "wrong_shape": "输出形状不对",
+    "import_error": "框架无法导入",
+    "not_installed": "框架未安装",
+    "unsupported": "框架不提供此格式的该算子",
+}
+_PROPERTIES_ZH = {
+    "run_to_run": "同样的输入算两次，逐位相同",
+    "position": "元素在数组中任何位置都逐位相同",
+    "batch": "不论周围的批如何都逐位相同",
+    "threads": "1 个和 2 个线程逐位相同",
+}
 WIDE = frozenset(["float32", "float64"])  # what people train and check in comes first
 
 
@@ -103,14 +151,32 @@ def verdict(name: str) -> Verdict:
     )  # fmt: skip
 
 
-def meaning_of_flag(name: str) -> str:
+def short_of(one: Verdict, lang: str) -> str:
+    """The verdict in a word or two."""
+    return _CHINESE[one.name][0] if lang == "zh" and one.name in _CHINESE else one.short
+
+
+def meaning_of(one: Verdict, lang: str) -> str:
+    """What the verdict says."""
+    return _CHINESE[one.name][1] if lang == "zh" and one.name in _CHINESE else one.meaning
+
+
+def meaning_of_flag(name: str, lang: str = "en") -> str:
     """What the flag says, or its own name in words."""
-    return FLAGS.get(name, name.replace("_", " ") + ".")
+    if lang == "zh" and name == UNUSUAL.name:
+        return meaning_of(UNUSUAL, lang)
+    known = _FLAGS_ZH if lang == "zh" else FLAGS
+    return known.get(name, name.replace("_", " ") + ".")
 
 
-def meaning_of_status(name: str) -> str:
+def meaning_of_status(name: str, lang: str = "en") -> str:
     """What the status says, or its own name in words."""
-    return STATUSES.get(name, name.replace("_", " "))
+    return (_STATUSES_ZH if lang == "zh" else STATUSES).get(name, name.replace("_", " "))
+
+
+def meaning_of_property(name: str, lang: str = "en") -> str:
+    """What stays the same, or the property's own name in words."""
+    return (_PROPERTIES_ZH if lang == "zh" else PROPERTIES).get(name, name.replace("_", " "))
 
 
 def rank_of_status(name: str) -> int:

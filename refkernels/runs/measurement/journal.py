@@ -21,8 +21,10 @@ def unit_of(record: Record) -> str | None:
         case = f"{record.get('op')}/invariance"
     elif isinstance(case, dict):
         case = case.get("name")
-    known = kind in ("measurement", "agreement", "invariance")
-    return f"{case} {record.get('dtype')} {record.get('direction')}" if known else None
+    place = f"{case} {record.get('dtype')} {record.get('direction')}"
+    if kind == "explanation":
+        return f"explained {record.get('framework')} {record.get('device')} {place}"
+    return place if kind in ("measurement", "agreement", "invariance") else None
 
 
 class MeasurementJournal(Journal):

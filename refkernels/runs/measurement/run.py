@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,10 @@ from refkernels.arguments import (
 )
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog
-from refkernels.frameworks.gateway import split_settings
+from refkernels.frameworks.gateway import Session, split_settings
 from refkernels.records.journal import JournalError
 from refkernels.runs.measurement.invariance import ThreadedSeats, measure_invariance
-from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal
+from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal, unit_of
 from refkernels.runs.measurement.plan import Plan, Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
 from refkernels.runs.measurement.unit import Record, measure_unit
@@ -56,6 +56,7 @@ def measure(
     timeout: float = 120.0,
     progress: Callable[[Progress], None] = lambda _: None,
     glance: Callable[[list[Record]], None] = lambda _: None,
+    afterwards: Callable[[list[Record], Sequence[Seat]], Iterable[Record]] = lambda *_: (),
 ) -> Outcome:
     """Measure every unit of the plan on every framework; write `directory`/records.jsonl.
 
@@ -66,15 +67,18 @@ def measure(
     and its own device; `devices` applies to those that name no device. `settings` are environment
     variables and framework flags for all, and part of every record. `timeout` limits the seconds
     that a framework may take for one answer. `glance` gets the records of one case of each op as
-    soon as they are there, if more is to come. Raises JournalError where the directory holds
-    another run, FrameworkError for a name, flag or device that no framework has, and TypeError or
-    ValueError for an argument that is no plan, folder, list of names or number of seconds.
+    soon as they are there, if more is to come. `afterwards` gets all records and the seats, which
+    still answer, and gives more records: explanations. Raises JournalError where the directory
+    holds another run, FrameworkError for a name, flag or device that no framework has, and
+    TypeError or ValueError for an argument that is no plan, folder, list of names or number of
+    seconds.
     """
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
     directory, devices = as_path(directory, "directory"), as_names(devices, "devices")
     chosen, timeout = as_settings(settings), as_seconds(timeout, "timeout")
     progress, glance = as_function(progress, "progress"), as_function(glance, "glance")
+    afterwards = as_function(afterwards, "afterwards")
     frameworks, asked = _asked(as_names(frameworks, "frameworks"), devices, chosen)
     question = _question(plan, frameworks, devices, chosen)
     journal = MeasurementJournal(directory, question, as_flag(resume, "resume"))
@@ -88,9 +92,10 @@ def measure(
         _keep_environments(journal, environments)
         started = {name for name, session in sessions.items() if session.status == "ok"}
         _measure_units(plan, seats, journal, started, timeout, progress, glance)
+        _explain(seats, journal, sessions, afterwards)
     finally:
         close_all(sessions.values())
-    path = journal.finish(keys)
+    path = journal.finish(dict.fromkeys((*keys, *journal.done)))
     return _outcome(journal.records(), path)
 
 
@@ -136,6 +141,23 @@ def _measure_units(
     finally:
         threaded.close()
     progress(Progress("", len(plan.units), len(plan.units)))
+
+
+def _explain(
+    seats: Sequence[Seat],
+    journal: MeasurementJournal,
+    sessions: Mapping[str, Session],
+    afterwards: Callable[[list[Record], Sequence[Seat]], Iterable[Record]],
+) -> None:
+    records = [record for some in journal.done.values() for record in some]
+    try:
+        for record in afterwards(records, seats):
+            key = unit_of(record)
+            assert key is not None
+            journal.add(key, [record])
+    except BaseException:
+        abandon(sessions.values())
+        raise
 
 
 def _stoppable(

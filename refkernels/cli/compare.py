@@ -1,0 +1,76 @@
+"""`refkernels compare`: what changed between two runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.options import Language, check_language
+
+LEVELS = ("worse", "bits", "never")
+
+
+def compare(
+    old: Annotated[Path, typer.Argument(help="The folder of the earlier run.")],
+    new: Annotated[Path, typer.Argument(help="The folder of the later run.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Write compare.html and compare.md to this folder.")
+    ] = None,
+    lang: Language = "en",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print every change, not one screen of them.")
+    ] = False,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            help="End with status 1 where an output is new among the findings, worse or does not "
+            "run any more (worse), where bits changed at all (bits), or never."
+        ),
+    ] = "worse",
+) -> None:
+    """Hold two runs of `refkernels measure` against each other: fixed, new, worse, better, bits.
+
+    Ends with status 1 where something is as bad as --fail-on, 2 where a run cannot be read, else
+    with 0.
+    """
+    from rich.console import Console
+
+    from refkernels.reporting.compare import changes, views
+    from refkernels.reporting.words.report import words_of
+    from refkernels.suggestion import instead
+
+    check_language(lang)
+    if fail_on not in LEVELS:
+        refuse(f"--fail-on {fail_on!r} is no level: {instead(fail_on, LEVELS)}.")
+    found = changes.compare(_study(old), _study(new))
+    console = Console()
+    room = None if everything else max(5, (console.height - 8) // 2)
+    console.print(views.comparison_table(found, str(old), str(new), lang, room))
+    if out is not None:
+        page = new / "report.html"
+        link = Path(os.path.relpath(page, out)).as_posix() if page.exists() else ""
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            written = views.write_comparison(out, found, str(old), str(new), lang, link)
+        except OSError as error:
+            refuse(f"{error.filename or out} cannot be written ({error.strerror}).")
+        typer.echo(words_of(lang)["look"].format(page=written[0]))
+    bad = found.setbacks if fail_on == "worse" else found.both - found.counts["same"]
+    if fail_on != "never" and (bad or found.setbacks):
+        raise typer.Exit(1)
+
+
+def _study(directory: Path) -> Any:
+    from refkernels import reporting
+    from refkernels.reporting.measure.study import Study
+
+    try:
+        return Study.of(reporting.read_records(directory / "records.jsonl"))
+    except reporting.RecordsError as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"{error.filename or directory}: {error.strerror}.")

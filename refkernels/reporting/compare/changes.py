@@ -1,0 +1,175 @@
+"""What changed between two runs: the same seat, op, pass, format, output and case in both.
+
+A change is *fixed* where it was beyond rounding or unusual and is neither now, *new* the other way
+round; *worse* or *better* where the verdict changed otherwise, or the mean error by more than a bit
+(a factor of 2, counted from 0.25 ulp, the mean error of correct rounding); *bits* where only these
+changed; *judged* where the verdict changed and no bit did: the instrument is another one. What ran
+in one of them only is *broken*, *runs*, *gone* or *added*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+from refkernels.reporting.measure.findings import finding_id
+from refkernels.reporting.measure.inputs import input_of, level_of, loss
+from refkernels.reporting.measure.study import Measurement, Study
+from refkernels.reporting.words.vocabulary import WIDE, verdict
+
+KINDS = ("new", "broken", "worse", "fixed", "better", "judged", "runs", "bits", "gone", "added")
+"""All but "same", in the order of the page."""
+SETBACKS = ("new", "broken", "worse")
+IN_BOTH = ("same", "bits", "judged", "new", "fixed", "worse", "better")
+_ROUNDING = verdict("rounding").rank
+_CORRECT = 0.25  # ulp: the mean error of results that are correctly rounded
+_BIT = 2.0
+
+Place = tuple[str, str, str, str, str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """One kind of change of one seat, op, pass, format and output, in some cases."""
+
+    kind: str
+    output: str
+    pairs: tuple[tuple[Measurement | None, Measurement | None], ...]  # before, now: one per case
+
+    @cached_property
+    def example(self) -> tuple[Measurement | None, Measurement | None]:
+        """The most ordinary input, there the greatest loss on either side."""
+        return min(self.pairs, key=_importance)
+
+    @property
+    def one(self) -> Measurement:
+        """The example, as it is now where it is."""
+        before, now = self.example
+        found = now if now is not None else before
+        assert found is not None
+        return found
+
+    @property
+    def cases(self) -> list[str]:
+        """The cases that show it."""
+        return sorted({one.case for pair in self.pairs for one in pair if one is not None})
+
+    @property
+    def finding(self) -> str:
+        """The id of its finding in the new run's report, "" where there is none."""
+        now = self.example[1]
+        bad = now is not None and now.status == "ok" and level_of(now).rank < _ROUNDING
+        return finding_id(now) if now is not None and bad else ""
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Sort key: by kind, then the most important."""
+        one = self.one
+        return (
+            KINDS.index(self.kind), *_importance(self.example)[:1], one.dtype not in WIDE,
+            *_importance(self.example)[1:], one.subject, one.op, one.direction, one.dtype,
+            self.output,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two runs: what changed, the most important first, and how many outputs did not."""
+
+    changes: list[Change]
+    counts: Counter[str]  # outputs by kind, with "same"
+    versions: list[tuple[str, str, str]]  # seat, before, now, of those that differ
+
+    @property
+    def both(self) -> int:
+        """How many outputs both runs measured."""
+        return sum(self.counts[kind] for kind in IN_BOTH)
+
+    @property
+    def setbacks(self) -> int:
+        """How many outputs are worse than they were, in any way."""
+        return sum(self.counts[kind] for kind in SETBACKS)
+
+
+def compare(old: Study, new: Study) -> Comparison:
+    """What changed from `old` to `new`."""
+    before, now = _by_place(old, new), _by_place(new, old)
+    groups: dict[tuple[str, ...], list[tuple[Measurement | None, Measurement | None]]]
+    groups = defaultdict(list)
+    counts: Counter[str] = Counter()
+    for place in sorted({*before, *now}):
+        pair = before.get(place), now.get(place)
+        kind = _kind(*pair)
+        counts[kind] += 1
+        if kind != "same":
+            groups[(kind, *place[:5])].append(pair)
+    changes = [Change(key[0], key[5], tuple(pairs)) for key, pairs in groups.items()]
+    return Comparison(sorted(changes, key=lambda one: one.order), counts, _versions(old, new))
+
+
+def _by_place(study: Study, other: Study) -> dict[Place, Measurement]:
+    """Every output by what it is of; a failure, which has none, stands for all that the other run
+    has."""
+    outputs: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for one in other.measurements:
+        outputs[one.subject, one.op, one.direction, one.dtype, one.case].append(one.output)
+    found = {}
+    for one in (*study.failures, *study.measurements):
+        place = one.subject, one.op, one.direction, one.dtype, one.case
+        mine = [one.output] if one.status == "ok" else outputs.get(place, [one.output])
+        for output in mine:
+            found[one.subject, one.op, one.direction, one.dtype, output, one.case] = one
+    return found
+
+
+def _kind(before: Measurement | None, now: Measurement | None) -> str:
+    if before is None or before.status != "ok":
+        ran = now is not None and now.status == "ok"
+        if before is None:
+            return "added"
+        return "runs" if ran else "same" if now is not None else "gone"
+    if now is None:
+        return "gone"
+    if now.status != "ok":
+        return "broken"
+    old, new = level_of(before).rank, level_of(now).rank
+    digests = before.record.get("digest"), now.record.get("digest")
+    if digests[0] is not None and digests[0] == digests[1]:
+        return "same" if old == new else "judged"
+    if (old < _ROUNDING) != (new < _ROUNDING):
+        return "new" if new < _ROUNDING else "fixed"
+    if old != new:
+        return "worse" if new < old else "better"
+    ratio = _mean(now) / _mean(before)
+    if ratio > _BIT or ratio < 1.0 / _BIT:
+        return "worse" if ratio > 1.0 else "better"
+    return "bits"
+
+
+def _mean(one: Measurement) -> float:
+    mean = one.number("ulp", "mean")
+    if mean is None:
+        return _CORRECT
+    return max(_CORRECT, mean) if math.isfinite(mean) else 2.0**1023
+
+
+def _importance(pair: tuple[Measurement | None, Measurement | None]) -> tuple[float, float, str]:
+    some = [one for one in pair if one is not None and one.status == "ok"]
+    if not some:
+        return (math.inf, 0.0, "")
+    return (min(map(input_of, some)), -max(map(loss, some)), some[0].case)
+
+
+def _versions(old: Study, new: Study) -> list[tuple[str, str, str]]:
+    told = []
+    for study in (old, new):
+        taken = (*study.measurements, *study.failures)
+        told.append({one.subject: str(one.record.get("version") or "") for one in taken})
+    before, now = told
+    return [
+        (name, before[name], now[name])
+        for name in sorted(before.keys() & now.keys())
+        if before[name] != now[name]
+    ]

@@ -1,0 +1,166 @@
+"""How ordinary the input of a measurement is, and how wrong its answer: findings are ranked by it.
+
+Both are read off the record. What shows a finding is its worst element: the inputs that it depends
+on, its exact answer, and the condition number of the case's median element.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import Any
+
+from refkernels.reporting.measure.study import Measurement, Study
+from refkernels.reporting.words.escaping import clipped
+from refkernels.reporting.words.numerals import all_digits, normal_range, squares_from
+from refkernels.reporting.words.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_direction, verdict
+
+_ROUNDING = verdict("rounding").rank
+_FEW, _MANY = 256, 65_536  # elements: fewer are little evidence of a cause, more take long
+
+
+class Input(IntEnum):
+    """How ordinary an input is, the most ordinary first.
+
+    ORDINARY   the inputs and the exact answer are 0 or normal numbers whose squares the format
+               holds, and the median condition number leaves half of the digits
+    DEMANDING  the same numbers, but the condition leaves fewer digits
+    EDGE       NaN, infinities, subnormal numbers, numbers whose squares are beyond the format, or a
+               condition that leaves no digit
+    """
+
+    ORDINARY = 0
+    DEMANDING = 1
+    EDGE = 2
+
+
+def input_of(one: Measurement) -> Input:
+    """What kind of input shows what a measurement found."""
+    if one.tally("expected_specials") or not all(
+        _is_ordinary(value, one.dtype) for value in _values(one)
+    ):
+        return Input.EDGE
+    median, no_digit = one.number("condition", "median"), all_digits(one.dtype)
+    if median is None or median <= math.sqrt(no_digit):
+        return Input.ORDINARY
+    return Input.DEMANDING if median < no_digit else Input.EDGE
+
+
+def level_of(one: Measurement) -> Verdict:
+    """The verdict, or UNUSUAL for what is inside the bound but stands out."""
+    return UNUSUAL if one.verdict.rank >= _ROUNDING and one.unusual else one.verdict
+
+
+def concerned(one: Measurement) -> tuple[int, int]:
+    """(how many elements show it, of how many): those with the wrong special value or beyond the
+    bound; inside the bound those that are not correctly rounded."""
+    special = one.tally("special_value_mismatches")
+    beyond = max(special, one.tally("beyond_bound"))
+    if beyond:
+        return beyond, max(beyond, one.tally("elements"))
+    compared = one.tally("compared")
+    return min(one.tally("not_correctly_rounded"), compared), compared
+
+
+def loss(one: Measurement) -> float:
+    """How wrong it is, from 0 to 1: the share of the elements times the share of their digits that
+    is lost on average. A wrong special value has lost them all."""
+    special, elements = one.tally("special_value_mismatches"), one.tally("elements")
+    part, whole = concerned(one)
+    mean = abs(one.number("ulp", "mean") or 0.0)
+    digits = math.log2(all_digits(one.dtype))
+    known = math.isfinite(mean) and math.isfinite(digits)
+    lost = min(1.0, math.log2(1.0 + mean) / digits) if known else 1.0
+    return max(part / whole * lost if whole else 0.0, special / elements if elements else 0.0)
+
+
+def example_of(some: Iterable[Measurement]) -> Measurement:
+    """The measurement to show: of the most ordinary inputs with the worst verdict, of the formats
+    and passes that come first (wide ones, forward), the one with the typical loss (the upper
+    median), of a handy size."""
+    taken = list(some)
+    for rank in (input_of, _level, _wide, _pass, _handy):
+        best = min(rank(one) for one in taken)
+        taken = [one for one in taken if rank(one) == best]
+    taken.sort(key=lambda one: (loss(one), one.case, one.output))
+    return taken[len(taken) // 2]
+
+
+def _level(one: Measurement) -> Any:
+    return level_of(one).rank
+
+
+def _wide(one: Measurement) -> Any:
+    return one.dtype not in WIDE
+
+
+def _pass(one: Measurement) -> Any:
+    return rank_of_direction(one.direction)
+
+
+def _handy(one: Measurement) -> Any:
+    return not _FEW <= one.tally("elements") <= _MANY
+
+
+Place = tuple[str, str, str, str, str]
+
+
+def place_of(one: Measurement) -> Place:
+    """Seat, op, pass, format and output."""
+    return one.subject, one.op, one.direction, one.dtype, one.output
+
+
+class Measured:
+    """How many cases each place was measured on, edge cases apart."""
+
+    def __init__(self, study: Study) -> None:
+        self._cases = Counter(
+            (place_of(one), input_of(one) is Input.EDGE) for one in study.measurements
+        )
+
+    def loss(self, some: Iterable[Measurement]) -> float:
+        """How wrong a finding is: the loss on average over all cases of its kind that its place was
+        measured on, with those that do not show it. Of several places the largest."""
+        sums: dict[tuple[Place, bool], float] = defaultdict(float)
+        for one in some:
+            sums[place_of(one), input_of(one) is Input.EDGE] += loss(one)
+        return max(sums[key] / self._cases[key] for key in sums)
+
+
+def _values(one: Measurement) -> Iterator[float]:
+    """The numbers that the worst element depends on, as far as the record shows them, and its exact
+    answer."""
+    shown = [one.worst.get("exact"), *(one.worst.get("inputs") or {}).values()]
+    for place in shown:
+        text = place.get("decimal") if isinstance(place, dict) else None
+        for part in str(text or "").split(", "):
+            try:
+                yield float(part)
+            except ValueError:  # dots, a truth value, nothing
+                continue
+
+
+def _is_ordinary(value: float, dtype: str) -> bool:
+    least, _ = normal_range(dtype)
+    return value == 0.0 or least <= abs(value) < squares_from(dtype)
+
+
+def shown_inputs(one: Measurement, most: int = 2) -> str:
+    """`x[0, 5] = -1.839, weight = 1.09`: the inputs of the worst element in one line."""
+    parts = []
+    for name, place in (one.worst.get("inputs") or {}).items():
+        if isinstance(place, dict) and place.get("decimal") is not None:
+            parts.append(f"{clipped(str(name), 20)} = {short_number(str(place['decimal']))}")
+    return ", ".join(parts[:most]) + (", …" if len(parts) > most else "")
+
+
+def short_number(decimal: str, digits: int = 9) -> str:
+    """A decimal, or a list of them, with so many significant digits at most."""
+    first, *more = clipped(decimal, 200).split(", ")
+    try:
+        text = f"{float(first):.{digits}g}"
+    except ValueError:
+        text = clipped(first, 24)
+    return f"{text}, …" if more else text

@@ -1,0 +1,96 @@
+"""The matrix: one row an op, one column a seat, in each cell a mark for each format.
+
+A mark is the worst verdict on all but edge cases, with what edge cases add, and leads to the most
+important finding behind it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from refkernels.reporting.measure.findings import Finding
+from refkernels.reporting.measure.inputs import Input, input_of, level_of
+from refkernels.reporting.measure.study import Measurement, Study
+from refkernels.reporting.words.vocabulary import Verdict, rank_of_dtype, verdict
+
+_ROUNDING = verdict("rounding").rank
+_SHORT = {"float16": "16", "bfloat16": "b16", "float32": "32", "float64": "64"}
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """One op, seat and format. `verdict` is None where it was measured on edge cases only; `edge`
+    where these show nothing worse. `finding`: the id to lead to, "" where all is rounding."""
+
+    dtype: str
+    verdict: Verdict | None
+    edge: Verdict | None
+    finding: str
+
+    @property
+    def label(self) -> str:
+        """`32`: the format as the matrix has room for it."""
+        return _SHORT.get(self.dtype, self.dtype)
+
+    @property
+    def style(self) -> Verdict:
+        """The verdict whose colour it has."""
+        shown = self.verdict or self.edge
+        assert shown is not None
+        return shown
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One op: its marks by seat, and the status of what did not run at all."""
+
+    op: str
+    cells: dict[str, list[Mark]]
+    failures: dict[str, str]
+    order: int  # the place of its most important finding
+
+
+def matrix(study: Study, found: list[Finding]) -> list[Line]:
+    """A line for each op, those first in which something is wrong on ordinary inputs."""
+    groups: dict[tuple[str, str], dict[str, list[Measurement]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for one in study.measurements:
+        groups[one.op, one.subject][one.dtype].append(one)
+    first: dict[tuple[str, str, str], str] = {}
+    importance: dict[str, int] = {}
+    for place, finding in enumerate(found):  # the most important first
+        first.setdefault((finding.op, finding.subject, finding.dtype), finding.id)
+        importance.setdefault(finding.op, place)
+    failed: dict[tuple[str, str], str] = {}
+    for one in study.failures:
+        failed.setdefault((one.op, one.subject), one.status)
+    lines = []
+    for op in sorted({one.op for one in (*study.measurements, *study.failures)}):
+        cells = {
+            subject: [
+                _mark(dtype, some, first.get((op, subject, dtype), ""))
+                for dtype, some in sorted(
+                    groups[op, subject].items(), key=lambda item: rank_of_dtype(item[0])
+                )
+            ]
+            for subject in study.subjects
+            if (op, subject) in groups
+        }
+        failures = {name: failed[op, name] for name in study.subjects if (op, name) in failed}
+        lines.append(Line(op, cells, failures, importance.get(op, len(found))))
+    return sorted(lines, key=lambda line: (line.order, line.op))
+
+
+def _mark(dtype: str, some: list[Measurement], finding: str) -> Mark:
+    worst: dict[bool, Verdict] = {}
+    for one in some:
+        edge, level = input_of(one) is Input.EDGE, level_of(one)
+        if edge not in worst or level.rank < worst[edge].rank:
+            worst[edge] = level
+    usual, edge_only = worst.get(False), worst.get(True)
+    if usual is not None and edge_only is not None:
+        worse = edge_only.rank < min(usual.rank, _ROUNDING)
+        edge_only = edge_only if worse else None
+    return Mark(dtype, usual, edge_only, finding)

@@ -1,0 +1,451 @@
+"""The words of a measurement's report and of two runs held together, in English and in Chinese.
+
+`{...}` are names and figures. Verdicts, statuses and flags are in `vocabulary`, causes in `causes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from refkernels.reporting.words.causes import LANGUAGES
+from refkernels.suggestion import instead
+
+_WORDS: dict[str, tuple[str, str]] = {
+    "lang": LANGUAGES,
+    "title": ("How far from the truth is each framework?", "各框架离真值有多远？"),
+    # sentences
+    "and": (" and ", "和"),
+    "comma": (", ", "，"),
+    "list": (", ", "、"),
+    "space": (" ", ""),
+    "colon": (": ", "："),
+    "stop": (".", "。"),
+    "measurements": ("{n} measurements", "{n} 次测量"),
+    "measurement": ("1 measurement", "1 次测量"),
+    "cases": ("{n} cases", "{n} 个用例"),
+    "case": ("1 case", "1 个用例"),
+    "nav:cards": ("Seats", "要点"),
+    "nav:matrix": ("Matrix", "矩阵"),
+    "nav:findings": ("Findings", "发现"),
+    "nav:figures": ("Figures", "数据"),
+    "nav:rounding": ("Rounding?", "舍入？"),
+    "nav:growth": ("Plots", "图"),
+    "nav:agreement": ("Agreement", "一致性"),
+    "nav:invariance": ("Invariance", "不变性"),
+    "nav:seeds": ("Seeds", "起源"),
+    "nav:certainty": ("Certainty", "可靠性"),
+    "nav:unrun": ("Not run", "未运行"),
+    "nav:read": ("How to read", "如何阅读"),
+    "nav:environments": ("Environments", "环境"),
+    "what": (
+        "{named} on {devices}: {measurements} of {ops} in {dtypes}, {elements} elements, each "
+        "compared with a certified exact answer.",
+        "{named}（{devices}）：{ops}，{dtypes}，{measurements}，共 {elements} 个元素，"
+        "每个都与经过认证的精确答案比较。",
+    ),
+    "ops": ("{n} ops", "{n} 个算子"),
+    "op": ("1 op", "1 个算子"),
+    "nothing": ("There are no measurements in these records.", "这些记录中没有测量。"),
+    "none_ran": (
+        "None of {measurements} of {named} on {devices} ({ops} in {dtypes}) gave a result.",
+        "{named}（{devices}）的 {measurements}（{ops}，{dtypes}）均无结果。",
+    ),
+    "all_fine": (
+        "All show rounding at most; {exact} are exact to the last bit.",
+        "全部只有舍入误差；其中 {exact} 次逐位精确。",
+    ),
+    "some_bad": (
+        "{share} show rounding at most, {exact} of them exact to the last bit; {bad} do not.",
+        "{share} 只有舍入误差（其中 {exact} 次逐位精确）；其余 {bad} 次不止于此。",
+    ),
+    "failures": (
+        "{measurements} did not run in {who}: {what}{reason}.",
+        "{who} 有 {measurements}没有运行：{what}{reason}。",
+    ),
+    "reason": (" (“{text}”{more})", "（“{text}”{more}）"),
+    "more_reasons": (" and {n} more", "等，另有 {n} 种原因"),
+    "unsupported": ("{n} are not offered by a framework.", "{n} 次因框架不提供而未测。"),
+    "unknown_kind": (
+        "{n} records of a kind that this version does not know are left out.",
+        "略去 {n} 条此版本不认识的记录。",
+    ),
+    "bits_depend": ("Bits depend on {what}.", "结果的位会随以下因素变化：{what}。"),
+    "depend:run_to_run": ("the run ({who})", "每次运行（{who}）"),
+    "depend:position": ("the position in the array ({who})", "在数组中的位置（{who}）"),
+    "depend:batch": ("the batch around an element ({who})", "所在的批（{who}）"),
+    "depend:threads": ("the number of threads ({who})", "线程数（{who}）"),
+    # cards
+    "cards_note": (
+        "The most important symptoms, ordinary inputs first. Edge cases (NaN, infinity, subnormal "
+        "numbers, the ends of the range) are folded.",
+        "最重要的现象，普通输入在前。极端情形（NaN、无穷、次正规数、数值范围两端）已折叠。",
+    ),
+    "card_share": (
+        "{share} of {measurements} show rounding at most",
+        "{measurements}中 {share} 只有舍入误差",
+    ),
+    "card_fine": (
+        "Nothing beyond ordinary rounding on ordinary inputs.",
+        "普通输入下只有正常的舍入误差。",
+    ),
+    "card_more": ("Further symptoms ({n})", "其他现象（{n}）"),
+    "card_edge": ("Edge cases ({n})", "极端情形（{n}）"),
+    "kind:report": ("report it", "请上报"),
+    "kind:design": ("by design or documented", "设计如此或有文档说明"),
+    "kind:inside": ("inside the bound", "在误差界之内"),
+    "kind:edge": ("edge case", "极端情形"),
+    "kinds": (
+        "Report it: more than rounding, on an ordinary input. By design or documented: both "
+        "definitions are in use, or a documented switch. Inside the bound: the op's named forms "
+        "permit it, but the error is more than 4 times that of the plain loop. Edge case: the "
+        "input or the exact answer is NaN, infinite, subnormal or so large that its square is "
+        "beyond the format, or the condition number leaves no digit.",
+        "请上报：普通输入下超出舍入误差。设计如此或有文档说明：两种定义都在使用，或有文档说明的开关。"
+        "在误差界之内：算子的已命名形式允许，但误差超过朴素循环的 4 倍。极端情形：输入或精确答案是 "
+        "NaN、无穷、次正规数，或大到平方超出该格式，或条件数之大使一位数字也不剩。",
+    ),
+    "it": ("it {says} ({confidence})", "{says}（{confidence}）"),
+    "maybe": ("perhaps it {says} ({confidence})", "可能{says}（{confidence}）"),
+    "no_cause": ("cause not found; {tried} hypotheses tried", "未找到原因；已尝试 {tried} 种假设"),
+    "confidence:proven": ("proven", "已证明"),
+    "confidence:matched": ("matched", "吻合"),
+    "confidence:consistent": ("consistent, no proof", "相符，但未证明"),
+    "elements": ("{share} of the elements", "{share} 的元素"),
+    "special": ("wrong special value in {share} of the elements", "{share} 的元素特殊值错误"),
+    "violates": ("violates {names}", "违反 {names}"),
+    "digits": ("typically {right} of {whole} digits right", "通常 {whole} 位数字中 {right} 位正确"),
+    "no_digit": ("typically no digit is right", "通常没有一位数字正确"),
+    "times_plain": ("error {plain} times the plain loop's", "误差为朴素循环的 {plain} 倍"),
+    "gives": ("{inputs} gives {got}, exact {exact}", "{inputs} 得 {got}，精确值 {exact}"),
+    "gives_bare": ("gives {got}, exact {exact}", "得 {got}，精确值 {exact}"),
+    "on": ("on {case}", "用例 {case}"),
+    "few_cases": ("{cases} of {measured} cases", "{measured} 个用例中的 {cases} 个"),
+    # findings
+    "point:special": ("{n} elements with the wrong special value", "{n} 个元素特殊值错误"),
+    "point:bound": ("error up to {bound} times the bound", "误差最大为误差界的 {bound} 倍"),
+    "point:inside": ("error {bound} of the bound", "误差为误差界的 {bound}"),
+    "point:plain": ("{plain} times the plain loop's", "为朴素循环的 {plain} 倍"),
+    "point:ulp": ("up to {ulp}", "最大 {ulp}"),
+    "point:off": ("{ulp} where it is off by {size}", "相差 {size} 处{ulp}"),
+    "point:cases": ("in {cases} of {measured} cases", "{measured} 个用例中的 {cases} 个"),
+    "point:case": ("in the only case", "唯一的用例"),
+    "findings": ("All findings", "全部发现"),
+    "findings_note": (
+        "One line for each op, pass, format, seat, output and verdict: ordinary inputs first, then "
+        "the worst. Open a line for its input in hexadecimal and the command that measures it "
+        "again.",
+        "每个算子、方向、格式、实现、输出和判定一行：普通输入在前，其次按严重程度排序。"
+        "展开可见十六进制输入和重新测量的命令。",
+    ),
+    "findings_edge": ("Edge cases: {n} findings", "极端情形：{n} 项发现"),
+    "edges_note": (
+        "The input of the worst element, what it gives, the exact answer, the case.",
+        "依次为：误差最大的元素的输入、结果、精确答案、用例。",
+    ),
+    "findings_none": (
+        "None: every measurement is rounding at most, and none is unusual.",
+        "没有：每次测量都只有舍入误差，且没有异常。",
+    ),
+    "not_measured": ("Nothing was measured.", "没有任何测量。"),
+    "example": ("example", "示例"),
+    "got": ("got", "得"),
+    "exact": ("exact", "精确值"),
+    "condition": ("condition number", "条件数"),
+    "over_all": ("over {cases}", "{cases}"),
+    "figures_of": (
+        "typically {mean}, at most {ulp}; error / bound {bound}, error / plain {plain}",
+        "通常 {mean}，最大 {ulp}；误差/误差界 {bound}，误差/朴素 {plain}",
+    ),
+    "absolute": ("off by {size} in the example", "示例中相差 {size}"),
+    "also": ("also", "另外"),
+    "cause": ("cause", "原因"),
+    "advice": ("what to do", "处理建议"),
+    "again": ("measure it again", "重新测量"),
+    "why": ("explain it", "解释"),
+    "script": ("Script that needs {framework} and NumPy only", "只需 {framework} 和 NumPy 的脚本"),
+    "beside": (
+        "All {n} findings, with inputs in hex: report.html. Every measurement: figures.csv.",
+        "全部 {n} 项发现及十六进制输入：report.html。每次测量：figures.csv。",
+    ),
+    # matrix
+    "matrix": ("Every op, every seat", "所有算子与实现"),
+    "matrix_note": (
+        "One mark for each format (16: float16, b16: bfloat16, 32, 64): the worst verdict on all "
+        "but edge cases; a second glyph after it is what edge cases add. A mark leads to its "
+        "finding, an op's name to its figures.",
+        "每种格式一个标记（16：float16，b16：bfloat16，32，64）：极端情形以外的最差判定；"
+        "其后的第二个符号表示极端情形下更差的判定。点击标记查看对应发现，点击算子名查看数据。",
+    ),
+    "filter": ("Filter", "筛选"),
+    "seat": ("seat", "实现"),
+    "the_op": ("op", "算子"),
+    "format": ("format", "格式"),
+    "the_verdict": ("verdict", "判定"),
+    "sort": ("sort by", "排序"),
+    "all": ("all", "全部"),
+    "importance": ("importance", "重要性"),
+    "error": ("typical error", "通常误差"),
+    "shown": ("findings shown", "项发现"),
+    "copy": ("Copy as Markdown", "复制为 Markdown"),
+    "copied": ("Copied", "已复制"),
+    "link": ("link", "链接"),
+    # figures
+    "figures": ("All figures", "全部数据"),
+    "figures_note": (
+        "In each cell the worst verdict, the largest error in ulp, the mean error of the typical "
+        "case, the largest error / bound (up to 1 is rounding) and the share correctly rounded. "
+        "Where the bound is infinite any result is allowed: it counts for the share alone.",
+        "每格依次为：最差判定、最大误差（ulp）、典型用例的平均误差、最大的误差/误差界（不超过 1 "
+        "即舍入）、正确舍入的比例。误差界为无穷处任何结果都允许，只计入比例。",
+    ),
+    "downloads": ("Every measurement, as", "全部测量数据："),
+    "also_failed": ("{n} not offered", "{n} 次不提供"),
+    # seeds
+    "seeds": ("The seeds: published threads", "起源：公开的讨论帖"),
+    "seed:linear": ("Linear: how far apart are two frameworks?", "Linear：两个框架相差多少？"),
+    "seed:linear_note": (
+        "Largest absolute difference between the two, by the initialisation of weights and bias; "
+        "0 means equal bits throughout.",
+        "按权重和偏置的初始化方式，两者的最大绝对差；0 表示全部逐位相同。",
+    ),
+    "seed:alike": ("Equal in every bit of every case: {pairs}.", "所有用例逐位相同：{pairs}。"),
+    "seed:layernorm": ("LayerNorm of two near numbers", "两个相近数的 LayerNorm"),
+    "seed:layernorm_note": (
+        "The row [-1.83965693, -1.82964566] in float32, dy = 1: what each gives at its worst "
+        "element, and the exact answer there; without affine parameters dx is exactly 0.",
+        "float32 的一行 [-1.83965693, -1.82964566]，dy = 1：各实现在误差最大处的结果与精确值；"
+        "没有仿射参数时 dx 恰为 0。",
+    ),
+    "seed:pi": (
+        "cos and sin at multiples of π, and the cosine schedule",
+        "π 的整数倍处的 cos 和 sin，以及余弦学习率",
+    ),
+    "seed:pi_note": (
+        "Largest error in float32 over all elements of the case. A result with |cos x| > 1, which "
+        "makes a learning rate negative, would be named here.",
+        "float32 下该用例所有元素的最大误差。若有 |cos x| > 1（会使学习率为负），会在此指出。",
+    ),
+    "seed:gradients": (
+        "Are the gradients of weight and bias swapped?",
+        "weight 与 bias 的梯度是否对调？",
+    ),
+    "seed:gradients_note": (
+        "Each column has a dweight and a dbias of its own size and sign: a swap would be an error "
+        "of millions of ulp.",
+        "每一列的 dweight 和 dbias 大小与符号各异：若对调，误差会达到数百万 ulp。",
+    ),
+    "seed:exact": ("exact {value}", "精确值 {value}"),
+    "seed:of_bound": ("{ratio} of the bound", "误差界的 {ratio}"),
+    "seed:correct": ("{share} correct", "{share} 正确舍入"),
+    "seed:said_linear": (
+        "Linear: torch and paddle differ only where the bias is not zero, whatever the spread of "
+        "the weights; with a zero bias every bit is equal.",
+        "Linear：torch 与 paddle 只在偏置不为零时不同，与权重的分布无关；偏置为零时逐位相同。",
+    ),
+    "seed:said_layernorm": (
+        "LayerNorm: where dx is exactly 0, this is not what these give: {who}.",
+        "LayerNorm：dx 恰为 0 处，下列实现给出的不是 0：{who}。",
+    ),
+    "seed:said_pi": (
+        "cos and sin: no result is beyond 1, so no learning rate becomes negative.",
+        "cos 和 sin：没有结果超过 1，因此学习率不会为负。",
+    ),
+    # rounding, plots
+    "rounding": ("Is it rounding?", "这是舍入误差吗？"),
+    "rounding_note": (
+        "How much an algorithm may err in a limited precision depends on the inputs. For each "
+        "result this report computes a bound: the largest error that the named forms of the op can "
+        "make in that precision on exactly these inputs, with sums in any order. Error / bound up "
+        "to 1 is rounding; above 1 no order of summation explains it. A library's own functions "
+        "(exp, sin, erf) are held to a declared library limit instead. Error / plain compares the "
+        "error with that of the textbook loop on the same data.",
+        "在有限精度下允许多大误差取决于输入。本报告为每个结果计算误差界：算子的已命名形式在该精度、"
+        "恰好这些输入、任意求和顺序下可能产生的最大误差。误差/误差界不超过 1 即舍入；超过 1，"
+        "则任何求和顺序都无法解释。库函数（exp、sin、erf）则以声明的库函数限度衡量。"
+        "误差/朴素是与同样数据上的教科书循环比较。",
+    ),
+    "misleads": (
+        "The error in ulp alone misleads where the exact answer nearly cancels: {place} is off by "
+        "{ulp} in {case}, yet at a condition number of {condition} that is only {bound} of the "
+        "bound.",
+        "精确答案几乎相消时，单看 ulp 误差会产生误导：{place} 在 {case} 中相差 {ulp}，"
+        "但条件数为 {condition}，只是误差界的 {bound}。",
+    ),
+    "growth": ("How the error grows, how it is spread", "误差如何增长、如何分布"),
+    "growth_note": (
+        "A line that climbs in ulp but stays flat as error / bound is conditioning: the problem "
+        "gets harder, not the algorithm worse.",
+        "若 ulp 误差上升而误差/误差界持平，说明是条件数所致：问题变难了，而不是算法变差了。",
+    ),
+    # agreement
+    "agreement": ("Who agrees with whom, bit for bit", "谁与谁逐位相同"),
+    "agreement_note": (
+        "Share of results whose bits are equal, below it the largest absolute difference; those "
+        "that agree least come first. Agreement is not accuracy: two frameworks can share one "
+        "error.",
+        "逐位相同的比例，其下为最大绝对差；最不一致的在前。一致不等于准确：两个框架可能有同样的错误。",
+    ),
+    "case_by_case": (
+        "{op}, case by case: who gives the same bits",
+        "{op} 逐用例：谁的结果逐位相同",
+    ),
+    "nobody": ("no two", "没有两个相同"),
+    "everybody": ("all", "全部相同"),
+    # invariance, certainty, not run
+    "invariance": ("Are the bits always the same?", "结果的位总是相同吗？"),
+    "invariance_note": (
+        "The same element, computed again in another setting. ✓: the bits stayed in every check. "
+        "✗: they changed in so many elements.",
+        "同一元素在另一种设置下重新计算。✓：每次检查都逐位相同。✗：有这么多元素改变。",
+    ),
+    "first_broken": ("For example", "例如"),
+    "property": ("property", "性质"),
+    "certainty": ("How certain is the truth?", "真值有多可靠？"),
+    "certainty_note": (
+        "Which tier of the oracle answered how many elements (each case once), the cheapest first, "
+        "and the widest uncertainty of an error in ulp.",
+        "真值的各级算法各回答了多少元素（每个用例计一次，代价最低的在前），以及 ulp 误差的最大"
+        "不确定度。",
+    ),
+    "where": ("op, pass, format", "算子、方向、格式"),
+    "n_elements": ("elements", "元素"),
+    "widest": ("widest, ulp", "最宽（ulp）"),
+    "undecided": ("rounding undecided", "舍入未定"),
+    "unrun": ("What did not run", "未运行的测量"),
+    "unrun_none": ("Everything ran.", "全部运行。"),
+    "unrun_no_fault": (
+        "No fault: nothing crashed, hung or failed.", "没有故障：没有崩溃、挂起或失败。"
+    ),
+    "unrun_unsupported": (
+        "Not offered by a framework ({n} records): a fact, not a fault",
+        "框架不提供（{n} 条记录）：是事实，不是故障",
+    ),
+    "happened": ("what happened", "情况"),
+    "reason_head": ("reason", "原因"),
+    "records": ("records", "记录"),
+    "places": ("where", "位置"),
+    # how to read
+    "read": ("How to read this report", "如何阅读本报告"),
+    "verdicts": ("Verdicts, worst first", "判定（最差在前）"),
+    "flags": ("Flags in these records", "记录中的标志"),
+    "terms": ("The words", "术语"),
+    "term:exact": ("exact answer", "精确答案"),
+    "mean:exact": (
+        "The real-number function of the inputs as given, enclosed in a certified interval: no "
+        "framework is taken as the truth.",
+        "以给定输入计算的实数函数值，由经过认证的区间包住：不以任何框架为真值。",
+    ),
+    "term:ulp": ("ulp", "ulp"),
+    "mean:ulp": (
+        "The spacing of the format's numbers at the exact value z: 2^(max(⌊log₂|z|⌋, emin) − p "
+        "+ 1) with p bits. An error in ulp is (result − z) / ulp(z), fractional. From 2^p / 4 ulp "
+        "on no digit is right, and the page says so. Where z is 0 error / bound judges.",
+        "格式在精确值 z 处的数间距：2^(max(⌊log₂|z|⌋, emin) − p + 1)，p 为有效位数。"
+        "ulp 误差为 (结果 − z) / ulp(z)，可为小数。达到 2^p / 4 ulp 即没有一位数字正确。"
+        "z 为 0 处以误差/误差界判定。",
+    ),
+    "term:correct": ("correctly rounded", "正确舍入"),
+    "mean:correct": (
+        "The bits equal the exact answer rounded once to the format.",
+        "与精确答案一次舍入到该格式的结果逐位相同。",
+    ),
+    "term:condition": ("condition number", "条件数"),
+    "mean:condition": (
+        "By how much the function itself amplifies a relative change of its inputs.",
+        "函数本身把输入的相对变化放大多少倍。",
+    ),
+    "term:limit": ("library limit", "库函数限度"),
+    "mean:limit": (
+        "A library's own functions are held to a declared limit, the only fixed tolerance here:",
+        "库函数以声明的限度衡量，这是本报告唯一的固定容差：",
+    ),
+    "term:ordinary": ("ordinary input", "普通输入"),
+    "mean:ordinary": (
+        "Inputs and exact answer are normal numbers, or 0, whose squares the format holds, and the "
+        "case's median condition number costs less than half of the digits.",
+        "输入和精确答案是正规数或 0，其平方仍在格式范围内，且条件数的中位数损失的数字不到一半。",
+    ),
+    "term:pass": ("forward, backward", "forward、backward"),
+    "mean:pass": (
+        "The function, and its gradients through the framework's own automatic differentiation.",
+        "函数本身，以及由框架自动微分得到的梯度。",
+    ),
+    "make_again": ("Make it again", "重新生成"),
+    "environments": ("Environments", "环境"),
+    "no_environment": ("The records name no environment.", "记录中没有环境信息。"),
+    # terminal
+    "look": ("Where to look: {page}", "详见：{page}"),
+    "look_all": (
+        "More here: `refkernels report {folder} --all`",
+        "在此查看更多：`refkernels report {folder} --all`",
+    ),
+    "seat_line": ("{share} rounding at most", "{share} 只有舍入误差"),
+    "line_more": ("{n} more symptoms", "另有 {n} 项现象"),
+    "line_edge": ("edge cases: {n}", "极端情形：{n}"),
+    "all_elements": ("all elements", "全部元素"),
+    "short:digits": ("{right} of {whole} digits right", "{whole} 位数字中 {right} 位正确"),
+    "short:no_digit": ("no digit right", "没有一位数字正确"),
+    "so_far": (
+        "This is one case of each op; the others follow.",
+        "以上为每个算子的一个用例；其余测量继续进行。",
+    ),
+    # two runs
+    "compare:title": ("What changed between two runs", "两次运行之间的变化"),
+    "compare:fixed": ("fixed", "已修复"),
+    "compare:new": ("new", "新增"),
+    "compare:worse": ("worse", "变差"),
+    "compare:better": ("better", "变好"),
+    "compare:bits": ("bits changed", "位有变化"),
+    "compare:same": ("the same", "未变"),
+    "compare:judged": ("judged otherwise, the same bits", "位未变而判定不同"),
+    "compare:broken": ("no longer runs", "不再运行"),
+    "compare:runs": ("runs now", "现已运行"),
+    "compare:gone": ("not in the new run", "新运行中没有"),
+    "compare:added": ("only in the new run", "仅在新运行中"),
+    "compare:none": (
+        "Nothing changed: all {same} outputs have the same bits.",
+        "没有变化：全部 {same} 个输出逐位相同。",
+    ),
+    "compare:summary": (
+        "{old} → {new}. Of {both} outputs in both runs: {told}{others}.",
+        "{old} → {new}。两次运行共有 {both} 个输出：{told}{others}。",
+    ),
+    "compare:old": ("before", "之前"),
+    "compare:now": ("now", "现在"),
+    "compare:output": ("output", "输出"),
+    "compare:change": ("change", "变化"),
+    "compare:counted": ("{n} outputs", "{n} 个输出"),
+    "compare:versions": ("{seat}: {old} → {new}", "{seat}：{old} → {new}"),
+    "compare:meaning": (
+        "Fixed: beyond rounding or unusual before, ordinary rounding now. New: the other way "
+        "round. Worse, better: the verdict changed otherwise, or the mean error by more than a "
+        "factor of 2. Bits changed: no more than that. Judged otherwise: no bit changed, but the "
+        "bound or the oracle did.",
+        "已修复：之前超出舍入或异常，现在只是正常舍入。新增：反之。变差、变好：判定以其他方式改变，"
+        "或平均误差变化超过 2 倍。位有变化：仅此而已。位未变而判定不同：变的是误差界或真值算法。",
+    ),
+    "compare:more": ("and {n} more: --all, or the page", "另有 {n} 项：见 --all 或页面"),
+}  # fmt: skip
+_BY_LANGUAGE = {
+    lang: {key: texts[place] for key, texts in _WORDS.items()}
+    for place, lang in enumerate(LANGUAGES)
+}
+
+
+def words_of(lang: str) -> Mapping[str, str]:
+    """The words of a language. Raises ValueError for a language that is not there."""
+    if lang not in _BY_LANGUAGE:
+        raise ValueError(f"There is no language {lang!r}: {instead(lang, LANGUAGES)}.")
+    return _BY_LANGUAGE[lang]
+
+
+def counted(words: Mapping[str, str], noun: str, number: int) -> str:
+    """`1 case`, `1,204 cases`."""
+    return words[noun if number == 1 else f"{noun}s"].format(n=f"{number:,}")
+
+
+def listed(words: Mapping[str, str], names: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(names) < 2:
+        return "".join(names)
+    return words["list"].join(names[:-1]) + words["and"] + names[-1]

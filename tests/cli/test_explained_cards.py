@@ -1,0 +1,75 @@
+"""What stands on the cards is explained while the kernel still runs, and kept with the records."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import planted_faults
+import pytest
+from typer.testing import CliRunner
+
+from refkernels.cli.app import app
+from refkernels.cli.shared import explaining
+
+CASE = "layernorm/row_length[n=17,seed=102]"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("fakes")
+    made = [planted_faults.framework(one, folder) for one in ("correct", "swapped_gradients")]
+    with planted_faults.registered(*made):
+        yield
+
+
+def measured(out: Path, *more: str) -> list[dict[str, Any]]:
+    frameworks = [
+        "--framework",
+        "fake_swapped_gradients",
+        "--framework",
+        "fake_correct",
+        "--device",
+        "cpu",
+    ]
+    question = ["measure", "--case", CASE, "--dtype", "float32", *frameworks, "--out", str(out)]
+    ran = CliRunner().invoke(app, [*question, *more])
+    assert ran.exit_code == 0, ran.output
+    lines = (out / "records.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def explanations(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in records if one["kind"] == "explanation"]
+
+
+def test_the_cause_of_a_planted_fault_stands_on_its_card(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = explanations(measured(tmp_path))
+    assert (one["framework"], one["case"], one["direction"]) == (
+        "fake_swapped_gradients",
+        CASE,
+        "backward",
+    )
+    assert (one["cause"], one["confidence"]) == ("swapped_weight_bias_grad", "proven")
+    assert one["evidence"]["bits"] >= 40
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "it returns the gradient of the bias as that of the weight" in page
+    cards = page[page.index("<article>") : page.index("id=matrix")]
+    assert "(proven)" in cards
+    monkeypatch.setattr(explaining, "_explained", None)  # nothing is explained twice
+    assert explanations(measured(tmp_path, "--resume")) == [one]
+
+
+def test_what_explain_cannot_do_costs_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*asked: Any) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr("refkernels.diagnosis.explain.explain", fails)
+    (one,) = explanations(measured(tmp_path))
+    assert (one["status"], one["cause"]) == ("error", None)
+    assert "planted" in one["reason"]
+    assert "planted" not in (tmp_path / "report.html").read_text("utf-8")

@@ -1,0 +1,120 @@
+"""Two runs held together: what a change is called follows from the two records alone."""
+
+import io
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from test_symptoms import bad
+
+from refkernels.reporting.compare.changes import compare
+from refkernels.reporting.compare.views import (
+    comparison_markdown,
+    comparison_table,
+    write_comparison,
+)
+from refkernels.reporting.measure.study import Study
+
+
+def fine(mean=1.0, digest="a", **more):
+    return {**bad(verdict="rounding", beyond=0, mean=mean, **more), "digest": digest}
+
+
+def wrong(mean=100.0, digest="a", **more):
+    return {**bad(mean=mean, **more), "digest": digest}
+
+
+def failed(**more):
+    return {**fine(**more), "status": "error", "reason": "boom", "output": None, "verdict": None}
+
+
+def changed(old, new):
+    found = compare(Study.of(old), Study.of(new))
+    assert (
+        sum(found.counts.values())
+        == sum(len(one.pairs) for one in found.changes) + (found.counts["same"])
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kind"),
+    [
+        (fine(), fine(), None),
+        (fine(), fine(digest="b"), "bits"),
+        (fine(), fine(2.0, "b"), "bits"),
+        (fine(), fine(2.1, "b"), "worse"),
+        (fine(2.1), fine(1.0, "b"), "better"),
+        (fine(0.001), fine(0.24, "b"), "bits"),  # both below what correct rounding errs
+        (fine(), wrong(digest="b"), "new"),
+        (wrong(), fine(digest="b"), "fixed"),
+        (wrong(), fine(), "judged"),
+        (wrong(), wrong(verdict="special_value_mismatch", digest="b"), "worse"),
+        (fine(), {**fine(digest="b"), "flags": ["unusual"]}, "new"),
+        (fine(), failed(), "broken"),
+        (failed(), fine(), "runs"),
+        (failed(), failed(), None),
+        (None, fine(), "added"),
+        (fine(), None, "gone"),
+    ],
+)
+def test_what_a_change_is_called(before, now, kind):
+    old, new = ([one] if one is not None else [] for one in (before, now))
+    found = changed(old, new)
+    assert [one.kind for one in found.changes] == ([kind] if kind else [])
+    assert found.setbacks == (kind in ("new", "broken", "worse"))
+    assert found.both == (kind not in ("added", "gone", "broken", "runs"))
+
+
+def test_cases_of_one_output_are_one_change_with_the_most_ordinary_shown():
+    old = [fine(case="#1"), fine(case="#2")]
+    new = [wrong(digest="b", case="#1", x="inf"), wrong(digest="b", case="#2", mean=2.0)]
+    (one,) = changed(old, new).changes
+    assert len(one.cases) == 2
+    assert one.one.case.endswith("#2")
+
+
+def test_another_version_of_a_seat_is_the_same_seat():
+    found = changed([fine()], [{**fine(), "version": "3.0"}])
+    assert found.changes == []
+    assert found.versions == [("torch", "2.13.0", "3.0")]
+
+
+def runs():
+    ops = [f"op{number}" for number in range(40)]
+    old = [fine(op=op) for op in ops] + [wrong(op="sin")]
+    return old, [wrong(op=op, digest="b") for op in ops] + [fine(op="sin", digest="b")]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_table_fits_80_columns_and_says_how_much_more_there_is(lang):
+    found = changed(*runs())
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(comparison_table(found, "OLD", "NEW", lang, 5))
+    lines = console.export_text().splitlines()
+    assert max(map(cell_len, lines)) <= 80
+    assert "36" in lines[-1]
+
+
+def test_the_page_links_to_the_new_run_and_shows_every_change(tmp_path):
+    found = changed(*runs())
+    written = write_comparison(tmp_path, found, "OLD", "NEW", report="../NEW/report.html")
+    page, markdown = (path.read_text("utf-8") for path in written)
+    for one in found.changes:
+        assert f"{one.one.op} forward float64" in page
+        assert one.one.op in markdown
+        if one.kind == "new":
+            assert f'href="../NEW/report.html#{one.finding}"' in page
+    assert page.count('href="../NEW') == 40
+    assert "<script" not in page
+
+
+def test_names_put_no_markup_into_the_page(tmp_path):
+    hostile = "<script>|`x`"
+    found = changed([fine(op=hostile, case=hostile)], [wrong(op=hostile, case=hostile, digest="b")])
+    page, markdown = (p.read_text("utf-8") for p in write_comparison(tmp_path, found, hostile, "b"))
+    assert "<script" not in page
+    assert len(found.changes) == 1
+    rows = [line for line in markdown.splitlines() if line.startswith("| torch")]
+    assert len(rows) == 1
+    assert comparison_markdown(found, hostile, "b") == markdown

@@ -1,0 +1,208 @@
+"""The page as a reader meets it: cards that lead to findings, ids that stay, nothing that waits for
+a mouse or for JavaScript; in both languages."""
+
+import csv
+import io
+import re
+import string
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import synthetic
+from test_symptoms import bad, found_on
+
+from refkernels import reporting
+from refkernels.reporting.measure.findings import finding_id, findings
+from refkernels.reporting.measure.inputs import Input
+from refkernels.reporting.measure.matrix import matrix
+from refkernels.reporting.measure.pages import Report, slim
+from refkernels.reporting.measure.study import Study
+from refkernels.reporting.words import report as words
+from refkernels.reporting.words import vocabulary
+
+PACKAGE = Path(reporting.__file__).parent
+SCRIPT = "import torch\n\n\nprint(1 < 2)\n"
+
+
+class Read(HTMLParser):
+    """The texts by the id of the element that they are in, and the links; without the script."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.ids, self.links, self.text, self.silent, self.hidden = [], [], [], 0, []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        self.silent += tag in ("script", "style")
+        if "id" in named:
+            self.ids.append(named["id"])
+        if tag == "a":
+            self.links.append(named["href"])
+        if "hidden" in named:
+            self.hidden.append(named.get("id"))
+
+    def handle_endtag(self, tag):
+        self.silent -= tag in ("script", "style")
+
+    def handle_data(self, data):
+        if not self.silent:
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def records():
+    one, edge = bad(), bad("sin", x="inf", verdict="special_value_mismatch")
+    edge["counts"]["special_value_mismatches"] = 7
+    explained = found_on(one, "eps_rounded", details={"eps": 1e-5}, script=SCRIPT)
+    return [*synthetic.records(), one, edge, explained]
+
+
+@pytest.fixture(scope="module", params=["en", "zh"])
+def page(records, request):
+    report = Report.of(records, request.param)
+    for name in ("growth", "spread"):
+        report.__dict__[name] = []  # drawing takes most of the time
+    report.__dict__["bounds_plot"] = None
+    return Read(report.html())
+
+
+def test_every_finding_has_an_id_and_is_linked(page, records):
+    found = findings(Study.of(records))
+    assert len(found) > 20
+    assert {one.id for one in found} <= set(page.ids)
+    assert len({one.id for one in found}) == len(found)
+    inside = [link[1:] for link in page.links if link.startswith("#")]
+    assert set(inside) <= set(page.ids)
+    assert {one.id for one in found} <= set(inside)
+
+
+def test_the_page_needs_no_javascript(page, records):
+    """All that is hidden is the form that filters; every case, input and cause is in the text."""
+    assert page.hidden == ["filter"]
+    text = " ".join(page.text)
+    for one in findings(Study.of(records)):
+        assert re.sub(r"^\w+/", "", one.example.case) in text
+        assert one.got[0] in text
+    assert "print(1 < 2)" in text
+    assert "1e-05" in text
+
+
+def test_ids_do_not_depend_on_figures_order_or_what_else_was_measured(records):
+    study = Study.of(records)
+    again = []
+    for one in reversed(records):
+        if one["kind"] == "measurement" and one["status"] == "ok":
+            one = {**one, "ulp": {**one["ulp"], "max": 3.0 * one["ulp"]["max"]}, "version": "9.9"}
+            again.append({**one, "digest": "other"})
+    ids = {one.id for one in findings(study)}
+    assert ids == {one.id for one in findings(Study.of(again))}
+    alone = [one for one in again if one["op"] == "layernorm"]
+    assert {one.id for one in findings(Study.of(alone))} < ids
+
+
+def test_ids_of_hostile_names_are_plain_and_differ():
+    ids = set()
+    for name in ("a b", "a_b", "a-b", "<b>", "数", "数值", ""):
+        (one,) = Study.of([{**bad(), "op": name or " "}]).measurements
+        ids.add(finding_id(one))
+        assert re.fullmatch(r"[\w.-]+", finding_id(one), re.ASCII)
+    assert len(ids) == 7
+
+
+def test_a_mark_is_the_worst_of_ordinary_inputs_and_tells_what_edges_add():
+    fine = bad("sin", verdict="rounding", beyond=0)
+    edge = bad("sin", x="nan", verdict="special_value_mismatch", case="#2")
+    inside = bad("cos", verdict="rounding", flags=["unusual"], dtype="float32")
+    study = Study.of([fine, edge, inside, bad("tan"), bad("tan", x="nan", case="#2")])
+    lines = {line.op: line for line in matrix(study, findings(study))}
+    (sin,), (cos,), (tan,) = (lines[op].cells["torch"] for op in ("sin", "cos", "tan"))
+    assert (sin.verdict.name, sin.edge.name) == ("rounding", "special_value_mismatch")
+    assert (cos.verdict.name, cos.edge, cos.label) == ("unusual", None, "32")
+    assert (tan.verdict.name, tan.edge) == ("exceeds_bound", None)
+    ids = {one.id: one for one in findings(study)}
+    assert ids[tan.finding].input == Input.ORDINARY
+    assert list(lines) == ["tan", "cos", "sin"]
+
+
+def test_figures_to_download_are_those_of_the_records(records):
+    rows = list(csv.DictReader(io.StringIO(Report.of(records).table())))
+    taken = [one for one in records if one["kind"] == "measurement"]
+    assert len(rows) == len(taken) > 300
+    by_place = {
+        (one["op"], one["direction"], one["dtype"], one["framework"], one["case"]["name"],
+         one["output"] or ""): one
+        for one in taken
+    }  # fmt: skip
+    for row in rows:
+        place = (row["op"], row["direction"], row["dtype"], row["framework"], row["case"],
+                 row["output"])  # fmt: skip
+        one = by_place[place]
+        assert row["status"] == one["status"]
+        if one["status"] == "ok":
+            assert float(row["max_ulp"]) == one["ulp"]["max"]
+            assert float(row["error_over_bound"]) == one["bound"]["max_ratio"]
+            assert row["verdict"] == one["verdict"]
+
+
+@pytest.mark.parametrize("name", ["report.html.j2", "report.md.j2", "compare.html.j2"])
+def test_no_word_of_a_template_is_a_method_of_dict(name):
+    """`w.copy` would be one."""
+    named = set(re.findall(r"\bw\.(\w+)", (PACKAGE / "templates" / name).read_text("utf-8")))
+    assert named <= words.words_of("en").keys() - set(dir(dict))
+
+
+def test_slim_pages_say_the_same():
+    page = '<td class="n">a="b" c</td><p id="x.y" title="two words">&#34;q&#34;</p><script>"="</td>'
+    assert slim(page) == (
+        '<td class=n>a="b" c<p id=x.y title="two words">&#34;q&#34;</p><script>"="</td>'
+    )
+
+
+def test_every_word_is_used_and_has_the_same_figures_in_both_languages():
+    sources = "".join(
+        path.read_text("utf-8")
+        for folder in (PACKAGE, PACKAGE.parent / "cli")
+        for path in [*folder.rglob("*.py"), *folder.rglob("*.j2")]
+        if path.name != "report.py" or path.parent.name != "words"
+    )
+    both = [words.words_of(lang) for lang in ("en", "zh")]
+    assert both[0].keys() == both[1].keys()
+    for key in both[0]:
+        fields = [
+            {name for _, name, _, _ in string.Formatter().parse(said[key]) if name} for said in both
+        ]
+        assert fields[0] == fields[1], key
+        stem, _, rest = key.rpartition(":")
+        names = {key, f"{stem}:", rest if stem == "short" else key, key.removesuffix("s")}
+        assert any(f'"{name}' in sources or f"w.{name}" in sources or f"'{name}" in sources
+                   for name in names), key  # fmt: skip
+    for verdict in vocabulary.VERDICTS:
+        assert vocabulary.short_of(verdict, "zh") != verdict.short
+        assert vocabulary.meaning_of(verdict, "zh") != verdict.meaning
+    for names, meaning in (
+        (vocabulary.FLAGS, vocabulary.meaning_of_flag),
+        (vocabulary.STATUSES, vocabulary.meaning_of_status),
+        (vocabulary.PROPERTIES, vocabulary.meaning_of_property),
+    ):
+        assert all(meaning(name, "zh") != meaning(name, "en") for name in names)
+
+
+def test_a_long_script_lies_beside_the_page_and_goes_with_its_finding(tmp_path):
+    one, long = bad(), SCRIPT * 300
+    explained = found_on(one, "eps_rounded", details={"eps": 1e-5}, script=long)
+    folder = synthetic.write(tmp_path, [one, explained])
+    reporting.write_report(folder)
+    (script,) = (folder / "scripts").iterdir()
+    assert script.read_text("utf-8") == long
+    (link,) = (x for x in Read((folder / "report.html").read_text("utf-8")).links if ".py" in x)
+    assert folder / link == script
+    synthetic.write(tmp_path, [{**one, "verdict": "rounding"}])
+    reporting.write_report(folder)
+    assert list((folder / "scripts").iterdir()) == []
+
+
+def test_a_language_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="no language 'fr'"):
+        Report.of([], "fr")
