@@ -3,6 +3,7 @@
 # make check    style, types and the quick tests, without frameworks: for every edit, in a minute
 # make lint     style and types          make bench   accuracy and speed, results kept
 # make docs     the site, from docs/ and the code, into site/; its links are checked
+# make table    docs/table.md and the other tables, from the kept records
 # make notebooks   run notebooks/*.ipynb against the frameworks (make test does it too)
 # make clean    remove what was built here; the frameworks' environments stay (refkernels env list)
 
@@ -19,7 +20,7 @@ QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/
 	tests/test_architecture.py tests/records/test_parameters.py \
 	--ignore=tests/arithmetic/test_mode.py --ignore=tests/arithmetic/test_waiting.py
 
-.PHONY: report test check lint bench docs notebooks environments clean
+.PHONY: report test check lint bench docs table notebooks environments clean
 
 report: environments
 	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report tells of a fault
@@ -46,6 +47,9 @@ bench: environments
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	PYTHONPATH=. $(BIN)/mkdocs build --quiet --strict
+
+table: $(READY)
+	$(BIN)/python tools/write_readme.py
 
 environments: $(READY)
 	$(BIN)/refkernels env create --keep-going $(FRAMEWORKS)

@@ -10,7 +10,7 @@ A table stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`, a figure
 import functools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,8 @@ _ROUNDING = verdict("rounding").rank
 
 
 @functools.cache
-def _study() -> Study:
-    return Study.of(read_records(RESULTS / "records.jsonl"))
+def _study(folder: Path = RESULTS) -> Study:
+    return Study.of(read_records(folder / "records.jsonl"))
 
 
 @functools.cache
@@ -155,6 +155,29 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def every_machine() -> str:
+    """The score of every op, pass and format, a table for each machine whose records are kept."""
+    parts = []
+    for folder in sorted(path.parent for path in RESULTS.parent.glob("*/records.jsonl")):
+        study = _study(folder)
+        parts.append(f"## {folder.name}\n\n{study.environments[0]['cpu']}\n")
+        versions = {
+            one["framework"]: one["version"].partition("+")[0] for one in study.environments
+        }
+        head = ["", *(f"{name} {versions.get(name, '')}".strip() for name in study.subjects)]
+        rows = sorted(
+            [f"{block.op} {block.direction} {row.dtype}", *_cells(row, study.subjects)]
+            for block in scores.blocks(study)
+            for row in block.rows
+        )
+        parts.append(_table(head, rows) + "\n")
+    return "\n".join(parts)
+
+
+def _cells(row: scores.Row, subjects: Iterable[str]) -> list[str]:
+    return [_score(row.scores.get(subject)) for subject in subjects]
+
+
 def linear_differences() -> str:
     """torch's Linear against Paddle's with a bias that is not zero, one initialisation each."""
     pairs = seeds.chief_pairs(_threads())
@@ -216,6 +239,7 @@ TABLES: dict[str, Makers] = {
     "README.zh.md": {"accuracy": lambda: short("前向，全部用例")},
     "docs/accuracy.md": {"accuracy": accuracy},
     "docs/sweeps.md": {"sweep": sweep},
+    "docs/table.md": {"table": every_machine},
     "docs/cost.md": {"speed": speed},
 }
 PAGES = tuple(dict.fromkeys((*TABLES, *FIGURES)))
