@@ -58,9 +58,7 @@ class Question:
         try:
             return _explained(cut, of)
         except Exception as error:  # a failure here must not hide the assertion
-            if kept < whole and isinstance(
-                error, ValueError
-            ):  # some rows alone may not make a question
+            if kept < whole and isinstance(error, ValueError):  # some rows make no question
                 return _LARGE
             return f"  Cause: not found, as refkernels.explain failed ({_short(error)})."
         finally:

@@ -18,9 +18,7 @@ from refkernels.runs.sweeps import judging, patterns
 Json = dict[str, Any]
 BEYOND = "beyond_bound"
 """Kept beside the invariants: answers beyond the bound of an op's forms."""
-Side = tuple[
-    int, float | None
-]  # of a border: the answer's bits, and the exact value if it is known
+Side = tuple[int, float | None]  # of a border: the answer's bits, the exact value if known
 
 
 @dataclass
