@@ -53,7 +53,7 @@ def kinds(*some):
 
 def test_both_passes_and_all_formats_of_one_op_are_one_symptom():
     (one,) = told(bad(), bad(direction="backward", output="dx"), bad(dtype="float32"))
-    assert one.what(EN) == "layernorm forward and backward, float64 and float32"
+    assert one.what(EN) == "layernorm forward and backward, float32 and float64"
 
 
 def test_ops_are_told_together_where_they_have_one_cause():

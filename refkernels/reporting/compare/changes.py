@@ -40,7 +40,7 @@ class Change:
 
     @cached_property
     def example(self) -> tuple[Measurement | None, Measurement | None]:
-        """The most ordinary input, there the greatest loss on either side."""
+        """The most ordinary input (the less ordinary of both sides), there the greatest loss."""
         return min(self.pairs, key=_importance)
 
     @property
@@ -159,7 +159,7 @@ def _importance(pair: tuple[Measurement | None, Measurement | None]) -> tuple[fl
     some = [one for one in pair if one is not None and one.status == "ok"]
     if not some:
         return (math.inf, 0.0, "")
-    return (min(map(input_of, some)), -max(map(loss, some)), some[0].case)
+    return (max(map(input_of, some)), -max(map(loss, some)), some[0].case)
 
 
 def _versions(old: Study, new: Study) -> list[tuple[str, str, str]]:

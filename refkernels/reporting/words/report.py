@@ -119,7 +119,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "gives": ("{inputs} gives {got}, exact {exact}", "{inputs} 得 {got}，精确值 {exact}"),
     "gives_bare": ("gives {got}, exact {exact}", "得 {got}，精确值 {exact}"),
     "on": ("on {case}", "用例 {case}"),
-    "few_cases": ("{cases} of {measured} cases", "{measured} 个用例中的 {cases} 个"),
     # findings
     "point:special": ("{n} elements with the wrong special value", "{n} 个元素特殊值错误"),
     "point:bound": ("error up to {bound} times the bound", "误差最大为误差界的 {bound} 倍"),
@@ -151,7 +150,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "got": ("got", "得"),
     "exact": ("exact", "精确值"),
     "condition": ("condition number", "条件数"),
-    "over_all": ("over {cases}", "{cases}"),
     "figures_of": (
         "typically {mean}, at most {ulp}; error / bound {bound}, error / plain {plain}",
         "通常 {mean}，最大 {ulp}；误差/误差界 {bound}，误差/朴素 {plain}",
@@ -161,7 +159,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "cause": ("cause", "原因"),
     "advice": ("what to do", "处理建议"),
     "again": ("measure it again", "重新测量"),
-    "why": ("explain it", "解释"),
     "script": ("Script that needs {framework} and NumPy only", "只需 {framework} 和 NumPy 的脚本"),
     "beside": (
         "All {n} findings, with inputs in hex: report.html. Every measurement: figures.csv.",
@@ -199,7 +196,6 @@ _WORDS: dict[str, tuple[str, str]] = {
         "即舍入）、正确舍入的比例。误差界为无穷处任何结果都允许，只计入比例。",
     ),
     "downloads": ("Every measurement, as", "全部测量数据："),
-    "also_failed": ("{n} not offered", "{n} 次不提供"),
     # seeds
     "seeds": ("The seeds: published threads", "起源：公开的讨论帖"),
     "seed:linear": ("Linear: how far apart are two frameworks?", "Linear：两个框架相差多少？"),
