@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.bits import EXPONENT, SIGNIFICAND, bits_of, float_of
-from refkernels.arithmetic.decisions import OUTWARD
+from refkernels.arithmetic.bits import EXPONENT, bits_of, float_of
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
 from refkernels.metrology.elements import SLACK
@@ -31,17 +30,26 @@ OTHER = 1 << 15
 """Added to the bin of an element that is not plain."""
 IN_BIN = OTHER - 1
 
+NOT_PLAIN = -1.0
+"""In place of the |error| of an element that is not plain."""
+
 # Places in what `tally_plain` returns.
-PLAIN, CORRECT, FAITHFUL, BEYOND, ERROR, UNCERTAINTY, ABSOLUTE, DISTANCE, NEARER = range(9)
+PLAIN, CORRECT, FAITHFUL, ERROR, UNCERTAINTY, ABSOLUTE, DISTANCE = range(7)
+
+_SIGN = np.int64(-(1 << 63))
 
 
 @njit(inline="always")
 def bin_of(size: float) -> Any:
     """The bin of an error >= 0: 0 for 0 itself, 1 below 2^-6, then 256 bins to the octave, which
-    are the leading bits of the float, and the open one."""
+    are the leading bits of the float, and the open one; NO_BIN of a negative number. Integers of
+    32 bits, of which a vector holds twice as many and has a least and a largest."""
     bits = bits_of(size)
-    k = min(max((bits >> (52 - _SUB_BITS)) - _BASE, 1), OPEN_BIN)
-    return 0 if bits == 0 else k
+    leading = np.int32(bits >> np.int64(32))
+    k = (leading >> np.int32(20 - _SUB_BITS)) - np.int32(_BASE)
+    k = min(max(k, np.int32(1)), np.int32(OPEN_BIN))
+    k = np.int32(0) if bits == 0 else k
+    return np.uint16(np.int32(NO_BIN) if leading < 0 else k)
 
 
 def lower_edges(bins: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -59,84 +67,92 @@ def inverse_ulp(power: Any, p: int) -> float:
 
 @inner
 def tally_plain(
-    got: Any,
-    hi: Any,
-    lo: Any,
-    radius: Any,
-    scale: Any,
-    bound: Any,
-    format: Any,
-    ratio: float,
-    sizes: Any,
-    bins: Any,
+    got: Any, hi: Any, lo: Any, radius: Any, scale: Any, format: Any, sizes: Any
 ) -> Any:
-    """Fills sizes (|error| in ulp) and bins of the plain elements: 0 and NO_BIN for the others.
-    Returns their counts, the bits of their maxima (-1 where there are none), and the number of
-    those whose certain error / bound may exceed `ratio` (-1: any does).
+    """Fills sizes with the |error| in ulp of the plain elements, NOT_PLAIN for the others. Returns
+    their counts, the bits of their largest error, uncertainty and absolute error, and the largest
+    distance.
 
-    Let 2^q = ulp(z). z's binade, left by the interval on neither side even taken outwards, fixes
-    it. got / z is in [1/2, 2], so that got - hi is exact (Sterbenz) and (got - hi) - lo is the
-    error to 2^-53 of itself. Scaling by powers of two is exact here, so these are the bits that
-    `compare` finds in units of 2^q. A got of z's exponent that is not its power of two has its
-    neighbours one ulp(z) away: it is faithful where it is certainly nearer than that.
-    Rounding: see decisions._mark_doubtful; bits are added to those of z with its sign, so that a
-    got of the other sign is neither right nor beside z.
-    A division for every element would cost a fifth of the time: share / bound > ratio is asked for
-    by a product instead, a little below, for no share > 0 to be missed. A NaN bound asks nothing.
+    All decisions are made in units of ulp(z) = 2^q, on magnitudes: t = |z| / 2^q lies in the binade
+    [2^(p - 1), 2^p), the format's numbers there are the integers, and `unit` is got with z's sign
+    taken off: a got of the other sign is negative, and neither right nor beside z. Scaling by
+    powers of two is exact here.
+    The interval is within the binade where |t - centre| + reach is less than a quarter of 2^p, and
+    holds no midpoint where |t - rint t| + reach is less than 1/2. Both differences are exact
+    (Sterbenz); reach and the sum are wrong by 2^-51 of themselves, which SLACK takes in.
+    A got of z's exponent that is not its power of two has its neighbours one ulp(z) away: it is
+    faithful where it is certainly nearer than that.
+    got / z is in [1/2, 2], so that got - hi is exact (Sterbenz) and (got - hi) - lo is the error to
+    2^-53 of itself: these are the bits that `compare` finds.
+    Nothing here is narrower than 64 bits, or LLVM packs and unpacks every mask.
     """
     full_width()
     p, emin, emax = format
     lowest = np.int64(max(emin + 1, -900) + 1023) << 52
     highest = np.int64(emax - 1 + 1023) << 52
-    narrow = p < 53
-    shift = np.int64(53 - p)
-    half = np.int64(1) << (shift - 1) if narrow else np.int64(0)
-    kept = ~((np.int64(1) << shift) - 1)
-    unknown, threshold = ratio < 0.0, ratio * SLACK
-    plains, corrects, faithfuls, beyonds, nearer = 0, 0, 0, 0, 0
-    none = np.int64(-1)
+    one = np.int64(2046 + p - 1) << 52
+    dropped = (np.int64(1) << np.int64(53 - p)) - 1
+    quarter = 2.0 ** (p - 2)
+    centre, inside, half = 3.0 * quarter, quarter * SLACK, 0.5 * SLACK
+    plains, corrects, faithfuls = np.int64(0), np.int64(0), np.int64(0)
+    none = np.int64(0)
     error, uncertainty, absolute, distance = none, none, none, none
     for i in range(hi.size):
         g, z, r = np.float64(got[i]), hi[i], radius[i]
-        h, reach = abs(z), abs(lo[i]) + r
         z_bits, g_bits = bits_of(z), bits_of(g)
-        power = z_bits & EXPONENT
-        low, high = bits_of(h - reach) - OUTWARD, bits_of(h + reach) + OUTWARD
-        if narrow:
-            decided = (((low + half) ^ (high + half)) & kept) == 0
-        else:
-            gap = float_of(power) * (2.0**-54 if z_bits & SIGNIFICAND == 0 else 2.0**-53)
-            decided = reach < gap * SLACK
-        rounded = (z_bits + half) & kept
-        right = g_bits == rounded
-        beside = (((g_bits ^ z_bits) & ~SIGNIFICAND) == 0) & (g_bits & SIGNIFICAND != 0)
+        power, sign = z_bits & EXPONENT, z_bits & _SIGN
+        inverse = float_of(one - power)
+        t, unit = float_of(z_bits ^ sign) * inverse, float_of(g_bits ^ sign) * inverse
+        nearest, reach = np.rint(t), (abs(lo[i]) + r) * inverse
+        right = unit == nearest
         plain = (
-            (power >= lowest)
+            (abs(t - nearest) + reach < half)
+            & (abs(t - centre) + reach < inside)
+            & (right | (abs(unit - centre) < quarter))
+            & (power >= lowest)
             & (power <= highest)
-            & (scale[i] == 0)
-            & decided
-            & ((((low ^ power) | (high ^ power)) & ~SIGNIFICAND) == 0)
-            & (right | beside)
-            & (g_bits & ~kept == 0)
-            & (not bound[i] < 0.0)
+            & (((g_bits & dropped) | scale[i]) == 0)
         )
-        inverse = inverse_ulp(power, p)
         away = abs((g - z) - lo[i])
         size, spread = away * inverse, r * inverse
-        certain = (away - r) * SLACK
         plains += plain
         corrects += plain & right
         faithfuls += plain & (right | (size + spread < 1.0))
-        beyonds += plain & (certain > bound[i])
-        more = (certain > 0.0) & (certain >= threshold * bound[i])
-        nearer += plain & (more | (unknown & (bound[i] >= 0.0)))
-        sizes[i] = size if plain else 0.0
-        bins[i] = bin_of(size) if plain else NO_BIN
-        error = max(error, bits_of(size) if plain else none)
-        uncertainty = max(uncertainty, bits_of(spread) if plain else none)
-        absolute = max(absolute, bits_of(away) if plain else none)
-        distance = max(distance, abs(g_bits - rounded) if plain else none)
-    distance = distance >> shift
-    return (
-        plains, corrects, faithfuls, beyonds, error, uncertainty, absolute, distance, nearer,
-    )  # fmt: skip
+        sizes[i] = size if plain else NOT_PLAIN
+        error = max(error, bits_of(size if plain else 0.0))
+        uncertainty = max(uncertainty, bits_of(spread if plain else 0.0))
+        absolute = max(absolute, bits_of(away if plain else 0.0))
+        distance = max(distance, bits_of(abs(unit - nearest) if plain else 0.0))
+    steps = np.int64(float_of(distance))
+    return plains, corrects, faithfuls, error, uncertainty, absolute, steps
+
+
+@inner
+def fill_bins(sizes: Any, bins: Any) -> None:
+    """The bins of what `tally_plain` has filled in."""
+    full_width()
+    for i in range(sizes.size):
+        bins[i] = bin_of(sizes[i])
+
+
+@inner
+def hold_plain(
+    got: Any, hi: Any, lo: Any, radius: Any, bound: Any, sizes: Any, ratio: float
+) -> Any:
+    """Of the plain elements: (how many certainly exceed their bound, the number of those whose
+    certain error / bound may exceed `ratio`; -1: any does). A NaN bound asks nothing.
+
+    A division for every element would cost a fifth of the time: share / bound > ratio is asked for
+    by a product instead, a little below, for no share > 0 to be missed.
+    """
+    full_width()
+    unknown, threshold = ratio < 0.0, ratio * SLACK
+    beyonds, nearer = np.int64(0), np.int64(0)
+    for i in range(hi.size):
+        plain, limit = sizes[i] >= 0.0, bound[i]
+        excess = (abs((np.float64(got[i]) - hi[i]) - lo[i]) - radius[i]) * SLACK
+        certain = excess if excess > 0.0 else 0.0
+        beyonds += plain & (certain > limit)
+        more = (certain > 0.0) & (certain >= threshold * limit)
+        nearer += plain & (more | (unknown & (limit == limit)))
+    return beyonds, nearer

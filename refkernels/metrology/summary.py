@@ -27,7 +27,15 @@ from refkernels.metrology import array_summary, plain
 from refkernels.metrology import special_values as flag
 from refkernels.metrology.distribution import TALLIED, Errors
 from refkernels.metrology.elements import SLACK, compare
-from refkernels.metrology.plain import IN_BIN, NO_BIN, OTHER, bin_of, tally_plain
+from refkernels.metrology.plain import (
+    IN_BIN,
+    NO_BIN,
+    OTHER,
+    bin_of,
+    fill_bins,
+    hold_plain,
+    tally_plain,
+)
 from refkernels.metrology.ulp_errors import as_enclosure, check_shapes, widened
 
 _FLAGS = 13
@@ -124,23 +132,28 @@ def _tally(
     steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi), step_of(bound, hi)
     sizes, lanes = np.empty(SPAN), np.zeros(_LANES)
     furthest = np.uint64(0)
+    unbounded = steps[3] == 0 and math.isnan(bound[0])
     for i in range(first, last, SPAN):
         n = min(SPAN, last - i)
         j, k, m, b = i * steps[0], i * steps[1], i * steps[2], i * steps[3]
         parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
-        g, limits, binned = got[i : i + n], bound[b : b + n], bins[i : i + n]
-        ratio = maximum[_RATIO] if place[1] >= 0 else -1.0
-        told = tally_plain(g, *parts, limits, format, ratio, sizes, binned)
-        _take(told, i, sizes, binned, count, maximum, place)
-        if told[plain.NEARER] > 0:
-            _raise_ratio(i, g, *parts[:3], limits, binned, maximum, place)
-        furthest = max(furthest, np.uint64(max(told[plain.DISTANCE], 0)))
+        g, limits, binned, found = got[i : i + n], bound[b : b + n], bins[i : i + n], sizes[:n]
+        told = tally_plain(g, *parts, format, found)
+        _take(told, i, found, count, maximum, place)
+        furthest = max(furthest, np.uint64(told[plain.DISTANCE]))
+        if not unbounded:
+            ratio = maximum[_RATIO] if place[1] >= 0 else -1.0
+            beyond, nearer = hold_plain(g, *parts[:3], limits, found, ratio)
+            count[_BEYOND] += beyond
+            if nearer > 0:
+                _raise_ratio(i, g, *parts[:3], limits, found, maximum, place)
+        fill_bins(found, binned)
         if told[plain.PLAIN] < n:
             others = _tally_others(
-                i, g, *parts, limits, format, sizes, binned, count, maximum, place
+                i, g, *parts, limits, format, found, binned, count, maximum, place
             )
             furthest = max(furthest, others)
-        _add(sizes[:n], lanes)
+        _add(found, lanes)
         for e in range(n):
             fill[binned[e] & IN_BIN] += 1
     total = 0.0
@@ -152,14 +165,11 @@ def _tally(
 
 
 @inner
-def _take(
-    told: Any, start: int, sizes: Any, bins: Any, count: Any, maximum: Any, place: Any
-) -> None:
+def _take(told: Any, start: int, sizes: Any, count: Any, maximum: Any, place: Any) -> None:
     """The plain elements' counts and maxima; the place of a new maximum is looked for."""
     count[_PLAIN] += told[plain.PLAIN]
     count[_PLAIN_FAITHFUL] += told[plain.FAITHFUL]
     count[_NOT_CORRECT] += told[plain.PLAIN] - told[plain.CORRECT]
-    count[_BEYOND] += told[plain.BEYOND]
     if told[plain.PLAIN] == 0:
         return
     maximum[_UNCERTAINTY] = max(maximum[_UNCERTAINTY], float_of(told[plain.UNCERTAINTY]))
@@ -167,7 +177,7 @@ def _take(
     if place[0] < 0 or float_of(told[plain.ERROR]) > maximum[_ERROR]:
         maximum[_ERROR] = float_of(told[plain.ERROR])
         e = 0
-        while bins[e] == NO_BIN or bits_of(sizes[e]) != told[plain.ERROR]:
+        while bits_of(sizes[e]) != told[plain.ERROR]:
             e += 1
         place[0] = start + e
 
@@ -180,13 +190,13 @@ def _raise_ratio(
     lo: Any,
     radius: Any,
     bound: Any,
-    bins: Any,
+    sizes: Any,
     maximum: Any,
     place: Any,
 ) -> None:
     """The largest certain error / bound of the plain elements, if it exceeds the one so far."""
     for e in range(hi.size):
-        if bins[e] == NO_BIN or math.isnan(bound[e]):
+        if sizes[e] < 0.0 or math.isnan(bound[e]):
             continue
         certain = (abs((np.float64(got[e]) - hi[e]) - lo[e]) - radius[e]) * SLACK
         ratio = certain / bound[e] if certain > 0.0 else 0.0
@@ -211,12 +221,13 @@ def _tally_others(
     maximum: Any,
     place: Any,
 ) -> Any:
-    """The elements without a bin, one by one; the largest distance among them."""
+    """The elements that are not plain, one by one; the largest distance among them."""
     p, emin, emax = format
     furthest = np.uint64(0)
     for e in range(hi.size):
-        if bins[e] != NO_BIN:
+        if sizes[e] >= 0.0:
             continue
+        sizes[e] = 0.0
         g = np.float64(got[e])
         element = compare(g, hi[e], lo[e], radius[e], scale[e], p, emin, emax)
         size = _count(start + e, g, element, bound[e], hi[e], count, maximum, place)

@@ -25,7 +25,7 @@ from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology import array_elements
 from refkernels.metrology.elements import compare
-from refkernels.metrology.plain import NO_BIN, inverse_ulp, tally_plain
+from refkernels.metrology.plain import inverse_ulp, tally_plain
 
 NO_DISTANCE = 2**64 - 1
 """The `ulp_distance` of a NaN from a number: beyond the distance of any two floats."""
@@ -76,8 +76,7 @@ def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> U
     check_shapes(array, exact)
     value, uncertainty = np.empty(exact.size), np.empty(exact.size)
     limits = (target.p, target.emin, target.emax)
-    unbounded = read_only(np.full(SPAN, math.nan))
-    arguments = (widened(array), *exact.columns(), unbounded, limits, value, uncertainty)
+    arguments = (widened(array), *exact.columns(), limits, value, uncertainty)
     each_block(_errors_of, exact.size, *arguments, twin=_twin)
     return UlpError(value.reshape(exact.shape), uncertainty.reshape(exact.shape))
 
@@ -138,7 +137,7 @@ def is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 def _twin(*arguments: Any) -> None:
     """`_errors_of` in NumPy, for small arrays."""
-    *parts, _, limits, value, uncertainty = arguments
+    *parts, limits, value, uncertainty = arguments
     found = array_elements.compare(parts, limits)
     value[:], uncertainty[:] = found.error, found.uncertainty
 
@@ -152,22 +151,21 @@ def _errors_of(
     lo: Any,
     radius: Any,
     scale: Any,
-    bound: Any,
     format: Any,
     value: Any,
     uncertainty: Any,
 ) -> None:
     p, emin, emax = format
     steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
-    sizes, bins = np.empty(SPAN), np.empty(SPAN, np.uint16)
+    sizes = np.empty(SPAN)
     for i in range(first, last, SPAN):
         n = min(SPAN, last - i)
         j, k, m = i * steps[0], i * steps[1], i * steps[2]
         g, z, tail = got[i : i + n], hi[i : i + n], lo[j : j + n]
         r, s = radius[k : k + n], scale[m : m + n]
-        tally_plain(g, z, tail, r, s, bound[:n], format, 0.0, sizes, bins)
+        tally_plain(g, z, tail, r, s, format, sizes)
         for e in range(n):
-            if bins[e] != NO_BIN:
+            if sizes[e] >= 0.0:
                 value[i + e] = math.copysign(sizes[e], (np.float64(g[e]) - z[e]) - tail[e])
                 uncertainty[i + e] = r[e] * inverse_ulp(bits_of(z[e]) & EXPONENT, p)
             else:
