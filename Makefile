@@ -19,20 +19,21 @@ QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/
 	tests/elementary_ref/test_elementary_fast.py tests/trig_ref/test_trig_enclosures.py \
 	tests/test_architecture.py tests/records/test_parameters.py \
 	--ignore=tests/arithmetic/test_mode.py --ignore=tests/arithmetic/test_waiting.py
+NOTEBOOKS := --nbmake --nbmake-timeout=120 notebooks
 
 .PHONY: report test check lint bench docs table notebooks environments clean
 
 report: environments
 	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report tells of a fault
 
-test: environments notebooks
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+test: environments
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(NOTEBOOKS) tests
 
 check: lint
 	$(BIN)/python -m pytest -q --numprocesses 2 --hypothesis-profile=quick $(QUICK)
 
 notebooks: environments
-	$(BIN)/python -m pytest --numprocesses 2 --nbmake --nbmake-timeout=120 notebooks
+	$(BIN)/python -m pytest --numprocesses 2 $(NOTEBOOKS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@ in CI it tries the same examples each time, so that a change fails for what it c
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from refkernels.arithmetic import small
@@ -19,3 +20,11 @@ settings.load_profile("hunt")
 
 # Tests try the kernels, whatever the size of the array; the twins are compared with them.
 small.allowance.elements = 0
+
+
+@pytest.fixture
+def judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that several tests compare with are judged once: for runs that do not change."""
+    from judged_once import install
+
+    install(monkeypatch)

@@ -11,7 +11,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 
-EXAMPLES = int(os.environ.get("REFKERNELS_HUNT", "20"))
+EXAMPLES = int(os.environ.get("REFKERNELS_HUNT", "12"))
 
 
 def exponent(rng, format):

@@ -1,5 +1,6 @@
 """The probe in each framework, copied alone into an empty folder: same bits, and what it saw."""
 
+import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,26 +18,37 @@ NAMES = [pytest.param(name, marks=pytest.mark.framework(name)) for name in FRAME
 OPTIMIZERS = ("sgd", "adamw")
 STEPS = 4
 CHOSEN = (0, 1, 2)
+MOVED = {"plain": "{}", "moved": '{"perturb": 7}', "again": '{"perturb": 7}'}
 Trained = Callable[[str, str], Any]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """trained(framework, optimizer): what the script printed with and without the probe, and the
-    run; once for all tests."""
-    made: dict[tuple[str, str], Any] = {}
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
+    """folders(framework): where its runs are, and what the script printed of each, with and without
+    the probe; once for all tests, in two processes, because an import takes seconds."""
 
+    @functools.cache
+    def get(framework: str) -> Any:
+        folder = tmp_path_factory.mktemp(framework)
+        probed = [f"{one}:{one}" for one in OPTIMIZERS]
+        probed += [f"sgd:{name}:{options}" for name, options in MOVED.items()]
+        asked = ("tiny_training.py", framework, str(STEPS))
+        on = run_script(framework, folder, *asked, *probed)
+        off = run_script(framework, folder, *asked, *OPTIMIZERS)
+        return folder, answer(on), answer(off), on.stderr
+
+    return get
+
+
+@pytest.fixture(scope="module")
+def trained(folders: Callable[[str], Any]) -> Trained:
+    """trained(framework, optimizer): what was printed with and without the probe, and the run."""
+
+    @functools.cache
     def get(framework: str, optimizer: str) -> Any:
-        key = framework, optimizer
-        if key not in made:
-            folder = tmp_path_factory.mktemp(f"{framework}_{optimizer}")
-            asked = ("tiny_training.py", framework, optimizer, str(STEPS))
-            probed = run_script(framework, folder, *asked, "run")
-            on = answer(probed)
-            off = answer(run_script(framework, folder, *asked))
-            run = Run.read(folder / "run")
-            made[key] = SimpleNamespace(on=on, off=off, run=run, rank=run.first, told=probed.stderr)
-        return made[key]
+        folder, on, off, told = folders(framework)
+        run, at = Run.read(folder / optimizer), OPTIMIZERS.index(optimizer)
+        return SimpleNamespace(on=on[at], off=off[at], run=run, rank=run.first, told=told)
 
     return get
 
@@ -64,7 +76,7 @@ def test_the_probe_needs_its_framework_and_numpy_only(framework: str, trained: T
 
 @pytest.mark.parametrize("framework", NAMES)
 def test_sizes_are_told_before_and_after_the_first_step(framework: str, trained: Trained) -> None:
-    told = [line for line in trained(framework, "sgd").told.splitlines() if "capture run" in line]
+    told = [line for line in trained(framework, "sgd").told.splitlines() if "capture sgd" in line]
     assert len(told) == 2
     assert "3 steps are chosen" in told[0]
     assert "are free" in told[0]
@@ -274,12 +286,9 @@ def test_optimizers_are_described_by_the_oracles_names(framework: str, trained: 
 
 
 @pytest.mark.parametrize("framework", NAMES)
-def test_perturb_moves_one_weight_by_one_ulp(framework: str, tmp_path: Path) -> None:
-    asked = ("tiny_training.py", framework, "sgd", "1")
-    answer(run_script(framework, tmp_path, *asked, "plain"))
-    for name in ("moved", "again"):
-        answer(run_script(framework, tmp_path, *asked, name, '{"perturb": 7}'))
-    plain, moved, again = (Run.read(tmp_path / name).first for name in ("plain", "moved", "again"))
+def test_perturb_moves_one_weight_by_one_ulp(framework: str, folders: Callable[[str], Any]) -> None:
+    folder = folders(framework)[0]
+    plain, moved, again = (Run.read(folder / name).first for name in MOVED)
     assert plain.perturbed is None
     assert moved.perturbed is not None
     assert moved.perturbed == again.perturbed

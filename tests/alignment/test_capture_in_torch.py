@@ -282,7 +282,7 @@ def test_ranks_write_side_by_side(tmp_path: Path) -> None:
     assert python_of("torch")
     for rank in (1, 0):
         environment = {"RANK": str(rank), "WORLD_SIZE": "2"}
-        asked = ("tiny_training.py", "torch", "sgd", "2", "run", f'{{"perturb": {rank}}}')
+        asked = ("tiny_training.py", "torch", "2", f'sgd:run:{{"perturb": {rank}}}')
         answer(run_script("torch", tmp_path, *asked, **environment))
         found = Run.read(tmp_path / "run")
         assert len(found.remarks) == rank

@@ -56,6 +56,7 @@ SHARED = {
 }
 
 
+@pytest.mark.usefixtures("judged_once")
 @pytest.mark.parametrize(
     "framework", [pytest.param(one, marks=pytest.mark.framework(one)) for one in STATES]
 )

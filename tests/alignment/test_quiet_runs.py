@@ -12,6 +12,7 @@ from refkernels.reporting.alignment import page
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
 
 
+@pytest.mark.usefixtures("judged_once")
 @pytest.mark.parametrize(
     "framework", [pytest.param(one, marks=pytest.mark.framework(one)) for one in FRAMEWORKS]
 )

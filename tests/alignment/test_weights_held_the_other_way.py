@@ -23,13 +23,20 @@ def test_a_square_weight_is_told_by_its_values() -> None:
     np.testing.assert_array_equal(oriented(weight, gradient, moved.T), gradient)
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("turned")
+    for framework, moved in (("torch", ["null"]), ("paddle", ["null", "3"])):
+        told = [f'sgd:{framework}_{one}:{{"steps": [0, 1], "perturb": {one}}}' for one in moved]
+        answer(run_script(framework, folder, "tiny_training.py", framework, "2", *told))
+    return folder
+
+
 @pytest.mark.framework("torch")
 @pytest.mark.framework("paddle")
+@pytest.mark.usefixtures("judged_once")
 @pytest.mark.parametrize("perturb", ["null", "3"])
-def test_torch_and_paddle_are_one_training(perturb: str, tmp_path: Path) -> None:
+def test_torch_and_paddle_are_one_training(perturb: str, runs: Path) -> None:
     """With a square weight, and with one weight of it moved by an ulp."""
-    for name, moved in (("torch", "null"), ("paddle", perturb)):
-        told = (name, "sgd", "2", name, f'{{"steps": [0, 1], "perturb": {moved}}}')
-        answer(run_script(name, tmp_path, "tiny_training.py", *told))
-    found = align(tmp_path / "torch", tmp_path / "paddle", steps=[0])
+    found = align(runs / "torch_null", runs / f"paddle_{perturb}", steps=[0])
     assert found.verdict.word == "undecidable", page.headline(found.to_dict())

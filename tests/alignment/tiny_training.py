@@ -1,11 +1,11 @@
 """A tiny training in each framework, run by its own interpreter beside a copy of capture.py.
 
-    python tiny_training.py FRAMEWORK OPTIMIZER STEPS [FOLDER [JSON]]
+    python tiny_training.py FRAMEWORK STEPS OPTIMIZER[:FOLDER[:JSON]] ...
 
-Without FOLDER the probe is off.  Prints one JSON line: the losses' hex and a hash of the weights
-after each step.  The model has an embedding, a layer that is called twice, LayerNorm, GELU, a
-residual addition and a frozen weight; its weights come from NumPy, so that all frameworks start
-alike.
+Trains once for each OPTIMIZER; without FOLDER the probe is off.  Prints one JSON line, a list: of
+each training the losses' hex and a hash of the weights after each step.  The model has an
+embedding, a layer that is called twice, LayerNorm, GELU, a residual addition and a frozen weight;
+its weights come from NumPy, so that all frameworks start alike.
 """
 
 import contextlib
@@ -203,20 +203,20 @@ TRAININGS = {
 }
 
 
-def main(framework, kind, steps, folder=None, options="{}"):
+def train(framework, steps, kind, folder="", options="{}"):
     model, optimizer, step, tensor, array = TRAININGS[framework](kind)
     parameters = model.parameters_and_names() if framework == "mindspore" else (
         model.named_parameters()
     )  # fmt: skip
     parameters = [parameter for _, parameter in parameters]
     capture = None
-    if folder is not None:
+    if folder:
         from capture import Capture
 
         capture = Capture(folder, model, optimizer, **json.loads(options))
     losses, hashes = [], []
     with capture or contextlib.nullcontext():
-        for index in range(int(steps)):
+        for index in range(steps):
             batch = {"ids": tensor(IDS[index % 6]), "targets": tensor(TARGETS[index % 6])}
             loss = step(batch["ids"], batch["targets"])
             if capture is not None:
@@ -226,8 +226,10 @@ def main(framework, kind, steps, folder=None, options="{}"):
             for parameter in parameters:
                 digest.update(array(parameter).tobytes())
             hashes.append(digest.hexdigest())
-    print(json.dumps({"losses": losses, "hashes": hashes, "modules": sorted(sys.modules)}))
+    return {"losses": losses, "hashes": hashes, "modules": sorted(sys.modules)}
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    framework, steps, *trainings = sys.argv[1:]
+    told = [train(framework, int(steps), *one.split(":", 2)) for one in trainings]
+    print(json.dumps(told))

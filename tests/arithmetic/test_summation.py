@@ -43,7 +43,14 @@ def arrays(dtype):
         st.floats(-1, 1, width=width, allow_subnormal=False),
         st.integers(-power // 4, power),
     )
-    return hnp.arrays(dtype, st.integers(0, 300), elements=numbers.map(np.dtype(dtype).type))
+    few = hnp.arrays(dtype, st.integers(0, 12), elements=numbers.map(np.dtype(dtype).type))
+
+    def many(seed):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(0, 300))
+        return np.ldexp(rng.uniform(-1, 1, n), rng.integers(-power // 4, power, n)).astype(dtype)
+
+    return few | st.integers(0, 2**32 - 1).map(many)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -124,20 +124,19 @@ def test_the_lost_digits_of_gelu_are_the_cancellation_s_on_any_inputs(
     session = session_for(name)
     cause = {"gelu": "erf_cancellation", "gelu_tanh": "tanh_cancellation"}[op]
     tried = 0
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        for x in (
-            rng.standard_normal(1000),
-            rng.normal(0, 3, 1000),
-            rng.uniform(-10, -2, 200),
-            rng.uniform(-30, 30, 1000),
-        ):
-            inputs = {"x": x.astype(F32)}
-            reply = session.run(op, "forward", inputs, {})
-            assert reply.ok, reply.reason
-            assert refkernels.explain(op, inputs, reply.outputs).cause == cause
-            tried += 1
-    assert tried == 8
+    rng = np.random.default_rng(0)
+    for x in (
+        rng.standard_normal(1000),
+        rng.normal(0, 3, 1000),
+        rng.uniform(-10, -2, 200),
+        rng.uniform(-30, 30, 1000),
+    ):
+        inputs = {"x": x.astype(F32)}
+        reply = session.run(op, "forward", inputs, {})
+        assert reply.ok, reply.reason
+        assert refkernels.explain(op, inputs, reply.outputs).cause == cause
+        tried += 1
+    assert tried == 4
 
 
 @pytest.mark.parametrize("seed", range(3))

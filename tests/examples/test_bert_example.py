@@ -91,6 +91,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
+@pytest.mark.usefixtures("judged_once")
 def test_four_frameworks_train_one_definition(runs: dict[str, Path]) -> None:
     """With paddle's softmax clipped at -64, and mindspore's cross entropy 5 ulp off."""
     first, *others = runs.values()

@@ -104,7 +104,7 @@ def test_the_schedule_is_a_warm_up_and_a_decay(
 
 
 @pytest.mark.framework("torch")
-@pytest.mark.usefixtures("losses")
+@pytest.mark.usefixtures("losses", "judged_once")
 def test_a_loss_without_its_eps_is_named_and_a_hand_written_update_is_not(folder: Path) -> None:
     """1e-5 beside 19 words moves the loss by three floats; no curve of 200 steps shows it."""
     right = captured(folder, "adamw")

@@ -8,12 +8,35 @@ from typing import Any
 
 import pytest
 from formula_suite import HUNT, OPS, READ, each_read, first, questions
+from once import bits, once
 
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
 from refkernels.diagnosis.fit import fit_to_truth
+from refkernels.metrology import outputs
 from refkernels.op import Direction
+from refkernels.ops.formulas import Formulas
 
 EVERY_FORM = ("hardswish", "softmax", "log_softmax", "rms_norm")
+READINGS = ("evaluate", "form_bounds", "condition", "computed", "certified", "bounded")
+KEPT: dict[str, dict[Any, Any]] = {}
+
+
+@pytest.fixture(autouse=True)
+def _formulas_answer_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fault of an op is explained by trying all of them on the same arrays: what these answer
+    is kept until the next op."""
+    name = request.node.callspec.params["name"]
+    if name not in KEPT:
+        KEPT.clear()
+    kept = KEPT.setdefault(name, {})
+    for reading in READINGS:
+        monkeypatch.setattr(Formulas, reading, once(getattr(Formulas, reading), kept, _question))
+    monkeypatch.setattr(outputs, "ask", once(outputs.ask, kept, _question))
+
+
+def _question(asked: tuple[Any, ...]) -> Any:
+    """Of an op's formulas, or of an op."""
+    return asked[0].name, bits(asked[1:])
 
 
 @each_read

@@ -11,10 +11,15 @@ from typing import Any
 
 import planted_faults
 import pytest
+from command_helpers import refused
+from typer.testing import CliRunner
 
+from refkernels.cli.app import app
+from refkernels.cli.shared import pages
 from refkernels.frameworks import catalog
 from refkernels.records.journal import JournalError
 from refkernels.runs import measurement
+from refkernels.runs.measurement import run
 from refkernels.runs.measurement.journal import MeasurementJournal, unit_of
 
 CASES = ("sin/specials*", "sin/array_size[n=17,*", "tan/array_size[n=1,*", "matmul/specials*")
@@ -47,9 +52,13 @@ def command(
     folder: Path, out: Path, *more: str, pause: float = 0.0, fake: str = "fake_correct"
 ) -> list[str]:
     code = COMMAND.format(fakes=str(planted_faults.SOURCE.parent), folder=str(folder), pause=pause)
+    return [sys.executable, "-c", code, *words(out, *more, fake=fake)]
+
+
+def words(out: Path, *more: str, fake: str = "fake_correct") -> list[str]:
     options = [f"--case={case}" for case in CASES] + [f"--dtype={dtype}" for dtype in DTYPES]
     options += ["--framework=numpy", f"--framework={fake}", "--device=cpu", f"--out={out}"]
-    return [sys.executable, "-c", code, "measure", *options, *more]
+    return ["measure", *options, *more]
 
 
 def finished(*arguments: Any, **options: Any) -> None:
@@ -137,13 +146,17 @@ def test_stopping_does_not_wait_for_an_op_that_hangs(tmp_path: Path) -> None:
 
 
 def test_a_finished_run_resumed_does_nothing(
-    undisturbed: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+    undisturbed: tuple[Path, list[dict[str, Any]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out, records = undisturbed
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    begin = time.monotonic()
-    finished(tmp_path, out, "--resume", pause=30.0)
-    assert time.monotonic() - begin < 30.0  # not one unit was measured
+    monkeypatch.setattr(pages, "show_measured", lambda directory: None)
+    monkeypatch.delattr(run, "_measure_one")  # not one unit is measured
+    with planted_faults.registered(planted_faults.framework("correct", tmp_path)):
+        resumed = CliRunner().invoke(app, words(out, "--resume"))
+    assert resumed.exit_code == 0, resumed.output
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     assert len(records) > 50
 
@@ -160,11 +173,9 @@ def test_a_finished_run_resumed_does_nothing(
 def test_a_used_folder_is_refused_for_anything_but_its_own_question(
     more: list[str], said: str, undisturbed: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    out, _ = undisturbed
-    asked = subprocess.run(command(tmp_path, out, *more), capture_output=True, text=True)
-    assert asked.returncode == 2
-    assert said in asked.stderr
-    assert asked.stderr.strip().count("\n") == 0
+    with planted_faults.registered(planted_faults.framework("correct", tmp_path)):
+        result = CliRunner().invoke(app, words(undisturbed[0], *more))
+    assert said in refused(result)
 
 
 def late(folder: Path, fault: str) -> catalog.Framework:

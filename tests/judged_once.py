@@ -1,0 +1,36 @@
+"""Runs that many tests compare with are judged once, and so are the ops that runs share."""
+
+import sys
+from typing import Any
+
+import pytest
+from once import once
+
+import refkernels.alignment.align  # noqa: F401
+from refkernels.alignment import local
+
+
+def _run(asked: tuple[Any, ...]) -> Any:
+    run, chosen, *_ = asked
+    return str(run.folder), chosen
+
+
+def _output(asked: tuple[Any, ...]) -> Any:
+    problem, output, *_ = asked
+    return id(problem), output  # of one_kernel, whose problems are kept
+
+
+_KEPT: dict[Any, Any] = {}
+_RUN = once(local.judge_run, _KEPT, _run)
+_ONCE = {
+    "one_kernel": once(local.one_kernel, _KEPT),
+    "fit_to_truth": once(local.fit_to_truth, _KEPT, _output),
+    "_explained": once(local._explained, _KEPT, lambda asked: id(asked[0])),
+}
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test whose runs do not change."""
+    monkeypatch.setattr(sys.modules["refkernels.alignment.align"], "judge_run", _RUN)
+    for name, function in _ONCE.items():
+        monkeypatch.setattr(local, name, function)
