@@ -1,7 +1,7 @@
-"""Explanations in words: what `Explanation.summary` and `to_markdown` delegate to.
+"""Puts explanations into words, for `Explanation.summary` and `to_markdown`.
 
-Diagnosis makes records and knows nothing of what they are turned into. This module stands above it:
-it takes a record, the words of `reporting`, and the adapters' sources for the scripts.
+Diagnosis makes records and knows nothing of their words. This module stands above it: it combines a
+record with the words of `reporting` and, for the scripts, the adapters' sources.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ def summary(explanation: Record) -> str:
 
 def markdown(explanation: Record, lang: str = "en") -> str:
     """The answer to paste into a thread, with a script for each framework."""
-    sources = {one.name: one.adapter.read_text("utf-8") for one in catalog.frameworks()}
+    sources = {
+        framework.name: framework.adapter.read_text("utf-8") for framework in catalog.frameworks()
+    }
     return page.markdown(explanation, lang, sources)
 
 
