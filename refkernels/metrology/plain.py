@@ -1,9 +1,9 @@
-"""The plain elements of an array, a block at a time and vectorised: nearly all of them.
+"""The plain elements of an array, nearly all of them: a block at a time, vectorised.
 
-An element is plain where its figures need no case distinction: the exact value z and `got` are
-normal numbers of one sign well inside the format's range, the enclosure decides the rounding of z
-and stays in one binade, and got is that rounding or lies in z's binade above its power of two. All
-others are `elements.compare`'s, which gives these very figures for a plain element too.
+An element is plain where its figures need no case distinction. The exact value z and `got` are
+normal numbers of one sign well inside the format's range; the enclosure decides the rounding of z
+and stays in one binade; and got is that rounding, or lies in z's binade above its power of two. All
+others go to `elements.compare`, which gives the same figures for a plain element.
 """
 
 from typing import Any
@@ -20,12 +20,12 @@ from refkernels.metrology.elements import SLACK
 _LOWEST = -6  # errors below 2^-6 ulp share a bin
 _HIGHEST = 57  # and so do those from 2^57 on
 _SUB_BITS = 8  # bins to the octave: 2^8
-_FIRST = 2  # bins before that of 2^-6: of the errors that are 0, of those between
+_FIRST = 2  # bins before that of 2^-6: errors of 0, and errors between
 _BASE = ((1023 + _LOWEST) << _SUB_BITS) - _FIRST
 OPEN_BIN = ((_HIGHEST - _LOWEST) << _SUB_BITS) + _FIRST
-"""The last bin, of the errors of 2^57 and more."""
+"""The last bin, for errors of 2^57 and more."""
 NO_BIN = OPEN_BIN + 1
-"""Of the elements that have no ULP error."""
+"""The bin of elements without a ULP error."""
 
 OTHER = 1 << 15
 """Added to the bin of an element that is not plain."""
@@ -37,8 +37,8 @@ PLAIN, CORRECT, FAITHFUL, BEYOND, ERROR, UNCERTAINTY, ABSOLUTE, DISTANCE, NEARER
 
 @njit(inline="always")
 def bin_of(size: float) -> Any:
-    """The bin of an error >= 0: 0 for 0 itself, 1 below 2^-6, then 256 bins to the octave, which
-    are the leading bits of the float, and the open one."""
+    """The bin of an error >= 0: 0 for 0 itself, 1 below 2^-6, then 256 bins to the octave (the
+    float's leading bits), then the open one."""
     bits = bits_of(size)
     k = min(max((bits >> (52 - _SUB_BITS)) - _BASE, 1), OPEN_BIN)
     return 0 if bits == 0 else k
@@ -52,8 +52,7 @@ def lower_edges(bins: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
 
 @njit(inline="always")
 def inverse_ulp(power: Any, p: int) -> float:
-    """1 / ulp(z) from the exponent field of a normal z, in place: that of 1 twice, less z's, and
-    p - 1."""
+    """1 / ulp(z), from a normal z's exponent field in place: 2 * 1023 + p - 1, less that field."""
     return float_of((np.int64(2046 + p - 1) << 52) - power)
 
 
@@ -70,19 +69,19 @@ def tally_plain(
     sizes: Any,
     bins: Any,
 ) -> Any:
-    """Fills sizes (|error| in ulp) and bins of the plain elements: 0 and NO_BIN for the others.
-    Returns their counts, the bits of their maxima (-1 where there are none), and the number of
-    those whose certain error / bound may exceed `ratio` (-1: any does).
+    """Fills sizes (|error| in ulp) and bins of the plain elements; the others get 0 and NO_BIN.
+    Returns the plain elements' counts, the bits of their maxima (-1 where there are none), and how
+    many may have a certain error / bound above `ratio` (all with a bound where that is -1).
 
-    Let 2^q = ulp(z). z's binade, left by the interval on neither side even taken outwards, fixes
-    it. got / z is in [1/2, 2], so that got - hi is exact (Sterbenz) and (got - hi) - lo is the
+    Let 2^q = ulp(z). z's binade fixes it: the interval, even widened outwards, stays in that
+    binade. got / z is in [1/2, 2], so got - hi is exact (Sterbenz), and (got - hi) - lo is the
     error to 2^-53 of itself. Scaling by powers of two is exact here, so these are the bits that
-    `compare` finds in units of 2^q. A got of z's exponent that is not its power of two has its
-    neighbours one ulp(z) away: it is faithful where it is certainly nearer than that.
-    Rounding: see decisions._mark_doubtful; bits are added to those of z with its sign, so that a
-    got of the other sign is neither right nor beside z.
-    A division for every element would cost a fifth of the time: share / bound > ratio is asked for
-    by a product instead, a little below, for no share > 0 to be missed. A NaN bound asks nothing.
+    `compare` finds in units of 2^q. A got with z's exponent that is not the power of two itself has
+    neighbours one ulp(z) away: it is faithful where it is certainly nearer to z than that.
+    Rounding: see decisions._mark_doubtful. Bits are added to those of z with its sign, so a got of
+    the other sign is neither right nor beside z.
+    A division for every element would cost a fifth of the time. A product tests share / bound >
+    ratio instead, a little low, so that it misses no share > 0. A NaN bound passes no test.
     """
     full_width()
     p, emin, emax = format
