@@ -1,6 +1,6 @@
-"""What callers hand to the functions that ask frameworks and write files: names, folders, numbers.
+"""Checks callers' arguments before an interpreter is started: names, folders, numbers, mappings.
 
-Each is taken as it is or refused in a sentence, before an interpreter is started.
+Each function returns a valid argument, and refuses any other in one sentence.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any, cast
 
 
 class TextOrNumbers(str):
-    """A param's default that is a text, and in whose place numbers may stand: padding="valid"."""
+    """A param's default that is a text where numbers may stand too: padding="valid"."""
 
     __slots__ = ()
 
 
 def as_names(value: Any, name: str) -> tuple[str, ...]:
     """A list, tuple or set of texts. Raises TypeError for anything else."""
-    found = as_list(value, name)
-    if strange := [one for one in found if not isinstance(one, str)]:
+    names = as_list(value, name)
+    if strange := [item for item in names if not isinstance(item, str)]:
         raise TypeError(f"{name} holds a {type(strange[0]).__name__}, but it must hold texts.")
-    return tuple(found)
+    return tuple(names)
 
 
 def as_text(value: Any, name: str) -> str:
@@ -34,27 +34,27 @@ def as_text(value: Any, name: str) -> str:
 
 
 def as_mapping(value: Any, name: str) -> dict[str, Any]:
-    """What maps names to anything; None is empty. Raises TypeError for what does not."""
+    """A mapping of names to anything; None gives an empty one. Raises TypeError otherwise."""
     if value is None:
         return {}
     try:
-        found = dict(value) if isinstance(value, Mapping) else None
-    except Exception:  # a mapping of the caller's own
-        found = None
-    if found is None:
+        mapping = dict(value) if isinstance(value, Mapping) else None
+    except Exception:  # the caller's own mapping may raise anything
+        mapping = None
+    if mapping is None:
         raise TypeError(f"{name} must map names to values, and is of type {type(value).__name__}.")
-    if strange := [key for key in found if not isinstance(key, str)]:
+    if strange := [key for key in mapping if not isinstance(key, str)]:
         raise TypeError(
             f"{name} has a {type(strange[0]).__name__} among its keys, which are texts."
         )
-    return found
+    return mapping
 
 
 def as_list(value: Any, name: str) -> list[Any]:
-    """The items of a list, tuple, set or range. Raises TypeError for anything else, one text alone
-    too: it would be taken letter by letter."""
+    """The items of a list, tuple, set or range. Raises TypeError for anything else, also for a
+    single text, whose items would be its letters."""
     if isinstance(value, list | tuple | set | frozenset | range):
-        with contextlib.suppress(Exception):  # of a class of the caller's own
+        with contextlib.suppress(Exception):  # the caller's own class may raise anything
             return list(value)
     raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a list.")
 
@@ -74,7 +74,7 @@ def as_function(value: Any, name: str) -> Callable[..., Any]:
 
 
 def as_seconds(value: Any, name: str) -> float:
-    """A number of seconds > 0. Raises TypeError for what is no number, ValueError for another."""
+    """A number of seconds > 0. Raises TypeError for what is no number, ValueError otherwise."""
     if not issubclass(type(value), int | float) or isinstance(value, bool):
         raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a number.")
     if not 0 < value < 2**31:
@@ -83,23 +83,23 @@ def as_seconds(value: Any, name: str) -> float:
 
 
 def as_path(value: Any, name: str) -> Path:
-    """A path. Raises TypeError for what is none, and ValueError where no file can be called so."""
+    """A path. Raises TypeError for what is no path, ValueError where no file can have that name."""
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a path.")
     try:
         path = Path(value)
         os.fsencode(path)
-    except Exception as failure:  # a lone surrogate, or an object of the caller's own
-        raise ValueError(f"{name} is no path: no file can be called so.") from failure
+    except Exception as failure:  # a lone surrogate, or the caller's own class
+        raise ValueError(f"{name} is no path: no file can have that name.") from failure
     if "\0" in str(path):
-        raise ValueError(f"{name} is no path: no file can be called so.")
+        raise ValueError(f"{name} is no path: no file can have that name.")
     return path
 
 
 def as_settings(value: Any) -> dict[str, str]:
-    """Environment variables and framework flags, None for none. Raises TypeError for what does not
-    map texts to texts."""
-    found = as_mapping(value, "settings")
-    if not all(isinstance(one, str) for one in found.values()):
+    """Environment variables and framework flags; None gives none. Raises TypeError for anything but
+    a mapping of texts to texts."""
+    settings = as_mapping(value, "settings")
+    if not all(isinstance(text, str) for text in settings.values()):
         raise TypeError("settings must map texts to texts: {'OMP_NUM_THREADS': '1'}.")
-    return found
+    return settings

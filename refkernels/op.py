@@ -1,7 +1,7 @@
-"""Op and Case: what an oracle module says of each of its ops, for everything that iterates them.
+"""Op and Case: the record of an op, which everything that iterates ops reads.
 
-One `Op` record names the functions; tests, the measuring, the command line and the reports find
-all they need here, so that a new op is a new oracle module and nothing else on the host's side.
+An `Op` names the functions of its oracle. Tests, measurement, the command line and the reports need
+nothing else, so on the host's side a new op is a new oracle module.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Invariant:
-    """A property that every answer must have, whatever its rounding: |cos| <= 1, rstd > 0.
+    """A property that every answer has, whatever its rounding: |cos| <= 1, rstd > 0.
 
-    `between`: it compares elements with one another, so that one alone cannot violate it.
+    `between`: it compares elements with each other, so one element alone cannot violate it.
     """
 
     name: str
@@ -45,8 +45,8 @@ class Invariant:
 
 @dataclass(frozen=True)
 class Case:
-    """Named, seeded inputs. `build(dtype)` gives (inputs with the cotangent, params), always the
-    same; `parameters` are what a plot has on its axis."""
+    """Named, seeded inputs. `build(dtype)` returns the same (inputs with the cotangent, params)
+    every time; `parameters` are the values for a plot's axis."""
 
     name: str
     op: str
@@ -63,13 +63,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Sum:
-    """An output that is a sum of products: the index letters of its last axes, and by input those
-    of each factor and of what is added, in the order in which they are shown.
+    """An output that is a sum of products. `letters` index its last axes; `terms` gives the index
+    letters of each factor and of each addend, by input, in the order in which they are shown.
 
         Sum("io", {"x": "ik", "weight": "ok", "bias": "o"})        y = x weight^T + bias
 
     Factors that the op takes row by row (`Op.row_inputs`, the cotangent) may have leading axes.
-    `rows`: the letter that stands for all leading axes, of which there may be none.
+    `rows`: the letter for all leading axes together; there may be none.
     """
 
     letters: str
@@ -78,19 +78,19 @@ class Sum:
 
 
 class Solution(Protocol):
-    """A certified answer, and what follows from it without asking the oracle again."""
+    """A certified answer, and what follows from it without running the oracle again."""
 
     @property
     def answer(self) -> Any:
-        """The Enclosure, or the NamedTuple or mapping of them by output name."""
+        """The Enclosure, or a NamedTuple or mapping of them by output name."""
         ...
 
     def bound(self, format: Format) -> Any:
-        """What `forward_bound` or `backward_bound` gives, likewise."""
+        """What `forward_bound` or `backward_bound` returns, in the same form."""
         ...
 
     def condition(self) -> Any:
-        """What `forward_condition` or `backward_condition` gives, likewise."""
+        """What `forward_condition` or `backward_condition` returns, in the same form."""
         ...
 
 
@@ -99,33 +99,33 @@ class Op:
     """One op: its signature, its oracle, its bound, its condition number and its cases.
 
     Every callable takes the inputs and params by name (backward: the cotangent too); `*_bound`
-    and `*_plain` take `format=` besides. Each returns one array or Enclosure where the op has one
+    and `*_plain` also take `format=`. Each returns one array or Enclosure where the op has one
     output, and a NamedTuple of them, by output name, where it has several.
 
-    `define` gives the formulas that the op is (`refkernels.ops`): its index letters, on which
-    inputs an element depends, and what tests hold the oracle against. Of an op that has no other
-    oracle they are its `formulas` too, which answer.
+    `define` returns the formulas of the op (`refkernels.ops`): its index letters, the inputs that
+    an element depends on, and the values that tests compare the oracle with. Where the op has no
+    oracle of its own, these formulas answer: they are its `formulas` too.
 
-    `solvers` are, by direction, what computes an answer together with what follows from it: they
-    take what `forward` and `backward` take and give a Solution. Without one every part is computed
-    by itself (`refkernels.truth` is how they are asked).
+    `solvers`, by direction, compute an answer together with what follows from it. They take the
+    arguments of `forward` and `backward` and return a Solution. Without a solver every part is
+    computed separately. `refkernels.truth` calls them.
 
-    A bound is proven for the op's named forms, with sums in any order; `form_bounds(*arrays,
-    format=)` gives it form by form, by name, the sharpest first, where there are several. Where
+    A bound is proven for the op's named forms, with sums in any order. Where there are several
+    forms, `form_bounds(*arrays, format=)` returns the bound of each by name, sharpest first. Where
     `limit` is given, `forward_bound` is that many ulp of the exact value: a library limit, or IEEE
-    754's half, as `limit_source` says.
+    754's half ulp, as `limit_source` says.
 
-    `kinds` has the inputs that are whole numbers ("int") or truth values ("bool"); they get no
-    gradient, and neither do the inputs of floats that `gradients` leaves out.
+    `kinds` lists the inputs of integers ("int") or truth values ("bool"). They have no gradient;
+    nor have the float inputs that `gradients` leaves out.
 
-    `row_inputs` are the inputs whose first axis counts rows that the op treats one by one (the
-    cotangent's does too), `row_gradients` the gradients that have such rows.
+    `row_inputs`: the inputs whose first axis counts rows that the op treats independently, as the
+    cotangent's does. `row_gradients`: the gradients with such rows.
 
-    `sums` are, by name, the outputs that are sums of products, both directions together; `means`
-    the outputs that are means of the first input over its last axis, where nothing else is asked.
-    `factors`: the inputs that are multiplied in sums of products which have no such letters.
-    `total`: whether the op is the sum, or the mean, of x along its axes.
-    `real_function`: the function of one number that the op is, of those that are no formulas.
+    `sums`: the outputs that are sums of products, by name, for both directions. `means`: the
+    outputs that are plain means of the first input over its last axis. `factors`: the inputs that
+    are multiplied in sums of products without such letters. `total`: whether the op is the sum, or
+    the mean, of x along its axes. `real_function`: the function of one number that the op computes,
+    where it is no formula.
     """
 
     name: str
@@ -164,22 +164,22 @@ class Op:
 
     @property
     def definition(self) -> Formulas | None:
-        """The formulas that the op is, None of an op that has none."""
+        """The formulas of the op, None where it has none."""
         return None if self.define is None else self.define()
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        """forward, and backward where the op has gradients."""
+        """Forward, and backward where the op has gradients."""
         return DIRECTIONS if self.gradients else DIRECTIONS[:1]
 
     @property
     def function(self) -> bool:
-        """Whether it is a function of one number, x."""
+        """Whether the op is a function of one number, x."""
         return self.elementwise and self.inputs == ("x",)
 
     @property
     def function_of_two(self) -> bool:
-        """Whether it is a function of two numbers: pow, atan2, hypot."""
+        """Whether the op is a function of two numbers: pow, atan2, hypot."""
         ordinary = not (self.kinds or self.optional)
         return self.elementwise and ordinary and len(self.inputs) == 2 and len(self.outputs) == 1
 
@@ -217,7 +217,7 @@ class Op:
         params: Mapping[str, Any],
         format: Format,
     ) -> dict[str, npt.NDArray[np.float64]]:
-        """What the op's named forms in that format keep to, or the limit, by output name."""
+        """The error bound of the op's named forms in that format, or the limit, by output name."""
         return self._call(self._pick("_bound", direction), direction, inputs, params, format=format)
 
     def forms(
@@ -227,8 +227,8 @@ class Op:
         params: Mapping[str, Any],
         format: Format,
     ) -> dict[str, dict[str, npt.NDArray[np.float64]]]:
-        """The bound by each named form, the sharpest first, and by output; empty for a library
-        function and where the op does not tell them apart. The op's bound is their maximum."""
+        """The bound of each named form, sharpest first, by output; empty for a library function and
+        where the op does not distinguish forms. The op's bound is their maximum."""
         if self.formulas is not None:
             settings = {**self.params, **params}
             return self.formulas.form_bounds(direction, inputs, settings, format)
@@ -236,7 +236,8 @@ class Op:
             return {}
         arrays = [inputs[name] for name in self.takes(direction)]
         (output,) = self.names(direction)
-        return {form: {output: b} for form, b in self.form_bounds(*arrays, format=format).items()}
+        bounds = self.form_bounds(*arrays, format=format)
+        return {form: {output: bound} for form, bound in bounds.items()}
 
     def condition(
         self, direction: Direction, inputs: Arrays, params: Mapping[str, Any]
@@ -251,7 +252,7 @@ class Op:
         params: Mapping[str, Any],
         format: Format,
     ) -> dict[str, npt.NDArray[Any]]:
-        """What the plain sequential algorithm answers in that format, by output name."""
+        """The plain sequential algorithm's answer in that format, by output name."""
         return self._call(self._pick("_plain", direction), direction, inputs, params, format=format)
 
     def solve(
@@ -261,7 +262,7 @@ class Op:
         params: Mapping[str, Any],
         certify: Certify = "enclosure",
     ) -> Solution:
-        """The certified answer with what follows from it."""
+        """The certified answer, with what follows from it."""
         solver = self.solvers.get(direction)
         if solver is None:
             return _Apart(self, direction, inputs, params, certify)
@@ -269,7 +270,7 @@ class Op:
         return solution
 
     def by_name(self, direction: Direction, result: Any) -> dict[str, Any]:
-        """What a callable of the op gives, by output name."""
+        """What a callable of the op returns, by output name."""
         if isinstance(result, Mapping):
             return dict(result)
         if hasattr(result, "_asdict"):

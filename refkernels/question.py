@@ -1,7 +1,7 @@
-"""The question that a kernel answered, as callers put it: op, direction, inputs and params.
+"""Checks a caller's question: op, direction, inputs and params.
 
-`assert_kernel` and `explain` read it here, before anything is computed, and refuse in one sentence
-what is no question.
+`assert_kernel` and `explain` read it here before they compute anything. A bad question is refused
+in one sentence.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 def read(op: Any, inputs: Any, params: Any, direction: Any) -> tuple[Op, Arrays, dict[str, Any]]:
-    """The op's record; the inputs that are not None, as arrays in the op's order; the params that
-    were given.
+    """The op's record, its inputs (without None) as arrays in the op's order, and the given params.
 
-    Raises TypeError for what is of no type to be read; ValueError for an unknown op or direction,
-    for names that the op does not have or that are missing, and for params that no float holds.
+    Raises TypeError for a value of an unreadable type; ValueError for an unknown op or direction,
+    for unknown or missing names, and for params beyond float's range.
     """
     record = registry.get(op)
     if not isinstance(direction, str) or direction not in DIRECTIONS:
-        raise ValueError(f"direction is {shown(direction)}: it is 'forward' or 'backward'.")
+        raise ValueError(f"direction is {shown(direction)}: give 'forward' or 'backward'.")
     if direction not in record.directions:
         raise ValueError(f"{record.name} has no backward pass: ask for its forward pass.")
     return record, _inputs(record, direction, inputs), _params(record, params)
@@ -59,21 +58,21 @@ def _params(op: Op, params: Any) -> dict[str, Any]:
             isinstance(op.params[name], kind) and isinstance(value, kind) for kind in (str, bool)
         ):
             continue
-        several = value if isinstance(value, list | tuple) else (value,)
-        if not all(number is None or is_number(number) for number in several):
+        values = value if isinstance(value, list | tuple) else (value,)
+        if not all(number is None or is_number(number) for number in values):
             raise TypeError(f"{name} is {shown(value)}: give a number, or a list of numbers.")
-        if any(number is not None and is_huge(number) for number in several):
+        if any(number is not None and is_huge(number) for number in values):
             raise ValueError(f"{name} is too large: no float holds it.")
     return given
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a real number that can be read."""
+    """Whether it is a real number that `float` can read, or finds too large."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.timedelta64):
         return False
     try:
         is_huge(value)
-    except Exception:  # of a class of the caller's own
+    except Exception:  # the caller's own class may raise anything
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Finds the oracle modules by their suffix, `_ref`, and their ops by name."""
+"""Finds oracle modules by their suffix, `_ref`, and their ops by name."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 @functools.cache
 def families() -> tuple[str, ...]:
     """The names of the oracle modules: ("layernorm_ref", "matmul_ref", "trig_ref", ...)."""
-    found = pkgutil.iter_modules(refkernels.__path__)
-    return tuple(sorted(module.name for module in found if module.name.endswith("_ref")))
+    modules = pkgutil.iter_modules(refkernels.__path__)
+    return tuple(sorted(module.name for module in modules if module.name.endswith("_ref")))
 
 
 @functools.cache
@@ -34,16 +34,16 @@ def _ops_of(family: str) -> dict[str, Op]:
 
 
 def get(name: str | Op) -> Op:
-    """The op of that name; an `Op` of one's own is itself. Raises ValueError, with the known names,
-    for any other, and TypeError for what is no name."""
+    """The op of that name; an `Op` is returned as it is. Raises ValueError for an unknown name and
+    lists the known ones; TypeError for what is no text."""
     from refkernels.op import Op
 
     if isinstance(name, Op):
         return name
     if not isinstance(name, str):
-        raise TypeError(f"An op is asked for by its name, not by a {type(name).__name__}.")
-    # The family that has the op's name is looked at first: to import all takes half a second.
-    for family in sorted(families(), key=lambda one: one != f"{name}_ref"):
+        raise TypeError(f"Give an op's name, not a {type(name).__name__}.")
+    # The family of the op's own name comes first: importing them all takes half a second.
+    for family in sorted(families(), key=lambda family: family != f"{name}_ref"):
         if name in _ops_of(family):
             return _ops_of(family)[name]
     raise ValueError(f"There is no op {quoted(name)}: {instead(name, ops())}.")

@@ -1,8 +1,8 @@
-"""Explanations in words: what `Explanation.summary` and `to_markdown` delegate to.
+"""Puts explanations into words, for `Explanation.summary` and `to_markdown`.
 
-Diagnosis makes records and knows nothing of what they are turned into. This module stands above it:
-it takes a record, the words of `reporting`, and the adapters' sources for the scripts. A page is
-imported where one is asked for: it can draw, and what it draws with is large.
+Diagnosis makes records and knows nothing of their words. This module stands above it: it combines a
+record with the words of `reporting` and, for the scripts, the adapters' sources. A page is imported
+where one is asked for: it can draw, and what it draws with is large.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def markdown(explanation: Record, lang: str = "en") -> str:
     """The answer to paste into a thread, with a script for each framework."""
     from refkernels.reporting.answer import page
 
-    sources = {one.name: one.adapter.read_text("utf-8") for one in catalog.frameworks()}
+    sources = {
+        framework.name: framework.adapter.read_text("utf-8") for framework in catalog.frameworks()
+    }
     return page.markdown(explanation, lang, sources)
 
 

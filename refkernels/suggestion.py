@@ -1,4 +1,4 @@
-"""What a mistyped name was meant to be."""
+"""Suggests the known name that a mistyped one was meant to be."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Iterable
 _ALIKE = 0.8  # of difflib's ratio: 'torhc' is near 'torch', 'float8' is not near 'float64'
 _PREFIX = 3
 _LONGEST = 120
-_LISTED = 30  # names; beyond, a sentence is no sentence any more
+_LISTED = 30  # names: a longer list is no sentence any more
 
 
 def quoted(word: str) -> str:
-    """A user's word as an error quotes it, its middle left out where it is long."""
+    """A user's word as an error quotes it; a long one loses its middle."""
     text = repr(word)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-9:]}"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that `word` is nearest to, None where nothing is near."""
+    """The name in `known` that is nearest to `word`, None where none is near."""
     folded = {_folded(name): name for name in known}
-    asked = _folded(word)
-    if close := difflib.get_close_matches(asked, folded, 1, _ALIKE):
+    typed = _folded(word)
+    if close := difflib.get_close_matches(typed, folded, 1, _ALIKE):
         return folded[close[0]]
-    begun = [name for key, name in folded.items() if _begins(asked, key) or _begins(key, asked)]
-    return begun[0] if begun else None
+    prefixed = [n for key, n in folded.items() if _begins(typed, key) or _begins(key, typed)]
+    return prefixed[0] if prefixed else None
 
 
 def instead(word: str, known: Iterable[str], choose: str = "choose one of") -> str:

@@ -1,9 +1,8 @@
-"""The truth of a question: what the oracle says of it, found once, when it is first asked for.
+"""The truth of a question: what the oracle answers, computed once, on first use.
 
-Whoever judges, explains or reports a question holds one `Truth` and takes everything from it: the
-certified answer, the bound that the named forms keep to, the condition numbers, and what the plain
-algorithm answers. The oracle runs once, however much of this is asked for: an op says by its
-`solvers` what else follows from an answer; of an op without them every part is computed by itself.
+Judging, explaining and reporting share one `Truth` for a question. It holds the certified answer,
+the bound of the op's named forms, the condition numbers, and the plain algorithm's answer. An op
+with `solvers` runs its oracle once for all of them; without, each part is computed separately.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What the oracle says of one question; every part by output name.
+    """What the oracle answers to one question, each part by output name.
 
-    op, direction, inputs, params   the question. The arrays must not change while it is kept
-    format      of the outputs: every rounding to it is decided as far as the oracle can
+    op, direction, inputs, params   the question; its arrays must not change while this is in use
+    format      of the outputs: the oracle decides every rounding to it, as far as it can
     """
 
     op: Op
@@ -48,27 +47,27 @@ class Truth:
         return self._solved[1]
 
     def bound(self, format: Format | None = None) -> Mapping[str, Doubles]:
-        """The error that the named forms keep to in the truth's format, or in another,
-        rounding to it included.
+        """The error bound of the named forms in the truth's format, or in another, with the final
+        rounding.
 
-        An op's bound is one for inputs in the format's reach; `with_underflow` where they are not.
+        An op's bound holds for inputs within the format's range; `with_underflow` extends it.
         """
-        asked = format or self.format
-        if asked not in self._bounds:
-            forms = self._forms if asked == self.format else {}
+        target = format or self.format
+        if target not in self._bounds:
+            forms = self._forms if target == self.format else {}
             largest = {
-                name: np.maximum.reduce([one[name] for one in forms.values()])
+                name: np.maximum.reduce([bounds[name] for bounds in forms.values()])
                 for name in next(iter(forms.values()), {})
             }
-            found = MappingProxyType(largest) or self._named(self._solution.bound(asked))
-            self._bounds[asked] = MappingProxyType(with_underflow(found, asked, self.inputs))
-        return self._bounds[asked]
+            bounds = MappingProxyType(largest) or self._named(self._solution.bound(target))
+            self._bounds[target] = MappingProxyType(with_underflow(bounds, target, self.inputs))
+        return self._bounds[target]
 
     @property
     def forms(self) -> Mapping[str, Doubles]:
-        """The bound of the first output by each named form, the sharpest first: `Op.forms`."""
+        """The first output's bound for each named form, sharpest first: `Op.forms`."""
         first = self.op.names(self.direction)[0]
-        return MappingProxyType({form: one[first] for form, one in self._forms.items()})
+        return MappingProxyType({form: bounds[first] for form, bounds in self._forms.items()})
 
     @cached_property
     def _forms(self) -> dict[str, dict[str, Doubles]]:
@@ -80,12 +79,12 @@ class Truth:
         return self._named(self._solution.condition())
 
     def plain(self, format: Format | None = None) -> Mapping[str, Array]:
-        """What the plain sequential algorithm answers in the truth's format, or in another. Where
-        that does not hold the inputs, computed in one that does, and rounded once at the end."""
-        asked = format or self.format
-        if asked not in self._plains:
-            self._plains[asked] = MappingProxyType(self._plain(asked))
-        return self._plains[asked]
+        """The plain sequential algorithm's answer in the truth's format, or in another. Where that
+        format cannot hold the inputs, it is computed in one that can and rounded once."""
+        target = format or self.format
+        if target not in self._plains:
+            self._plains[target] = MappingProxyType(self._plain(target))
+        return self._plains[target]
 
     def _plain(self, format: Format) -> dict[str, Array]:
         question = self.direction, self.inputs, self.params
@@ -96,18 +95,18 @@ class Truth:
         return {name: formats.round_to(to_float64(a), format) for name, a in answers.items()}
 
     def complete(self) -> Truth:
-        """The same, every part of it computed now."""
+        """The same truth, with every part computed now."""
         _ = self.reference, self.bound(), self.condition, self.plain()
         return self
 
     @property
     def tiers(self) -> Mapping[str, int]:
-        """How many elements of the answer, all outputs together, each tier of the oracle gave."""
+        """How many elements each tier of the oracle answered, over all outputs."""
         return self._solved[2]
 
     @property
     def seconds(self) -> float:
-        """How long the certified answer took."""
+        """Seconds that the certified answer took."""
         return self._solved[3]
 
     @cached_property
@@ -137,14 +136,14 @@ class Truth:
 
 
 def holds(format: Format, arrays: Arrays) -> bool:
-    """Whether the format has every number of the arrays' formats; integers have none, and every
-    format has those of 8 bits."""
+    """Whether every number of the arrays' formats is one of the format. Integer arrays have no
+    format, and every format holds 8-bit floats."""
     return all(format.holds(own) for own in _formats(arrays))
 
 
 def with_underflow(bounds: Mapping[str, Doubles], format: Format, arrays: Arrays) -> dict[str, Any]:
-    """The bounds of outputs in the format, with half a subnormal for results that are subnormal in
-    it and not in the inputs' formats: where it does not hold the inputs (`metrology.outputs`)."""
+    """The bounds of outputs in the format. Where it does not hold the inputs, half a subnormal is
+    added for results that are subnormal in it alone (`metrology.outputs`)."""
     lost = 0.0 if holds(format, arrays) else format.min_subnormal / 2.0
     return {name: bound + lost if lost else bound for name, bound in bounds.items()}
 

@@ -1,1 +1,1 @@
-"""Why do these numbers differ? Models of the frameworks' own algorithms, compared bit by bit."""
+"""Explains why numbers differ: hypotheses about a kernel, compared with its answers bit by bit."""

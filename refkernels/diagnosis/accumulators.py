@@ -1,9 +1,9 @@
 """Sums of products whose accumulator is float16 or bfloat16.
 
-acc = fl16(acc + a b), the product rounded to the format first (two instructions) or not (an FMA, or
-a wider adder); or acc = fl16(acc + s) with s the sum of a block of products, as matrix units do
-that add a block at once. Bits prove it; without them it is consistent where the errors are as large
-as this accumulator makes them.
+acc = fl16(acc + a b), with the product rounded to the format first (two instructions) or not (an
+FMA, or a wider adder); or acc = fl16(acc + s) with s the sum of a block of products, as in matrix
+units that add a block at once. Equal bits prove it. Without them it is consistent where the errors
+are as large as this accumulator's.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from refkernels.diagnosis.products import Product
 from refkernels.diagnosis.variants import precision
 
 _CAUSES = {"float16": "fp16_accumulation", "bfloat16": "bf16_accumulation"}
-_BLOCKS = (1, 4, 8, 16, 32)  # products that are added at once
+_BLOCKS = (1, 4, 8, 16, 32)  # products added at once
 _SAMPLE = 16  # rows and columns at each end of the sample
 
 
 @dataclass(frozen=True)
 class _Accumulator:
-    """`narrow`: factors are rounded to the format too; `rounds`: so is each product."""
+    """`narrow`: the factors are rounded to the format too; `rounds`: so is each product."""
 
     format: str
     block: int = 1
@@ -46,8 +46,8 @@ class _Accumulator:
         return f"{steps} in {self.format}{inputs}{products_}"
 
     def run(self, product: Product, format: str) -> Array:
-        """(M, N) in the output's format. float64 holds a product of 11 bits or of 24 exactly, and
-        its rounding of a sum of two such is far below the accumulator's."""
+        """(M, N) in the output's format. float64 holds products of 11-bit and of 24-bit numbers
+        exactly, and its rounding of a sum of two is far below the accumulator's."""
         factors = (product.a, product.b)
         a, b = map(self._rounded if self.narrow else to_float64, factors)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -60,12 +60,12 @@ class _Accumulator:
         return formats.cast(total, format)
 
     def _rounded(self, values: Array) -> Array:
-        """In the accumulator's format, and float64 again to go on."""
+        """Rounded to the accumulator's format, and converted back to float64."""
         return to_float64(formats.cast(values, self.format))
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """For each output that is not ordinary, the accumulator that has its bits, or its errors."""
+    """For each output out of the ordinary, the accumulator that reproduces its bits or errors."""
     for name, got in outputs.items():
         product = products.of(problem, name)
         own = formats.of(got)
@@ -79,8 +79,8 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
 
 
 def _held(got: Array, product: Product, own: Format, format: Format) -> bool:
-    """Whether the outputs can come from an accumulator of the format: they are its numbers, or such
-    numbers plus the bias, rounded once, so that without the bias they lie within u |y| of one."""
+    """Whether an accumulator of the format can give the outputs: they are its numbers, or its
+    numbers plus the bias, rounded once. Without the bias these lie within u |y| of its numbers."""
     if precision.all_in(got, format):
         return True
     if product.bias is None:
@@ -142,7 +142,7 @@ def _sample(product: Product, got: Array) -> tuple[Product, Array]:
 
 
 def _unlike(problem: Problem, product: Product, sampled: Array, model: Array, output: str) -> float:
-    """|log| of the ratio of the RMS errors, of the sample."""
+    """|log| of the ratio of the sample's RMS errors, the kernel's to the model's."""
     exact = np.asarray(problem.truth.reference[output]).reshape(len(product.a), product.b.shape[1])
     right = _sample(product, exact)[1]
     wide = [v.astype(np.float64) for v in (sampled, model)]

@@ -1,12 +1,12 @@
-"""Case files: a question and what kernels answered, in one .npz without pickle.
+"""Case files: a question and kernels' answers, in one .npz without pickle.
 
 input.x, input.weight, ...      the inputs by the names of the op's signature
-output.torch.y, ...             what each kernel answered
+output.torch.y, ...             each kernel's answers
 meta                            JSON as UTF-8 bytes: schema, op, direction, params, dtypes (of every
                                 array: bfloat16 and float8 are stored as their bits), environment
                                 (by kernel), reported (what a thread said), source (where)
 
-A file is untrusted: it is checked before any array is read, and what is wrong is one sentence.
+A file is untrusted: it is checked before any array is read, and an error is one sentence.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CaseFileError(ValueError):
 
 @dataclass(frozen=True)
 class CaseFile:
-    """What `explain` takes, and where it comes from. `outputs`: by kernel, then by name."""
+    """The arguments of `explain`, and their source. `outputs`: by kernel, then by name."""
 
     op: str
     direction: Direction
@@ -57,21 +57,21 @@ class CaseFile:
     source: str | None = None
 
     def explain(self) -> Explanation:
-        """What `refkernels.explain` says, with environment, report and source in its evidence."""
-        found = explain(self.op, self.inputs, self.outputs, self.params, self.direction)
-        told = {
+        """`refkernels.explain` of the case, with environment, report and source in its evidence."""
+        explanation = explain(self.op, self.inputs, self.outputs, self.params, self.direction)
+        origin = {
             "refkernels": refkernels.__version__,
             "environment": self.environment,
             "reported": self.reported,
             "source": self.source,
         }
-        known = {name: value for name, value in told.items() if value}
-        return replace(found, evidence={**found.evidence, **known})
+        known = {name: value for name, value in origin.items() if value}
+        return replace(explanation, evidence={**explanation.evidence, **known})
 
 
 def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
-    """Write a case aside, then rename it. Raises CaseFileError for names with a dot, TypeError for
-    what is no float array, OSError where the file cannot be written."""
+    """Write a case to a temporary file, then rename it. Raises CaseFileError for a kernel's name
+    that is empty or has a '/', TypeError for what is no float array, OSError if writing fails."""
     if not isinstance(case, CaseFile):
         raise TypeError(f"case is of type {type(case).__name__}, but it must be a CaseFile.")
     target = as_path(path, "path")
@@ -95,9 +95,9 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
         "reported": case.reported,
         "source": case.source,
     }
-    told = json.dumps(meta, ensure_ascii=False, allow_nan=False).encode()
+    encoded = json.dumps(meta, ensure_ascii=False, allow_nan=False).encode()
     stored = {key: _stored(array) for key, array in arrays.items()}
-    everything: dict[str, Any] = {"meta": np.frombuffer(told, np.uint8), **stored}
+    everything: dict[str, Any] = {"meta": np.frombuffer(encoded, np.uint8), **stored}
     target.parent.mkdir(parents=True, exist_ok=True)
     with aside(target) as place, place.open("wb") as file:
         np.savez_compressed(file, **everything)
@@ -105,7 +105,7 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
 
 
 def load(path: str | os.PathLike[str]) -> CaseFile:
-    """Read a case. Raises CaseFileError, one sentence, for whatever is wrong with the file."""
+    """Read a case. Raises CaseFileError with one sentence about what is wrong with the file."""
     try:
         with array_files.opened_npz(path) as archive:
             return _Reader(as_path(path, "path").name, archive).case()
@@ -114,14 +114,14 @@ def load(path: str | os.PathLike[str]) -> CaseFile:
 
 
 def _stored(array: Array) -> Array:
-    """The array as NumPy alone can read it: bfloat16 and float8 as their bits."""
+    """The array in a dtype of NumPy's own: bfloat16 and float8 as their bits."""
     plain = np.ascontiguousarray(array).reshape(array.shape)
     own = array.dtype.name == "bfloat16" or array.dtype in LOW - {np.dtype(np.int8)}
     return plain.view(f"u{array.dtype.itemsize}") if own else plain
 
 
 class _Reader:
-    """One open archive: what is in it, checked as it is read."""
+    """Reads one open archive, and checks its contents."""
 
     def __init__(self, name: str, archive: array_files.Archive) -> None:
         self.name, self.archive = name, archive
@@ -150,10 +150,9 @@ class _Reader:
             raise self.wrong("it has no inputs (arrays input.NAME).")
         if not outputs:
             raise self.wrong("it has no outputs (arrays output.KERNEL.NAME).")
-        told = {name: meta.get(name) for name in ("reported", "source")}
         return CaseFile(
             meta["op"], meta["direction"], inputs, outputs, meta["params"], meta["environment"],
-            **told,
+            meta.get("reported"), meta.get("source"),
         )  # fmt: skip
 
     def meta(self) -> dict[str, Any]:
@@ -193,10 +192,11 @@ class _Reader:
                 check_parameter(value)
             except ValueError as error:
                 raise self.wrong(f"its parameter {name!r} cannot be used: {error}.") from None
-        told = list(meta["environment"].values())
-        if not all(isinstance(one, dict) for one in told):
+        environments = list(meta["environment"].values())
+        if not all(isinstance(environment, dict) for environment in environments):
             raise self.wrong("its environment is not one JSON object for each kernel.")
-        if not all(isinstance(one.get("settings") or {}, dict) for one in told):
+        settings = [environment.get("settings") or {} for environment in environments]
+        if not all(isinstance(values, dict) for values in settings):
             raise self.wrong("its environment has settings that are no JSON object.")
         if not isinstance(meta.get("source"), str | None):
             raise self.wrong("its source is no text.")
@@ -207,7 +207,7 @@ class _Reader:
         name = dtypes.get(key)
         if key.startswith("input.") and name == stored.dtype.name in ("int64", "bool", "int8"):
             return stored
-        low = [one for one in LOW if key.startswith("input.") and name == one.name]
+        low = [dtype for dtype in LOW if key.startswith("input.") and name == dtype.name]
         if low and stored.dtype == np.uint8:
             return stored.view(low[0])
         if stored.dtype.kind not in "fu":

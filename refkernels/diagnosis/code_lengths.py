@@ -1,17 +1,16 @@
-"""How surprising an answer is beside the exact one: code lengths under a null model.
+"""How surprising an answer is, given the exact one: code lengths under a null model.
 
-The null model is a kernel that merely rounds: got = fl(z + e ulp(z)), with e of a Cauchy
-distribution whose scale is one of s, s / 2, ..., r / 2^7, as the elements before have shown it, in
-index order. r = max(1/2, RMS error of the plain algorithm) and s >= r that of the op's worst form,
-in floats: of a kernel that is one of these forms, what is special to the form is no surprise. An
-element that lies t floats from z (t counts the exact value's own distance from a float) has the
-probability
+The null model is a kernel that merely rounds: got = fl(z + e ulp(z)). e has a Cauchy distribution
+whose scale is one of s, s / 2, ..., r / 2^7; the preceding elements, in index order, weigh these.
+In floats, r = max(1/2, RMS error of the plain algorithm), and s >= r is that of the op's worst
+form: a kernel of that form is no surprise. An element that lies t floats from z (t includes the
+exact value's own distance from a float) has the probability
 
     p(t) = F((t + 1/2) / s) - F((t - 1/2) / s) = atan2(s, s^2 + t^2 - 1/4) / pi
 
-and -log2 p bits. Small scales make a value next to a midpoint cheap on either side, as it is to a
-kernel that errs by a hundredth of an ulp; the heavy tail keeps an element far off modest: what lies
-44,000 floats away where s = 1/2 has 35 bits, not a thousand million.
+and -log2 p bits. Small scales make a value next to a midpoint cheap on either side, as it is for a
+kernel that errs by a hundredth of an ulp. The heavy tail keeps a distant element modest: 44,000
+floats away, with s = 1/2, it has 35 bits, not a thousand million.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ _LEAST = 0.5  # floats: one rounding of the exact answer
 
 
 def steps(got: Array, reference: Enclosure) -> Doubles:
-    """How many floats of got's format lie between got and the exact value: whole floats to its
-    correct rounding, and the fraction of one from there. NaN against NaN is 0, NaN against a number
-    2^64. Flat arrays of one length."""
+    """The distance from the exact value to got in floats of got's format: whole floats from its
+    correct rounding, plus that rounding's fraction of a float. NaN against NaN is 0, NaN against a
+    number 2^64. Flat arrays of one length."""
     format = formats.of(got)
     rounded = reference.round(format)[0]
     distance = ulp_distance(got, rounded)
@@ -52,7 +51,7 @@ def _fraction(rounded: Array, reference: Enclosure, format: Format) -> Doubles:
 
 
 def spread(plain: Doubles) -> float:
-    """s: the RMS of the plain algorithm's steps, where they are finite; no less than 1/2."""
+    """The RMS of an algorithm's finite steps, at least 1/2: r or s."""
     usable = plain[np.abs(plain) < 2.0**63]
     largest = float(np.max(np.abs(usable), initial=0.0))
     if largest <= _LEAST:
@@ -63,9 +62,8 @@ def spread(plain: Doubles) -> float:
 def lengths(
     steps: Doubles, spread: float, widths: Doubles | float = 1.0, least: float | None = None
 ) -> Doubles:
-    """-log2 of each element's probability, given those before it. `spread`: s; `least`: r, where
-    that is smaller. `widths`: by how much more than others an element may err, where elements
-    differ in that: its scale is times as large."""
+    """-log2 of each element's probability, given those before it. `spread`: s; `least`: r, where it
+    is smaller. `widths`: factors on each element's scale, where some may err more than others."""
     octaves = 0 if least is None else math.ceil(math.log2(spread / least))
     scales = spread * 2.0 ** -np.arange(_SCALES + octaves)[:, None] * widths
     size = np.minimum(np.abs(steps), 2.0**64)

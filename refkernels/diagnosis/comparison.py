@@ -1,12 +1,12 @@
-"""Two kernels' answers against each other.
+"""Compares two kernels' answers.
 
 A difference is charged to the kernel whose own error accounts for it. With z the exact value,
-a - b = (a - z) - (b - z), so that of the squared difference
+a - b = (a - z) - (b - z), so in the squared difference
 
     sum (a - b)^2 = sum (a - z)(a - b) + sum (z - b)(a - b)
 
-the first sum is a's share and the second b's. What is named for the difference is the cause of the
-kernel that it is charged to, and never another's.
+the first sum is a's share and the second b's. The cause of the difference is the cause of the
+kernel that it is charged to, never the other's.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from refkernels.metrology import agreement
 from refkernels.records.words import CONFIDENCES, Confidence
 from refkernels.seat_names import framework_of
 
-Told = tuple[str | None, Confidence | None, dict[str, Any]]
-_NOTHING: Told = (None, None, {})
+Named = tuple[str | None, Confidence | None, dict[str, Any]]
+_NOTHING: Named = (None, None, {})
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ def difference(
     b: str,
     first: Arrays,
     second: Arrays,
-    one: Explanation,
-    other: Explanation,
+    explanation_a: Explanation,
+    explanation_b: Explanation,
 ) -> Difference:
-    """How far apart two kernels are, and what tells them apart.
+    """How far apart two kernels are, and why.
 
-    `details["models"]` says by output which model each kernel is, `details["shares"]` by output
-    how much of the squared difference each kernel's own error accounts for.
+    By output, `details["models"]` names the model of each kernel, and `details["shares"]` gives how
+    much of the squared difference each kernel's own error accounts for.
     """
-    sides = (_Side(a, first, one), _Side(b, second, other))
+    sides = (_Side(a, first, explanation_a), _Side(b, second, explanation_b))
     shared = [name for name in first if name in second]
     outputs = {name: agreement(*_alike(first[name], second[name])) for name in shared}
     apart = [name for name in shared if outputs[name]["equal_bits"] < outputs[name]["elements"]]
@@ -65,8 +65,9 @@ def difference(
     }
     shares = {name: share(problem, name, first[name], second[name]) for name in apart}
     causes = [_cause(sides, name, shares[name], models[name]) for name in apart]
-    faults = [one for one in causes if one[0] not in (None, *HARMLESS)]
-    cause, confidence, more = next(iter([*faults, *(c for c in causes if c[0])]), _NOTHING)
+    faults = [named for named in causes if named[0] not in (None, *HARMLESS)]
+    others = (named for named in causes if named[0])
+    cause, confidence, more = next(iter([*faults, *others]), _NOTHING)
     details: dict[str, Any] = {"models": known} if known else {}
     if apart:
         details["shares"] = {name: {a: part, b: 1.0 - part} for name, part in shares.items()}
@@ -74,23 +75,23 @@ def difference(
 
 
 def _alike(a: Array, b: Array) -> tuple[Array, Array]:
-    """Both in one format: a statistic that one of two kernels keeps in a wider one."""
+    """Both arrays in one format: one kernel may keep a statistic in a wider format."""
     if a.dtype == b.dtype:
         return a, b
     wide = np.float64 if np.float64 in (a.dtype, b.dtype) else np.float32
     return a.astype(wide), b.astype(wide)
 
 
-def share(problem: Problem, output: str, one: Array, other: Array) -> float:
-    """What part of the squared difference one's own error accounts for, between 0 and 1; of the
-    elements with NaN or infinities out of place, where there are any."""
+def share(problem: Problem, output: str, first: Array, second: Array) -> float:
+    """The part of the squared difference that the first answer's own error accounts for, between 0
+    and 1; where NaN or infinities are out of place, its part of those elements."""
     reference = problem.truth.reference[output]
     exact = np.asarray(reference)
-    special = [_misplaced(got, reference.round(formats.of(got))[0]) for got in (one, other)]
+    special = [_misplaced(got, reference.round(formats.of(got))[0]) for got in (first, second)]
     counts = [int(np.count_nonzero(mask)) for mask in special]
     if any(counts):
         return counts[0] / sum(counts)
-    a, b = to_float64(one), to_float64(other)
+    a, b = to_float64(first), to_float64(second)
     usable = np.isfinite(exact) & np.isfinite(a) & np.isfinite(b)
     size = float(np.max(np.abs(a - b)[usable], initial=0.0))
     if not 0.0 < size < np.inf:
@@ -108,10 +109,10 @@ def _misplaced(got: Array, rounded: Array) -> Array:
 
 def _cause(
     sides: tuple[_Side, _Side], output: str, part: float, models: list[Candidate | None]
-) -> Told:
+) -> Named:
     """The cause of the kernel that one output's difference is charged to."""
     mine, theirs = (_own(side, output) for side in sides)
-    faults = [one for one in (mine, theirs) if one is not None and one.cause not in HARMLESS]
+    faults = [c for c in (mine, theirs) if c is not None and c.cause not in HARMLESS]
     if not faults:
         return _orders(*models)
     if len(faults) == 2 and faults[0].cause == faults[1].cause:
@@ -123,24 +124,24 @@ def _cause(
 
 
 def _own(side: _Side, output: str) -> Candidate | None:
-    """What is named for one output of a kernel: the first candidate that fits, but not what few
-    elements cannot tell where the kernel has nothing to explain."""
+    """The named candidate of one output: the first that fits. One that is merely consistent counts
+    only where it is the cause named for the kernel."""
     named = side.explanation.cause
     return next(
         (
-            one
-            for one in side.explanation.candidates
-            if one.output == output
-            and not one.ruled_out
-            and (one.confidence != "consistent" or one.cause == named)
+            candidate
+            for candidate in side.explanation.candidates
+            if candidate.output == output
+            and not candidate.ruled_out
+            and (candidate.confidence != "consistent" or candidate.cause == named)
         ),
         None,
     )
 
 
-def _numbers(sides: tuple[_Side, _Side], mine: Candidate, theirs: Candidate) -> Told:
-    """One fault in both, with another number in each (two factors, two eps). As sure as the less
-    sure of the two."""
+def _numbers(sides: tuple[_Side, _Side], mine: Candidate, theirs: Candidate) -> Named:
+    """One fault in both kernels, with different numbers (two factors, two eps). The confidence is
+    the lower of the two."""
     numbers = {
         key: f"{mine.details[key]} ({sides[0].name}), {theirs.details[key]} ({sides[1].name})"
         for key in mine.details
@@ -154,8 +155,8 @@ def _numbers(sides: tuple[_Side, _Side], mine: Candidate, theirs: Candidate) -> 
     return mine.cause, _less_sure(mine, theirs), {**numbers, "output": mine.output}
 
 
-def _orders(mine: Candidate | None, theirs: Candidate | None) -> Told:
-    """Two models of one output, each with all its kernel's bits."""
+def _orders(mine: Candidate | None, theirs: Candidate | None) -> Named:
+    """The cause between two models of one output, each of which has all its kernel's bits."""
     if mine is None or theirs is None or mine.model == theirs.model:
         return _NOTHING
     sure = _less_sure(mine, theirs)
@@ -168,18 +169,21 @@ def _orders(mine: Candidate | None, theirs: Candidate | None) -> Told:
 
 
 def _less_sure(*candidates: Candidate) -> Confidence | None:
-    sure = [CONFIDENCES.index(one.confidence) for one in candidates if one.confidence]
+    sure = [CONFIDENCES.index(c.confidence) for c in candidates if c.confidence]
     return CONFIDENCES[max(sure)] if sure else None
 
 
 def _model(side: _Side, output: str) -> Candidate | None:
-    """The first harmless model that has all bits of an output, be they the correctly rounded ones;
-    rather the kernel's own, as several may have them."""
+    """The first harmless model that has all bits of an output, even where these are the correctly
+    rounded ones. Several may have them: a model of the kernel's own framework goes first."""
     whole = [
-        one
-        for one in side.explanation.candidates
-        if one.output == output and one.model and one.exact and one.cause in HARMLESS
+        candidate
+        for candidate in side.explanation.candidates
+        if candidate.output == output
+        and candidate.model
+        and candidate.exact
+        and candidate.cause in HARMLESS
     ]
     framework = framework_of(side.name)
-    own = [one for one in whole if framework and str(one.model).startswith(framework)]
+    own = [c for c in whole if framework and str(c.model).startswith(framework)]
     return next(iter(own or whole), None)

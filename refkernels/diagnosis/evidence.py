@@ -1,15 +1,15 @@
-"""Evidence in bits: what speaks for a hypothesis, and how much it takes.
+"""Counts the evidence for a hypothesis in bits.
 
     evidence = sum over units of the bits earned - log2 T
 
 T counts every (model, parameter) pair that was tried on the question. A unit (`units`) earns
-- by a model that has all its bits: the code length (`code_lengths`) that it saves, or
-  -log2 of the share of the other right models that have these bits too, if that is less: how a
-  right kernel rounds is no secret to another right kernel;
-- by another question: the shorter code about that answer's own rounding, at most 8 bits, where
-  it is another answer. A parameter that was solved for costs what the best unit earns.
-Of a hypothesis that blames the kernel only those units count in which it says something else than
-the nearest harmless one, or than the right answer, rounded once.
+- from a model that has all its bits: the code length (`code_lengths`) that the model saves; or
+  -log2 of the share of other right models that have these bits too, if that is less, because
+  right kernels often round alike;
+- from another question: the bits by which the code about that answer is shorter, at most 8, where
+  the two answers differ. A parameter that was solved for costs what the best unit earns.
+For a hypothesis that blames the kernel, only those units count in which it differs from the nearest
+harmless hypothesis, or else from the right answer, rounded once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from refkernels.metrology import ulp
 
 
 def bits(array: Array) -> Array:
-    """The bit patterns, every NaN the same one."""
+    """The bit patterns, with one pattern for every NaN."""
     quiet = np.where(np.isnan(array), np.asarray(np.nan, array.dtype), array)
     result: Array = np.ascontiguousarray(quiet).view(formats.of(array).bits_dtype)
     return result.reshape(array.shape)
@@ -45,12 +45,12 @@ def bits(array: Array) -> Array:
 
 def same(a: Array, b: Array) -> Array:
     """Mask of the elements with the same bits."""
-    found: Array = np.asarray(np.equal(bits(a), bits(b)))
-    return found
+    mask: Array = np.asarray(np.equal(bits(a), bits(b)))
+    return mask
 
 
 def apart(model: Array, other: Array, rows: bool = False) -> int:
-    """In how many elements (rows) two models differ: elements of a row may share one rounding."""
+    """How many elements differ; with `rows`, how many rows, whose elements may share a rounding."""
     different: Array = np.asarray(np.logical_not(same(model, other)))
     if rows and different.ndim > 1:
         different = np.asarray(different.reshape(-1, different.shape[-1]).any(axis=1))
@@ -58,38 +58,37 @@ def apart(model: Array, other: Array, rows: bool = False) -> int:
 
 
 def agreement(shares: Sequence[float]) -> float:
-    """How often one right model has a unit's bits by another's rounding, from the shares of units
-    where each of the others has them."""
+    """How often right models agree on a unit's bits: the mean of the shares of units on which each
+    of them does."""
     return float(np.mean(shares)) if shares else 0.0
 
 
 def reproduces(truth: Fit, got: Array, model: Array) -> bool:
-    """Whether a model has all bits of an output, and these are not simply the correctly rounded
-    ones."""
+    """Whether a model has all bits of an output that is not merely correctly rounded."""
     return got.size > 0 and not truth.exact and bool(same(got, model).all())
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A claim of a family of algorithms, the share of the output's bits that it has, and whether it
-    fits."""
+    """A claim from a family of algorithms, the share of the output's bits that it reproduces, and
+    whether it fits."""
 
     claim: Claim
     share: float
     fits: bool
 
     def beside(self, alike: float) -> Tried:
-        """The same, other right models having its bits of a unit so often."""
+        """The same, where other right models have a unit's bits with the frequency `alike`."""
         return replace(self, claim=self.claim.beside(alike))
 
     def against(self, model: Array | None) -> Tried:
-        """The same, that being the nearest harmless model's bits."""
+        """The same, where the nearest harmless model has these bits."""
         prediction = replace(self.claim.prediction, against=model)
         return replace(self, claim=replace(self.claim, prediction=prediction))
 
 
 def tried(claim: Claim, truth: Fit, got: Array) -> Tried:
-    """A claim held against the output."""
+    """A claim compared with the output."""
     model = claim.prediction.bits
     assert model is not None
     equal = int(np.count_nonzero(same(got, model)))
@@ -98,27 +97,27 @@ def tried(claim: Claim, truth: Fit, got: Array) -> Tried:
 
 
 def nearest(family: Iterable[Tried], beside_fits: bool) -> list[Claim]:
-    """The claims that fit, and of the others, for each output and cause, the nearest, with the
-    trials of all. `beside_fits`: also where a claim of that output and cause fits."""
+    """The claims that fit; and for each output and cause the nearest of the others, with the trials
+    of all these. `beside_fits`: even where a claim of that output and cause fits."""
     family = list(family)
-    fitting = [one for one in family if one.fits]
-    named = {(one.claim.output, one.claim.cause) for one in fitting}
+    fitting = [trial for trial in family if trial.fits]
+    named = {(trial.claim.output, trial.claim.cause) for trial in fitting}
     kept: dict[tuple[str, str], Tried] = {}
-    for one in family:
-        key = (one.claim.output, one.claim.cause)
-        if one.fits or (key in named and not beside_fits):
+    for trial in family:
+        key = (trial.claim.output, trial.claim.cause)
+        if trial.fits or (key in named and not beside_fits):
             continue
         known = kept.get(key)
-        best = one if known is None or one.share > known.share else known
-        trials = one.claim.trials + (0 if known is None else known.claim.trials)
+        best = trial if known is None or trial.share > known.share else known
+        trials = trial.claim.trials + (0 if known is None else known.claim.trials)
         kept[key] = replace(best, claim=replace(best.claim, trials=trials))
-    return [one.claim for one in (*fitting, *kept.values())]
+    return [trial.claim for trial in (*fitting, *kept.values())]
 
 
 @dataclass(frozen=True)
 class Observed:
-    """One output as it is observed: its units, and each counted element's code length under the
-    null model."""
+    """One observed output: its units, and the code length of each counted element under the null
+    model."""
 
     problem: Problem
     truth: Fit
@@ -126,15 +125,15 @@ class Observed:
     units: units.Units
     lengths: Doubles
 
-    def bits_of(self, one: Candidate) -> Doubles:
-        """What each unit earns by a candidate that fits."""
-        prediction = one.predicts(self.truth.output)
+    def bits_of(self, candidate: Candidate) -> Doubles:
+        """The bits that each unit earns from a candidate that fits."""
+        prediction = candidate.predicts(self.truth.output)
         if prediction is not None and prediction.wrong is not None:
             return self._of_pattern(prediction.wrong)
         if prediction is None or prediction.bits is None:
             return np.zeros(self.lengths.size)
-        if one.exact:
-            return self._of_model(one, prediction)
+        if candidate.exact:
+            return self._of_model(candidate, prediction)
         assert prediction.answer is not None
         length = code(self.problem, self.got, self.truth.output, prediction.answer, self.units)
         differ = np.logical_not(same(prediction.bits, self.right))
@@ -149,12 +148,12 @@ class Observed:
         reference = self.problem.truth.reference[self.truth.output]
         return reference.round(formats.of(self.got))[0]
 
-    def _of_model(self, one: Candidate, prediction: Prediction) -> Doubles:
+    def _of_model(self, candidate: Candidate, prediction: Prediction) -> Doubles:
         earned = self.units.earned(self.lengths)
         if prediction.alike > 0.0:
             earned = np.minimum(earned, -math.log2(prediction.alike))
         against = prediction.against
-        if against is None and one.cause not in HARMLESS:
+        if against is None and candidate.cause not in HARMLESS:
             against = self.right
         if against is not None:
             differ = np.logical_not(same(self.got, against))
@@ -162,13 +161,18 @@ class Observed:
         return earned
 
     def _of_pattern(self, wrong: Array) -> Doubles:
-        """Element by element: no shared statistic explains a pattern."""
+        """Bits are counted element by element: no shared statistic explains a pattern."""
         return np.where(self.units.chosen(wrong), self.lengths, 0.0)
 
-    def left(self, one: Candidate) -> Doubles:
-        """The code that a candidate leaves each unit."""
-        prediction = one.predicts(self.truth.output)
-        if one.exact or prediction is None or prediction.bits is None or prediction.answer is None:
+    def left(self, candidate: Candidate) -> Doubles:
+        """The code length that a candidate leaves to each unit."""
+        prediction = candidate.predicts(self.truth.output)
+        if (
+            candidate.exact
+            or prediction is None
+            or prediction.bits is None
+            or prediction.answer is None
+        ):
             return np.zeros(int(self.units.owner[-1]) + 1)
         length = code(self.problem, self.got, self.truth.output, prediction.answer, self.units)
         return self.units.gained(np.maximum(length, 0.0))
@@ -184,8 +188,8 @@ def observe(problem: Problem, got: Array, truth: Fit) -> Observed:
 def code(
     problem: Problem, got: Array, output: str, answer: Answer, counted: units.Units
 ) -> Doubles:
-    """The code lengths of the counted elements about an answer; about the truth, of a kernel that
-    may be any of the op's forms."""
+    """The code lengths of the counted elements about an answer. About the truth, the null model
+    allows any of the op's forms."""
     reference = answer.reference[output].reshape(-1)[counted.places]
     worked = problem.worked if answer is problem.truth else (answer.plain,)
     format = answer.format or formats.of(got)
@@ -193,7 +197,9 @@ def code(
     def steps_of(array: Array) -> Doubles:
         return code_lengths.steps(counted.chosen(array).astype(format.storage), reference)
 
-    spreads = [code_lengths.spread(steps_of(one[output])) for one in worked if output in one]
+    spreads = [
+        code_lengths.spread(steps_of(arrays[output])) for arrays in worked if output in arrays
+    ]
     spreads = spreads or [code_lengths.spread(np.zeros(1))]
     steps = steps_of(got)
     widths = _widths(np.asarray(reference), counted.chosen(answer.bound[output]), format)
@@ -201,7 +207,7 @@ def code(
 
 
 def _widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:
-    """How many floats an element's bound spans, in terms of the median, where that is more."""
+    """How many floats an element's bound spans over the median of these, at least 1."""
     size = np.maximum(np.abs(exact), format.min_normal)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         inside = np.where(np.isfinite(size), bound / ulp(size, format), 0.0)
@@ -212,13 +218,13 @@ def _widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:
     return np.maximum(1.0, spans / middle) if middle > 0.0 else np.ones(spans.size)
 
 
-def weighed(one: Hypothesis, earned: Doubles, count: int, tried: int) -> Evidence:
-    """What units that earned so much say for a hypothesis, of `tried` (model, parameter) pairs."""
-    base = math.log2(max(tried, 1)) + one.price
+def weighed(hypothesis: Hypothesis, earned: Doubles, count: int, tried: int) -> Evidence:
+    """A hypothesis's evidence from its units' bits, as one of `tried` (model, parameter) pairs."""
+    base = math.log2(max(tried, 1)) + hypothesis.price
     total = float(np.sum(earned))
-    bits = total - (base + one.parameters * float(np.max(earned, initial=0.0)))
+    bits = total - (base + hypothesis.parameters * float(np.max(earned, initial=0.0)))
     needed = None
     if bits < Evidence.MATCHED and total > 0.0 and count:
         solved = base + Evidence.MATCHED
-        needed = max(math.ceil(solved / (total / count)) + one.parameters, count + 1)
+        needed = max(math.ceil(solved / (total / count)) + hypothesis.parameters, count + 1)
     return Evidence(bits, count, needed)

@@ -1,8 +1,8 @@
-"""The part of a problem that a script can carry: small inputs whole, of the others the values that
-the elements to be shown depend on.
+"""The part of a problem that a script can carry: small inputs whole; of larger ones, the values
+that the shown elements depend on.
 
-What is left out is zero in the script, in arrays of the same shapes: kernels choose their order of
-summation by shape, so an element whose terms are all there keeps its bits.
+All other values are zero in the script, in arrays of the same shapes. Kernels choose their order of
+summation by shape, so an element with all its terms keeps its bits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from refkernels.metrology.worst import exact_text, text
 from refkernels.records.codec import figure
 
 WHOLE = 512  # elements of an input that is written out whole
-MOST = 4096  # elements of an input that is cut: a script has to be read and pasted
+MOST = 4096  # elements of an excerpt: a script has to be read and pasted
 PLACES = 3
 
 Place = tuple[str, tuple[int, ...]]
@@ -38,7 +38,7 @@ def question(problem: Problem, answers: Mapping[str, Arrays], places: Iterable[P
     whole = all(problem.inputs[name].size <= WHOLE for name in names)
     chosen = list(dict.fromkeys(places))[: PLACES if whole else 1]
     inputs = {name: _input(problem, name, chosen) for name in names}
-    small = all(one is not None for one in inputs.values())
+    small = all(excerpt is not None for excerpt in inputs.values())
     return {
         "op": problem.op.name,
         "direction": problem.direction,
@@ -56,21 +56,20 @@ def question(problem: Problem, answers: Mapping[str, Arrays], places: Iterable[P
 def worst_places(
     problem: Problem, answers: Mapping[str, Arrays], worst: Mapping[str, Mapping[str, Any]]
 ) -> list[Place]:
-    """The elements worth showing, the first the most: what lies beyond its bound, then where two
-    kernels are furthest apart, then each kernel's worst (`worst`: judge's records by kernel and
-    output)."""
-    found: list[tuple[float, Place]] = []
+    """The elements worth showing, in order: what lies beyond its bound, then where two kernels are
+    furthest apart, then each kernel's worst (`worst`: judge's records by kernel and output)."""
+    ranked: list[tuple[float, Place]] = []
     for records in worst.values():
-        worst_of = [(name, one["worst"]) for name, one in records.items() if one["worst"]]
-        if worst_of:
-            name, element = max(worst_of, key=lambda pair: _size(pair[1]["error_over_bound"]))
-            found.append((_size(element["error_over_bound"]), (name, tuple(element["index"]))))
+        elements = [(name, record["worst"]) for name, record in records.items() if record["worst"]]
+        if elements:
+            name, element = max(elements, key=lambda pair: _size(pair[1]["error_over_bound"]))
+            ranked.append((_size(element["error_over_bound"]), (name, tuple(element["index"]))))
     for a, b in itertools.combinations(answers.values(), 2):
         output = next((name for name in a if name in b and a[name].size), None)
         if output is not None and a[output].tobytes() != b[output].tobytes():
-            found.append((1.0, (output, _furthest(a[output], b[output]))))
+            ranked.append((1.0, (output, _furthest(a[output], b[output]))))
             break
-    return [place for _, place in sorted(found, key=lambda pair: -pair[0])]
+    return [place for _, place in sorted(ranked, key=lambda pair: -pair[0])]
 
 
 def _size(value: Any) -> float:
@@ -108,7 +107,7 @@ def _input(problem: Problem, name: str, places: Iterable[Place]) -> dict[str, An
 
 
 def _index(problem: Problem, name: str, place: Place) -> Index:
-    """Which elements of an input an output's element depends on; all where the op does not say."""
+    """The elements of an input that one of an output depends on; all where the op does not say."""
     output, index = place
     shape = problem.inputs[name].shape
     if (formulas := problem.op.definition) is not None:
@@ -118,7 +117,7 @@ def _index(problem: Problem, name: str, place: Place) -> Index:
 
 
 def _box(flat: Array | None, shape: tuple[int, ...]) -> Index:
-    """The axes along which some elements of an array lie; whole, but for those with one index."""
+    """The box around some elements of an array: whole axes, except where all share one index."""
     if flat is None or not flat.size or not shape:
         return (":",) * len(shape)
     axes = np.unravel_index(flat, shape)
@@ -126,7 +125,7 @@ def _box(flat: Array | None, shape: tuple[int, ...]) -> Index:
 
 
 def _slices(index: Index) -> tuple[Any, ...]:
-    return tuple(slice(None) if one == ":" else one for one in index)
+    return tuple(slice(None) if axis == ":" else axis for axis in index)
 
 
 def _hex(values: Array) -> str:
@@ -140,7 +139,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, tuple | list):
-        return [int(one) for one in value]
+        return [int(number) for number in value]
     return figure(value)
 
 

@@ -1,4 +1,4 @@
-"""explain(): why do these numbers differ from the truth, and from each other?"""
+"""explain(): why numbers differ from the truth, and from each other."""
 
 from __future__ import annotations
 
@@ -33,18 +33,17 @@ def explain(
     params: Mapping[str, Any] | None = None,
     direction: Direction = "forward",
 ) -> Explanation:
-    """Why a kernel's outputs, or several kernels', are what they are.
+    """Why the outputs of one or several kernels are what they are.
 
-    op         "matmul", "linear", "layernorm", "sin", ... (`refkernels.registry`), or an Op of
-               one's own (`refkernels.oracle(...).op`)
+    op         "matmul", "linear", "layernorm", "sin", ... (`refkernels.registry`), or your own Op
+               (`refkernels.oracle(...).op`)
     inputs     arrays by the names of the op's signature; for backward the cotangent too
-    outputs    {"y": array}, a tuple in the op's order or the first output alone, of one kernel; or
-               {"torch": {"y": array}, "paddle": {"y": array}}. Each output is judged in its own
-               format (`metrology.outputs`); several kernels' first outputs have one format
+    outputs    one kernel's {"y": array}, tuple in the op's order, or first output alone; or several
+               kernels' {"torch": {"y": array}, "paddle": {"y": array}}. Each output is judged in
+               its own format (`metrology.outputs`); the kernels' first outputs share one format
     params     the op's parameters: {"eps": 1e-5}
-    Raises ValueError for an unknown op or direction, for missing or unknown names and for shapes
-    and dtypes that do not fit; TypeError for what is no float array, and for a param that is no
-    number.
+    Raises ValueError for an unknown op or direction, for missing or unknown names, and for wrong
+    shapes or dtypes; TypeError for what is no float array, and for a param that is no number.
     """
     record, arrays, settings = question.read(op, inputs, params, direction)
     several = _several(record, direction, outputs)
@@ -83,8 +82,8 @@ def one_kernel(
 def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     """One kernel against the truth."""
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
-    found, tried = _candidates(problem, outputs, fits)
-    candidates = ranked(problem, outputs, fits, found, tried)
+    unranked, tried = _candidates(problem, outputs, fits)
+    candidates = ranked(problem, outputs, fits, unranked, tried)
     best = _named(candidates, fits)
     worst = min(fits.values(), key=badness)
     return Explanation(
@@ -92,10 +91,10 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
         problem.direction,
         problem.format.name,
         worst.verdict,
-        tuple(dict.fromkeys(flag for one in fits.values() for flag in one.record["flags"])),
+        tuple(dict.fromkeys(flag for fit in fits.values() for flag in fit.record["flags"])),
         best.cause if best else None,
         best.confidence if best else None,
-        evidence_of({name: one.record for name, one in fits.items()}, candidates, tried),
+        evidence_of({name: fit.record for name, fit in fits.items()}, candidates, tried),
         tuple(candidates),
     )
 
@@ -103,35 +102,34 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
 def _candidates(
     problem: Problem, outputs: Arrays, fits: dict[str, Fit]
 ) -> tuple[list[Candidate], int]:
-    """What became of every hypothesis, and how many (model, parameter) pairs were tried."""
+    """The candidates of all hypotheses, and how many (model, parameter) pairs were tried."""
     questions = sources.questions(problem, outputs)
     algorithms = sources.algorithms(problem, outputs, fits)
-    found = list(scoring.candidates(problem, outputs, fits, questions))
+    variants = list(scoring.candidates(problem, outputs, fits, questions))
     models = list(scoring.candidates(problem, outputs, fits, algorithms))
-    kept = patterns.reasoned(_merged(found, models))
-    return kept, sum(one.trials for one in (*found, *models))
+    kept = patterns.reasoned(_merged(variants, models))
+    return kept, sum(candidate.trials for candidate in (*variants, *models))
 
 
-def _merged(found: list[Candidate], models: list[Candidate]) -> list[Candidate]:
-    """Variants and models together: a model has the numbers on which all variants of its cause
-    agree. One that is ruled out is listed once."""
+def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidate]:
+    """Variants and models together. A model gets the numbers on which all variants of its cause
+    agree. A model that is ruled out is dropped where a variant of its cause is listed."""
     numbers: dict[str, dict[str, Any]] = {}
-    for one in found:
-        shared = numbers.setdefault(one.cause, dict(one.details))
-        for key in [key for key, value in shared.items() if one.details.get(key) != value]:
+    for variant in variants:
+        shared = numbers.setdefault(variant.cause, dict(variant.details))
+        for key in [key for key, value in shared.items() if variant.details.get(key) != value]:
             del shared[key]
-    listed = {(one.cause, one.output) for one in found}
-    return found + [
-        replace(one, details={**numbers.get(one.cause, {}), **one.details})
-        for one in models
-        if not (one.ruled_out and (one.cause, one.output) in listed)
+    listed = {(variant.cause, variant.output) for variant in variants}
+    return variants + [
+        replace(model, details={**numbers.get(model.cause, {}), **model.details})
+        for model in models
+        if not (model.ruled_out and (model.cause, model.output) in listed)
     ]
 
 
 def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:
-    """The best candidate. None where it only fits too: a right output needs no cause that few
-    elements cannot tell. None where only another output's order of summation was found: that says
-    nothing of the output that is wrong."""
+    """The best candidate. An ordinary output needs no cause that is merely consistent. None where
+    only an ordinary output's order of summation was found: it does not explain the wrong output."""
     telling = (
         candidate
         for candidate in candidates
@@ -141,7 +139,7 @@ def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | Non
     best = next(telling, None)
     if best is None or best.cause != ORDER or not fits[best.output].ordinary:
         return best
-    return best if all(one.ordinary for one in fits.values()) else None
+    return best if all(fit.ordinary for fit in fits.values()) else None
 
 
 def _fit_to_truth(problem: Problem, name: str, got: Array) -> Fit:
@@ -158,14 +156,15 @@ def _with_question(
     kernels: Mapping[str, Explanation],
     explanation: Explanation,
 ) -> Explanation:
-    """With what was asked among the evidence, as far as it fits in a script."""
-    worst = {name: one.evidence["outputs"] for name, one in kernels.items()}
+    """The explanation with the question in its evidence, as far as a script can carry it."""
+    worst = {name: kernel.evidence["outputs"] for name, kernel in kernels.items()}
     places = excerpt.worst_places(problem, answers, worst)
     asked = excerpt.question(problem, answers, places)
     evidence: dict[str, Any] = {**explanation.evidence, "question": asked}
     if explanation.kernels:
-        evidence["kernels"] = {name: one.evidence for name, one in kernels.items()}
-        evidence["differences"] = [one.to_dict() for one in explanation.differences.values()]
+        evidence["kernels"] = {name: kernel.evidence for name, kernel in kernels.items()}
+        differences = explanation.differences.values()
+        evidence["differences"] = [difference.to_dict() for difference in differences]
     return replace(explanation, evidence=evidence)
 
 
@@ -174,13 +173,13 @@ def _together(
     kernels: dict[str, Explanation],
     differences: dict[tuple[str, str], Difference],
 ) -> Explanation:
-    worst = min(kernels.values(), key=lambda one: VERDICTS.index(one.verdict))
+    worst = min(kernels.values(), key=lambda kernel: VERDICTS.index(kernel.verdict))
     return Explanation(
         problem.op.name,
         problem.direction,
         problem.format.name,
         worst.verdict,
-        tuple(dict.fromkeys(flag for one in kernels.values() for flag in one.flags)),
+        tuple(dict.fromkeys(flag for kernel in kernels.values() for flag in kernel.flags)),
         worst.cause,
         worst.confidence,
         {},
@@ -204,8 +203,8 @@ def _problem(
 
 
 def _arrays(problem: Problem, outputs: Any) -> dict[str, Array]:
-    """A kernel's outputs by name. The first output in the problem's format: what is narrower is
-    widened, which is exact."""
+    """A kernel's outputs by name. A first output that is narrower than the problem's format is
+    widened to it, which is exact."""
     op, direction = problem.op, problem.direction
     arrays = answered.named(op, direction, outputs)
     if empty := [name for name, array in arrays.items() if not array.size]:
@@ -218,12 +217,12 @@ def _arrays(problem: Problem, outputs: Any) -> dict[str, Array]:
                 "explanation is about one format."
             )
         arrays[name] = array.astype(problem.format.storage)
-    shapes = {name: one.shape for name, one in problem.truth.reference.items()}
+    shapes = {name: exact.shape for name, exact in problem.truth.reference.items()}
     return answered.without_kept_axes(op, direction, arrays, shapes)
 
 
 def _several(op: Op, direction: Direction, outputs: Any) -> Mapping[str, Any] | None:
-    """What each kernel answered, by its name; None where these are one kernel's outputs."""
+    """Each kernel's answers by its name; None where these are one kernel's outputs."""
     if not isinstance(outputs, Mapping):
         return None
     if not outputs:
@@ -235,6 +234,6 @@ def _several(op: Op, direction: Direction, outputs: Any) -> Mapping[str, Any] | 
     ]
     if any(nested) and not all(nested):
         raise ValueError("outputs mixes arrays and kernels: give one kernel's arrays, or kernels.")
-    if empty := [name for name, one in outputs.items() if all(nested) and not one]:
+    if empty := [name for name, answers in outputs.items() if all(nested) and not answers]:
         raise ValueError(f"{empty[0]} answers nothing: give at least one array.")
     return outputs if all(nested) else None

@@ -1,6 +1,6 @@
-"""What explain() finds: a record of each kernel against the truth, and of each pair of kernels.
+"""The result of explain(): a record of each kernel against the truth, and of each pair of kernels.
 
-An explanation is data. Its words are made above diagnosis, by the module that RENDERER names.
+An explanation is data. The module that RENDERER names, above diagnosis, puts it into words.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from refkernels.diagnosis.hypothesis import Candidate, Confidence, Evidence
 from refkernels.records.codec import storable
 from refkernels.records.words import SCHEMA
 
-RENDERER = "refkernels.rendering"  # turns the record into words; loaded when words are asked for
-_ELSEWHERE = ("candidates", "kernels", "differences")  # to_dict has them in places of their own
+RENDERER = "refkernels.rendering"  # turns the record into words; loaded on first use
+_ELSEWHERE = ("candidates", "kernels", "differences")  # to_dict gives them their own fields
 
 
 def _renderer() -> Any:
@@ -25,10 +25,10 @@ def _renderer() -> Any:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two kernels' answers to one question, without the truth: how far apart, and why.
+    """Two kernels' answers to one question: how far apart they are, and why.
 
-    `outputs`: for each output what `metrology.agreement` says. `cause`: the stable identifier of
-    what tells the two apart, None where it was not found.
+    `outputs`: `metrology.agreement` of each output. `cause`: the stable identifier of the cause of
+    the difference, None where none was found.
     """
 
     a: str
@@ -41,7 +41,7 @@ class Difference:
     @property
     def equal(self) -> bool:
         """Whether all bits are the same."""
-        return all(one["equal_bits"] == one["elements"] for one in self.outputs.values())
+        return all(counts["equal_bits"] == counts["elements"] for counts in self.outputs.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON."""
@@ -58,17 +58,17 @@ class Difference:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The verdict on a kernel's outputs, and what is behind it.
+    """The verdict on a kernel's outputs, and its cause.
 
     verdict     worst over the outputs (metrology.VERDICTS); independent of the cause
     flags       unusual, nonzero_at_zero, ...
     cause       a stable identifier (see docs/causes.md), None where there is none to name
-    confidence  "proven": the bits are reproduced; "matched": another question explains them as
-                rounding; "consistent": pattern and size fit; None
+    confidence  "proven" (40 bits of evidence), "matched" (20 bits), or "consistent" (it fits, but
+                little data or only pattern and size support it); None without a cause
     evidence    every number that a report prints
-    candidates  all that was tried, the best first; what was ruled out is among them
-    kernels     each kernel's own Explanation, where several were asked; then verdict, flags, cause
-                and confidence above are those of the worst of them
+    candidates  all that was tried, best first, including what was ruled out
+    kernels     each kernel's own Explanation, where there are several; verdict, flags, cause and
+                confidence above are then those of the worst
     differences each pair of kernels
     """
 
@@ -103,11 +103,11 @@ class Explanation:
 
     @in_default_mode
     def _repr_markdown_(self) -> str:
-        """What a notebook shows: the answer without its folded parts."""
+        """The answer without its folded parts, for a notebook."""
         return str(_renderer().brief(self.to_dict()))
 
     def to_dict(self) -> dict[str, Any]:
-        """Strict JSON, of which every view is made."""
+        """Strict JSON, from which every view is made."""
         record = {
             "schema": SCHEMA,
             "kind": "explanation",
@@ -119,9 +119,9 @@ class Explanation:
             "cause": self.cause,
             "confidence": self.confidence,
             "evidence": {k: v for k, v in self.evidence.items() if k not in _ELSEWHERE},
-            "candidates": [_candidate(one) for one in self.candidates],
-            "kernels": {name: one.to_dict() for name, one in self.kernels.items()},
-            "differences": [one.to_dict() for one in self.differences.values()],
+            "candidates": [_candidate(candidate) for candidate in self.candidates],
+            "kernels": {name: kernel.to_dict() for name, kernel in self.kernels.items()},
+            "differences": [difference.to_dict() for difference in self.differences.values()],
         }
         return dict(storable(record))
 
@@ -130,27 +130,27 @@ def evidence_of(
     outputs: dict[str, Any], candidates: Sequence[Candidate], tried: int
 ) -> dict[str, Any]:
     """The evidence on one kernel: `judge`'s records of its outputs, how many hypotheses were tried
-    (each parameter by itself), and what became of them."""
+    (each parameter separately), and the results."""
     return {
         "outputs": outputs,
         "tried": tried,
         "thresholds": {"proven": Evidence.PROVEN, "matched": Evidence.MATCHED},
-        "candidates": [_candidate(one) for one in candidates],
+        "candidates": [_candidate(candidate) for candidate in candidates],
     }
 
 
-def _candidate(one: Candidate) -> dict[str, Any]:
-    evidence = one.evidence
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    evidence = candidate.evidence
     return {
-        "cause": one.cause,
-        "output": one.output,
-        "confidence": one.confidence,
-        "equal": one.equal,
-        "elements": one.elements,
-        "over_bound": one.over_bound,
-        "over_plain": one.over_plain,
-        "details": dict(one.details),
-        "model": one.model,
+        "cause": candidate.cause,
+        "output": candidate.output,
+        "confidence": candidate.confidence,
+        "equal": candidate.equal,
+        "elements": candidate.elements,
+        "over_bound": candidate.over_bound,
+        "over_plain": candidate.over_plain,
+        "details": dict(candidate.details),
+        "model": candidate.model,
         "bits": evidence.bits if evidence else None,
         "units": evidence.units if evidence else None,
         "needed": evidence.needed if evidence else None,

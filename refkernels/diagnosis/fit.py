@@ -1,4 +1,4 @@
-"""How well a kernel's output fits an answer: the verdict that it would get."""
+"""How well a kernel's output fits an answer: its verdict if that answer were the truth."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from refkernels.metrology.verdict import error_over_plain
 from refkernels.records.codec import number
 
 Array = npt.NDArray[Any]
-LIKE = 4.0  # errors are alike where neither is more than this times the other: judge's criterion
+LIKE = 4.0  # the largest ratio of errors that are alike: judge's criterion
 
 
 @dataclass(frozen=True)
 class Fit:
-    """One output against an answer. `over_bound`: the largest error / bound; `over_plain`: RMS
-    error over that of the plain algorithm. `record`: what `judge` says of it, against the truth."""
+    """One output against an answer. `over_bound`: the largest error / bound; `over_plain`: its RMS
+    error over that of the plain algorithm. `record`: `judge`'s record, where the answer is the
+    truth."""
 
     output: str
     verdict: str
@@ -37,19 +38,19 @@ class Fit:
 
     @property
     def ordinary(self) -> bool:
-        """Whether this is what rounding makes of the answer: inside the bound in every element,
-        and no further from it than a few times the plain algorithm."""
+        """Whether rounding alone explains the output: every element is inside the bound, and the
+        error is no more than a few times the plain algorithm's."""
         fine = self.verdict in ("rounding", "correctly_rounded")
         return fine and "unusual" not in self.flags
 
     @property
     def exact(self) -> bool:
-        """Whether every bit is that of the correctly rounded answer."""
+        """Whether every bit equals that of the correctly rounded answer."""
         return self.elements > 0 and self.equal == self.elements
 
 
 def over_plain(problem: Problem, output: str, got: Array, answer: Answer) -> float | None:
-    """One output's error over that of the plain algorithm, where the answer has one."""
+    """One output's error over that of the plain algorithm, None where the answer lacks it."""
     plain = answer.plain.get(output)
     if plain is None:
         return None
@@ -58,7 +59,7 @@ def over_plain(problem: Problem, output: str, got: Array, answer: Answer) -> flo
 
 
 def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None:
-    """One output against an answer; None where the answer has none, or one of another shape."""
+    """One output against an answer; None where the answer lacks it or has another shape."""
     reference = answer.reference.get(output)
     if reference is None or reference.shape != got.shape:
         return None
@@ -88,8 +89,8 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
 
 
 def sized(problem: Problem, output: str, got: Array, model: Array) -> Fit:
-    """One output against the truth, `over_plain` in units of a model's errors: alike from 1 / LIKE
-    to LIKE."""
+    """One output against the truth, with `over_plain` in units of a model's errors: from 1 / LIKE
+    to LIKE they are alike."""
     truth = problem.truth
     answer = Answer(
         {output: truth.reference[output]}, {output: truth.bound[output]}, {output: model}
@@ -100,7 +101,7 @@ def sized(problem: Problem, output: str, got: Array, model: Array) -> Fit:
 
 
 def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
-    """One output against the right answer, with its record; None where that has another shape."""
+    """One output against the truth, with its record; None where the truth has another shape."""
     truth = problem.truth
     reference = truth.reference[output]
     if reference.shape != got.shape:
@@ -131,15 +132,15 @@ def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
 
 
 def correctly_rounded(problem: Problem, got: Array, answer: Answer, reference: Enclosure) -> int:
-    """How many elements have the bits of the answer's correct rounding; of another question's,
-    those that are certain: a hypothesis in float64 has bits by its own roundings."""
+    """How many elements have the bits of the answer's correct rounding. For another question, only
+    certain roundings count: a hypothesis that is computed in float64 has roundings of its own."""
     rounded, certain = reference.round(formats.of(got))
     same = _same_bits(got, rounded)
     return int(np.count_nonzero(same if answer is problem.truth else same & certain))
 
 
 def equal_bits(a: Array, b: Array) -> int:
-    """How many elements have the same bits; any NaN equals any NaN. Same shape and dtype."""
+    """How many elements have equal bits; any NaN equals any NaN. One shape and dtype."""
     return int(np.count_nonzero(_same_bits(a, b)))
 
 

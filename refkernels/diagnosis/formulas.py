@@ -1,10 +1,11 @@
 """Models of an op that is a formula: its forms and its faults, computed in the working precision.
 
-Every form and every fault is a model in each order of summation, with and without FMA: bits tell.
-A fault that is the op in exact arithmetic, and only rounds badly, need not have the kernel's bits,
-as its exp is not the kernel's; then its errors tell. It is consistent where the kernel's answer
-lies within the fault's own bound, beyond that of the op's forms, and is as far off as the fault's
-model is, or is no number where the model's is none, or may be none in another order of sums.
+Every form and fault is a model in each order of summation, with and without FMA, and is recognised
+by its bits. A fault that equals the op in exact arithmetic, and only rounds badly, may lack the
+kernel's bits, because its exp is not the kernel's. It is then recognised by its errors. It is
+consistent where the kernel's answer lies beyond the bound of the op's forms but within the fault's
+own, and errs as much as the fault's model. Where the model gives no number, or may give none in
+another order of summation, the kernel may give none.
 """
 
 from __future__ import annotations
@@ -28,22 +29,20 @@ _HOW: tuple[dict[str, Any], ...] = tuple(
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:
-    """What the models say of each output; of those that do not fit, the nearest of its cause."""
-    read = problem.op.formulas
-    if read is None:
+    """The models of each output that fit; of the others, the nearest of each cause."""
+    formulas = problem.op.formulas
+    if formulas is None:
         return []
     family: list[evidence.Tried] = []
     harmless: list[dict[str, Array]] = []
-    for name, formula in read.way(problem.direction).forms.items():
+    for name, formula in formulas.way(problem.direction).forms.items():
         for how, answer in _computed(problem, formula):
             harmless.append(answer)
             family += _tried(outputs, fits, answer, ORDER, _name(name, how), [])
     family += [evidence.Tried(claim, 0.0, True) for claim in _alike(problem, outputs, fits)]
-    for fault in read.faults:
+    for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
-        if formula is None:
-            continue
-        if is_right(problem, formula):
+        if formula is None or is_right(problem, formula):
             continue
         mine = fault.changed(outputs)
         for how, answer in _computed(problem, formula):
@@ -60,19 +59,19 @@ def _name(name: str, how: dict[str, Any]) -> str:
 
 
 def is_right(problem: Problem, formula: Any) -> bool:
-    """Whether a formula rounds as the definition does, on this question: it says nothing else."""
-    read, question = problem.op.formulas, (problem.direction, formula, problem.inputs)
-    assert read is not None
-    said = read.computed(*question, problem.params, problem.format)
-    return all(evidence.same(one, problem.plain[name]).all() for name, one in said.items())
+    """Whether a formula has all bits of the plain algorithm on this question."""
+    formulas, question = problem.op.formulas, (problem.direction, formula, problem.inputs)
+    assert formulas is not None
+    answer = formulas.computed(*question, problem.params, problem.format)
+    return all(evidence.same(bits, problem.plain[name]).all() for name, bits in answer.items())
 
 
 def _computed(problem: Problem, formula: Any) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
-    """What the formula gives in each order, where that is not what another gave."""
-    read, seen = problem.op.formulas, set()
-    assert read is not None
+    """The formula's answer in each order, where its bits are new."""
+    formulas, seen = problem.op.formulas, set()
+    assert formulas is not None
     for how in _HOW:
-        answer = read.computed(
+        answer = formulas.computed(
             problem.direction, formula, problem.inputs, problem.params, problem.format, **how
         )
         bits = b"".join(array.tobytes() for array in answer.values())
@@ -94,8 +93,8 @@ def _tried(
         if bits is None or bits.shape != got.shape or bits.dtype != got.dtype:
             continue
         against = min(
-            (one[name] for one in harmless),
-            key=lambda one: evidence.apart(bits, one),
+            (other[name] for other in harmless),
+            key=lambda other: evidence.apart(bits, other),
             default=None,
         )
         claim = Claim(cause, name, Prediction(bits=bits, against=against), {}, model)
@@ -103,8 +102,8 @@ def _tried(
 
 
 def _alike(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """The forms whose model errs as an output does that keeps to the bound, and is unusual only
-    beside the definition's: of another order of summation, that form has no bits to compare."""
+    """For an unusual output within its bound, the forms whose model errs as much. In another order
+    of summation the kernel of that form has other bits, so only its errors can be compared."""
     assert problem.op.formulas is not None
     forms = problem.op.formulas.way(problem.direction).forms
     for name, got in outputs.items():
@@ -121,15 +120,15 @@ def _alike(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterat
 def _unstable(
     problem: Problem, outputs: Arrays, fits: Mapping[str, Fit], cause: str, formula: Any
 ) -> Iterator[Claim]:
-    """Consistent, where it fits by the size or the place of its errors."""
-    read = problem.op.formulas
-    assert read is not None
+    """The fault, consistent where the sizes or the places of its errors fit."""
+    formulas = problem.op.formulas
+    assert formulas is not None
     question = (problem.direction, formula, problem.inputs, problem.params)
     for name, got in outputs.items():
         if fits[name].ordinary or name not in problem.truth.bound:
             continue
-        limit = read.bounded(*question, problem.format_of(name))[name]
-        model = read.computed(*question, problem.format_of(name))[name]
+        limit = formulas.bounded(*question, problem.format_of(name))[name]
+        model = formulas.computed(*question, problem.format_of(name))[name]
         reference = problem.truth.reference[name]
         exact, modelled, wide = np.asarray(reference), to_float64(model), to_float64(got)
         with np.errstate(all="ignore"):
@@ -139,9 +138,10 @@ def _unstable(
         if not wrong.any() or not within.all():
             continue
         numbers = np.isfinite(wide) & np.isfinite(modelled)
-        # Where it may be none, as a variance that cancels may be negative, the order of sums tells.
-        told = np.isfinite(exact) & (limit < np.inf)
-        if np.any((np.isfinite(wide) != np.isfinite(modelled)) & told):
+        # Elsewhere the order of sums decides whether it is a number: a cancelling variance may be
+        # negative.
+        settled = np.isfinite(exact) & (limit < np.inf)
+        if np.any((np.isfinite(wide) != np.isfinite(modelled)) & settled):
             continue
         alike = fit(
             problem, name, np.where(numbers, got, model),

@@ -1,4 +1,4 @@
-"""Functions of one variable: what the places and the sizes of their errors say."""
+"""Functions of one variable: causes that the places and sizes of their errors suggest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from refkernels.diagnosis.wrong import FEW, pattern, wrong_elements
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """What is known of the op's errors; where none of that fits, a fast approximation."""
+    """The op's known patterns of errors; where none fits, a fast approximation."""
     known = models.of(problem.op)
     for name, got in outputs.items():
         if not problem.op.function or fits[name].ordinary:
@@ -29,8 +29,8 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
 
 
 def _fast(problem: Problem, name: str, got: Array) -> list[Claim]:
-    """Errors spread over ordinary arguments, beyond the limit but small: at least half of the
-    working precision's digits are right wherever the value is a normal number."""
+    """A fast approximation, where errors are spread over ordinary arguments, beyond the limit but
+    small: every normal value has at least half of the working precision's digits right."""
     exact, wide = np.asarray(problem.truth.reference[name]), to_float64(got)
     wrong = wrong_elements(problem, name, got)
     few = max(1, int(FEW * got.size))

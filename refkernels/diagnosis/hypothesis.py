@@ -1,16 +1,15 @@
-"""What may be behind an answer: a variant of the question, a model of the algorithm, a pattern.
+"""Hypotheses about an answer: a variant of the question, a model of the algorithm, a pattern.
 
-Sources make hypotheses: `Questions` from the problem and the outputs, `Algorithms` from how the
-outputs fit the truth besides. `scoring` tries each of them whatever the verdict. One fits where a
-model, or the correct rounding of a variant, has the kernel's bits in every element of the output,
-or where the answer to a variant explains the output as nothing but rounding (inside its bound, not
-unusual), which the answer to the question itself does not. How sure that makes it is counted in
-bits of evidence (`evidence`):
-- *proven*: every bit is reproduced, with 40 bits of evidence, and what fits as well has the same
-  cause; or a variant with 40 bits, and no other cause fits.
+Sources make hypotheses: `Questions` from the problem and the outputs, `Algorithms` also from the
+outputs' fit to the truth. `scoring` tries each of them, whatever the verdict. A hypothesis fits
+where a model, or the correct rounding of a variant, has the kernel's bits in every element of the
+output; or where the answer to a variant explains the output as mere rounding (inside its bound, not
+unusual), and the answer to the question does not. Its confidence follows from bits of evidence
+(`evidence`):
+- *proven*: 40 bits, and no other cause fits as well.
 - *matched*: 20 bits.
-- *consistent*: it fits, but so few elements cannot tell; or the errors have the pattern and the
-  size, and nothing else was found.
+- *consistent*: it fits, but there are too few elements to decide; or the errors have its pattern
+  and size, and nothing better was found.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 from refkernels.records.words import Confidence
 
-ORDER = "summation_order"  # the one cause that any correct kernel may have
+ORDER = "summation_order"  # the cause that any correct kernel may have
 HARMLESS = (ORDER, "bias_first")
 Details = Mapping[str, Any]
 
 
 class Outcome(NamedTuple):
-    """How a hypothesis fared where its source had to count itself: on a sample, or by the size of
-    the errors. `over_bound` and `over_plain`: what it leaves of the error."""
+    """The result of a hypothesis whose source counts for itself: on a sample, or by the size of the
+    errors. `over_bound` and `over_plain`: the error that it leaves."""
 
     fits: bool
     equal: int
@@ -45,15 +44,14 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a kernel says of one output if a hypothesis is right, in one of four ways.
+    """A hypothesis's prediction of one output, in one of four ways.
 
-    `bits`: the output itself, in its format, every bit of it. `answer`: the right value of another
-    question, as an Enclosure, with the bound that a right kernel keeps about it; `bits` are then
-    its correct rounding. `wrong`: a mask of the elements that a pattern speaks of, which says where
-    something is wrong and not what stands there; `counted`: whether its bits are evidence.
-    `outcome`: what was counted already, for what no bits can decide.
-    `against`: what the nearest harmless model says. `alike`: how often other right models have the
-    kernel's bits of a unit.
+    `bits`: every bit of the output, in its format. `answer`: the right answer to another question,
+    as an Enclosure with the bound of right kernels; `bits` are then its correct rounding. `wrong`:
+    a mask of the elements that a pattern marks as wrong, without their values; `counted`: whether
+    they count as evidence. `outcome`: the finished result, where bits cannot decide.
+    `against`: the bits of the nearest harmless model. `alike`: how often other right models have
+    the kernel's bits of a unit.
     """
 
     bits: Array | None = None
@@ -66,15 +64,14 @@ class Prediction:
 
 
 class Hypothesis(Protocol):
-    """What may be behind an answer: a fault, an order of summation, a pattern, a narrower format, a
-    model of a framework's algorithm. Made for one question, and frozen.
+    """What may explain an answer: a fault, an order of summation, a pattern, a narrower format, a
+    model of a framework's algorithm. It is made for one question, and is frozen.
 
-    `cause`: the stable identifier of what it would mean, `summation_order` where there is nothing
-    to blame; hypotheses of one cause share what is known. `details`: its numbers (the value of eps,
-    the factor, the name of the order). `model`: the name of the algorithm, None of what is none.
-    Its description costs log2 of the `trials` (the (model, parameter) pairs that were tried to find
-    it, this one included), what the best unit earns for each of the `parameters` that were solved
-    for from the output, and `price` bits besides.
+    `cause`: its stable identifier, `summation_order` where there is nothing to blame. `details`:
+    its numbers (the value of eps, the factor, the name of the order). `model`: the name of the
+    algorithm, or None. Its description costs log2 of the `trials` (the (model, parameter) pairs
+    tried to find it, itself included), the best unit's bits for each of the `parameters` that were
+    solved for from the output, and `price` more bits.
     """
 
     @property
@@ -91,23 +88,23 @@ class Hypothesis(Protocol):
     def price(self) -> float: ...
 
     def predicts(self, output: str) -> Prediction | None:
-        """What it says of an output; None of one that it says nothing of."""
+        """Its prediction of an output, None where it makes none."""
         ...
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What speaks for a hypothesis, in bits (`evidence` counts them): the code length that it saves
-    on the observations, less what its description costs.
+    """The evidence for a hypothesis in bits, as `evidence` counts them: the code length that it
+    saves on the observations, less the cost of its description.
 
-    `units`: how many observations it rests on. `needed`: how many like these would make it matched,
-    None where it is, or where none would. `survivors`: the causes of the class of hypotheses that
-    these observations cannot tell apart, its own the first; what is known is what they share.
+    `units`: the number of observations. `needed`: how many such units would make it matched, None
+    where it is matched already or no number would do. `survivors`: the causes of the hypotheses
+    that these observations cannot tell apart, its own first; only what they share is known.
     """
 
-    PROVEN: ClassVar[float] = 40.0  # one right kernel in a million million would be taken for it
+    PROVEN: ClassVar[float] = 40.0  # one right kernel in a million million is mistaken for it
     MATCHED: ClassVar[float] = 20.0
-    APART: ClassVar[float] = 20.0  # by which one hypothesis rules another out
+    APART: ClassVar[float] = 20.0  # the lead by which one hypothesis rules another out
 
     bits: float
     units: int
@@ -116,7 +113,7 @@ class Evidence:
 
     @property
     def confidence(self) -> Confidence:
-        """What so much evidence is called."""
+        """The confidence that these bits give."""
         if self.bits >= self.PROVEN:
             return "proven"
         return "matched" if self.bits >= self.MATCHED else "consistent"
@@ -124,7 +121,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Variant:
-    """A `Hypothesis`: another question, that the kernel answered. The answer may cover some outputs
+    """A `Hypothesis` that the kernel answered another question. The answer may cover some outputs
     only."""
 
     cause: str
@@ -143,7 +140,7 @@ class Variant:
 @dataclass(frozen=True)
 class Claim:
     """A `Hypothesis` about one output: an algorithm that gives its bits, a pattern of its wrong
-    elements, or errors of a size."""
+    elements, or errors of some size."""
 
     cause: str
     output: str
@@ -155,22 +152,22 @@ class Claim:
     price: float = 0.0
 
     def predicts(self, output: str) -> Prediction | None:
-        """What it says of its own output."""
+        """Its prediction of its own output, None of others."""
         return self.prediction if output == self.output else None
 
     def beside(self, alike: float) -> Claim:
-        """The same, other right models having the kernel's bits of a unit so often or oftener."""
+        """The same, where other right models have a unit's bits at least so often."""
         mine = self.prediction
         return replace(self, prediction=replace(mine, alike=max(mine.alike, alike)))
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A `Hypothesis` that was held against one output, and what speaks for it.
+    """A `Hypothesis` that was compared with one output, and its evidence.
 
-    `equal` of `elements`: bits reproduced; `over_bound` and `over_plain`: what remains of the error
-    under this hypothesis. `ruled_out`: it does not fit. `evidence`: None where there is no telling
-    by bits. `prediction`: what it says of the output, where it fits.
+    `equal` of `elements`: how many elements it reproduces; `over_bound` and `over_plain`: the error
+    that it leaves. `ruled_out`: it does not fit. `evidence`: None where bits cannot decide.
+    `prediction`: its prediction of the output, where it fits.
     """
 
     cause: str
@@ -189,11 +186,11 @@ class Candidate:
     prediction: Prediction | None = field(default=None, repr=False, compare=False)
 
     def predicts(self, output: str) -> Prediction | None:
-        """What it says of its own output."""
+        """Its prediction of its own output, None of others."""
         return self.prediction if output == self.output else None
 
     def against(self, model: Array | None) -> Candidate:
-        """The same, that being the nearest harmless model's bits; a pattern has none to compare."""
+        """The same, where the nearest harmless model has these bits; patterns have no bits."""
         prediction = self.prediction
         if prediction is None or prediction.bits is None:
             return self
@@ -210,12 +207,12 @@ class Candidate:
 
     @property
     def share(self) -> float:
-        """Bits reproduced."""
+        """The share of elements that it reproduces."""
         return self.equal / self.elements if self.elements else 0.0
 
     @property
     def sure(self) -> Confidence:
-        """What its evidence is called; consistent where there is none."""
+        """The confidence of its evidence; consistent where there is none."""
         return "consistent" if self.evidence is None else self.evidence.confidence
 
 
@@ -230,10 +227,10 @@ def moved(
     spread: Doubles | float,
     factor: Doubles | float = 1.0,
 ) -> Answer:
-    """The answer of one output where the right values were these, known to ± spread (NaN where
-    spread is none): the bound of the truth, times a factor, with its rounding at their magnitude,
-    and the plain algorithm's errors with it. For hypotheses that no oracle answers: float64 is far
-    finer than what they have to tell apart."""
+    """One output's answer if these were the right values, known to ± spread (NaN where spread is
+    not finite). It has the truth's bound times a factor, with the rounding at the new magnitude,
+    and the plain algorithm's errors times the factor. It serves hypotheses that no oracle answers:
+    float64 is far finer than the differences between them."""
     truth = problem.truth
     reference, plain = truth.reference[output], truth.plain[output]
     format = formats.of(plain)
@@ -253,8 +250,8 @@ def moved(
 
 
 def scaled(problem: Problem, output: str, factor: float) -> Answer:
-    """The answer of one output times a number: a right answer, multiplied and rounded again."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what the kernel could not hold either
+    """One output's answer times a number: the right answer, multiplied and rounded again."""
+    with np.errstate(over="ignore", invalid="ignore"):  # the kernel would overflow too
         reference = problem.truth.reference[output]
         values = np.asarray(reference) * factor
         radius = np.ldexp(reference.radius, reference.scale) * abs(factor)

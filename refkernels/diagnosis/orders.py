@@ -1,7 +1,7 @@
-"""The orders in which kernels add products and a bias, to be replayed and compared bit by bit.
+"""The orders in which kernels add products and a bias, for replay and comparison bit by bit.
 
-A bias is leaf K of the tree, a product with 1: added last, as most do; to the first block's sum,
-as a BLAS does whose C holds the bias (beta = 1); or what the accumulator starts at.
+A bias is leaf K of the tree, a product with 1. It is added last, as in most kernels; to the first
+block's sum, as in a BLAS whose C holds the bias (beta = 1); or first, as the accumulator's start.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Place = Literal["", "last", "first", "start"]
 _BLOCKS = (384, 256, 320, 192, 128, 512, 64, 32, 16, 1024)  # of K, as BLAS libraries cut it
 _UNROLL = (1, 2, 4, 8, 16, 32)  # where BLAS libraries halve a block, at a multiple of the unroll
 _LANES = (8, 16, 4, 32, 2, 64)
-_SAID = {
+_BIAS = {
     "": "",
     "last": ", the bias added last",
     "first": ", the bias added to the first block",
     "start": ", starting at the bias",
 }
-MOST_TERMS = 2**12  # beyond it only the few orders that are common are built: trees take memory
+MOST_TERMS = 2**12  # beyond, only the few common orders are built: trees take memory
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,21 @@ class Order:
 
     @property
     def name(self) -> str:
-        return self.products + _SAID[self.bias]
+        return self.products + _BIAS[self.bias]
 
     @property
     def bias_last(self) -> Order:
         """The same products, the bias added last."""
-        found = _order(self.products, self.tree.leaves - 1, "last")
-        assert found is not None
-        return found
+        order = _order(self.products, self.tree.leaves - 1, "last")
+        assert order is not None
+        return order
 
 
 def candidates(terms: int, bias: bool) -> Iterator[Order]:
-    """Every order that is tried for sums of so many terms, the likeliest first.
+    """Every order to try for sums of so many terms, the likeliest first.
 
-    Those that add the bias last come before all others, so that another place for it is found only
-    where its bits differ.
+    Orders that add the bias last come before all others, so that another place for the bias is
+    found only where its bits differ.
     """
     places: tuple[Place, ...] = ("last", "first", "start") if bias else ("",)
     for place in places:
@@ -86,7 +86,7 @@ def _order(name: str, terms: int, place: Place) -> Order | None:
 
 
 def _names(terms: int) -> Iterator[str]:
-    """Orders of products by name; a name says all that `_tree` needs."""
+    """Orders of products by name; `_tree` needs nothing else."""
     few = terms > MOST_TERMS
     blocks = [size for size in _BLOCKS[: 2 if few else None] if size < terms]
     names = ["in sequence", *(f"blocks of {size} in sequence" for size in blocks)]
@@ -111,7 +111,7 @@ def _names(terms: int) -> Iterator[str]:
 
 
 def _tree(name: str, terms: int, fma: bool) -> tuple[SummationTree, int]:
-    """The tree of a name, and how many terms its first block has."""
+    """The tree of a name, and the number of terms in its first block."""
     if name == "pairwise":
         return known.pairwise(terms), terms
     if name.startswith("NumPy"):
@@ -132,9 +132,10 @@ def _tree(name: str, terms: int, fma: bool) -> tuple[SummationTree, int]:
 
 
 def block_sizes(terms: int, size: int, unroll: int = 0) -> list[int]:
-    """Blocks of one size, the last what is left; with an unroll as OpenBLAS cuts K: what is left
-    above one block and below two is halved, the first half rounded up to a multiple of it; with 1
-    as MKL does, the first half the larger by one where K is odd."""
+    """Blocks of one size, the last one shorter. With an unroll, K is cut as in OpenBLAS: a rest
+    of more than one block and less than two is halved, and the first half rounded up to a multiple
+    of the unroll. With 1 it is cut as in MKL: the first half is larger by one where the rest is
+    odd."""
     sizes = []
     left = terms
     while left:
@@ -148,7 +149,7 @@ def block_sizes(terms: int, size: int, unroll: int = 0) -> list[int]:
 
 
 def _inserted(tree: SummationTree, at: int) -> SummationTree:
-    """The tree with one more leaf, the last, added to what the node `at` holds."""
+    """The tree with one more leaf, the last, added to the value of node `at`."""
     n = tree.leaves
     place = list(range(n))
     nodes: list[tuple[int, ...]] = []

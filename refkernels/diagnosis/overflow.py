@@ -1,12 +1,12 @@
-"""Specials that an intermediate makes where the result is finite: it overflows.
+"""Special values from an intermediate that overflows where the result is finite.
 
     sinh(89)                      exp(89) is infinite in float32, and half of it is not
     tanh = (e^2x - 1)/(e^2x + 1)  NaN from x = 44.4 on
     1 / (1 + e^-x)                0 where e^-x is infinite
 
-An intermediate is named where it is larger than its format's numbers in every element that is NaN
-or infinite and should not be (where there is none: in every wrong element), and where every element
-in which it is so large shows it: as an infinity, NaN or zero.
+An intermediate is named where it exceeds its format in every element that is wrongly NaN or
+infinite (or, without such elements, in every wrong element), and where every element in which it
+exceeds the format shows this: as an infinity, NaN or zero.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from refkernels.diagnosis import products
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 
-_BORDER = 2.0**-5  # of a binary logarithm: on which side of its end an intermediate lies there
+_BORDER = 2.0**-5  # of a binary logarithm: so near the end of the format, either side is possible
 
 Logarithms = Mapping[str, Callable[[Doubles], Doubles]]
 
 
 def _formats(problem: Problem) -> Iterator[Format]:
-    """What an intermediate may be kept in."""
+    """The formats that may hold an intermediate."""
     yield problem.format
     if problem.format.p < formats.BINARY32.p:
         yield formats.BINARY32
@@ -37,8 +37,8 @@ def _formats(problem: Problem) -> Iterator[Format]:
 def of_function(
     problem: Problem, logarithms: Logarithms, output: str, wide: Doubles, wrong: Array
 ) -> Claim | None:
-    """An intermediate of a function of one variable; `logarithms`: the binary logarithms of those
-    that the function has."""
+    """An intermediate of a function of one variable; `logarithms`: the binary logarithms of its
+    intermediates."""
     lost = np.logical_not(np.isfinite(wide))
     x = to_float64(problem.inputs["x"])
     explained = wrong & lost if (wrong & lost).any() else wrong & (wide == 0)
@@ -57,9 +57,9 @@ def first(
     sizes: dict[str, Doubles],
     shows: Array,
 ) -> Claim | None:
-    """The first intermediate that overflows wherever something is to be explained, and shows
-    wherever it overflows; all masks but `wrong` are of elements or of rows. It counts as a pattern
-    only where all that is bad is explained, and where it does not overflow everywhere."""
+    """The first intermediate that overflows wherever `explained` is set, and whose every overflow
+    shows. All masks but `wrong` are of elements or of rows. It counts as evidence only where it
+    explains all bad ones and does not overflow everywhere."""
     if not explained.any() or not shows[explained].all():
         return None
     for name, size in sizes.items():
@@ -72,7 +72,7 @@ def first(
 
 
 def of_product(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:
-    """Infinities where a partial sum may have overflowed float16, and nothing else wrong."""
+    """A partial sum that may have overflowed (in float16 too); every wrong element is special."""
     product = products.of(problem, output)
     if product is None or np.isfinite(wide[wrong]).any():
         return None

@@ -1,5 +1,5 @@
-"""What the wrong elements of an output have in common, whatever the op: zeros where numbers should
-be, one element among many, one value throughout. Only the truth is needed.
+"""Patterns among the wrong elements of an output, for any op: zeros in place of numbers, one wrong
+element among many, one value throughout. They need only the truth.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
         number = int(np.count_nonzero(wrong))
         if not number:
             continue
-        found = [_overflow(problem, output, got, wrong), flushed(problem, output, got, wrong)]
+        claims = [_overflow(problem, output, got, wrong), flushed(problem, output, got, wrong)]
         if number < got.size:
-            found += [unwritten(output, got, wrong), corrupted(problem, output, got, wrong)]
-        yield from (claim for claim in found if claim is not None)
+            claims += [unwritten(output, got, wrong), corrupted(problem, output, got, wrong)]
+        yield from (claim for claim in claims if claim is not None)
 
 
 def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
@@ -52,24 +52,28 @@ def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim 
 
 
 def reasoned(candidates: list[Candidate]) -> list[Candidate]:
-    """Without the patterns that say where something is wrong, where a cause says why."""
+    """The candidates without the patterns that only locate an error, where another explains it."""
     explained = {
-        one.output
-        for one in candidates
-        if not one.ruled_out
-        and (one.cause in _REASONS or "negative" in one.details or _is_an_answer(one))
+        candidate.output
+        for candidate in candidates
+        if not candidate.ruled_out
+        and (
+            candidate.cause in _REASONS
+            or "negative" in candidate.details
+            or _is_an_answer(candidate)
+        )
     }
-    return [one for one in candidates if one.cause not in _PLACES or one.output not in explained]
+    return [c for c in candidates if c.cause not in _PLACES or c.output not in explained]
 
 
-def _is_an_answer(one: Candidate) -> bool:
-    """Whether another question explains every element, not where some are wrong."""
-    return one.prediction is not None and one.prediction.answer is not None
+def _is_an_answer(candidate: Candidate) -> bool:
+    """Whether the candidate is the answer to another question, which explains every element."""
+    return candidate.prediction is not None and candidate.prediction.answer is not None
 
 
 def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
-    """Every wrong element is a zero whose right value, or one of whose inputs, is subnormal. Where
-    the output has subnormals, only inputs are flushed."""
+    """Flushed subnormals: every wrong element is a zero whose right value, or one of whose inputs,
+    is subnormal. Where the output holds subnormals, only inputs are flushed."""
     size = np.abs(to_float64(got))
     if np.any(size[wrong] != 0.0):
         return None
@@ -87,30 +91,30 @@ def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | 
 
 
 def unwritten(output: str, got: Array, wrong: Array) -> Claim | None:
-    """From the first wrong element to the last all are one value: memory that was never written, or
-    zeros. (An element in between whose right value is next to it is not wrong by itself.)"""
+    """Memory that was never written: from the first wrong element to the last, all have one value.
+    (An element in between may be right by chance.)"""
     places = np.flatnonzero(wrong)
     values = got.reshape(-1)[places[0] : places[-1] + 1]
     alike = bool(np.all(values == values[0]) or np.all(np.isnan(values)))
     if not alike or places.size < 2:
         return None
-    found = _pattern("unwritten_elements", output, wrong, value=str(values[0]))
-    return replace(found, parameters=1, price=2.0 * math.log2(got.size))
+    claim = _pattern("unwritten_elements", output, wrong, value=str(values[0]))
+    return replace(claim, parameters=1, price=2.0 * math.log2(got.size))
 
 
 def corrupted(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
-    """A few single elements are wrong, and all others as near to the truth as is usual."""
+    """Corruption: a few elements are wrong, and all others are as near to the truth as usual."""
     number = int(np.count_nonzero(wrong))
     if number > max(1, int(FEW * got.size)):
         return None
     if not _ordinary_but_for(problem, output, got, wrong):
         return None
-    found = _pattern("corrupted_elements", output, wrong)
-    return replace(found, price=math.log2(math.comb(got.size, number)))
+    claim = _pattern("corrupted_elements", output, wrong)
+    return replace(claim, price=math.log2(math.comb(got.size, number)))
 
 
 def _ordinary_but_for(problem: Problem, output: str, got: Array, wrong: Array) -> bool:
-    """Whether the errors of the other elements are no larger than judge calls usual."""
+    """Whether the other elements' errors are usual by judge's criterion."""
     truth, rest = problem.truth, ~wrong
     plain = truth.plain.get(output)
     if plain is None:

@@ -1,8 +1,8 @@
-"""Inputs that tell apart what fits: where the surviving explanations of an answer differ the most.
+"""Finds inputs on which the surviving explanations of an answer differ the most.
 
-Of many random inputs of the same shapes, those are kept on which each pair of survivors differs in
-the most elements; for functions of one variable, the arguments on which their values lie furthest
-apart. The user runs his kernel on them, and asks `explain` again.
+Out of many random inputs of the same shapes, it keeps those on which most pairs of survivors
+differ; for functions of one variable, the arguments on which their values lie furthest apart. The
+user runs the kernel on these inputs and asks `explain` again.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _DRAWS = 12
 _POOL = 4096  # arguments of a function to choose from
 _KEPT = 64  # of them
 _SHOWN = 3
-RIGHT = "right"  # the survivor that a right answer always has: it merely rounds
+RIGHT = "right"  # the survivor that is always there: the right answer, rounded
 
 
 @dataclass(frozen=True)
 class Probe:
-    """`inputs` to run next, and what each survivor says there: `predictions` of `output` by name,
-    "right" the correctly rounded answer."""
+    """`inputs` to run next, and each survivor's prediction of `output` on them, by name; "right" is
+    the correctly rounded answer."""
 
     op: str
     direction: Direction
@@ -52,23 +52,23 @@ class Probe:
 
     @property
     def apart(self) -> dict[tuple[str, str], int]:
-        """In how many elements each pair of survivors differs."""
+        """The number of elements in which each pair of survivors differs."""
         return {
             (a, b): evidence.apart(self.predictions[a], self.predictions[b])
             for a, b in itertools.combinations(self.predictions, 2)
         }
 
     def places(self) -> list[tuple[int, ...]]:
-        """The elements that tell most survivors apart."""
-        several = np.stack([evidence.bits(one) for one in self.predictions.values()])
+        """The elements that separate the most survivors."""
+        several = np.stack([evidence.bits(output) for output in self.predictions.values()])
         ordered = np.sort(several.reshape(len(several), -1), axis=0)
         kinds = 1 + np.count_nonzero(np.diff(ordered, axis=0), axis=0)
         shape = next(iter(self.predictions.values())).shape
         best = np.argsort(-kinds, kind="stable")[:_SHOWN]
-        return [tuple(map(int, np.unravel_index(one, shape))) for one in best]
+        return [tuple(map(int, np.unravel_index(place, shape))) for place in best]
 
     def to_dict(self) -> dict[str, Any]:
-        """Strict JSON: the survivors, and what they say in a few elements."""
+        """Strict JSON: the survivors, with their predictions of a few elements."""
         places = self.places()
         return {
             "schema": SCHEMA,
@@ -87,7 +87,7 @@ class Probe:
         }
 
     def save(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Write the inputs: into one .npz, or NAME.npy each into a folder; no pickle.
+        """Write the inputs into one .npz, or each as NAME.npy into a folder; no pickle.
 
         Raises OSError where they cannot be written."""
         target = as_path(path, "path")
@@ -112,62 +112,63 @@ def probe(
     direction: Direction = "forward",
     seed: int = 0,
 ) -> Probe:
-    """Inputs on which the explanations of one kernel's answer that fit differ the most.
+    """Inputs on which the fitting explanations of one kernel's answer differ the most.
 
-    Takes what `explain` takes, of one kernel. Raises ValueError where nothing that was tried fits,
-    or where what fits has the same bits on everything that was drawn; else as `explain`.
+    Takes the arguments of `explain`, for one kernel. Raises ValueError where nothing fits, or where
+    all that fits has equal bits on all drawn inputs; otherwise as `explain`.
     """
     seeds = as_count(seed, "seed", least=0)
     problem, answers = one_kernel(op, inputs, outputs, params, direction)
-    found = explain_kernel(problem, answers)
-    named = [one for one in found.candidates if not one.ruled_out and one.evidence is not None]
-    named = named or [one for one in found.candidates if one.exact and one.model]
+    candidates = explain_kernel(problem, answers).candidates
+    named = [c for c in candidates if not c.ruled_out and c.evidence is not None]
+    named = named or [c for c in candidates if c.exact and c.model]
     if not named:
         raise ValueError("Nothing that was tried fits the output, so there is nothing to probe.")
     output = named[0].output
-    survivors = {_name(one): one for one in reversed(named) if one.output == output}
+    survivors = {_name(c): c for c in reversed(named) if c.output == output}
     rng = np.random.default_rng(seeds)
     best: Probe | None = None
     for inputs_ in _draws(problem, rng):
         drawn = replace(problem, inputs=inputs_)
         predictions = _predictions(drawn, output, dict(reversed(survivors.items())))
-        one = Probe(problem.op.name, direction, dict(problem.params), inputs_, output, predictions)
+        params_ = dict(problem.params)
+        drawn_probe = Probe(problem.op.name, direction, params_, inputs_, output, predictions)
         if problem.op.elementwise:
-            return _apart(_sharpest(one))
-        if best is None or _telling(one) > _telling(best):
-            best = one
+            return _apart(_sharpest(drawn_probe))
+        if best is None or _separation(drawn_probe) > _separation(best):
+            best = drawn_probe
     assert best is not None
     return _apart(best)
 
 
-def _apart(one: Probe) -> Probe:
-    """The probe, where survivors differ on it."""
-    if not any(one.apart.values()):
+def _apart(probe_: Probe) -> Probe:
+    """The probe, where survivors differ on it. Raises ValueError where they do not."""
+    if not any(probe_.apart.values()):
         raise ValueError("What fits has the same bits on all inputs that were drawn.")
-    return one
+    return probe_
 
 
-def _telling(one: Probe) -> tuple[int, ...]:
-    """How well the inputs tell survivors apart: pairs that differ, then the closest such pair."""
-    counts = sorted(n for n in one.apart.values() if n)
+def _separation(probe_: Probe) -> tuple[int, ...]:
+    """How well the inputs separate survivors: pairs that differ, then the closest such pair."""
+    counts = sorted(n for n in probe_.apart.values() if n)
     return (len(counts), *counts[:1])
 
 
-def _name(one: Candidate) -> str:
-    """What a survivor is called: its model, or its cause with its numbers."""
-    if one.model:
-        return f"{one.cause}: {one.model}"
+def _name(candidate: Candidate) -> str:
+    """A survivor's name: its cause with its model, or with its numbers."""
+    if candidate.model:
+        return f"{candidate.cause}: {candidate.model}"
     numbers = ", ".join(
-        f"{k} {v}" for k, v in one.details.items() if isinstance(v, str | float | bool)
+        f"{k} {v}" for k, v in candidate.details.items() if isinstance(v, str | float | bool)
     )
-    return f"{one.cause}: {numbers}" if numbers else one.cause
+    return f"{candidate.cause}: {numbers}" if numbers else candidate.cause
 
 
 def _draws(problem: Problem, rng: np.random.Generator) -> Iterator[dict[str, Array]]:
     """Random inputs of the problem's shapes and formats."""
     most = min(2.0**10, problem.format.max / 2.0**6)
     for _ in range(_DRAWS):
-        found = {}
+        drawn = {}
         for name, array in problem.inputs.items():
             shape = _shape(problem, name, array)
             values = rng.standard_normal(shape)
@@ -177,15 +178,15 @@ def _draws(problem: Problem, rng: np.random.Generator) -> Iterator[dict[str, Arr
             elif name in ("x", "a"):
                 size = np.exp2(rng.uniform(-6.0, 3.0, (*shape[:-1], 1)))
                 values = size * (values + rng.choice([0.0, 0.0, 1.0, 30.0]))
-            # Where no number is negative, as in sums of squares, none may be.
+            # Where no given number is negative, as in sums of squares, no drawn one is.
             values = values if (array < 0).any() else np.abs(values)
-            found[name] = values.astype(array.dtype)
-        yield found
+            drawn[name] = values.astype(array.dtype)
+        yield drawn
 
 
 def _shape(problem: Problem, name: str, array: Array) -> tuple[int, ...]:
-    """Functions get a pool of arguments, some ops more rows; products keep their shapes, by which
-    libraries choose their order."""
+    """Functions get a pool of arguments, and some ops more rows. Products keep their shapes: they
+    decide the order that a library chooses."""
     if problem.op.elementwise:
         return (_POOL,)
     rows, by_row = models.of(problem.op).rows, (*problem.op.row_inputs, problem.op.cotangent)
@@ -194,10 +195,10 @@ def _shape(problem: Problem, name: str, array: Array) -> tuple[int, ...]:
     return array.shape
 
 
-def _sharpest(one: Probe) -> Probe:
-    """The arguments on which pairs of survivors lie furthest apart, by turns."""
+def _sharpest(probe_: Probe) -> Probe:
+    """The arguments on which pairs of survivors lie furthest apart, one pair after the other."""
     ranked = []
-    for a, b in itertools.combinations(one.predictions.values(), 2):
+    for a, b in itertools.combinations(probe_.predictions.values(), 2):
         far = ulp_distance(a, b)
         ranked.append(np.argsort(far)[::-1][: min(_KEPT, int(np.count_nonzero(far)))])
     chosen: dict[int, None] = {}
@@ -207,9 +208,9 @@ def _sharpest(one: Probe) -> Probe:
             break
     kept = sorted(list(chosen)[:_KEPT])
     return replace(
-        one,
-        inputs={name: array[kept] for name, array in one.inputs.items()},
-        predictions={name: bits[kept] for name, bits in one.predictions.items()},
+        probe_,
+        inputs={name: array[kept] for name, array in probe_.inputs.items()},
+        predictions={name: bits[kept] for name, bits in probe_.predictions.items()},
     )
 
 
@@ -223,80 +224,82 @@ def _predictions(
     right = rounded_[output]
     predictions = {RIGHT: right}
     again = _Again(sources.variants(problem, rounded_))
-    for name, one in survivors.items():
-        bits = predict(problem, one, right, again)
+    for name, candidate in survivors.items():
+        bits = predict(problem, candidate, right, again)
         if bits is not None and bits.shape == right.shape:
             predictions[name] = bits
     return predictions
 
 
 class _Again:
-    """The variants of a question, each made once, however many survivors look for theirs."""
+    """The variants of a question, each made once for all survivors."""
 
     def __init__(self, variants_: Iterator[Hypothesis]) -> None:
         self._left, self._made = variants_, list[Hypothesis]()
 
     def __iter__(self) -> Iterator[Hypothesis]:
         yield from self._made
-        for one in self._left:
-            self._made.append(one)
-            yield one
+        for variant in self._left:
+            self._made.append(variant)
+            yield variant
 
 
 def predict(
-    problem: Problem, one: Candidate, right: Array, again: Iterable[Hypothesis]
+    problem: Problem, candidate: Candidate, right: Array, again: Iterable[Hypothesis]
 ) -> Array | None:
-    """What a kernel says of another question if a candidate is its cause; None where that is not
-    known, as of a pattern in one answer."""
-    if one.model is not None:
-        return _by_model(problem, one, right)
-    if one.cause == "eps_differs":
-        return _rounded(problem.ask(params={"eps": float(one.details["eps"])}), problem, one)
-    if one.cause in ("scale_factor", "sign_error"):
-        return _rounded(scaled(problem, one.output, _factor(one)), problem, one)
+    """A kernel's answer to another question if a candidate is its cause; None where that is
+    unknown, as for a pattern in one answer."""
+    if candidate.model is not None:
+        return _by_model(problem, candidate, right)
+    if candidate.cause == "eps_differs":
+        return _rounded(
+            problem.ask(params={"eps": float(candidate.details["eps"])}), problem, candidate
+        )
+    if candidate.cause in ("scale_factor", "sign_error"):
+        return _rounded(scaled(problem, candidate.output, _factor(candidate)), problem, candidate)
     for variant in again:
-        same = variant.cause == one.cause and dict(variant.details) == dict(one.details)
-        prediction = variant.predicts(one.output)
+        same = variant.cause == candidate.cause and dict(variant.details) == dict(candidate.details)
+        prediction = variant.predicts(candidate.output)
         if same and prediction is not None and prediction.answer is not None:
-            return _rounded(prediction.answer, problem, one)
+            return _rounded(prediction.answer, problem, candidate)
     return None
 
 
-def _rounded(answer: Any, problem: Problem, one: Candidate) -> Array:
-    values: Array = answer.reference[one.output].round(problem.format_of(one.output))[0]
+def _rounded(answer: Any, problem: Problem, candidate: Candidate) -> Array:
+    values: Array = answer.reference[candidate.output].round(problem.format_of(candidate.output))[0]
     return values
 
 
-def _factor(one: Candidate) -> float:
+def _factor(candidate: Candidate) -> float:
     try:
-        return float(Fraction(str(one.details["factor"])))
+        return float(Fraction(str(candidate.details["factor"])))
     except ValueError:  # 1/sqrt(96)
-        return float(np.mean(one.details["interval"]))
+        return float(np.mean(candidate.details["interval"]))
 
 
-def _by_model(problem: Problem, one: Candidate, like: Array) -> Array | None:
+def _by_model(problem: Problem, candidate: Candidate, like: Array) -> Array | None:
     known = models.of(problem.op)
     if known.run is not None:
-        return known.run(problem, one, like)
-    product = products.of(problem, one.output)
+        return known.run(problem, candidate, like)
+    product = products.of(problem, candidate.output)
     if product is None:
         return None
-    run = _runner(problem, one, product)
+    run = _runner(problem, candidate, product)
     return None if run is None else run().reshape(like.shape)
 
 
 def _runner(
-    problem: Problem, one: Candidate, product: products.Product
+    problem: Problem, candidate: Candidate, product: products.Product
 ) -> Callable[[], Array] | None:
     like = np.zeros(0, problem.format.storage)
-    if one.cause in CAUSES:
-        narrow = CAUSES[one.cause]
+    if candidate.cause in CAUSES:
+        narrow = CAUSES[candidate.cause]
         product = replace(product, a=rounded(product.a, narrow), b=rounded(product.b, narrow))
     for order in orders.candidates(product.terms, product.bias is not None):
-        if order.name == one.model:
+        if order.name == candidate.model:
             return lambda: sums.run(order, product, like)
     for format in (formats.BINARY16, formats.BFLOAT16):
         for accumulator in accumulators.known(format.name, problem.format.name):
-            if accumulator.name == one.model:
+            if accumulator.name == candidate.model:
                 return lambda: accumulator.run(product, problem.format.name)
     return None

@@ -1,4 +1,4 @@
-"""What was asked of a kernel, and what the right answer is, or would be to another question."""
+"""A kernel's question, its right answer, and the right answers to other questions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Doubles = npt.NDArray[np.float64]
 
 
 class Later(Mapping[str, Array]):
-    """Arrays by output name that are found when the first of them is looked at: most hypotheses
-    are excluded by one part of their answer, and the others are never needed."""
+    """Arrays by output name, computed when one of them is first read: one part of their answer
+    excludes most hypotheses, and the other parts are never needed."""
 
     def __init__(self, find: Callable[[], Arrays]) -> None:
         self._find = find
@@ -45,10 +45,10 @@ class Later(Mapping[str, Array]):
 
 @dataclass(frozen=True)
 class Answer:
-    """The certified answer to a question, by output name: its reference, the op's
-    bound, and what the plain sequential algorithm says. `invariant`: whether the
-    op's invariants hold for it (|sin| <= 1, but not of 3 sin). `format`: the one that the answers
-    are numbers of, where that is narrower than the problem's."""
+    """The certified answer to a question, by output name: its reference, the op's bound, and the
+    plain sequential algorithm's answer. `invariant`: whether the op's invariants hold for it
+    (|sin| <= 1 does, for 3 sin it does not). `format`: the format of the answers, where it is
+    narrower than the problem's."""
 
     reference: Mapping[str, Enclosure]
     bound: Mapping[str, Doubles]
@@ -59,8 +59,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class Problem:
-    """One op on its inputs (the cotangent among them for backward), in a working format: that of
-    the first output. `formats`: those of the outputs that have others."""
+    """One op on its inputs (with the cotangent for backward), in a working format: that of the
+    first output. `formats`: the formats of the outputs that have others."""
 
     op: Op
     direction: Direction
@@ -70,7 +70,7 @@ class Problem:
     formats: Mapping[str, Format] = field(default_factory=dict)
 
     def judging(self, answers: Arrays) -> Problem:
-        """The same question, where each output is judged in the format that it has there."""
+        """The same question, with each output judged in its format in `answers`."""
         given = {name: formats.of(array) for name, array in answers.items()}
         others = {name: format for name, format in given.items() if format != self.format}
         return self if others == self.formats else replace(self, formats=others)
@@ -81,22 +81,22 @@ class Problem:
 
     @cached_property
     def truth(self) -> Answer:
-        """The answer to what was asked."""
+        """The right answer to the question."""
         return _answer(self._asked)
 
     def bound_in(self, output: str, format: Format) -> Doubles:
-        """What stable kernels keep to that answer the question in another format."""
+        """The error bound of stable kernels that answer the question in another format."""
         return self._asked.truths[output].bound(format)[output]
 
     @cached_property
     def plain(self) -> dict[str, Array]:
-        """What the plain algorithm answers, every output in the problem's format."""
+        """The plain algorithm's answer, every output in the problem's format."""
         return self.op.plain(self.direction, self.inputs, self.params, self.format)
 
     @cached_property
     def worked(self) -> tuple[Arrays, ...]:
-        """What the plain algorithm answers, and each other form of an op that is a formula, every
-        output in the format that it is judged in."""
+        """The answers of the plain algorithm and, for a formula, of its other forms; every output
+        in its own format."""
         if self.op.formulas is None:
             return (self.truth.plain,)
         others = list(self.op.formulas.way(self.direction).forms.values())[1:]
@@ -119,12 +119,12 @@ class Problem:
 
     @cached_property
     def forms(self) -> dict[str, Doubles]:
-        """The bound of the first output by each named form of the op, the sharpest first."""
+        """The first output's bound for each named form of the op, sharpest first."""
         return dict(self._asked.truths[self.first[0]].forms)
 
     def sharp(self, output: str) -> Doubles:
-        """What the sharpest named form keeps to, the op's bound where there are not several: a
-        form that loses every digit is a cause that has a name."""
+        """The bound of the sharpest named form; without several forms, the op's. A form that loses
+        every digit is a cause of its own."""
         mine = self.forms and output in self.first
         return next(iter(self.forms.values())) if mine else self.truth.bound[output]
 
@@ -143,8 +143,8 @@ class Problem:
         params: Mapping[str, Any] | None = None,
         op: str | None = None,
     ) -> Answer:
-        """The answer to the question with some inputs and params replaced (an input replaced by
-        None is left out), or of another op."""
+        """The answer with some inputs and params replaced (None leaves an input out), or the answer
+        of another op."""
         chosen = self.op if op is None else registry.get(op)
         arrays = {**self.inputs, **(inputs or {})}
         arrays = {name: array for name, array in arrays.items() if array is not None}

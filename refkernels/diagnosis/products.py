@@ -1,8 +1,8 @@
-"""An op's output as a sum of products, whatever the op: out = A B (+ bias).
+"""Any op's output as a sum of products: out = A B (+ bias).
 
-The op says which letters its factors have (`op.Sum`): c = a b · y = x weight^T + bias ·
-da = dc b^T · db = a^T dc · dx = dy weight · dweight = dy^T x · dbias = 1^T dy. Leading axes are
-rows like any other where only one factor has them.
+The op gives the index letters of its factors (`op.Sum`): c = a b · y = x weight^T + bias ·
+da = dc b^T · db = a^T dc · dx = dy weight · dweight = dy^T x · dbias = 1^T dy. Leading axes
+that only one factor has are rows like any other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from refkernels.op import Sum
 
 @dataclass(frozen=True)
 class Product:
-    """a (M, K), b (K, N), bias (N,) or None; `shape` is that of the output, M N elements."""
+    """a (M, K), b (K, N), bias (N,) or None; `shape`: that of the output, with M N elements."""
 
     a: Array
     b: Array
@@ -27,13 +27,13 @@ class Product:
 
     @property
     def terms(self) -> int:
-        """K: how many products an element is the sum of."""
+        """K: the number of products in an element's sum."""
         return int(self.a.shape[1])
 
 
 def of(problem: Problem, output: str) -> Product | None:
-    """The product that an output is; None for other ops, for batches of both factors, and for
-    sums of nothing. A plain sum is a product with ones."""
+    """The product that gives an output; None for other ops, for batches of both factors, and for
+    empty sums. A plain sum is a product with ones."""
     if problem.op.total == "sum" and (x := summed(problem)) is not None and 0 not in x.shape:
         shape = problem.truth.reference[output].shape
         return Product(x, np.ones((x.shape[1], 1), x.dtype), None, shape)
@@ -62,19 +62,21 @@ def of(problem: Problem, output: str) -> Product | None:
 
 
 def summed(problem: Problem) -> Array | None:
-    """The terms (M, K) of the sums, or means, that an op takes of x, whatever the axes."""
+    """The terms (M, K) of an op's sums or means of x, over whatever axes."""
     if not problem.op.total or problem.op.formulas is None or problem.direction == "backward":
         return None
     return problem.op.formulas.question("forward", problem.inputs, problem.params).arrays["x"]
 
 
 def _are_matrices(problem: Problem, product: Sum) -> bool:
-    """Whether every input of the op is a matrix but for leading axes of rows."""
+    """Whether every input of the op is a matrix, apart from leading axes of rows."""
     flat = (*problem.op.row_inputs, problem.op.cotangent)
-    for one in (product, problem.op.sums[problem.op.outputs[0]]):
-        for name, letters in one.terms.items():
+    for output in (product, problem.op.sums[problem.op.outputs[0]]):
+        for name, letters in output.terms.items():
             axes = problem.inputs[name].ndim if name in problem.inputs else len(letters)
-            if (axes < len(letters) and not one.rows) or (axes > len(letters) and name not in flat):
+            if axes < len(letters) and not output.rows:
+                return False
+            if axes > len(letters) and name not in flat:
                 return False
     return True
 

@@ -1,9 +1,9 @@
-"""Which of the hypotheses that fit is named, and how sure that is.
+"""Ranks the hypotheses that fit, and says how sure the best one is.
 
-Hypotheses of one output are compared by the code that they leave, on the units where they say
-different things: what another beats by 20 bits is ruled out. Those that remain are one class, which
-the data cannot tell apart, and what its members share is what is known: their cause, if it is one,
-and of their numbers the equal ones and the interval of the others.
+Hypotheses of one output are compared by the code lengths that they leave, on the units where their
+predictions differ. One that another beats by 20 bits is ruled out. The survivors form a class that
+the data cannot tell apart, and only what its members share is known: a common cause, equal numbers,
+and the interval of numbers that differ.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ _FACTOR = "scale_factor"
 
 @dataclass(frozen=True, eq=False)
 class _Weighed:
-    """A candidate that fits, the code that it leaves each unit, and what its parameters cost."""
+    """A candidate that fits, the code that it leaves to each unit, and its parameters' cost."""
 
-    one: Candidate
+    candidate: Candidate
     left: Doubles
     charge: float
 
     @property
     def bits(self) -> Array | None:
-        """What it says of every bit; None of a pattern."""
-        return None if self.one.prediction is None else self.one.prediction.bits
+        """Its prediction of every bit, None for a pattern."""
+        prediction = self.candidate.prediction
+        return None if prediction is None else prediction.bits
 
     @property
     def cost(self) -> float:
@@ -48,115 +49,114 @@ def ranked(
     problem: Problem,
     outputs: Arrays,
     fits: dict[str, Fit],
-    found: Sequence[Candidate],
+    unranked: Sequence[Candidate],
     tried: int,
 ) -> list[Candidate]:
-    """All candidates with their evidence and what follows from it, the best first. `tried`: how
-    many (model, parameter) pairs they are chosen from."""
+    """All candidates with their evidence and confidence, best first. `tried`: the number of (model,
+    parameter) pairs that they are chosen from."""
     weighed: list[Candidate] = []
     for name, got in outputs.items():
-        mine = [one for one in found if one.output == name]
+        mine = [candidate for candidate in unranked if candidate.output == name]
         weighed += _of_output(problem, got, fits[name], mine, tried)
-    fitting = {(one.cause, one.output) for one in weighed if not one.ruled_out}
+    fitting = {(c.cause, c.output) for c in weighed if not c.ruled_out}
     breadth = Counter(cause for cause, _ in fitting)
-    return sorted(
-        map(_bare, weighed), key=lambda one: _rank(one, fits[one.output], breadth[one.cause])
-    )
+    return sorted(map(_bare, weighed), key=lambda c: _rank(c, fits[c.output], breadth[c.cause]))
 
 
-def badness(one: Fit) -> tuple[float, ...]:
-    """The worse the smaller."""
-    return (float(VERDICTS.index(one.verdict)), -one.over_bound, -one.over_plain)
+def badness(fit: Fit) -> tuple[float, ...]:
+    """A key to sort outputs by, worst first."""
+    return (float(VERDICTS.index(fit.verdict)), -fit.over_bound, -fit.over_plain)
 
 
 def _of_output(
-    problem: Problem, got: Array, truth: Fit, found: list[Candidate], tried: int
+    problem: Problem, got: Array, truth: Fit, candidates: list[Candidate], tried: int
 ) -> list[Candidate]:
-    telling = [one for one in found if one.prediction is not None]
+    telling = [c for c in candidates if c.prediction is not None]
     if not telling:
-        return found
+        return candidates
     observed = evidence.observe(problem, got, truth)
     telling = _without_blame(telling)
-    weighed = [_weighed(observed, one, tried) for one in telling]
-    patterns = [one.one for one in weighed if one.bits is None]
-    alike, beaten = _survivors(observed, [one for one in weighed if one.bits is not None])
-    named = [_named(one, alike) for one in alike] + _of_patterns(patterns)
-    sure = {one.model for one in named if one.cause != ORDER and one.confidence != "consistent"}
-    kept = [one for one in named if one.cause != ORDER or one.model not in sure]
-    rest = [one for one in found if one.prediction is None]
-    return kept + [replace(one.one, confidence=None) for one in beaten] + rest
+    weighed = [_weighed(observed, candidate, tried) for candidate in telling]
+    patterns = [w.candidate for w in weighed if w.bits is None]
+    alike, beaten = _survivors(observed, [w for w in weighed if w.bits is not None])
+    named = [_named(candidate, alike) for candidate in alike] + _of_patterns(patterns)
+    sure = {c.model for c in named if c.cause != ORDER and c.confidence != "consistent"}
+    kept = [c for c in named if c.cause != ORDER or c.model not in sure]
+    rest = [c for c in candidates if c.prediction is None]
+    return kept + [replace(w.candidate, confidence=None) for w in beaten] + rest
 
 
 def _without_blame(telling: list[Candidate]) -> list[Candidate]:
-    """Of an output that a harmless model has to the bit, whatever is to blame says nothing else: a
-    right kernel answers so too. A bias too small to change a rounding may be missing, or not."""
-    harmless = next((one for one in telling if one.cause in HARMLESS and one.exact), None)
+    """Where a harmless model reproduces an output bit by bit, a fault counts only where it differs
+    from that model: a right kernel gives these bits too. A bias too small to change a rounding may
+    be missing or not."""
+    harmless = next((c for c in telling if c.cause in HARMLESS and c.exact), None)
     if harmless is None:
         return telling
     assert harmless.prediction is not None
-    return [
-        one if one.cause in HARMLESS else one.against(harmless.prediction.bits) for one in telling
-    ]
+    bits = harmless.prediction.bits
+    return [c if c.cause in HARMLESS else c.against(bits) for c in telling]
 
 
-def _weighed(observed: evidence.Observed, one: Candidate, tried: int) -> _Weighed:
-    earned = observed.bits_of(one)
+def _weighed(observed: evidence.Observed, candidate: Candidate, tried: int) -> _Weighed:
+    earned = observed.bits_of(candidate)
     most = float(np.max(observed.units.earned(observed.lengths), initial=0.0))
-    counted = evidence.weighed(one, earned, observed.units.count, tried)
-    charge = one.price + one.parameters * most
-    return _Weighed(replace(one, evidence=counted), observed.left(one), charge)
+    counted = evidence.weighed(candidate, earned, observed.units.count, tried)
+    charge = candidate.price + candidate.parameters * most
+    return _Weighed(replace(candidate, evidence=counted), observed.left(candidate), charge)
 
 
 def _survivors(
     observed: evidence.Observed, weighed: list[_Weighed]
 ) -> tuple[list[Candidate], list[_Weighed]]:
-    """Those that the best does not rule out, and those that it does."""
+    """The candidates that the best does not rule out, and those that it does."""
     if not weighed:
         return [], []
-    best = min(weighed, key=lambda one: one.cost)
-    alike = [one for one in weighed if _behind(observed, one, best) < Evidence.APART]
-    return [one.one for one in alike], [one for one in weighed if one not in alike]
+    best = min(weighed, key=lambda w: w.cost)
+    alike = [w for w in weighed if _behind(observed, w, best) < Evidence.APART]
+    return [w.candidate for w in alike], [w for w in weighed if w not in alike]
 
 
-def _behind(observed: evidence.Observed, one: _Weighed, best: _Weighed) -> float:
-    """By how many bits a hypothesis is worse, where the two say different things."""
-    mine, other = one.bits, best.bits
-    assert mine is not None
-    assert other is not None
-    differ = observed.units.chosen(np.logical_not(evidence.same(mine, other)))
+def _behind(observed: evidence.Observed, other: _Weighed, best: _Weighed) -> float:
+    """By how many bits a hypothesis is worse than the best, where their predictions differ."""
+    assert other.bits is not None
+    assert best.bits is not None
+    differ = observed.units.chosen(np.logical_not(evidence.same(other.bits, best.bits)))
     where = observed.units.any(differ)
-    return float(np.sum((one.left - best.left)[where]))
+    return float(np.sum((other.left - best.left)[where]))
 
 
-def _named(one: Candidate, alike: list[Candidate]) -> Candidate:
+def _named(candidate: Candidate, alike: list[Candidate]) -> Candidate:
     """The candidate with its confidence, its class, and the numbers that the class shares."""
-    sure = one.sure
-    causes = dict.fromkeys((one.cause, *(other.cause for other in alike)))
-    others = set(causes) - {one.cause}
-    # A factor says by how much; beside it the other cause says why.
+    sure = candidate.sure
+    causes = dict.fromkeys((candidate.cause, *(other.cause for other in alike)))
+    others = set(causes) - {candidate.cause}
+    # A factor says by how much the output is off; the other cause says why.
     if others - {*HARMLESS, _FACTOR}:
         sure = "consistent"  # the class shares no cause
-    mine = [other.details for other in alike if other.cause == one.cause]
-    assert one.evidence is not None
-    counted = replace(one.evidence, survivors=tuple(causes))
-    return replace(one, confidence=sure, details=_shared(one.details, mine), evidence=counted)
+    mine = [other.details for other in alike if other.cause == candidate.cause]
+    assert candidate.evidence is not None
+    counted = replace(candidate.evidence, survivors=tuple(causes))
+    return replace(
+        candidate, confidence=sure, details=_shared(candidate.details, mine), evidence=counted
+    )
 
 
 def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
-    """Patterns speak of the same wrong elements: where two causes have them, neither is sure."""
-    causes = tuple(dict.fromkeys(one.cause for one in patterns))
+    """Patterns mark the same wrong elements: where two causes do, neither is sure."""
+    causes = tuple(dict.fromkeys(pattern.cause for pattern in patterns))
     named = []
-    for one in patterns:
-        assert one.evidence is not None
-        others = (cause for cause in causes if cause != one.cause)
-        weighed = replace(one.evidence, survivors=(one.cause, *others))
-        sure = one.sure if len(causes) == 1 else "consistent"
-        named.append(replace(one, confidence=sure, evidence=weighed))
+    for pattern in patterns:
+        assert pattern.evidence is not None
+        others = (cause for cause in causes if cause != pattern.cause)
+        weighed = replace(pattern.evidence, survivors=(pattern.cause, *others))
+        sure = pattern.sure if len(causes) == 1 else "consistent"
+        named.append(replace(pattern, confidence=sure, evidence=weighed))
     return named
 
 
 def _shared(details: Any, members: list[Any]) -> dict[str, Any]:
-    """The details that all members have; of numbers that differ, the interval."""
+    """A candidate's details, with the interval of each number in which the members differ."""
     shared: dict[str, Any] = {}
     for key, value in details.items():
         values = [other.get(key) for other in members]
@@ -171,17 +171,20 @@ def _shared(details: Any, members: list[Any]) -> dict[str, Any]:
 
 
 def _rank(candidate: Candidate, truth: Fit, breadth: int) -> tuple[float, ...]:
-    """Wrong outputs first, the worst of them the first; then confidence; what has no number solved
-    for before what has; what is more than an order of summation, but where that is not sure and the
-    output keeps to the bound: a right kernel is not blamed without evidence; of outputs that the
-    cause fits, the most; bits reproduced, and what is left of the error."""
+    """A key to sort candidates by, best first:
+
+    wrong outputs, the worst first; confidence; no fitted number; more than an order of summation
+    (an order, where the candidate is merely consistent and the output within its bound: a right
+    kernel is not blamed without evidence); the number of outputs that the cause fits; the bits
+    reproduced, and the error that is left.
+    """
     sure = candidate.confidence
     kept = truth.verdict in ("rounding", "correctly_rounded")
     left = math.inf if candidate.over_plain is None else candidate.over_plain
     if sure == "consistent" and left < math.inf:  # the nearest size
         left = abs(math.log(left)) if left > 0.0 else math.inf
     sized = (left, -candidate.share) if sure == "consistent" else (-candidate.share, left)
-    # Of those that remain without proof, what reproduces more than chance would goes first.
+    # Among unproven candidates, one with more evidence than chance gives goes first.
     matched = candidate.sure != "consistent"
     return (
         float(candidate.ruled_out),
@@ -197,6 +200,6 @@ def _rank(candidate: Candidate, truth: Fit, breadth: int) -> tuple[float, ...]:
     )
 
 
-def _bare(one: Candidate) -> Candidate:
-    """Without the arrays that it was weighed by."""
-    return replace(one, prediction=None)
+def _bare(candidate: Candidate) -> Candidate:
+    """The candidate without the arrays of its prediction."""
+    return replace(candidate, prediction=None)

@@ -1,8 +1,8 @@
-"""Hypotheses held against what a kernel answered, one by one: the loop that every one goes through.
+"""Compares every hypothesis with a kernel's answer, in one loop, and makes candidates of them.
 
-A prediction is compared in the way that it is made (`hypothesis.Prediction`): another answer by the
-fit that it leaves, bits by equality, wrong elements and sizes of errors as their source found them.
-What comes out are candidates; `ranking` weighs those that fit against each other.
+Each kind of prediction is compared in its own way (`hypothesis.Prediction`): another answer by its
+fit, bits by equality, wrong elements and sizes of errors as their source found them. `ranking` then
+weighs the candidates that fit against each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def candidates(
     fits: Mapping[str, Fit],
     hypotheses: Iterable[Hypothesis],
 ) -> Iterator[Candidate]:
-    """What becomes of each hypothesis, for each output that it speaks of."""
+    """The candidate of each hypothesis, for each output that it predicts."""
     for hypothesis in hypotheses:
         for name, got in outputs.items():
             prediction = hypothesis.predicts(name)
@@ -39,7 +39,7 @@ def candidates(
 def _compared(
     problem: Problem, truth: Fit, got: Array, prediction: Prediction
 ) -> tuple[Outcome | None, Prediction]:
-    """How a prediction fares, and with what it is weighed; None where it is of another shape."""
+    """A prediction's outcome (None for another shape), and the prediction to weigh."""
     if prediction.answer is not None:
         return _by_fit(problem, truth, got, prediction)
     if prediction.outcome is not None:
@@ -57,8 +57,8 @@ def _by_fit(
     problem: Problem, truth: Fit, got: Array, prediction: Prediction
 ) -> tuple[Outcome | None, Prediction]:
     """Another answer fits where it explains what the truth does not: every bit of an ordinary
-    output, the errors of any other. A bound takes far longer to find than all else, so it is left
-    to where bits, or errors beside the plain algorithm's, have not decided already."""
+    output, the errors of any other. A bound takes far longer to compute than all else, so it is
+    computed only where bits, or errors over the plain algorithm's, have not decided already."""
     answer, output = prediction.answer, truth.output
     assert answer is not None
     reference = answer.reference.get(output)
@@ -78,7 +78,7 @@ def _by_fit(
 
 
 def _rounded(problem: Problem, prediction: Prediction, output: str) -> Prediction:
-    """With the bits of the answer's correct rounding."""
+    """The prediction with the bits of its answer's correct rounding."""
     answer, format = prediction.answer, problem.format_of(output)
     assert answer is not None
     rounded = answer.reference[output].round(answer.format or format)[0]
@@ -88,7 +88,7 @@ def _rounded(problem: Problem, prediction: Prediction, output: str) -> Predictio
 def _candidate(
     hypothesis: Hypothesis, output: str, outcome: Outcome, prediction: Prediction
 ) -> Candidate:
-    """What fits is consistent until its bits are weighed, where it has any."""
+    """The candidate. One that fits is consistent until its bits, if any, are weighed."""
     weighable = prediction.bits is not None or prediction.wrong is not None
     confidence: Confidence | None = "consistent" if outcome.fits else None
     return Candidate(

@@ -1,7 +1,7 @@
-"""Where hypotheses come from: every source of them, in the order in which they are tried.
+"""Every source of hypotheses, in the order in which they are tried.
 
-Questions need the outputs only; algorithms also how these fit the truth. Two hypotheses of equal
-rank are named in this order.
+Questions need only the outputs; algorithms also need their fit to the truth. Hypotheses of equal
+rank are listed in this order.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ VARIANTS: tuple[Questions, ...] = (
 
 
 def variants(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
-    """Other questions that the kernel may have answered: those of every op, then the op's own."""
+    """Other questions that the kernel may have answered: general ones, then the op's own."""
     for source in (*VARIANTS, *models.of(problem.op).questions):
         yield from source(problem, outputs)
 

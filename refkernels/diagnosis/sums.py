@@ -1,8 +1,8 @@
-"""Sums of products replayed: in which order, with which inputs, in which accumulator.
+"""Replays sums of products in every order, with inputs as given or narrowed.
 
-A sample of elements is replayed in every order first; all elements only where the sample has the
-kernel's bits. The orders that add the bias last come first: another place for it is a cause only
-where its bits tell it from them.
+Every order first replays a sample of elements, and all elements only where the sample has the
+kernel's bits. The orders that add the bias last come first: another place for the bias is a cause
+only where its bits differ from theirs.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from refkernels.diagnosis.summation import replay
 from refkernels.diagnosis.variants.precision import CAUSES, rounded
 
 _SIDE = 8  # rows and columns of the sample
-_NAMED = 8  # orders with all bits that are reported
-_SHORT = 8  # orders that are tried for inputs of another precision where nothing is wrong
+_NAMED = 8  # reported orders that reproduce all bits
+_SHORT = 8  # orders tried for narrowed inputs where nothing is wrong
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """The product that a kernel may have computed, `right` the one it should have, where that is
-    another one, and the cause that this would be."""
+    """The product that a kernel may have computed; `right`: the one that it should have, where they
+    differ; and the cause of that."""
 
     cause: str
     product: Product
@@ -41,7 +41,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Sum:
-    """One product of an output, the kernel's answer, and the sample of it."""
+    """The product of an output, the kernel's answer, and the rows and columns of the sample."""
 
     product: Product
     got: Array  # (M, N)
@@ -61,7 +61,7 @@ class _Sum:
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """The orders of summation that have a kernel's bits; the best of those that do not."""
+    """The orders of summation that have a kernel's bits; where none has, the best."""
     for name, got in outputs.items():
         product = products.of(problem, name)
         if product is not None and np.isfinite(got).any():
@@ -88,7 +88,7 @@ def _exact(claim: Claim, got: Array) -> bool:
 
 
 def _sum(product: Product, got: Array) -> _Sum:
-    """The sample: rows and columns spread over the whole, the first and the last among them."""
+    """The sum and its sample: rows and columns spread over the whole, first and last included."""
     m, n = len(product.a), product.b.shape[1]
     sides = [
         np.unique(np.linspace(0, size - 1, min(size, side)).astype(int))
@@ -98,12 +98,12 @@ def _sum(product: Product, got: Array) -> _Sum:
 
 
 def _ordered(asked: _Asked, got: Array, truth: Fit, most: int | None = None) -> list[Claim]:
-    """Orders that have all bits; the one with most bits of the sample, ruled out, if none has."""
+    """The orders that have all bits; where none has, the order nearest on the sample, ruled out."""
     product = asked.product
     bias = product.bias is not None and bool(np.any(product.bias))
     whole = _sum(product, got)
     near: dict[bytes, tuple[float, Order]] = {}
-    found: list[Claim] = []
+    claims: list[Claim] = []
     tried = 0
     for order in itertools.islice(orders.candidates(product.terms, bias), most):
         tried += 1
@@ -111,14 +111,15 @@ def _ordered(asked: _Asked, got: Array, truth: Fit, most: int | None = None) -> 
         share = float(evidence.same(whole.sampled, model).mean())
         if share < 1.0:
             near.setdefault(model.tobytes(), (share, order))
-        elif len(found) < _NAMED:
-            found += _whole(asked, order, got, truth.output)
-    found = [claim for claim in found if _exact(claim, got)] or found[:1]
+        elif len(claims) < _NAMED:
+            claims += _whole(asked, order, got, truth.output)
+    claims = [claim for claim in claims if _exact(claim, got)] or claims[:1]
     alike = evidence.agreement([share for share, _ in near.values()])
-    if not found and near:
+    if not claims and near:
         share, order = max(near.values(), key=lambda pair: pair[0])
-        found = [_nearest(asked, share, order, whole.sampled.size, truth.output)]
-    return [replace(claim.beside(alike), trials=0 if k else tried) for k, claim in enumerate(found)]
+        claims = [_nearest(asked, share, order, whole.sampled.size, truth.output)]
+    claims = [claim.beside(alike) for claim in claims]
+    return [replace(claim, trials=0 if k else tried) for k, claim in enumerate(claims)]
 
 
 def _nearest(asked: _Asked, share: float, order: Order, sampled: int, output: str) -> Claim:
@@ -128,21 +129,21 @@ def _nearest(asked: _Asked, share: float, order: Order, sampled: int, output: st
 
 
 def _whole(asked: _Asked, order: Order, got: Array, output: str) -> list[Claim]:
-    """One order on all elements; where it does not add the bias last, and that shows, as such and
-    as an order like any other."""
+    """One order on all elements. Where it adds the bias earlier than last, and the bits show it,
+    there is a second claim, of that cause."""
     model = run(order, asked.product, got).reshape(got.shape)
     details = {**asked.details, "order": order.products, "bias": order.bias}
     against = None
     if asked.right is not None:
         against = run(order, asked.right, got).reshape(got.shape)
     prediction = Prediction(bits=model, against=against)
-    found = [Claim(asked.cause, output, prediction, details, order.name)]
-    if asked.right is None and order.bias in ("first", "start") and _exact(found[0], got):
+    claims = [Claim(asked.cause, output, prediction, details, order.name)]
+    if asked.right is None and order.bias in ("first", "start") and _exact(claims[0], got):
         last = run(order.bias_last, asked.product, got).reshape(got.shape)
         if evidence.apart(model, last):
             early = Prediction(bits=model, against=last)
-            found.append(Claim("bias_first", output, early, details, order.name))
-    return found
+            claims.append(Claim("bias_first", output, early, details, order.name))
+    return claims
 
 
 def run(order: Order, product: Product, got: Array) -> Array:

@@ -1,8 +1,7 @@
-"""What counts as one observation: an element, or a core where elements share statistics.
+"""The units of observation: elements, or cores where elements share statistics.
 
-A core is a row of an op whose elements depend on all of their row. Gradients
-that are summed across cores say no more than the cores do. An element, or a core, whose inputs were
-there before is counted once.
+A core is a row of an op whose elements depend on their whole row. Gradients that are summed across
+cores say no more than the cores do. Elements, or cores, with equal inputs are counted once.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from refkernels.diagnosis import products
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 
 Places = npt.NDArray[np.intp]
-CAP = 8.0  # bits: what one unit earns by ordinary roundings, however many they are
-MOST = 2**16  # elements that are counted: far more than any proof needs
+CAP = 8.0  # bits that one unit can earn by ordinary roundings, however many
+MOST = 2**16  # counted elements: far more than any proof needs
 
 
 @dataclass(frozen=True)
 class Units:
-    """`places`: the elements that are counted, as flat indices; `owner`: the unit of each, 0, 1,
-    ...; `cores`: how many cores a gradient was summed across, None where it was not."""
+    """`places`: the flat indices of the counted elements; `owner`: the unit of each, 0, 1, ...;
+    `cores`: how many cores a gradient was summed across, None where it was not."""
 
     places: Places
     owner: Places
@@ -37,29 +36,29 @@ class Units:
         return units if self.cores is None else min(units, self.cores)
 
     def chosen(self, array: Array) -> Array:
-        """The elements that are counted."""
+        """The counted elements of an array."""
         return np.ascontiguousarray(array).reshape(-1)[self.places]
 
     def earned(self, bits: Doubles) -> Doubles:
-        """What each unit earns where a model reproduces it: the sum, as far as 8 bits go, or one
-        element's bits where these are more."""
+        """The bits that each unit earns where a model reproduces it: the sum up to 8 bits, or one
+        element's bits, where these are more."""
         total = np.bincount(self.owner, bits)
         largest = np.zeros(total.size)
         np.maximum.at(largest, self.owner, bits)
         return self._shared(np.maximum(np.minimum(CAP, total), largest))
 
     def gained(self, bits: Doubles) -> Doubles:
-        """What each unit gains by a shorter code, or loses by a longer one: at most 8 bits."""
+        """The bits that each unit gains by a shorter code, or loses by a longer one: at most 8."""
         total = np.bincount(self.owner, np.clip(bits, -CAP, CAP))
         return self._shared(np.clip(total, -CAP, CAP))
 
     def any(self, mask: Array) -> Array:
         """Which units have an element where the mask is set."""
-        found: Array = np.bincount(self.owner, mask) > 0
-        return found
+        units: Array = np.bincount(self.owner, mask) > 0
+        return units
 
     def _shared(self, bits: Doubles) -> Doubles:
-        """Scaled down to 8 bits for each core that a gradient was summed across."""
+        """Bits scaled down to at most 8 for each core that a gradient was summed across."""
         if self.cores is None or not bits.size:
             return bits
         most = max(CAP * self.cores, float(np.max(bits)))
@@ -79,7 +78,7 @@ def of(problem: Problem, output: str) -> Units:
 
 
 def _of_rows(problem: Problem, output: str) -> Units:
-    """Of an op whose elements depend on all of their row."""
+    """The units of an op whose elements depend on their whole row."""
     assert problem.op.definition is not None
     asked = problem.op.definition.question(problem.direction, problem.inputs, problem.params)
     by_row = [array for array in asked.arrays.values() if array is not None and len(array) > 1]
@@ -107,7 +106,7 @@ def _of_product(product: products.Product) -> Units:
 
 
 def _first_ones(places: Places, problem: Problem, shape: tuple[int, ...]) -> Units:
-    """Elements by elements' inputs, where these have the output's shape."""
+    """The elements of an output; of an elementwise op, one for each combination of inputs."""
     alike = [array for array in problem.inputs.values() if array.shape == shape]
     if problem.op.elementwise and alike and places.size:
         ids = _ids([array.reshape(-1, 1)[places] for array in alike])
@@ -116,7 +115,7 @@ def _first_ones(places: Places, problem: Problem, shape: tuple[int, ...]) -> Uni
 
 
 def _ids(arrays: Sequence[Array]) -> Places:
-    """A number for each row, the same for rows with the same bits in all arrays."""
+    """A number for each row: rows with equal bits in all arrays have the same."""
     parts = []
     for array in arrays:
         kept = np.ascontiguousarray(array).reshape(len(array), -1)
@@ -129,7 +128,7 @@ def _ids(arrays: Sequence[Array]) -> Places:
 
 
 def _spaced(size: int, most: int = MOST) -> Places:
-    """All indices, or so many of them spread evenly."""
+    """All indices, or `most` of them, spread evenly."""
     if size <= most:
         return np.arange(size)
     return np.linspace(0, size - 1, most).astype(np.intp)

@@ -1,6 +1,6 @@
-"""The elements of an output that are wrong, and what a pattern among them claims.
+"""The wrong elements of an output, and the claim that a pattern among them makes.
 
-An element is wrong where it is beyond its bound, or a NaN or infinity where there should be none.
+An element is wrong where it exceeds its bound, or where NaN or an infinity is out of place.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ FEW = 0.01  # of all elements: more wrong ones are no accident of single element
 
 
 def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
-    """Mask of the elements beyond the sharpest form's bound, and of NaN and infinities out of
-    place."""
+    """Mask of the elements beyond the sharpest form's bound, and of stray NaN and infinities."""
     reference, bound = problem.truth.reference[output], problem.sharp(output)
     exact, wide = np.asarray(reference), to_float64(got)
     low = np.where(reference.scale == 0, reference.lo, 0.0)
@@ -32,7 +31,7 @@ def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
 def pattern(
     cause: str, output: str, wrong: Array, details: dict[str, object], counted: bool = False
 ) -> Claim:
-    """The claim that a cause made just these elements wrong. `counted`: as of `Prediction`."""
+    """The claim that a cause made just these elements wrong. `counted`: as in `Prediction`."""
     number = int(np.count_nonzero(wrong))
     prediction = Prediction(wrong=wrong, counted=counted)
     return Claim(cause, output, prediction, {"wrong": number, **details})

@@ -1,7 +1,7 @@
 """How far an answer is from the truth: ULP errors, special values, summaries and verdicts.
 
-Knows no framework and no kernel; the definitions are in `ulp_errors`, `special_values` and
-`verdict`. Names are loaded when first used.
+This package knows no framework and no kernel. The definitions are in `ulp_errors`,
+`special_values` and `verdict`. Names are loaded on first use.
 """
 
 import importlib

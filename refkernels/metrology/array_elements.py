@@ -1,7 +1,7 @@
-"""The twin of `elements.compare`: the same figures on whole arrays in NumPy.
+"""The twin of `elements.compare`: the same figures for whole arrays in NumPy.
 
-Names, units and cases are those of `elements`, where the reasons are; see `arithmetic.small` for
-when a twin is used.
+Names, units and cases are those of `elements`, which gives the reasons. `arithmetic.small` says
+when a twin runs.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _RIGHT = flag.CORRECT | flag.FAITHFUL
 
 
 class Elements(NamedTuple):
-    """What `elements.compare` says of each element."""
+    """The results of `elements.compare` for each element."""
 
     flags: Array
     error: Array
@@ -37,18 +37,18 @@ class Elements(NamedTuple):
     distance: Array
 
     def put(self, where: Array, *values: Any) -> None:
-        """Values of the elements where a mask is true; an int has no distance."""
+        """Set the first fields, in order, of the elements where the mask is true."""
         for part, value in zip(self, values, strict=False):
             part[where] = value
 
 
 def compare(parts: Sequence[Array], format: Format) -> Elements:
-    """The figures of got, hi, lo, radius, scale: of got against (hi + lo ± radius) 2^scale.
-    Constant parts beside hi may be short."""
+    """The figures of got against (hi + lo ± radius) 2^scale. `parts`: got, hi, lo, radius, scale;
+    a constant lo, radius or scale may have length 1."""
     got, hi, *others = parts
     lo, radius, scale = (np.broadcast_to(part, hi.shape) for part in columns(hi, *others))
     e, u, a, c = np.full((4, hi.size), np.nan)
-    found = Elements(np.zeros(hi.size, np.int64), e, u, a, c, np.zeros(hi.size, np.uint64))
+    figures = Elements(np.zeros(hi.size, np.int64), e, u, a, c, np.zeros(hi.size, np.uint64))
     with np.errstate(all="ignore"):  # a signalling NaN is data here
         g = got.astype(np.float64)
     special = ~np.isfinite(hi)
@@ -56,12 +56,12 @@ def compare(parts: Sequence[Array], format: Format) -> Elements:
     zero = ~special & ~stray & (hi == 0.0) & (radius == 0.0)
     rest = ~(special | stray | zero)
     with np.errstate(all="ignore"):
-        found.put(special, _against_special(g[special], hi[special]))
-        found.put(stray, flag.STRAY_NAN)
-        found.put(zero, *_against_zero(g[zero], hi[zero], format[2]))
+        figures.put(special, _against_special(g[special], hi[special]))
+        figures.put(stray, flag.STRAY_NAN)
+        figures.put(zero, *_against_zero(g[zero], hi[zero], format[2]))
         numbers = [part[rest] for part in (g, hi, lo, radius, scale)]
-        found.put(rest, *_against_number(numbers, format))
-    return found
+        figures.put(rest, *_against_number(numbers, format))
+    return figures
 
 
 def _against_special(g: Array, hi: Array) -> Array:
@@ -104,7 +104,7 @@ def _against_number(parts: Sequence[Array], format: Format) -> tuple[Array, ...]
     distance[wrong] = _distance(g[wrong], rounded[wrong], format)
     absolute = np.where(expected, 0.0, np.ldexp(size, q))
     certain = np.where(expected, 0.0, np.ldexp(np.maximum(size - radius, 0.0) * SLACK, q))
-    beyond = np.isinf(error) & ~np.isinf(g)  # so many ulp that z is nothing beside g
+    beyond = np.isinf(error) & ~np.isinf(g)  # so many ulp that z is negligible beside g
     absolute = np.where(beyond, np.abs(g), absolute)
     certain = np.where(beyond, np.abs(g) * SLACK, certain)
     error = np.where(compared, error, np.nan)
@@ -182,7 +182,7 @@ def _distance(a: Array, b: Array, format: Format) -> Array:
 
 
 def _ordinals(x: Array, format: Format) -> Array:
-    """`elements.ordinal`, an infinity beside the largest float."""
+    """`elements.ordinal`, with infinity next to the largest float."""
     p, emin, emax = format
     exponent = np.maximum(np.frexp(x)[1].astype(np.int64) - 1, emin)
     places = (exponent - emin) * 2 ** (p - 1) + np.ldexp(np.abs(x), p - 1 - exponent).astype(

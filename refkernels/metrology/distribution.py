@@ -1,4 +1,4 @@
-"""The distribution of an array's errors: exact percentiles and the histogram, from narrow bins."""
+"""The distribution of an array's errors, from narrow bins: exact percentiles and a histogram."""
 
 import math
 from typing import Any
@@ -14,13 +14,13 @@ from refkernels.metrology.elements import compare
 from refkernels.metrology.plain import IN_BIN, NO_BIN, OPEN_BIN, inverse_ulp, lower_edges
 
 TALLIED = 2 * BLOCK
-"""Elements whose bins are counted together: there are many bins."""
+"""Elements whose bins are counted together, because there are many bins."""
 _GROUP = 64
 _WANTED = 3
 
 
 class Errors:
-    """The errors of the pass, by bin: counted in it, and computed again where they are wanted."""
+    """The errors of one pass by bin: counted there, computed again for the few bins that matter."""
 
     def __init__(
         self,
@@ -35,27 +35,27 @@ class Errors:
         self.totals = filled[:, :NO_BIN].sum(axis=0, dtype=word).astype(np.int64)
 
     def members(self, bins: list[int]) -> dict[int, npt.NDArray[np.float64]]:
-        """The |errors| of these bins, in one pass; bin 0 holds zeros, without looking."""
+        """The |errors| of these bins, in one pass. Bin 0 holds zeros only, and is not read."""
         chosen = [k for k in bins if k > 0]
-        runs = self.filled[:, chosen].T  # of each bin, block by block
+        runs = self.filled[:, chosen].T  # counts of each bin, block by block
         places = np.zeros((len(chosen) + 1, runs.shape[1]), np.int64)
         places[:-1] = (np.cumsum(runs) - runs.reshape(-1)).reshape(runs.shape)
-        found = np.empty(int(runs.sum()))
-        # The first bin's mark is repeated, so that there are always as many to compare with.
+        sizes = np.empty(int(runs.sum()))
+        # The first mark is repeated, so that there are always `_WANTED` marks to compare with.
         marks = np.array([*chosen, *[chosen[0]] * (_WANTED - len(chosen))] if chosen else [], int)
         if chosen:
-            rest = (self.bins, marks.astype(np.uint16), places, found)
+            rest = (self.bins, marks.astype(np.uint16), places, sizes)
             each_block(_members, self.bins.size, *self.columns, self.limits, *rest, block=TALLIED)
         zeros = {k: np.zeros(int(self.totals[k])) for k in bins if k == 0}
         ends = np.cumsum(self.totals[chosen])
         starts = ends - self.totals[chosen]
         return zeros | {
-            k: found[start:end] for k, start, end in zip(chosen, starts, ends, strict=True)
+            k: sizes[start:end] for k, start, end in zip(chosen, starts, ends, strict=True)
         }
 
     def percentiles(self) -> dict[str, float]:
-        """Exact nearest-rank percentiles: the smallest error that so large a share does not
-        exceed."""
+        """Exact nearest-rank percentiles: the smallest error that at least such a share of the
+        elements does not exceed."""
         upto = np.cumsum(self.totals)
         compared = int(upto[-1])
         if not compared:
@@ -68,15 +68,15 @@ class Errors:
             name: int(np.searchsorted(upto, rank, side="right")) for name, rank in ranks.items()
         }
         members = self.members(sorted(set(bins.values())))
-        found = {}
+        values = {}
         for name, k in bins.items():
             place = ranks[name] - int(upto[k] - self.totals[k])
-            found[name] = float(np.partition(members[k], place)[place])
-        return found
+            values[name] = float(np.partition(members[k], place)[place])
+        return values
 
     def histogram(self) -> list[tuple[float, int]]:
-        """(lower edge, count) of the octaves [2^k, 2^(k+1)) that hold an error; 0 for those below
-        2^-6. The last bin holds everything from 2^57 on: its members are told apart here."""
+        """(lower edge, count) of each octave [2^k, 2^(k+1)) that holds an error; the edge is 0 for
+        errors below 2^-6. The last bin holds all errors from 2^57 on: they are sorted here."""
         octaves: dict[float, int] = {}
         filled = np.flatnonzero(self.totals[:OPEN_BIN])
         edges = lower_edges(filled)
@@ -101,9 +101,9 @@ def _members(
     bins: Any,
     marks: Any,
     places: Any,
-    found: Any,
+    sizes: Any,
 ) -> None:
-    """The |errors| of the block's elements of three bins, to the block's places in `found`."""
+    """Writes the |errors| of the block's elements in three bins to its places in `sizes`."""
     p, emin, emax = format
     steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
     block = first // TALLIED
@@ -126,5 +126,5 @@ def _members(
                 r, s = radius[i * steps[1]], scale[i * steps[2]]
                 size = abs(compare(g, z, tail, r, s, p, emin, emax)[1])
             which = 0 if k == k0 else (1 if k == k1 else 2)
-            found[at[which]] = size
+            sizes[at[which]] = size
             at[which] += 1

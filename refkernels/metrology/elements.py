@@ -1,8 +1,8 @@
 """One element against its enclosure: flags, ULP error with uncertainty, absolute error, distance.
 
-All is done in units of ulp(z) = 2^q, where the exact value is t + tail ± r with |t| <= 2^p: no
-intermediate overflows, and the target's roundings are the integers around t. `got - z` is then
-two_sum(g, -t) less tail: exact but for the last operation (relative error about 2^-53).
+The unit is ulp(z) = 2^q, in which the exact value is t + tail ± r with |t| <= 2^p. No intermediate
+overflows, and the target rounds z to an integer next to t. `got - z` is two_sum(g, -t) less tail:
+only the last operation rounds (relative error about 2^-53).
 """
 
 import math
@@ -18,20 +18,20 @@ from refkernels.arithmetic.jit import inner, njit
 from refkernels.metrology import special_values as flag
 
 _POWERS = np.ldexp(1.0, np.arange(-1022, 1024))
-SLACK = 1.0 - 2.0**-50  # takes in the roundings of an absolute error before it is called certain
+SLACK = 1.0 - 2.0**-50  # covers the roundings of an absolute error before it is called certain
 _NONE = np.uint64(0)
 
 
 @inner
 def floor_log2(x: float) -> Any:
-    """floor(log2 |x|) of a finite nonzero float64: its exponent field, but for subnormals."""
+    """floor(log2 |x|) of a finite nonzero float64: its exponent field, except for subnormals."""
     field = (bits_of(x) >> 52) & 0x7FF
     return field - 1023 if field != 0 else np.int64(math.frexp(x)[1] - 1)
 
 
 @inner
 def _exponent_of_pair(hi: float, lo: float) -> Any:
-    """formats.exponent_of without its frexp."""
+    """`formats.exponent_of` without frexp where the exponent field suffices."""
     power_of_two = (bits_of(hi) & 0xFFFFFFFFFFFFF) == 0 and abs(hi) >= 2.0**-1021
     if lo == 0.0 or (not power_of_two and abs(hi) >= 2.0**-1021):
         return floor_log2(hi)
@@ -48,7 +48,8 @@ def times_power(x: float, k: int) -> float:
 
 @inner
 def ordinal(x: float, p: int, emin: int) -> Any:
-    """The place of |x| among the format's floats: 0 for 0, 1 for the smallest subnormal."""
+    """The rank of |x| among the format's floats: 0 for 0, 1 for the smallest subnormal, -1 for
+    infinity."""
     if x == 0.0:
         return 0
     if math.isinf(x):
@@ -60,7 +61,7 @@ def ordinal(x: float, p: int, emin: int) -> Any:
 
 @inner
 def distance_between(a: float, b: float, p: int, emin: int, emax: int) -> Any:
-    """How many floats of the format lie from a to b, as uint64 (float64's range needs them all)."""
+    """How many steps of the format lead from a to b, as uint64 (float64 needs all 64 bits)."""
     top = np.int64(emax + 1 - emin) * (np.int64(1) << np.int64(p - 1)) + (
         np.int64(1) << np.int64(p - 1)
     )
@@ -76,8 +77,8 @@ def distance_between(a: float, b: float, p: int, emin: int, emax: int) -> Any:
 def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int, emax: int) -> Any:
     """(flags, error, uncertainty, absolute, certain, distance) of g against (hi + lo ± r) 2^s.
 
-    error and uncertainty in ulp(z), NaN where not defined; absolute = |g - z|; certain = the part
-    of it that the radius cannot explain; distance in floats, from the rounding of z.
+    error and uncertainty are in ulp(z), NaN where undefined; absolute = |g - z|; certain is the
+    part of it that the radius cannot explain; distance counts floats from the rounding of z.
     """
     if not math.isfinite(hi):
         return _against_special(g, hi)
@@ -101,7 +102,7 @@ def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int,
         distance = distance_between(g, rounded, p, emin, emax)
     absolute = times_power(abs(error), q)
     certain = times_power(max(abs(error) - radius, 0.0) * SLACK, q)
-    if math.isinf(error) and not math.isinf(g):  # so many ulp that z is nothing beside g
+    if math.isinf(error) and not math.isinf(g):  # so many ulp that z is negligible beside g
         absolute, certain = abs(g), abs(g) * SLACK
     uncertainty = _uncertainty(error, t, tail, radius, p, emin - p + 1 - q)
     if uncertainty == math.inf:

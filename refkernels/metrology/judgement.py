@@ -1,4 +1,4 @@
-"""judge(): one output against its oracle, as the part of a record from `counts` to `digest`."""
+"""judge(): one output against its oracle, as a record's fields from `counts` to `digest`."""
 
 import hashlib
 import math
@@ -64,12 +64,12 @@ def judge(
     forms: Mapping[str, npt.NDArray[np.float64]] | None = None,
 ) -> dict[str, Any]:
     """The measurement of one output: counts, ulp, error, bound, plain, condition, worst,
-    invariants_violated, verdict, flags and digest, as strict JSON holds them.
+    invariants_violated, verdict, flags and digest, in strict JSON.
 
-    `forms`: the bound of each named form, the sharpest first, of which `bound` is the largest.
-    `format`: whose ulp; got's own by default. Everything else has got's shape (or broadcasts).
-    Raises ValueError where got's shape is not the reference's, and where a bound is NaN or negative
-    though the exact value is finite (no verdict could be trusted).
+    `forms`: the bound of each named form, sharpest first; `bound` is their maximum. `format`: the
+    format of the ulp, by default got's. All other arrays have got's shape or broadcast to it.
+    Raises ValueError where got and reference differ in shape, and where a bound is NaN or negative
+    at a finite exact value (no verdict could be trusted).
     """
     _check_question(op, direction, output, inputs, params)
     array, reference = as_float_array(got, output), as_enclosure(reference)
@@ -77,8 +77,8 @@ def judge(
     target = formats.of(array) if format is None else formats.get(format)
     check_shapes(array, reference)
     forms = {
-        name: spread(to_float64(as_float_array(one, name)), array.shape, name)
-        for name, one in as_mapping(forms, "forms").items()
+        name: spread(to_float64(as_float_array(limits, name)), array.shape, name)
+        for name, limits in as_mapping(forms, "forms").items()
     }
     limit = spread(to_float64(as_float_array(bound, "bound")), array.shape, "bound")
     weighed = weigh(
@@ -113,8 +113,8 @@ def judge(
 
 
 class Weighed(NamedTuple):
-    """What a verdict rests on. `plain_ratio`: error / plain, None where there is none; `broken`:
-    the invariants that are violated."""
+    """The basis of a verdict. `plain_ratio`: error / plain, None where it is undefined; `broken`:
+    the violated invariants."""
 
     summary: Summary
     plain_ratio: float | None
@@ -144,8 +144,8 @@ def weigh(
     format: Format,
     distribution: bool = True,
 ) -> Weighed:
-    """What `judge` makes its verdict of, without the words of a record; of arrays whose shapes are
-    checked already. `distribution`: as of `summarise`."""
+    """The basis of `judge`'s verdict, without the rest of the record. The arrays' shapes have been
+    checked. `distribution`: as for `summarise`."""
     _check_bound(op, output, bound, reference)
     summary = summarise(got, reference, bound, format, distribution)
     ratio = None
@@ -163,8 +163,8 @@ def _held_to(
     reference: Enclosure,
     forms: Mapping[str, npt.NDArray[np.float64]] | None,
 ) -> dict[str, Any]:
-    """A limit and its source; or the first form whose bound permits the error of every element, all
-    of them where it takes several."""
+    """A limit and its source; or the first form whose bound permits the error of every element, or
+    all forms where only together they do."""
     if not forms:
         held = op.limit is not None and direction == "forward"
         return {"limit": op.limit, "limit_source": op.limit_source} if held else {}
@@ -191,10 +191,11 @@ def violated(
 ) -> list[Invariant]:
     """The op's invariants that an answer violates in some element.
 
-    A format that does not hold the inputs' numbers may round an answer beyond what it is compared
-    with (gelu(x) <= x, with y narrower than x): there faithful elements violate nothing.
+    Where the answer's format cannot hold the inputs, rounding may carry an answer past the input
+    that it is compared with (gelu(x) <= x, with y narrower than x). There a faithful element
+    violates nothing.
     """
-    found = []
+    broken = []
     for invariant in op.invariants:
         if (invariant.direction, invariant.output) != (direction, output):
             continue
@@ -202,8 +203,8 @@ def violated(
         if where.any() and not holds(formats.of(got), inputs):
             where = where & ~(np.abs(ulp_error(got, reference).value) < 1.0)
         if where.any():
-            found.append(invariant)
-    return found
+            broken.append(invariant)
+    return broken
 
 
 def worst_element(
@@ -217,8 +218,8 @@ def worst_element(
     summary: Summary,
     format: Format,
 ) -> dict[str, Any] | None:
-    """The element that explains the verdict: the first special value mismatch, else the largest
-    error / bound if that exceeds 1, else the largest ULP error; None where there is none."""
+    """The element that explains the verdict: the first special value mismatch; else the largest
+    error / bound, if it exceeds 1; else the largest ULP error. None where there is none."""
     place = summary.first_mismatch
     if place is None:
         beyond = summary.counts["beyond_bound"] > 0 or summary.worst_error is None
@@ -248,9 +249,9 @@ def describe_element(
     product: Sum | None = None,
     inputs: Arrays | None = None,
 ) -> dict[str, Any]:
-    """All that a record says of the element at the flat (C order) index `place`. `product`: the
-    letters of an output that is a sum of products. A NaN or infinity
-    on one side only has no error: error / bound is "nan" there."""
+    """A record's entry for the element at the flat (C order) index `place`. `product`: the letters
+    of an output that is a sum of products. A NaN or infinity on one side only has no error: error
+    and error / bound are "nan" there."""
     index = tuple(int(i) for i in np.unravel_index(place, got.shape))
     single = np.array([got[index]], dtype=got.dtype)
     parts = (reference.hi, reference.lo, reference.radius, reference.scale)
@@ -272,11 +273,11 @@ def describe_element(
 
 @in_default_mode
 def agreement(a: Any, b: Any) -> dict[str, Any]:
-    """How far two answers of one dtype and shape are apart, without an oracle.
+    """How far apart two answers of one dtype and shape are, without an oracle.
 
-    equal_bits: elements with the same bits, any NaN equal to any NaN. The other two are taken over
-    elements that are NaN on neither side; null where there are none. Raises ValueError where
-    dtypes or shapes differ.
+    equal_bits counts elements with the same bits; any NaN equals any NaN. The two maxima are over
+    elements that are NaN on neither side, None where there are none. Raises ValueError where dtypes
+    or shapes differ.
     """
     first, second = as_float_array(a, "a"), as_float_array(b, "b")
     distance = ulp_distance(first, second)
@@ -311,8 +312,10 @@ def digest(array: npt.NDArray[Any]) -> str:
 
 
 def _check_question(op: Any, direction: Any, output: Any, inputs: Any, params: Any) -> None:
-    if not isinstance(op, Op) or not all(isinstance(one, Mapping) for one in (inputs, params)):
-        raise TypeError("judge takes an Op, as refkernels.registry has them, and mappings by name.")
+    if not isinstance(op, Op) or not all(isinstance(named, Mapping) for named in (inputs, params)):
+        raise TypeError(
+            "judge takes an Op from refkernels.registry, and inputs and params as mappings by name."
+        )
     words = isinstance(direction, str) and isinstance(output, str)
     if not words or direction not in DIRECTIONS or output not in op.names(direction):
         raise ValueError(
@@ -327,7 +330,7 @@ def _check_bound(op: Op, output: str, bound: npt.NDArray[np.float64], reference:
     if np.any(~(bound >= 0.0) & np.isfinite(reference.hi)):
         raise ValueError(
             f"The bound of {op.name}'s {output} is NaN or negative where the exact value is "
-            "finite: no verdict can be trusted, mend the op's bound."
+            "finite, so no verdict can be trusted: correct the op's bound."
         )
 
 

@@ -1,11 +1,11 @@
-"""What a kernel answered: by which names, in which shapes, and in which format each is judged.
+"""A kernel's outputs: their names, their shapes, and the format that each is judged in.
 
 **Formats.** Each output is judged in its own format F, by the op's bound for F on the inputs as
-they are given. That bound is proven for kernels that compute in W (binary32 where F has 16 bits,
-otherwise F itself) and round once to F.
+given. That bound is proven for kernels that compute in W (binary32 where F has 16 bits, otherwise F
+itself) and round once to F.
 
-- *Inputs narrower than F* (bfloat16 in, float32 out) are exact in W, inputs like any others. F's
-  bound allows for no rounding to the inputs' format on the way, which F has no need of.
+- *Inputs narrower than F* (bfloat16 in, float32 out) are exact in W, like any others. F's bound
+  allows no rounding to the inputs' format on the way, because F needs none.
 - *Inputs wider than F* (float32 in, bfloat16 out; float64 in, float32 out). A kernel that computes
   in the inputs' format, with an error of at most B', and rounds once keeps to F's bound B. Where
   W != F, B is an error in W rounded once to F, and B' is no larger than that error. Where W = F, u'
@@ -18,13 +18,14 @@ otherwise F itself) and round once to F.
   rest, above 2 u' |z|, pays for the same rounding in the inputs' format, and earlier errors are at
   most 2^-29 of those in F. Where an op rounds nothing (relu, hardswish beyond 3), B is the rounding
   of its input to F, u |x|, and 0 where F holds the input: the answer is then one of F's numbers.
-  What a result that is subnormal in F loses, half a subnormal, is added (`truth.with_underflow`).
-  A kernel that rounds its inputs to F first has answered another question, and is judged by this.
-- *Outputs of several formats* (y in bfloat16, mean and rstd in float32, as Triton's tutorial has
-  them). LayerNorm's bound for y in 16 bits takes it as computed from statistics in binary32,
-  whatever their copies are stored in: so it is the same bound, and the statistics in float32 have
-  binary32's. dx in 16 bits may come from statistics that were stored in 16 bits, whatever dweight's
-  format: its bound allows for that, and dweight's in float32 does not.
+  A result that is subnormal in F loses up to half a subnormal, which is added
+  (`truth.with_underflow`). A kernel that first rounds its inputs to F answers another question, and
+  is judged by this one.
+- *Outputs of several formats* (y in bfloat16, mean and rstd in float32, as in Triton's tutorial).
+  LayerNorm's bound for y in 16 bits assumes statistics in binary32, whatever format their copies
+  are stored in, so it stays the same; statistics in float32 have binary32's bound. dx in 16 bits
+  may come from statistics stored in 16 bits, whatever dweight's format: its bound allows for that,
+  and that of dweight in float32 does not.
 
 **Shapes.** Statistics may keep the axes that they are taken over: (4, 1) for (4,).
 """
@@ -49,7 +50,7 @@ _NUMBERS = (bool, int, float, complex, str, bytes, np.generic)
 
 @dataclass(frozen=True)
 class Asked:
-    """The truth of each output, in its own format; outputs of one format have one truth."""
+    """The truth of each output in its own format; outputs of one format share one truth."""
 
     truths: Mapping[str, Truth]
 
@@ -60,12 +61,12 @@ class Asked:
 
     @property
     def bound(self) -> dict[str, npt.NDArray[np.float64]]:
-        """What stable kernels keep to."""
+        """The error bounds of stable kernels."""
         return {name: truth.bound()[name] for name, truth in self.truths.items()}
 
     @property
     def plain(self) -> dict[str, Array]:
-        """What the plain algorithm answers."""
+        """The plain algorithm's answers."""
         return {name: truth.plain()[name] for name, truth in self.truths.items()}
 
     @property
@@ -78,20 +79,20 @@ def named(op: Op, direction: Direction, outputs: Any) -> dict[str, Array]:
     """The outputs as arrays, by name, in the op's order.
 
     `outputs`: a mapping or a NamedTuple by name; a tuple (or a list of arrays) in the op's order;
-    one array, the first output. None stands for an output that is not there.
-    Raises ValueError for names or numbers of outputs that are not the op's, and where there are
-    none; TypeError for what is no float array.
+    one array, the first output. None stands for an absent output.
+    Raises ValueError for unknown names, for too many outputs and for none; TypeError for what is no
+    float array.
     """
     names = op.names(direction)
     given = _by_name(op, direction, outputs)
     kept = {name: value for name, value in given.items() if value is not None}
-    said = f"{op.name} {direction} gives {', '.join(names)}"
+    gives = f"{op.name} {direction} gives {', '.join(names)}"
     if unknown := [name for name in kept if name not in names]:
         meant = nearest(str(unknown[0]), names)
         hint = f": did you mean {meant!r}?" if meant else "."
-        raise ValueError(f"{said}, not {str(unknown[0])!r}{hint}")
+        raise ValueError(f"{gives}, not {str(unknown[0])!r}{hint}")
     if not kept:
-        raise ValueError(f"{said}, and none of them was handed in.")
+        raise ValueError(f"{gives}, and none of them was handed in.")
     return {name: as_float_array(kept[name], name) for name in names if name in kept}
 
 
@@ -113,11 +114,11 @@ def _by_name(op: Op, direction: Direction, outputs: Any) -> Mapping[Any, Any]:
 
 
 def in_order(outputs: Any) -> bool:
-    """Whether these are several outputs in the op's order, rather than the numbers of one."""
+    """Whether these are several outputs in the op's order, not the numbers of one output."""
     if isinstance(outputs, tuple):
-        return not outputs or not all(isinstance(one, bool | int | float) for one in outputs)
+        return not outputs or not all(isinstance(output, bool | int | float) for output in outputs)
     several = (list, tuple, *_NUMBERS)
-    return isinstance(outputs, list) and not all(isinstance(one, several) for one in outputs)
+    return isinstance(outputs, list) and not all(isinstance(output, several) for output in outputs)
 
 
 def without_kept_axes(
@@ -126,7 +127,7 @@ def without_kept_axes(
     outputs: Mapping[str, Array],
     shapes: Mapping[str, tuple[int, ...]],
 ) -> dict[str, Array]:
-    """The outputs, with the kept axes of statistics (forward outputs after the first) taken off."""
+    """The outputs without the kept axes of statistics (the forward outputs after the first)."""
     first = op.names(direction)[0]
     statistics = op.outputs[1:] if direction == "forward" else ()
     return {
@@ -148,11 +149,11 @@ def ask(
     params: Mapping[str, Any],
     formats_of: Mapping[str, Format],
 ) -> Asked:
-    """What each output is judged by, in the format that `formats_of` has for it."""
+    """The truth that each output is judged by, in its format of `formats_of`."""
     truths = {
         format: Truth(op, direction, inputs, params, format)
         for format in dict.fromkeys(formats_of.values())
     }
-    found = {name: truths[format] for name, format in formats_of.items()}
-    # An op may give nothing for an input that is absent.
-    return Asked({name: truth for name, truth in found.items() if name in truth.reference})
+    judged = {name: truths[format] for name, format in formats_of.items()}
+    # An op has no output for some absent inputs.
+    return Asked({name: truth for name, truth in judged.items() if name in truth.reference})

@@ -1,9 +1,9 @@
-"""The plain elements of an array, a block at a time and vectorised: nearly all of them.
+"""The plain elements of an array, nearly all of them: a block at a time, vectorised.
 
-An element is plain where its figures need no case distinction: the exact value z and `got` are
-normal numbers of one sign well inside the format's range, the enclosure decides the rounding of z
-and stays in one binade, and got is that rounding or lies in z's binade above its power of two. All
-others are `elements.compare`'s, which gives these very figures for a plain element too.
+An element is plain where its figures need no case distinction. The exact value z and `got` are
+normal numbers of one sign well inside the format's range; the enclosure decides the rounding of z
+and stays in one binade; and got is that rounding, or lies in z's binade above its power of two. All
+others go to `elements.compare`, which gives the same figures for a plain element.
 """
 
 from typing import Any
@@ -19,12 +19,12 @@ from refkernels.metrology.elements import SLACK
 _LOWEST = -6  # errors below 2^-6 ulp share a bin
 _HIGHEST = 57  # and so do those from 2^57 on
 _SUB_BITS = 8  # bins to the octave: 2^8
-_FIRST = 2  # bins before that of 2^-6: of the errors that are 0, of those between
+_FIRST = 2  # bins before that of 2^-6: errors of 0, and errors between
 _BASE = ((1023 + _LOWEST) << _SUB_BITS) - _FIRST
 OPEN_BIN = ((_HIGHEST - _LOWEST) << _SUB_BITS) + _FIRST
-"""The last bin, of the errors of 2^57 and more."""
+"""The last bin, for errors of 2^57 and more."""
 NO_BIN = OPEN_BIN + 1
-"""Of the elements that have no ULP error."""
+"""The bin of elements without a ULP error."""
 
 OTHER = 1 << 15
 """Added to the bin of an element that is not plain."""
@@ -41,9 +41,9 @@ _SIGN = np.int64(-(1 << 63))
 
 @njit(inline="always")
 def bin_of(size: float) -> Any:
-    """The bin of an error >= 0: 0 for 0 itself, 1 below 2^-6, then 256 bins to the octave, which
-    are the leading bits of the float, and the open one; NO_BIN of a negative number. Integers of
-    32 bits, of which a vector holds twice as many and has a least and a largest."""
+    """The bin of an error >= 0: 0 for 0 itself, 1 below 2^-6, then 256 bins to the octave (the
+    float's leading bits), then the open one; NO_BIN of a negative number. Integers of 32 bits, of
+    which a vector holds twice as many and has a least and a largest."""
     bits = bits_of(size)
     leading = np.int32(bits >> np.int64(32))
     k = (leading >> np.int32(20 - _SUB_BITS)) - np.int32(_BASE)
@@ -60,8 +60,7 @@ def lower_edges(bins: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
 
 @njit(inline="always")
 def inverse_ulp(power: Any, p: int) -> float:
-    """1 / ulp(z) from the exponent field of a normal z, in place: that of 1 twice, less z's, and
-    p - 1."""
+    """1 / ulp(z), from a normal z's exponent field in place: 2 * 1023 + p - 1, less that field."""
     return float_of((np.int64(2046 + p - 1) << 52) - power)
 
 

@@ -1,18 +1,18 @@
-"""The rules for special values: what is said of an element beside, or instead of, its ULP error.
+"""The rules for special values: an element's flags, besides or instead of its ULP error.
 
-Every element gets a set of flags. In order of the rules:
-- any NaN equals any NaN; a NaN on one side only is a mismatch, never a number;
-- an infinity that the mathematics gives (1/0, inf + 1) must be met with that infinity;
-- an exact zero met with a nonzero is counted apart and left out of the ULP statistics: one such
-  element, measured in the smallest subnormal, would drown all others;
-- the sign of an exact zero is counted apart: the real number 0 has none;
-- an infinity where the exact value rounds to a finite number counts as 2^(emax + 1); where the
-  exact value rounds to infinity, infinity is right;
-- sign changes and flushed subnormals are numbers like any other, and flagged.
+Every element gets a set of flags. The rules, in order:
+- Any NaN equals any NaN; a NaN on one side only is a mismatch, never a number.
+- Where the mathematics gives an infinity (1/0, inf + 1), only that infinity is right.
+- A nonzero answer to an exact zero is counted separately, outside the ULP statistics: in units of
+  the smallest subnormal, one such element would drown all others.
+- The sign of an exact zero is counted separately: the real number 0 has none.
+- Where the exact value rounds to a finite number, an infinity counts as 2^(emax + 1); where it
+  rounds to infinity, infinity is right.
+- Sign changes and flushed subnormals are numbers like any other, and are flagged.
 """
 
 COMPARED = 1  # has an ULP error
-CORRECT = 2  # the bits of the certified rounding (the sign of an exact zero apart)
+CORRECT = 2  # the bits of the certified rounding; the sign of an exact zero is not counted
 UNDECIDED = 4  # the enclosure is too wide to say whether the bits are right
 FAITHFUL = 8  # certainly one of the two floats around the exact value, or equal to it
 SPECIAL_MISMATCH = 16
@@ -38,4 +38,4 @@ COUNTED = {
     "overflows": OVERFLOW,
     "expected_specials": EXPECTED_SPECIAL,
 }
-"""The counts of a record that are a count of one flag each."""
+"""The counts of a record that count one flag each."""

@@ -1,9 +1,9 @@
-"""ULP error, fractional and signed, and ULP distance, an integer: both are reported, always.
+"""ULP error, fractional and signed, and ULP distance, an integer. Reports always give both.
 
-ulp(z) = 2^(max(floor(log2 |z|), emin) - p + 1): Goldberg's, at the *exact* value z, constant
-2^(emin - p + 1) through the subnormals. Kahan's and Harrison's definitions differ at powers of two;
-CUDA's and OpenCL's documents use Kahan's. Source: Goldberg (1991), doi:10.1145/103162.103163;
-Muller (2005), "On the definition of ulp(x)", INRIA RR-5504.
+ulp(z) = 2^(max(floor(log2 |z|), emin) - p + 1): Goldberg's, at the *exact* value z; it is
+2^(emin - p + 1) throughout the subnormals. Kahan's and Harrison's definitions differ at powers of
+two; CUDA's and OpenCL's documents use Kahan's. Source: Goldberg (1991),
+doi:10.1145/103162.103163; Muller (2005), "On the definition of ulp(x)", INRIA RR-5504.
 
 A fractional error of 0.51 ... 1.49 is a distance of 1.
 """
@@ -34,8 +34,8 @@ NO_DISTANCE = 2**64 - 1
 class UlpError(NamedTuple):
     """`value` = (got - z) / ulp(z), signed, and `uncertainty` >= |value - true value|; float64.
 
-    Both are NaN where no error is defined: where either side is NaN, where the mathematics or the
-    rounding of z gives the infinity that was got, and where z = 0 is met with a nonzero. Where an
+    Both are NaN where no error is defined: where either side is NaN, where `got` is the infinity
+    that the mathematics or the rounding of z gives, and where z = 0 and `got` is not. Where an
     enclosure reaches zero through more than one ulp, value is NaN and uncertainty inf.
     """
 
@@ -62,12 +62,12 @@ def ulp(z: npt.ArrayLike, format: Format | str) -> npt.NDArray[np.float64]:
 def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> UlpError:
     """(got - z) / ulp(z) for every element, with its uncertainty.
 
-    `got`: any float array (DLPack and `__array__` too). `reference`: an Enclosure, or an array,
-    which is taken as exact, of the same shape. `format`: whose ulp; got's by default.
+    `got`: any float array (DLPack and `__array__` too). `reference`: an Enclosure, or an array that
+    is taken as exact, of the same shape. `format`: the format of the ulp, by default got's.
     got - z is computed to a relative error of about 2^-53, whatever cancels. An infinity where z
-    rounds to a finite number counts as 2^(emax + 1). Uncertainty: radius / ulp(z); where the
-    enclosure straddles a power of two, radius / (the smaller ulp), and what the change of unit
-    itself makes of the error, so that the true error is always within it.
+    rounds to a finite number counts as 2^(emax + 1). The uncertainty is radius / ulp(z). Where the
+    enclosure straddles a power of two, it is radius / (the smaller ulp) plus the effect of the
+    change of unit, so that it always covers the true error.
     Raises ValueError where the shapes differ.
     """
     array = as_float_array(got, "got")
@@ -83,11 +83,11 @@ def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> U
 
 @in_default_mode
 def ulp_distance(a: Any, b: Any) -> npt.NDArray[np.uint64]:
-    """How many floats lie from a to b: |ordinal(a) - ordinal(b)|; +0 and -0 are one place.
+    """The number of floats from a to b: |ordinal(a) - ordinal(b)|; +0 and -0 have one ordinal.
 
     `b`: an array of a's dtype and shape, or an Enclosure, which is rounded correctly first.
-    uint64, because float64's ordinals are up to 2^64 - 2^53 apart. NaN to NaN is 0, NaN to a number
-    `NO_DISTANCE` = 2^64 - 1: a mismatch is never a small number. An infinity is the neighbour of
+    uint64, because float64's ordinals are up to 2^64 - 2^53 apart. NaN to NaN is 0; NaN to a number
+    is `NO_DISTANCE` = 2^64 - 1: a mismatch is never a small number. An infinity is the neighbour of
     the largest finite float. Raises ValueError where dtypes or shapes differ.
     """
     first = as_float_array(a, "a")
@@ -97,8 +97,8 @@ def ulp_distance(a: Any, b: Any) -> npt.NDArray[np.uint64]:
             f"ulp_distance counts floats of one format: a is {first.dtype}{list(first.shape)}, "
             f"b is {second.dtype}{list(second.shape)}."
         )
-    one, other = formats.ordinals(first), formats.ordinals(second)
-    low, high = np.minimum(one, other), np.maximum(one, other)
+    ordinals = formats.ordinals(first), formats.ordinals(second)
+    low, high = np.minimum(*ordinals), np.maximum(*ordinals)
     # Two's complement: the difference modulo 2^64 is the distance, which is below 2^64.
     with np.errstate(over="ignore"):  # NumPy warns where these are scalars
         distance = np.asarray(high.astype(np.uint64) - low.astype(np.uint64))
@@ -108,7 +108,7 @@ def ulp_distance(a: Any, b: Any) -> npt.NDArray[np.uint64]:
 
 
 def as_enclosure(reference: Any) -> Enclosure:
-    """An Enclosure as it is; anything else as an exact array."""
+    """An Enclosure as it is; anything else is read as an exact array."""
     if isinstance(reference, Enclosure):
         return reference
     return Enclosure(to_float64(as_float_array(reference, "reference")))
@@ -138,8 +138,8 @@ def is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 def _twin(*arguments: Any) -> None:
     """`_errors_of` in NumPy, for small arrays."""
     *parts, limits, value, uncertainty = arguments
-    found = array_elements.compare(parts, limits)
-    value[:], uncertainty[:] = found.error, found.uncertainty
+    figures = array_elements.compare(parts, limits)
+    value[:], uncertainty[:] = figures.error, figures.uncertainty
 
 
 @njit(nogil=True)

@@ -1,9 +1,9 @@
-"""The verdict, independent of the cause; beside it the flags and error / plain.
+"""The verdict on an output, independent of the cause; and its flags and error / plain.
 
 Worst first: special_value_mismatch, invariant_violated, exceeds_bound, rounding,
-correctly_rounded. `rounding` means: every element inside the bound that is proven for the op's
-named forms with sums in any order, or inside the library limit of an elementary function, however
-many ULP that is.
+correctly_rounded. `rounding` means that every element lies inside the bound proven for the op's
+named forms with sums in any order, or inside an elementary function's library limit, however many
+ULP that is.
 """
 
 import math
@@ -26,7 +26,7 @@ UNUSUAL = 4.0
 
 
 def verdict(counts: Mapping[str, int], invariants_violated: Sequence[str]) -> str:
-    """The one word for an output."""
+    """The verdict on an output: one word."""
     if counts["special_value_mismatches"]:
         return "special_value_mismatch"
     if invariants_violated:
@@ -38,15 +38,15 @@ def verdict(counts: Mapping[str, int], invariants_violated: Sequence[str]) -> st
 
 
 def flags(counts: Mapping[str, int], plain_ratio: float | None) -> list[str]:
-    """What deserves a look, whatever the verdict."""
+    """The flags: what deserves a look, whatever the verdict."""
     unusual = plain_ratio is not None and plain_ratio > UNUSUAL
     return [*(["unusual"] if unusual else []), *[name for name in FLAGS[1:] if counts[name]]]
 
 
 def reaches(level: str, verdict: str, flags: Sequence[str]) -> bool:
     """Whether an output with that verdict and those flags is at `level` or worse."""
-    found = [LEVELS.index(verdict), *(LEVELS.index(flag) for flag in flags if flag in LEVELS)]
-    return min(found) <= LEVELS.index(level)
+    levels = [LEVELS.index(verdict), *(LEVELS.index(flag) for flag in flags if flag in LEVELS)]
+    return min(levels) <= LEVELS.index(level)
 
 
 @in_default_mode
@@ -57,22 +57,22 @@ def error_over_plain(
     format: Format,
     elementwise: bool,
 ) -> float | None:
-    """RMS error of got over the RMS error of the plain algorithm's answer, on the same elements.
+    """The RMS error of got over that of the plain algorithm's answer, on the same elements.
 
-    Errors are absolute, or in ulp(z) for elementwise ops, whose elements have nothing in common.
-    The plain algorithm can be exact by luck (one element, small integers, constant rows), and then
-    nothing follows from a rounding in got: so the denominator is never below the RMS of half an
-    ulp(z), which is what one rounding of the exact answer may cost. A correctly rounded answer is
-    thus at most 1, and the ratio is finite wherever got is. Exact zeros have no ulp to compare
-    with: they are left out, as from the ULP statistics.
-    None where no other element has a finite value on all three sides.
+    Errors are absolute, or in ulp(z) for elementwise ops, whose elements are unrelated. The plain
+    algorithm can be exact by luck (one element, small integers, constant rows), where a rounding in
+    got would prove nothing. So the denominator is at least the RMS of half an ulp(z), the most that
+    one rounding of the exact answer may cost. A correctly rounded answer thus has a ratio of at
+    most 1, and the ratio is finite wherever got is. Exact zeros have no ulp to compare with: they
+    are left out here too.
+    None where no other element is finite on all three sides.
     """
     got, plain = as_float_array(got, "got"), as_float_array(plain, "plain")
     reference, format = as_enclosure(reference), formats.get(format)
     check_shapes(got, reference)
     check_shapes(plain, reference)
     if not isinstance(elementwise, bool | np.bool_):
-        raise TypeError("elementwise is True or False, as an Op has it.")
+        raise TypeError("elementwise must be True or False, like an Op's.")
     exact = np.asarray(reference.hi)
     sides = [got, plain]
     wide = [to_float64(side) for side in sides]
@@ -81,7 +81,7 @@ def error_over_plain(
     if not usable.any():
         return None
     chosen = reference
-    if not usable.all():  # elements are picked where some have to be: it takes as long as the rest
+    if not usable.all():  # only then: picking elements takes as long as all the rest
         chosen = reference[usable]
         sides, wide = ([side[usable] for side in both] for both in (sides, wide))
     if elementwise:

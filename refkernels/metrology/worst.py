@@ -1,4 +1,4 @@
-"""The worst element, told so that anyone can compute it again: inputs and outputs, in hex too."""
+"""The worst element, with inputs and outputs in hex too, so that anyone can compute it again."""
 
 import math
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ _SHOWN = 4  # elements of a row or column that are written out
 
 
 def text(value: Any) -> dict[str, str]:
-    """A float of any format in decimal (shortest that tells it from its neighbours) and in hex."""
+    """A float of any format in decimal (the shortest that identifies it) and in hex."""
     return {"decimal": str(value), "hex": float(value).hex()}
 
 
 def exact_text(reference: Enclosure, index: tuple[int, ...]) -> dict[str, str]:
-    """The exact value in 25 digits, as hex of hi + lo, and the radius."""
+    """The exact value in 25 digits and as hex of hi + lo, and the radius."""
     hi, lo = float(reference.hi[index]), float(reference.lo[index])
     scale, radius = int(reference.scale[index]), float(reference.radius[index])
     if not math.isfinite(hi):
@@ -46,9 +46,9 @@ def relevant_inputs(
 ) -> dict[str, dict[str, Any]]:
     """The inputs that one element of an output of that shape depends on, or those at its place.
 
-    Of a sum of products (`product`: its letters) the row and the column are written with their
-    first 4 elements and a note of how many there are. Of any other op, each input gives its element
-    at the same place, as far as the shapes say which that is.
+    For a sum of products (`product`: its letters), these are the first 4 elements of the row and of
+    the column, with a note of how many there are. For any other op, each input gives its element at
+    the same place, as far as the shapes determine it.
     """
     if product is not None and len(product.letters) <= len(index):
         terms = {name: axes for name, axes in product.terms.items() if name in inputs}
@@ -77,8 +77,8 @@ def _product_slice(
 def _same_place(
     array: npt.NDArray[Any], index: tuple[int, ...], shape: tuple[int, ...]
 ) -> tuple[Any, ...]:
-    """The element at index where the array broadcasts to the output; the row or the column that
-    its leading or trailing axes share with the output otherwise."""
+    """The element at index, where the array broadcasts to the output; the row or column there,
+    where its leading or trailing axes are the output's shape; else all of it."""
     places = index[len(index) - array.ndim :] if array.ndim <= len(index) else ()
     tail = shape[len(shape) - array.ndim :] if array.ndim <= len(shape) else ()
     if array.ndim <= len(index) and all(
@@ -101,8 +101,8 @@ def _show(array: npt.NDArray[Any], place: tuple[Any, ...]) -> dict[str, Any]:
     more = "" if chosen.size <= _SHOWN else ", ..."
     shown = {
         "index": where,
-        "decimal": ", ".join(one["decimal"] for one in first) + more,
-        "hex": ", ".join(one["hex"] for one in first) + more,
+        "decimal": ", ".join(value["decimal"] for value in first) + more,
+        "hex": ", ".join(value["hex"] for value in first) + more,
     }
     if more:
         shown["note"] = f"first {_SHOWN} of {chosen.size} elements"

@@ -1,1 +1,1 @@
-"""What is written and read: its words, its schema, its encoding, and the journal of a run."""
+"""Records as they are written and read: words, schema, encoding, and the journal of a run."""

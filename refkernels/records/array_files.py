@@ -1,9 +1,9 @@
-"""Arrays from files of strangers: .npy and .npz, checked before anything is allocated.
+"""Reads arrays from untrusted .npy and .npz files, and checks them before it allocates memory.
 
-Only regular files are opened (no device, no pipe), nothing is unpickled, a header is read by a
-pattern and not evaluated, and its promise (shape times item size) is held against a limit and
-against the bytes that are there. What is wrong is one sentence. bfloat16 comes as ml_dtypes saves
-it: two bytes of NumPy's kind V. Format: NumPy Enhancement Proposal 1.
+Only regular files are opened (no device, no pipe). Nothing is unpickled. A header is matched by a
+pattern, not evaluated, and the size it promises (shape times item size) is compared with a limit
+and with the bytes that follow. An error is one sentence. bfloat16 is stored as ml_dtypes saves it:
+two bytes of NumPy's kind V. Format: NumPy Enhancement Proposal 1.
 """
 
 from __future__ import annotations
@@ -81,17 +81,17 @@ class Archive:
         members = archive.infolist()
         if len(members) > MOST_ARRAYS:
             raise self._wrong(f"it holds {len(members):,} files, more than {MOST_ARRAYS:,}.")
-        if foreign := [one.filename for one in members if not one.filename.endswith(".npy")]:
+        if foreign := [file.filename for file in members if not file.filename.endswith(".npy")]:
             raise self._wrong(f"it holds {foreign[0]!r}, which is no array.")
-        self.names = tuple(one.filename.removesuffix(".npy") for one in members)
+        self.names = tuple(file.filename.removesuffix(".npy") for file in members)
         if len(set(self.names)) < len(self.names):
             raise self._wrong("it holds an array twice.")
-        size = sum(one.file_size for one in members)
+        size = sum(file.file_size for file in members)
         if size > MOST_BYTES:
             raise self._wrong(f"it would unpack to {size:,} bytes, more than {MOST_BYTES:,}.")
 
     def read(self, name: str, most: int = MOST_BYTES) -> Array:
-        """One array of at most so many bytes."""
+        """One array of at most `most` bytes."""
         with _faults_named(self._name), self._archive.open(f"{name}.npy") as file:
             return read_array(file, f"{self._name}: {name}", most)
 
@@ -101,17 +101,17 @@ class Archive:
 
 def _path(path: Any) -> Path:
     try:
-        found = as_path(path, "path")
+        checked = as_path(path, "path")
     except ValueError as failure:
         raise ArrayFileError(str(failure)) from failure
-    if not str(found).isprintable():
-        raise ArrayFileError(f"{str(found)!r} cannot be told in a sentence: rename the file.")
-    return found
+    if not str(checked).isprintable():
+        raise ArrayFileError(f"{str(checked)!r} has unprintable characters: rename the file.")
+    return checked
 
 
 @contextlib.contextmanager
 def _faults_named(name: str) -> Iterator[None]:
-    """Whatever `zipfile` and its decompressors raise, as one sentence."""
+    """Turns errors of `zipfile` and its decompressors into one sentence."""
     try:
         yield
     except ArrayFileError:
@@ -121,13 +121,13 @@ def _faults_named(name: str) -> Iterator[None]:
             f"{name} is no .npz file, or a truncated one: save it again."
         ) from None
     except _DAMAGE as error:
-        told = str(error).rstrip(".") or type(error).__name__
-        raise ArrayFileError(f"{name} is damaged ({told}): save it again.") from None
+        damage = str(error).rstrip(".") or type(error).__name__
+        raise ArrayFileError(f"{name} is damaged ({damage}): save it again.") from None
 
 
 @contextlib.contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A regular file, open to read bytes. Raises ArrayFileError for all else that a path names."""
+    """A regular file, open to read bytes. Raises ArrayFileError for any other path."""
     try:
         mode = os.stat(path).st_mode
         file = open(path, "rb") if stat.S_ISREG(mode) else None  # noqa: SIM115
@@ -146,11 +146,11 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def read_array(file: Any, name: str, most: int = MOST_BYTES) -> Array:
-    """The array in an open .npy file that holds nothing else; `name` is what errors call it."""
+    """The array in an open .npy file that holds nothing else; `name` is its name in errors."""
     shape, dtype, order = _header(file, name)
     size = math.prod(shape) * dtype.itemsize
     if size > most:
-        raise ArrayFileError(f"{name} says to be {size:,} bytes, more than {most:,}.")
+        raise ArrayFileError(f"{name} promises {size:,} bytes, more than {most:,}.")
     content = _content(file, size)
     if len(content) != size:
         more = "more" if len(content) > size else "fewer"
@@ -172,8 +172,8 @@ def _header(file: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any], Liter
     size = _SIZES.get(tuple(start[6:8]))
     if start[:6] != _MAGIC or size is None:
         raise ArrayFileError(f"{name} is no .npy file of numbers: it does not begin as one.")
-    told = file.read(struct.calcsize(size))
-    length = struct.unpack(size, told)[0] if len(told) == struct.calcsize(size) else 0
+    stored = file.read(struct.calcsize(size))
+    length = struct.unpack(size, stored)[0] if len(stored) == struct.calcsize(size) else 0
     if length > _LONGEST_HEADER:
         raise ArrayFileError(
             f"{name} has a header of {length:,} bytes, more than {_LONGEST_HEADER:,}."
@@ -181,8 +181,8 @@ def _header(file: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any], Liter
     text = file.read(length).decode("utf-8", "replace")
     if not _HEADER.fullmatch(text):
         structured = re.match(r"\s*\{\s*'descr'\s*:\s*\[", text)
-        told = "it holds records" if structured else "its header cannot be read"
-        raise ArrayFileError(f"{name} is no .npy file of numbers: {told}.")
+        fault = "it holds records" if structured else "its header cannot be read"
+        raise ArrayFileError(f"{name} is no .npy file of numbers: {fault}.")
     entries = dict(_ENTRY.findall(text))
     shape, fortran = entries.get("shape", ""), entries.get("fortran_order")
     if not _SHAPE.fullmatch(shape) or fortran not in ("True", "False"):
@@ -199,7 +199,7 @@ def _dtype(text: str, name: str) -> np.dtype[Any]:
     except TypeError:
         dtype = None
     if dtype is None:
-        raise ArrayFileError(f"{name} has the dtype {described[:40]!r}, which is none of numbers.")
+        raise ArrayFileError(f"{name} has the dtype {described[:40]!r}, which holds no numbers.")
     if dtype.hasobject:
         raise ArrayFileError(
             f"{name}: it holds Python objects (pickle), which are never read: save numbers instead."
@@ -210,7 +210,7 @@ def _dtype(text: str, name: str) -> np.dtype[Any]:
 
 
 def _content(file: Any, size: int) -> bytearray:
-    """The bytes that are there, at most one more than promised: nothing is allocated on trust."""
+    """The bytes that follow, at most one more than promised: no memory is allocated on trust."""
     content = bytearray()
     while len(content) <= size and (piece := file.read(min(_PIECE, size + 1 - len(content)))):
         content += piece

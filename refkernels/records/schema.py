@@ -1,10 +1,10 @@
-"""What a record must look like before a view reads it: types and ranges, field by field.
+"""Checks records before a view reads them: types and ranges, field by field.
 
-A check is a function of a value that gives None or a complaint ("'ulp.max' must be a number").
-Fields that no table here names may hold anything; a field that may be absent may be null too.
-`FIELDS` are those that a record of any kind but an environment's may have beside its own.
-Most fields hold one of a few types and nothing else is asked of them: objects look at the types of
-all these at once, and remember which were right together. There are a million fields.
+A check is a function of a value that returns None or a complaint ("'ulp.max' must be a number").
+Fields that no table here names may hold anything. A field that may be absent may be null too.
+`FIELDS` are those that a record of any kind, except an environment's, may have besides its own.
+A report has a million fields, and most need only have one of a few types. So an object checks the
+types of all such fields at once, and remembers the combinations that were right.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ TEXTS = frozenset((
     "form", "state", "layer", "emulated", "case", "model", "script",
 ))  # fmt: skip
 _LARGEST_EXPONENT = 1100  # float64's smallest subnormal is 2^-1074
-_DEPTH = 4  # of what an environment tells
+_DEPTH = 4  # of an environment's fields
 
 
 def complaint(record: Mapping[str, Any]) -> str | None:
-    """What is wrong with a record, None where nothing is. A kind that is not known is let pass:
-    the views count those."""
+    """What is wrong with a record, None where it is valid. A record of an unknown kind passes: the
+    views count those."""
     check = _KINDS.get(str(record["kind"]))
     if check is None:
         return None
-    if said := check(record):
-        return said
+    if wrong := check(record):
+        return wrong
     known = check is _environment or FIELDS.keys().isdisjoint(record)
     return None if known else _COMMON(record)
 
@@ -53,7 +53,7 @@ class _OneOf:
         return None if self.passes((value,)) else f"must be {self.what}"
 
     def passes(self, values: Collection[Any]) -> bool:
-        """Whether all values do."""
+        """Whether every value passes."""
         if not self.types.issuperset(map(type, values)):
             return False
         if self.between is None:
@@ -77,7 +77,7 @@ class _Pair:
         return self.first(value[0]) or self.second(value[1])
 
     def passes(self, values: Collection[Any]) -> bool:
-        """Whether all values do."""
+        """Whether every value passes."""
         if not {list}.issuperset(map(type, values)) or not {2}.issuperset(map(len, values)):
             return False
         firsts, seconds = zip(*values, strict=True) if values else ((), ())
@@ -111,8 +111,8 @@ def _each(check: Check) -> Check:
         if isinstance(check, _OneOf | _Pair) and check.passes(value):
             return None
         for inner in value:
-            if said := check(inner):
-                return said
+            if wrong := check(inner):
+                return wrong
         return None
 
     return checked
@@ -127,8 +127,8 @@ def _named(check: Check) -> Check:
         if isinstance(check, _OneOf) and check.passes(value.values()):
             return None
         for name, inner in value.items():
-            if said := check(inner):
-                return f"{name}.{said}"
+            if wrong := check(inner):
+                return f"{name}.{wrong}"
         return None
 
     return checked
@@ -138,12 +138,12 @@ def _object(needed: Mapping[str, Check], optional: Mapping[str, Check] | None = 
     """An object with the fields `needed`, and perhaps those of `optional`."""
     checks = {**needed, **{name: _maybe(check) for name, check in (optional or {}).items()}}
     typed = {
-        name: one.types
-        for name, one in checks.items()
-        if isinstance(one, _OneOf) and one.between is None
+        name: check.types
+        for name, check in checks.items()
+        if isinstance(check, _OneOf) and check.between is None
     }
-    others = {name: one for name, one in checks.items() if name not in typed}
-    known: set[tuple[type, ...]] = set()  # types of all these fields that were right together
+    others = {name: check for name, check in checks.items() if name not in typed}
+    known: set[tuple[type, ...]] = set()  # combinations of these fields' types that were right
 
     def checked(value: Any) -> str | None:
         if not isinstance(value, dict):
@@ -156,8 +156,8 @@ def _object(needed: Mapping[str, Check], optional: Mapping[str, Check] | None = 
                     return f"{name}.{checks[name](get(name))}"
             known.add(kinds)
         for name, check in others.items():
-            if said := check(get(name)):
-                return f"{name}.{said}"
+            if wrong := check(get(name)):
+                return f"{name}.{wrong}"
         return None
 
     return checked
@@ -167,7 +167,7 @@ def _shallow(value: Any, depth: int = _DEPTH) -> bool:
     if not isinstance(value, dict | list):
         return True
     inner = value.values() if isinstance(value, dict) else value
-    return depth > 0 and all(_shallow(one, depth - 1) for one in inner)
+    return depth > 0 and all(_shallow(item, depth - 1) for item in inner)
 
 
 TEXT = _types("a text", str)
@@ -198,30 +198,30 @@ _EVIDENCE = _object(
 FIELDS: Mapping[str, Field] = {
     "evidence": Field(
         _EVIDENCE,
-        "What speaks for a cause: cause; bits of evidence, less what the hypothesis costs; units, "
-        "the observations that they come of; confidence, as the bits are called; needed, so many "
-        "units that would make it matched; survivors, the causes of the class that these "
-        "observations cannot tell apart.",
+        "The evidence for a cause: cause; bits, less the cost of the hypothesis; units, the "
+        "observations behind the bits; confidence, the word for that many bits; needed, how many "
+        "units would make it matched; survivors, the causes that these observations cannot tell "
+        "apart.",
     ),
     "form": Field(
         NAME,
-        "The form of the op, by the name that the op gives it: of a measurement the one whose "
-        "bound permits the error, of a model the one that it computes.",
+        "The form of the op, by its name in the op: in a measurement the form whose bound permits "
+        "the error, in a model the form that it computes.",
     ),
     "state": Field(
         NAME,
-        "The state that the output is, where an op has states besides outputs: exp_avg of an "
-        "optimizer, running_mean of a normalisation.",
+        "The state that the output holds, where an op has states besides outputs: exp_avg in an "
+        "optimizer, running_mean in a normalisation.",
     ),
     "step": Field(COUNT, "The step of a training run, the first one 0."),
     "rank": Field(COUNT, "The process of a distributed run, the first one 0."),
     "layer": Field(
-        NAME, "The module of a model, by its path: encoder.layers.3.norm1; one op alone has none."
+        NAME, "The module of a model, by its path: encoder.layers.3.norm1. A single op has none."
     ),
     "emulated": Field(
         NAME,
-        "What emulates the machine, with its version: qemu-aarch64 7.2. Absent on a real machine; "
-        "times under emulation say nothing, bits do.",
+        "What emulates the machine, with its version: qemu-aarch64 7.2. Absent on a real one. "
+        "Bits under emulation count, times do not.",
     ),
 }
 
@@ -361,17 +361,17 @@ _SHALLOWS = _named(SHALLOW)
 
 
 def _measurement(record: Mapping[str, Any]) -> str | None:
-    said = _MEASUREMENT(record)
-    return said if said or record.get("status") != "ok" else _JUDGED(record)
+    wrong = _MEASUREMENT(record)
+    return wrong if wrong or record.get("status") != "ok" else _JUDGED(record)
 
 
 def _sweep(record: Mapping[str, Any]) -> str | None:
-    said = _SWEEP(record)
-    if said or not (record.get("counts") or {}).get("inputs"):
-        return said
-    if said := _SWEPT(record) or _WORST_ULP[bool(record.get("ulp"))](record):
-        return said
-    if any((one.get("correct") or 0) > one["inputs"] for one in record["binades"]):
+    wrong = _SWEEP(record)
+    if wrong or not (record.get("counts") or {}).get("inputs"):
+        return wrong
+    if wrong := _SWEPT(record) or _WORST_ULP[bool(record.get("ulp"))](record):
+        return wrong
+    if any((binade.get("correct") or 0) > binade["inputs"] for binade in record["binades"]):
         return "binades.correct.must not exceed the inputs"
     return _POINTS(record.get("invariants") or [])
 

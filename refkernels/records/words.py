@@ -1,11 +1,11 @@
-"""The words of records, each in its order: whatever writes, judges or shows records has them here.
+"""The words of records, in their order, for all code that writes, judges or shows records.
 
-What a word means to a reader, `reporting.vocabulary` says.
+`reporting.vocabulary` says what each word means to a reader.
 """
 
 from typing import Literal
 
-SCHEMA = 1  # of everything that is written: records, case files, what --json prints
+SCHEMA = 1  # of all that is written: records, case files, --json output
 
 Direction = Literal["forward", "backward"]
 DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")
@@ -19,7 +19,7 @@ VERDICTS = (  # worst first
     "correctly_rounded",
 )
 LEVELS = (*VERDICTS[:3], "unusual", *VERDICTS[3:])
-"""How bad an output is, worst first: the verdicts, and among them the flag `unusual`."""
+"""How bad an output is, worst first: the verdicts, with the flag `unusual` among them."""
 FLAGS = (
     "unusual",
     "nonzero_at_zero",

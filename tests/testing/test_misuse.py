@@ -100,7 +100,7 @@ def test_each_odd_value_in_each_place_alone_is_one_sentence(odd: int) -> None:
 @pytest.mark.parametrize(
     ("stated", "error", "words"),
     [
-        ({"op": None}, TypeError, "An op is asked for by its name, not by a NoneType"),
+        ({"op": None}, TypeError, "Give an op's name, not a NoneType"),
         ({"inputs": None}, ValueError, "sin forward needs 'x' among its inputs"),
         ({"outputs": None}, ValueError, "sin forward gives y, and none of them was handed in"),
         ({"params": [1]}, TypeError, "params must map names to values, and is of type list"),
@@ -110,7 +110,7 @@ def test_each_odd_value_in_each_place_alone_is_one_sentence(odd: int) -> None:
         ({"max_over_baseline": Y}, TypeError, r"max_over_baseline is \(outputs, factor\)"),
         ({"max_over_baseline": (Y, True)}, TypeError, "max_over_baseline's factor is of type bool"),
         ({"max_over_baseline": (Y[:1], 2)}, ValueError, r"baseline's y has shape \(1, 3\)"),
-        ({"direction": Y}, ValueError, "it is 'forward' or 'backward'"),
+        ({"direction": Y}, ValueError, "give 'forward' or 'backward'"),
         ({"verdict": None}, ValueError, "verdict is of type NoneType: ask for 'rounding'"),
         ({"outputs": Y.astype(ml_dtypes.float8_e5m2)}, TypeError, "y has dtype float8_e5m2"),
         ({"outputs": Y.astype(np.int8)}, TypeError, "y has dtype int8"),

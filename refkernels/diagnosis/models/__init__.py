@@ -1,8 +1,8 @@
-"""What is known of single ops: the one place of diagnosis where an op is known by its name.
+"""Knowledge of single ops: the only place in diagnosis that knows an op by its name.
 
-Here are the models of frameworks' own algorithms and the slips of one op that are no formula. A
-fault that is a formula stands in the op's oracle (`ops.Fault`); what holds for every op of a kind
-(sums of products, functions of one variable, formulas) asks the `Op`.
+It holds the models of frameworks' own algorithms, and the faults of single ops that are no
+formulas. Faults that are formulas are in the op's oracle (`ops.Fault`). Code for a kind of op (sums
+of products, functions of one variable, formulas) asks the `Op` instead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from refkernels.op import Op
 
 
 def of(op: Op) -> Known:
-    """What is known of an op; nothing of most."""
+    """The knowledge of an op; empty for most."""
     return _of(op.name)
 
 

@@ -1,7 +1,7 @@
-"""sin, cos and tan: arguments reduced badly.
+"""sin, cos and tan: inaccurate argument reduction.
 
-A reduction with p in the place of pi / 2 answers f at x + k (pi / 2 - p): that is a question like
-any other, and its answer explains the output as rounding or does not.
+A reduction with p in place of pi / 2 answers f at x + k (pi / 2 - p). That is a question like any
+other: its answer either explains the output as rounding or does not.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def reductions(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def _constants(period: float) -> Iterator[tuple[str, list[np.float32], bool]]:
-    """The period as one float32, or as several: the first with few bits, so that k times it is
-    exact for small k."""
+    """The period as one float32, or as two: the first has few bits, so that its product with a
+    small k is exact."""
     single = np.float32(period)
     yield "one", [single], False
     yield "one", [single], True
@@ -74,8 +74,8 @@ def _minus(x: Array, k: Array, constant: np.float32, fused: bool) -> Array:
 
 
 def errors(problem: Problem, name: str, got: Array, truth: Fit) -> list[Claim]:
-    """sin, cos, tan: every wrong element lies further out than the period, and right ones nearer;
-    the errors are no larger than what a reduction in the working precision leaves, u |x| |f'|."""
+    """sin, cos, tan: every wrong element lies further out than pi, and right ones lie nearer; no
+    error exceeds what a reduction in the working precision leaves, about u |x| |f'|."""
     if name != "y":
         return []
     wrong = wrong_elements(problem, name, got)

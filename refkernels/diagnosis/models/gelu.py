@@ -1,4 +1,4 @@
-"""GELU, by erf and by its approximation with tanh: the one for the other, and what cancels."""
+"""GELU, by erf and by its tanh approximation: one in place of the other, and cancellation."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from refkernels.diagnosis.hypothesis import Candidate, Claim, Outcome, Predictio
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 
-# In units of the working precision, how far an erf or tanh may be off: Abramowitz and Stegun's
+# The largest error of an erf or tanh in units of the working precision: Abramowitz and Stegun's
 # 7.1.26, which errs by 1.5e-7 (PyTorch's), in a dozen operations on numbers below 1.
 _SLACK = 16.0
 _LEAST = 1 / 16  # of a unit: less than this was never lost beside 1 where it is more than rounding
-_LIBRARY = 4.0  # ulp that a library's function may be off
+_LIBRARY = 4.0  # ulp: the largest error of a library's function
 
 
 class _Way(NamedTuple):
-    """One of the two: what cancels in it, the other op, the cause that this would be, and whether
-    its forms in the working precision are models."""
+    """One of the two: the cause where it cancels, the other op, the cause where that is computed
+    instead, and whether its forms in the working precision are models."""
 
     cancels: str
     other: str
@@ -40,36 +40,36 @@ _WAYS = {
 
 
 def other(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """x Phi(x) for its approximation by tanh, and the other way round."""
+    """x Phi(x) in place of its tanh approximation, or the reverse."""
     mine = _WAYS[problem.op.name]
     yield Variant(mine.approximated, {}, problem.ask(op=mine.other))
 
 
 def errors(problem: Problem, name: str, got: Array, truth: Fit) -> list[Claim]:
-    """0.5 x (1 + erf(x / sqrt 2)), or with tanh, every operation rounded: bits; or errors no larger
-    than what the cancellation leaves, of the truth or of the other GELU."""
+    """0.5 x (1 + erf(x / sqrt 2)), or with tanh, every operation rounded: recognised by its bits,
+    or by errors, from the truth or the other GELU, no larger than the cancellation leaves."""
     mine = _WAYS[problem.op.name]
     forms = list(models(problem)) if mine.forms and name == "y" else []
     for model, values in forms:
         if evidence.reproduces(truth, got, values):
             prediction = Prediction(bits=values)
             return [Claim(mine.cancels, name, prediction, {}, model, trials=len(forms))]
-    found = []
+    claims = []
     if _worst_is_negative(problem, name, got):
         outcome = _within(problem, name, got, problem.truth)
         fits = outcome.fits and _lost_so_much(problem, name, got)
-        found.append(Claim(mine.cancels, name, Prediction(outcome=outcome._replace(fits=fits))))
+        claims.append(Claim(mine.cancels, name, Prediction(outcome=outcome._replace(fits=fits))))
     outcome = _within(problem, name, got, problem.ask(op=mine.other))
-    return [*found, Claim(mine.approximated, name, Prediction(outcome=outcome))]
+    return [*claims, Claim(mine.approximated, name, Prediction(outcome=outcome))]
 
 
 def run(problem: Problem, candidate: Candidate, like: Array) -> Array | None:
-    """The bits of a form, by its name."""
+    """The bits of the form that a candidate names."""
     return dict(models(problem)).get(str(candidate.model)) if candidate.output == "y" else None
 
 
 def _worst_is_negative(problem: Problem, name: str, got: Array) -> bool:
-    """Whether the element that exceeds its bound most has x < 0: nothing cancels elsewhere."""
+    """Whether x < 0 at the largest error / bound: nothing cancels elsewhere."""
     exact, bound = np.asarray(problem.truth.reference[name]), problem.sharp(name)
     with np.errstate(all="ignore"):
         ratio = np.abs(to_float64(got) - exact) / bound
@@ -78,8 +78,8 @@ def _worst_is_negative(problem: Problem, name: str, got: Array) -> bool:
 
 
 def _lost_so_much(problem: Problem, name: str, got: Array) -> bool:
-    """Whether some y that exceeds its bound is 0, or is off by what one rounding of 1 + erf leaves:
-    0.5 x erfc(-x / sqrt 2), whose argument is rounded, is off by far less."""
+    """Whether some y beyond its bound is 0, or errs by what one rounding of 1 + erf leaves. The
+    form 0.5 x erfc(-x / sqrt 2), whose argument is rounded, errs by far less."""
     if name != "y":
         return True
     exact, wide = np.asarray(problem.truth.reference[name]), to_float64(got)
@@ -90,7 +90,7 @@ def _lost_so_much(problem: Problem, name: str, got: Array) -> bool:
 
 
 def _within(problem: Problem, name: str, got: Array, answer: Answer) -> Outcome:
-    """It fits within the answer's bound and the cancellation's."""
+    """The outcome within the answer's bound plus that of the cancellation."""
     levels = [(min(problem.format.u, formats.BINARY32.u), _SLACK)]
     if problem.format.p < formats.BINARY32.p:
         levels.append((problem.format.u, 2.0 + _LIBRARY))
@@ -108,8 +108,8 @@ def _within(problem: Problem, name: str, got: Array, answer: Answer) -> Outcome:
 
 
 def _lost(problem: Problem, name: str) -> Array:
-    """What a unit of error of erf, or tanh = t, comes to: |x| / 2 in y; |dy| / 2 in dx, and for
-    (1 - t)(1 + t) = 1 - t^2 another |dy x z'|, where z is tanh's argument."""
+    """The effect of a unit of error in erf, or in t = tanh z: |x| / 2 in y; |dy| / 2 in dx, and
+    another |dy x z'| through (1 - t)(1 + t) = 1 - t^2."""
     x = to_float64(problem.inputs["x"])
     if name == "y":
         return 0.5 * np.abs(x)
@@ -120,7 +120,7 @@ def _lost(problem: Problem, name: str) -> Array:
 
 
 def models(problem: Problem) -> Iterator[tuple[str, Array]]:
-    """The erf form in the working precision, and in the format where that is narrower."""
+    """The erf forms in the working precision, and in the format where that is narrower."""
     x, storage = problem.inputs["x"], problem.format.storage
     narrow = problem.format.p < formats.BINARY32.p
     for kind in {storage, np.dtype(np.float32)} if narrow else {storage}:

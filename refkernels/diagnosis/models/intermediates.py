@@ -1,4 +1,4 @@
-"""The intermediates of elementwise functions that may overflow: their binary logarithms, by op."""
+"""Intermediates of elementwise functions that may overflow: their binary logarithms, by op."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ _SQUARE: Logarithms = {
     "x²": lambda x: 2 * np.log2(np.abs(x)),
     "exp(x²)": lambda x: x * x * _LOG2_E,
 }
-# The binary logarithms of what may overflow, by op.
 OF: dict[str, Logarithms] = {
     **dict.fromkeys(("sinh", "cosh", "tanh", "sigmoid", "softplus", "expm1"), _EXP),
     "silu": {**_EXP, "x exp(x)": lambda x: x * _LOG2_E + np.log2(np.abs(x))},

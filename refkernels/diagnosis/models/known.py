@@ -1,4 +1,4 @@
-"""What diagnosis knows of one op, beyond what the op says itself."""
+"""Diagnosis's knowledge of one op, beyond its `Op` record."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from refkernels.diagnosis.problem import Array, Doubles, Problem
 
 @dataclass(frozen=True)
 class Known:
-    """Sources of hypotheses for one op, and how its models are run again.
+    """Sources of hypotheses for one op, and a way to run its models again.
 
-    questions       other questions that its kernels have been seen to answer
+    questions       other questions that its kernels have answered
     algorithms      models of its algorithms
-    errors          of an elementwise op, what an output's errors say by their places and sizes
-    intermediates   of an elementwise op, the binary logarithms of what may overflow
-    specials        of any other op, what makes NaN and infinities
-    run             the bits that a candidate's model gives, like an array of the output
-    rows            to how many rows a probe extends a matrix of few
+    errors          claims from the places and sizes of an output's errors (elementwise ops)
+    intermediates   binary logarithms of intermediates that may overflow (elementwise ops)
+    specials        the claim that explains NaN and infinities (other ops)
+    run             the bits that a candidate's model gives, in the shape of an output
+    rows            the number of rows to which a probe extends a smaller matrix
     """
 
     questions: tuple[Questions, ...] = ()

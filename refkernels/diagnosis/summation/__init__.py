@@ -1,4 +1,4 @@
-"""The order of a summation: trees, how to reveal them from outside, and how to run them again.
+"""The order of a summation: trees, how to reveal them from outside, and how to replay them.
 
 tree = reveal(box, 64)              # the tree of a black box that sums 64 values
 replay(tree, a, b)                  # the same order on any data, bit for bit

@@ -1,7 +1,7 @@
 """Frameworks' ops as black boxes: one output element as the sum of its products.
 
-The other rows and columns hold ones, so that the kernel that M, N and K choose is the one that a
-user's data of that shape gets.
+All other rows and columns hold ones. So the framework chooses its kernel by M, N and K, as it does
+for a user's data of that shape.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _HALF_UNIT = 2.0**-24  # and the smallest value, where there are no products
 
 @dataclass(frozen=True)
 class OpBox:
-    """`run` asks the framework (inputs by name -> outputs by name); the element (row, column) of
-    its (M, N) output is watched. `bias` makes the op's bias the last value."""
+    """`run` asks the framework (inputs by name -> outputs by name); the box gives the element (row,
+    column) of its (M, N) output. `bias` makes the op's bias the last value."""
 
     run: Run
     op: str
@@ -53,35 +53,35 @@ class OpBox:
 
     @property
     def product(self) -> Sum | None:
-        """The letters of a sum of products; None of a sum of values."""
+        """The letters of a sum of products; None for a sum of values."""
         return product_of(self.op)
 
     @property
     def mean(self) -> str | None:
-        """The output that is a mean over the last axis, where that is what is watched."""
+        """The output that is a mean over the last axis, where the op has one."""
         op = _op(self.op)
         return op.means[0] if op is not None and op.means else None
 
     @property
     def shapes(self) -> dict[str, list[int]]:
-        """The shapes of the rows and of the columns, by input."""
+        """The shapes of the inputs that hold rows or columns, by name."""
         m, k, n = self.m, self.k, self.n
         arrays = self.named(np.empty((m, k)), np.empty((k, n)), np.empty(n))
         return {name: list(array.shape) for name, array in arrays.items() if array.ndim > 1}
 
     @property
     def leaves(self) -> int:
-        """How many values the element is the sum of."""
+        """The number of values in the element's sum."""
         return self.k + self.bias
 
     @property
     def unit(self) -> float:
-        """One of the small values: a product of two factors, where there are products."""
+        """The small value: a product of two factors, where there are products."""
         return _HALF_UNIT if self._narrow_sum else self._factors[0] ** 2
 
     @property
     def mask(self) -> float:
-        """The large value that swallows all others."""
+        """The large value, which swallows all others."""
         return _HALF[1] if self._narrow_sum else self._factors[1] ** 2
 
     @property
@@ -125,7 +125,7 @@ class OpBox:
     def named(
         self, rows: npt.NDArray[Any], columns: npt.NDArray[Any], bias: npt.NDArray[Any]
     ) -> dict[str, npt.NDArray[Any]]:
-        """The op's inputs by name: rows (M, K); of a product columns (K, N) and a bias (N,) too."""
+        """The op's inputs by name: rows (M, K); for a product columns (K, N), perhaps a bias."""
         if self.product is None:
             return {"x": rows}
         row, column = tuple(self.product.letters)
@@ -140,7 +140,7 @@ class OpBox:
         return inputs
 
     def _from_mean(self, mean: str, outputs: dict[str, npt.NDArray[Any]]) -> float:
-        """K times the mean, a whole number of units where the mean is a sum divided by K."""
+        """K times the mean: a whole number of units where the mean is a sum divided by K."""
         if mean not in outputs:
             raise ValueError(f"This framework does not give {self.op}'s {mean}.")
         total = float(outputs[mean].reshape(-1)[self.row]) * self.k
@@ -151,8 +151,8 @@ class OpBox:
 
 def product_of(op: str) -> Sum | None:
     """The letters of the op's first output, where that is a sum of products."""
-    asked = _op(op)
-    return None if asked is None else asked.sums.get(asked.outputs[0])
+    record = _op(op)
+    return None if record is None else record.sums.get(record.outputs[0])
 
 
 def known() -> list[str]:

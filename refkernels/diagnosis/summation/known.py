@@ -83,18 +83,18 @@ def lanes(n: int, width: int, *, combine: str = "halves", fma: bool = False) -> 
     """Lane l adds v[l], v[l + width], ... in sequence; then the lanes are combined: "sequence",
     "halves" (neighbours first) or "fold" (upper half onto lower half, as a vector is reduced)."""
     builder = _Builder(n)
-    found = [builder.chain(range(lane, n, width)) for lane in range(min(width, n))]
+    sums = [builder.chain(range(lane, n, width)) for lane in range(min(width, n))]
     if combine == "sequence":
-        builder.chain(found)
+        builder.chain(sums)
     elif combine == "halves":
-        builder.halves(found)
+        builder.halves(sums)
     else:
-        while len(found) > 1:
-            half = (len(found) + 1) // 2
-            upper = found[half:]
-            found = [
+        while len(sums) > 1:
+            half = (len(sums) + 1) // 2
+            upper = sums[half:]
+            sums = [
                 builder.add(low, upper[i]) if i < len(upper) else low
-                for i, low in enumerate(found[:half])
+                for i, low in enumerate(sums[:half])
             ]
     return builder.tree(range(width, n) if fma else ())
 
@@ -121,8 +121,8 @@ def numpy_pairwise(n: int) -> SummationTree:
 
 
 def name_of(tree: SummationTree) -> str | None:
-    """What the field calls this order, None where it has no name here. Whether products enter
-    unrounded is said besides: "in sequence, FMA"."""
+    """The field's name for this order, None where it has none here. A suffix says whether products
+    enter unrounded: "in sequence, FMA"."""
     n = tree.leaves
     bare = tree.without_fma()
     for name, candidate in _candidates(tree):
@@ -144,16 +144,16 @@ def _candidates(tree: SummationTree) -> Iterator[tuple[str, SummationTree]]:
     sizes = block_sizes(tree)
     if sum(sizes) == n and len(sizes) > 1:
         even = set(sizes[:-1]) == {sizes[0]} and sizes[-1] <= sizes[0]
-        told = f"of {sizes[0]}" if even else "of " + ", ".join(map(str, sizes))
-        yield f"blocks {told} in sequence", blocks(n, sizes)
+        each = str(sizes[0]) if even else ", ".join(map(str, sizes))
+        yield f"blocks of {each} in sequence", blocks(n, sizes)
     for width in (2**k for k in range(1, 9) if 2**k < n):
         for combine, how in COMBINATIONS.items():
             yield f"{width} lanes, combined {how}", lanes(n, width, combine=combine)
 
 
 def block_sizes(tree: SummationTree) -> list[int]:
-    """The sizes of the blocks that the tree would have, were it blocks in sequence: by how much the
-    sums above leaf 0 grow, the single steps of the first block taken together."""
+    """The sizes of the blocks, if the tree were blocks in sequence: the growth of the sums above
+    leaf 0, with the single steps of the first block taken together."""
     sizes = tree.sizes()
     above, node = [1], 0
     for k, children in enumerate(tree.nodes):

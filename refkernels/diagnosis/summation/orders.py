@@ -22,10 +22,10 @@ _SEED = 20260521
 
 @dataclass(frozen=True)
 class Order:
-    """`name`: what the field calls the order, None where it has no name. `questions`: how often the
-    framework was asked. `equal` of `outputs`: how many outputs on random data of that shape the
-    tree gives bit for bit, replayed in `accumulator`'s precision; outputs is 0 where a replay
-    cannot run (16-bit formats, several values added at once)."""
+    """`name`: the field's name for the order, None where it has none. `questions`: how often the
+    framework was asked. `equal` of `outputs`: how many outputs for random data of that shape the
+    tree reproduces bit for bit, replayed in `accumulator`'s precision; outputs is 0 where a replay
+    is impossible (16-bit formats, several values added at once)."""
 
     tree: SummationTree
     name: str | None
@@ -36,12 +36,12 @@ class Order:
 
     @property
     def proven(self) -> bool:
-        """Whether the tree gives every bit of random data: the order is the same everywhere."""
+        """Whether the tree reproduces every output for random data: all have this order."""
         return self.outputs > 0 and self.equal == self.outputs
 
 
 def reveal_order(box: OpBox, progress: Callable[[int], None] | None = None) -> Order:
-    """The tree of one output element, and whether it is the tree of them all.
+    """The tree of one output element, and whether all elements have it.
 
     Raises RevealError where the op is no sum in a fixed order (see `reveal`).
     """
@@ -60,8 +60,8 @@ def reveal_order(box: OpBox, progress: Callable[[int], None] | None = None) -> O
 
 
 def name_of(tree: SummationTree, bias: bool = False) -> str | None:
-    """`known.name_of`; of products with a bias (the last leaf), the name of the products' order and
-    where the bias enters: with the first block ("first") or after everything ("last")."""
+    """`known.name_of`; for products with a bias (the last leaf), the name of the products' order
+    and the place of the bias: last, with the first block, or at the start."""
     if not bias:
         return known.name_of(tree)
     leaf = tree.leaves - 1
@@ -80,8 +80,8 @@ def name_of(tree: SummationTree, bias: bool = False) -> str | None:
 
 
 def reproduced(box: OpBox, tree: SummationTree) -> tuple[int, int, str]:
-    """(equal, outputs, accumulator): how many outputs of random normal data the tree gives bit for
-    bit. Sums without products are replayed in float64 too, where that gives more."""
+    """(equal, outputs, accumulator): how many outputs for random normal data the tree reproduces
+    bit for bit. Sums without products are replayed in float64 too, and the better one counts."""
     if box.dtype not in ("float32", "float64") or tree.widest > 2:
         return 0, 0, box.dtype
     rng = np.random.default_rng(_SEED)
@@ -100,7 +100,7 @@ def reproduced(box: OpBox, tree: SummationTree) -> tuple[int, int, str]:
 
 
 def _sums(box: OpBox, tree: SummationTree, a: Bits, got: Bits) -> tuple[int, int, str]:
-    """A mean is the sum divided by K, or times 1 / K; either is tried."""
+    """`reproduced` for sums. A mean is the sum divided by K, or times 1 / K: both are tried."""
     best = (-1, got.size, box.dtype)
     for accumulator in dict.fromkeys((box.dtype, "float64")):
         wide = np.dtype(accumulator)
@@ -120,7 +120,7 @@ def _equal(got: Bits, model: Bits) -> int:
 
 
 def _without(tree: SummationTree, leaf: int) -> SummationTree:
-    """The tree of all other leaves; the leaf must be the last one."""
+    """The tree without a leaf, which must be the last one."""
     n = tree.leaves - 1
     place = {child: child for child in range(n)}
     nodes: list[tuple[int, ...]] = []

@@ -1,4 +1,4 @@
-"""Run a summation tree on any data, in the working precision: the same roundings, bit for bit."""
+"""Runs a summation tree on any data, in the working precision: the same roundings, bit for bit."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def replay(
     """fl(sum_k a[m, k] b[k, n]) in the tree's order: (M, K) and (K, N) -> (M, N); without b, the
     sum over the last axis of a: (M, K) -> (M,).
 
-    float32 and float64; every product and every addition rounds once, but where the tree has a
-    fused product: there fma(a, b, sum). Raises ValueError for other shapes or dtypes, and for a
-    tree whose nodes add more than two values at once: how hardware rounds those is its own affair.
+    float32 and float64; every product and every addition rounds once, except that a fused product
+    is fma(a, b, sum). Raises ValueError for other shapes or dtypes, and for a tree whose nodes add
+    more than two values at once, because hardware rounds these in ways of its own.
     """
     if not isinstance(tree, SummationTree):
         raise TypeError(f"tree is of type {type(tree).__name__}: `reveal` gives a SummationTree.")
@@ -52,8 +52,8 @@ def replay(
 
 @functools.lru_cache(maxsize=128)
 def compiled(tree: SummationTree) -> tuple[npt.NDArray[np.int64], int]:
-    """(steps, how many registers they need). A step is (what, target, source): the target becomes
-    the product of a leaf, gains another register, or gains a leaf's product by an FMA."""
+    """(steps, number of registers). A step is (kind, target, source): it sets the target to a
+    leaf's product, adds another register to it, or adds a leaf's product by an FMA."""
     steps: list[tuple[int, int, int]] = []
     place: dict[int, int] = {}
     free: list[int] = []

@@ -1,11 +1,12 @@
 """The summation tree of a black box, from its answers alone.
 
-All values are one unit, but for +M at i and -M at j, M so large that it swallows every partial sum
-beside it. Whatever is added to +M or -M before the two meet is lost, so that
+All values are one unit, except +M at i and -M at j, with M so large that it swallows every partial
+sum. All that is added to +M or -M before the two meet is lost, so
     n - answer / unit = the number of leaves under the lowest node that holds i and j.
-These sizes for one i and all j are the ancestors of i; what joins at an ancestor is a subtree,
-found the same way: n - 1 questions for a sum in sequence, about n log2 n for a balanced one. Where
-sizes in a group do not add up to one subtree, several children join at once: a fused addition.
+For one i and all j, these are the sizes of the ancestors of i. The leaves that join at an ancestor
+form a subtree, which is found in the same way: n - 1 questions for a sum in sequence, about
+n log2 n for a balanced one. Where a group of leaves forms several subtrees, several children join
+at once: a fused addition.
 
 Source: Xie et al. (2025), "FPRev: Revealing floating-point summation order", USENIX ATC,
 arXiv:2411.00442. The order must not depend on the values; n - answer must be exact in the output.
@@ -32,7 +33,7 @@ _MOST = 2**24  # values; a question is an array of them
 
 
 class RevealError(ValueError):
-    """The box's answers are not those of one summation tree; the message says what they were."""
+    """The box's answers are not those of one summation tree; the message quotes them."""
 
 
 def reveal(
@@ -45,7 +46,7 @@ def reveal(
 ) -> SummationTree:
     """The tree in which `box` adds n values.
 
-    box       takes n float64 values (units, +mask and -mask, exact in its format), gives their sum
+    box       returns the sum of n float64 values (units, +mask and -mask, exact in its format)
     unit      so small that n of them vanish beside mask, and that their sum is exact in the output
     progress  is called with the number of questions asked so far
     Raises RevealError where the answers are those of no tree (the order depends on the values, the
@@ -75,7 +76,7 @@ def reveal(
 
 
 class _Questions:
-    """Asks the box, and takes only answers that a sum can give."""
+    """Asks the box, and accepts only answers that a sum can give."""
 
     def __init__(
         self, box: Box, n: int, unit: float, mask: float, progress: Callable[[int], None] | None
@@ -115,9 +116,8 @@ def _forest(
     questions: _Questions, nodes: list[tuple[int, ...]], leaves: list[int], outer: int
 ) -> list[int]:
     """The subtrees that these leaves form below a node of `outer` leaves: one, unless that node
-    joins several at once. Works through a list of tasks: trees can be as deep as they have leaves.
-    """
-    # A task is (leaves still to be placed, size of the node above, the list its subtrees go to).
+    joins several at once. A stack of tasks replaces recursion: a tree can be n leaves deep."""
+    # A task has the leaves still to place, the size of the node above, and a list for its subtrees.
     result: list[int] = []
     stack: list[_Task] = [_Task(leaves, outer, result)]
     while stack:
@@ -165,7 +165,7 @@ class _Task:
         self.current, self.covered = first, 1
 
     def join(self, questions: _Questions, nodes: list[tuple[int, ...]]) -> None:
-        """The node of that size: what was found so far, and the group's subtrees."""
+        """The node of that size: the subtree so far, and the group's subtrees."""
         assert self.pending is not None
         assert self.current is not None
         size, subtrees = self.pending
@@ -181,24 +181,24 @@ class _Task:
 
 
 def _leaves_under(n: int, nodes: Sequence[Sequence[int]], roots: Sequence[int]) -> int:
-    found, stack = 0, list(roots)
+    count, stack = 0, list(roots)
     while stack:
         node = stack.pop()
         if node < n:
-            found += 1
+            count += 1
         else:
             stack.extend(nodes[node - n])
-    return found
+    return count
 
 
 def reveal_fused(tree: SummationTree, box: ProductBox, p: int) -> SummationTree:
-    """The tree with the products marked that enter their addition unrounded.
+    """The tree, with the products marked that enter their addition unrounded.
 
     box takes the factors a and b (n each) and gives the sum of a_i b_i. A leaf's factors are
     1 + 2^-h, whose square has a tail that a rounding to p bits takes away (h = ceil(p / 2)); one
     leaf on the other side of its addition holds minus the rounded square, all other products are
-    zero. The tail comes back exactly where the product was not rounded first.
-    A product that opens a sum is never unrounded: nothing can tell.
+    zero. The sum is the tail exactly where the product was not rounded first.
+    A product that opens a sum is never marked: nothing can show whether it was rounded.
     Raises TypeError for what is no tree, function or integer.
     """
     p = as_count(p, "p")
@@ -222,7 +222,7 @@ def reveal_fused(tree: SummationTree, box: ProductBox, p: int) -> SummationTree:
 
 
 def total(box: Callable[..., Any], *values: npt.NDArray[np.float64]) -> float:
-    """What a box answers. Raises TypeError where that is no number, or where it takes no arrays."""
+    """A box's answer. Raises TypeError where it is no number, or the box takes no arrays."""
     try:
         return float(box(*values))
     except (TypeError, ValueError) as failure:

@@ -45,7 +45,7 @@ class SummationTree:
     def built(
         leaves: int, nodes: Sequence[tuple[int, ...]], fused: Iterable[int] = ()
     ) -> SummationTree:
-        """The same, of nodes that are one tree by the way they were made: nothing is checked."""
+        """The same, unchecked, for nodes that form one tree by construction."""
         smallest = list(range(leaves))
         for children in nodes:
             smallest.append(min([smallest[child] for child in children]))
@@ -67,19 +67,19 @@ class SummationTree:
         return max((len(children) for children in self.nodes), default=1)
 
     def sizes(self) -> list[int]:
-        """How many leaves hang under each node, leaves (1 each) first."""
-        found = [1] * self.leaves
+        """The number of leaves under each node, leaves (1 each) first."""
+        sizes = [1] * self.leaves
         for children in self.nodes:
-            found.append(sum(found[child] for child in children))
-        return found
+            sizes.append(sum(sizes[child] for child in children))
+        return sizes
 
     def depths(self) -> list[int]:
-        """How many additions each leaf goes through."""
-        found = [0] * (self.leaves + len(self.nodes))
+        """The number of additions that each leaf goes through."""
+        depths = [0] * (self.leaves + len(self.nodes))
         for k in reversed(range(len(self.nodes))):
             for child in self.nodes[k]:
-                found[child] = found[self.leaves + k] + 1
-        return found[: self.leaves]
+                depths[child] = depths[self.leaves + k] + 1
+        return depths[: self.leaves]
 
     @property
     def depth(self) -> int:
@@ -140,11 +140,11 @@ def _post_order(leaves: int, nodes: Sequence[Sequence[int]], smallest: list[int]
     """Inner nodes, children before parents, subtrees in the order of their smallest leaves."""
     if not nodes:
         return []
-    found: list[int] = []
+    ordered: list[int] = []
     stack = [leaves + len(nodes) - 1]
     while stack:  # parents first and the last subtree first, to be read backwards
         node = stack.pop()
-        found.append(node)
+        ordered.append(node)
         inner = [child for child in nodes[node - leaves] if child >= leaves]
         stack.extend(sorted(inner, key=smallest.__getitem__))
-    return found[::-1]
+    return ordered[::-1]

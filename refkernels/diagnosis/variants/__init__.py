@@ -1,1 +1,1 @@
-"""Other questions that a kernel may have answered, each a cause: see `hypothesis.Variant`."""
+"""Other questions that a kernel may have answered; each is a cause (`hypothesis.Variant`)."""

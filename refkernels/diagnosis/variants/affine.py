@@ -11,7 +11,7 @@ from refkernels.diagnosis.problem import Answer, Arrays, Problem
 
 
 def swapped_gradients(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """dweight given as dbias and dbias as dweight."""
+    """dweight and dbias swapped."""
     pair = ("dweight", "dbias")
     if problem.direction == "forward" or not set(pair) & set(outputs):
         return
@@ -23,11 +23,11 @@ def swapped_gradients(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         yield Variant("swapped_weight_bias_grad", {}, _swapped(truth, *pair))
 
 
-def _swapped(answer: Answer, one: str, other: str) -> Answer:
+def _swapped(answer: Answer, first: str, second: str) -> Answer:
     return Answer(
-        {one: answer.reference[other], other: answer.reference[one]},
-        {one: answer.bound[other], other: answer.bound[one]},
-        {one: answer.plain[other], other: answer.plain[one]},
+        {first: answer.reference[second], second: answer.reference[first]},
+        {first: answer.bound[second], second: answer.bound[first]},
+        {first: answer.plain[second], second: answer.plain[first]},
     )
 
 
@@ -44,7 +44,7 @@ def wrong_bias(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def transposed(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """A product's second factor, a square matrix, taken the other way round."""
+    """A product's second factor, a square matrix, transposed."""
     product = problem.op.sums.get(problem.op.outputs[0])
     if product is None:
         return

@@ -1,14 +1,15 @@
-"""One factor on a whole output, whatever the op: found from the data, not from a list.
+"""One factor on a whole output, for any op: found from the data, not from a list.
 
-A kernel that answers f z is explained where one f makes its output ordinary, which is two intervals
-for f, both from what `judge` asks (B: the bound of z, u: the format's unit, g: what was answered):
+A kernel that answers f z is explained where one f makes its output ordinary. That gives two
+intervals for f, both from `judge`'s criteria (B: the bound of z, u: the format's unit, g: the
+answer):
 
     inside the bound      |g - f z| <= |f| (B + u |z|) + tiny  in every element
     error / plain <= 4    sum w^2 (g - f z)^2 <= 16 f^2 sum w^2 max(plain error, half an ulp)^2
 
-with w = 1, or 1 / ulp(z) for elementwise ops, whose errors are counted so. The second is a parabola
-about the weighted least squares' f. f is accepted where both allow it, 1 is not among what they
-allow, and elements of two sizes agree on it: any single number is some factor times the right one.
+with w = 1, or 1 / ulp(z) for elementwise ops, whose errors are in ulp. The second is a parabola
+about the f of weighted least squares. f is accepted where both allow it, neither allows 1, and
+elements of two sizes agree on it: any single number is some factor times the right one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from refkernels.metrology import UNUSUAL
 from refkernels.metrology.ulp_errors import ulp
 
 _FLOAT64 = 2.0**-51  # relative: z is rounded to float64 here, and a few operations follow
-_TELLING = 2.0**-8  # of the formats' numbers: a narrow one is named where it is no accident
+_TELLING = 2.0**-8  # of a format's unit: so near to one of its numbers is no accident
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Interval:
         return (self.high - self.low) / abs(self.best)
 
     def text(self) -> str:
-        """The fewest digits that are a number of the interval; never more than it supports."""
+        """The shortest decimal in the interval, so never more digits than it supports."""
         return next(
             (text for d in range(1, 18) if float(text := f"{self.best:.{d}g}") in self),
             repr(self.best),
@@ -58,24 +59,23 @@ class Interval:
 def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """One factor on all of an output. -1 is a cause of its own: `sign_error`.
 
-    `details`: the factor, what number of the problem it is (`named`), and the interval that the
-    output leaves for it; `fitted` where the number has no name, so that any cause
-    with nothing to fit goes before it.
+    `details`: the factor, the number of the problem that it is (`named`), and its interval;
+    `fitted` where the number has no name, so that any cause without a fitted number goes before it.
     """
     for name, got in outputs.items():
-        found = interval(problem, name, got)
-        if found is None or 1.0 in found:
+        factors = interval(problem, name, got)
+        if factors is None or 1.0 in factors:
             continue
-        if -1.0 in found:
+        if -1.0 in factors:
             yield Variant("sign_error", {"factor": "-1"}, scaled(problem, name, -1.0))
             continue
-        known = names.of(problem, found.low, found.high) or _narrow(found, formats.of(got))
-        text, value, named = known or ("", found.best, "")
-        bounds = [found.low, found.high]
+        known = names.of(problem, factors.low, factors.high)
+        known = known or _narrow(factors, formats.of(got))
+        text, value, named = known or ("", factors.best, "")
         details: dict[str, object] = {
-            "factor": text or found.text(),
+            "factor": text or factors.text(),
             "named": named,
-            "interval": bounds,
+            "interval": [factors.low, factors.high],
         }
         if known is None:
             details["fitted"] = True
@@ -86,7 +86,7 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def interval(problem: Problem, output: str, got: Array) -> Interval | None:
-    """The factors that both conditions allow, None where there is none, or nothing to tell by."""
+    """The factors that both conditions allow; None where there are none, or too little data."""
     reference = problem.truth.reference[output]
     right, wide = np.asarray(reference), to_float64(got)
     plain, bound = to_float64(problem.truth.plain[output]), problem.truth.bound[output]
@@ -94,7 +94,7 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
         return None
     usable = np.isfinite(right) & np.isfinite(wide) & np.isfinite(plain) & np.isfinite(bound)
     z, g, p = right[usable], wide[usable], plain[usable]
-    with np.errstate(over="ignore"):  # where z itself is not finite
+    with np.errstate(over="ignore"):  # elsewhere z may be infinite
         radius = np.ldexp(reference.radius, reference.scale)[usable]
     format = formats.of(got)
     margin = bound[usable] + radius + format.u * np.abs(z)
@@ -127,7 +127,7 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
 
 
 def _several_sizes(z: Doubles, margin: Doubles) -> bool:
-    """Whether two right values, both far from zero, differ in magnitude whatever their errors."""
+    """Whether two right values, both far from zero, certainly differ in magnitude."""
     size = np.abs(z)
     clear = size > 2.0 * margin
     if not clear.any():
@@ -136,8 +136,8 @@ def _several_sizes(z: Doubles, margin: Doubles) -> bool:
 
 
 def _least_squares(z: Doubles, g: Doubles, noise: float) -> tuple[float, float | None]:
-    """f with the least sum of (g - f z)^2, and how far from it error / plain is 4: None where it
-    is larger for every f. noise: the RMS error that is usual."""
+    """The f with the least sum of (g - f z)^2, and the distance from it at which error / plain is
+    4: None where it is larger for every f. noise: the usual RMS error."""
     squares = float(np.sum(z * z))
     best = float(np.sum(g * z)) / squares
     left = UNUSUAL**2 * best * best * noise * noise * z.size - float(
@@ -158,13 +158,13 @@ def _allowed(z: Doubles, g: Doubles, margin: Doubles, tiny: float) -> tuple[floa
     return float(max(np.max(low), np.max(inner), 0.0)), float(np.min(high))
 
 
-def _narrow(found: Interval, own: formats.Format) -> tuple[str, float, str] | None:
+def _narrow(factors: Interval, own: formats.Format) -> tuple[str, float, str] | None:
     """A factor that a narrower format holds, in a wider one: 0.1 in float32."""
     for format in (formats.BFLOAT16, formats.BINARY16, formats.BINARY32):
-        if format.p >= own.p or found.width > _TELLING * format.u:
+        if format.p >= own.p or factors.width > _TELLING * format.u:
             continue
-        value = formats.cast(np.asarray(found.best), format)
-        if float(value) in found:
+        value = formats.cast(np.asarray(factors.best), format)
+        if float(value) in factors:
             return str(value), float(value), f"a number of {format.name}"
     return None
 

@@ -1,7 +1,7 @@
-"""Variants of an op that is a formula: its faults that compute something else, and another eps.
+"""Variants of a formula: faults that compute something else, another eps, rounded params.
 
-A fault is a formula too, so its certified value, its bound and its plain algorithm are read from it
-as the op's own are.
+A fault is a formula too: its certified value, bound and plain algorithm are read from it, like the
+op's own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
 
 
 def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """What the op's faults compute, in exact arithmetic."""
+    """The certified answers of the op's faults."""
     formulas = problem.op.formulas
     if formulas is None:
         return
@@ -37,7 +37,7 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Every usual eps that is not the one asked for."""
+    """Every usual eps other than the given one."""
     if problem.op.formulas is None or not isinstance(problem.params.get("eps"), float):
         return
     for eps in USUAL_EPS:
@@ -46,7 +46,7 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Float params held in float32 by a kernel of float64: eps alone, another one, or all."""
+    """Float params that a float64 kernel holds in float32: eps alone, another alone, or all."""
     if problem.op.formulas is None or problem.format.p <= formats.BINARY32.p:
         return
     params = {**problem.op.params, **problem.params}
@@ -54,8 +54,8 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     changed = {n: v for n, v in narrow.items() if v != params[n]}
     for some in dict.fromkeys([*((name,) for name in changed), tuple(changed)]):
         if some == ("eps",):
-            told = problem.ask(params={"eps": changed["eps"]})
-            yield Variant("eps_rounded", {"eps": changed["eps"]}, told)
+            eps = {"eps": changed["eps"]}
+            yield Variant("eps_rounded", eps, problem.ask(params=eps))
         elif some:
             rounded = {name: changed[name] for name in some}
             details = {"names": ", ".join(some)}
@@ -64,23 +64,23 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def answer(problem: Problem, formula: Any) -> Answer:
     """A formula's answer, each output in its format."""
-    read = problem.op.formulas
-    assert read is not None
+    formulas = problem.op.formulas
+    assert formulas is not None
     question = problem.direction, formula, problem.inputs, problem.params
     judged = {name: problem.format_of(name) for name in problem.op.names(problem.direction)}
 
     def each(part: Callable[[Format], Mapping[str, T]]) -> dict[str, T]:
-        found: dict[str, T] = {}
+        parts: dict[str, T] = {}
         for format in dict.fromkeys(judged.values()):
-            found |= {name: one for name, one in part(format).items() if judged[name] == format}
-        return found
+            parts |= {n: value for n, value in part(format).items() if judged[n] == format}
+        return parts
 
     def bounds(format: Format) -> Mapping[str, Any]:
-        return with_underflow(read.bounded(*question, format), format, problem.inputs)
+        return with_underflow(formulas.bounded(*question, format), format, problem.inputs)
 
     return Answer(
-        each(lambda format: read.certified(*question, ("rounding", format))),
+        each(lambda format: formulas.certified(*question, ("rounding", format))),
         Later(lambda: each(bounds)),
-        Later(lambda: each(lambda format: read.computed(*question, format))),
+        Later(lambda: each(lambda format: formulas.computed(*question, format))),
         invariant=False,
     )

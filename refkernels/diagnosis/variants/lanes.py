@@ -1,8 +1,8 @@
-"""Blocks that do not fit: a tail that is left out of a sum of products.
+"""Sums of products without their tail, from blocks that do not divide the length.
 
-A kernel works on n elements in blocks; where these do not fill them it must mask the lanes beyond
-n, which hold zeros, or go on with the rest. Of the many numbers that a block may have, the one that
-comes nearest to a sample of what the kernel answered is tried.
+A kernel works through n elements in blocks. Where the last block is not full, it must mask the
+lanes beyond n, which hold zeros, or finish the rest separately. Out of many block sizes, the
+variant takes the one whose answer comes nearest to a sample of the kernel's.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _LARGEST = 1 << 22  # products in a sample
 
 
 def padded(n: int) -> list[int]:
-    """The lengths that n is padded to: the next power of two, multiples of blocks."""
+    """The lengths to which n may be padded: the next power of two, multiples of blocks."""
     lengths = {1 << (n - 1).bit_length(), *(-(-n // block) * block for block in _BLOCKS)}
     return sorted(lengths - {n})
 
 
 def kept(n: int) -> list[int]:
-    """How many of n elements are left without the tail, or without the last one."""
+    """The possible numbers of elements without the tail, or without the last element."""
     return sorted({n - 1, *(n - n % block for block in _BLOCKS)} - {n, 0})
 
 
@@ -53,7 +53,7 @@ def of_products(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def _nearest(product: Product, got: Array) -> int | None:
-    """How many terms come nearest to a sample of the output; None where all of them do."""
+    """The number of terms that comes nearest to a sample of the output; None where it is all."""
     matrix = got.reshape(len(product.a), product.b.shape[1])
     side = min(SAMPLE, max(1, int(np.sqrt(_LARGEST / product.terms))))
     rows, columns = (
@@ -73,15 +73,15 @@ def _nearest(product: Product, got: Array) -> int | None:
 
 
 def _without_tail(problem: Problem, output: str, length: int) -> Answer:
-    """The certified answer to the product of the first terms: every input cut where it has them."""
+    """The certified answer to the product of the first terms: inputs are cut along that axis."""
     axes = summed_axes(problem, output)
     cut = {name: _cut(problem.inputs[name], axis, length) for name, axis in axes.items()}
     return problem.ask(cut)
 
 
 def summed_axes(problem: Problem, output: str) -> dict[str, int]:
-    """The inputs that have the letter which an output's products are summed over, and their axis
-    that it is, from the end."""
+    """The inputs with the index letter that an output's products are summed over, and the axis of
+    that letter, counted from the end."""
     op, first = problem.op, problem.op.sums[problem.op.outputs[0]]
     product = op.sums[output]
     (summed,) = {x for letters in product.terms.values() for x in letters} - {*product.letters}
@@ -94,7 +94,7 @@ def summed_axes(problem: Problem, output: str) -> dict[str, int]:
 
 
 def _cut(array: Array, axis: int, length: int) -> Array:
-    """The first elements of the last axis but one, of all leading axes together, or of the last."""
+    """The first elements of all leading axes together (axis -2), or of the last axis."""
     if axis == -2:
         return array.reshape(-1, array.shape[-1])[:length]
     return np.ascontiguousarray(array[..., :length])

@@ -1,8 +1,8 @@
-"""What a factor is called: a number of the problem (a batch size n, 1 / n, 1 / (n - 1), 1 / sqrt n,
-a norm that gradients are clipped by), or a ratio of small whole numbers.
+"""Names factors: a number of the problem (a batch size n, 1 / n, 1 / (n - 1), 1 / sqrt n, a norm
+that gradients are clipped to), or a ratio of small integers.
 
-A name is given where the factors that the output allows contain one such number only, and where
-they are few enough for that to be no accident.
+A factor is named where its interval contains only one such number, and is so narrow that this is no
+accident.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import numpy as np
 
 from refkernels.diagnosis.problem import Problem
 
-# The factor as text ("": by its digits), its value, which number of the problem it is.
+# The factor as text ("": by its digits), its value, and the number of the problem that it is.
 Name = tuple[str, float, str]
-_CHANCE = 2.0**-4  # that a factor of no meaning has a name, at most
-_LARGEST = 4096  # denominators and numerators of a ratio that a kernel may mean
-_SMALL = 8  # below, a whole number is a world size or the like rather than n - 1 of something
+_CHANCE = 2.0**-4  # the largest probability that a meaningless factor has a name
+_LARGEST = 4096  # the largest numerator or denominator of a plausible ratio
+_SMALL = 8  # a smaller integer is rather a world size or the like than some n - 1
 _FARTHEST = 2.0**64  # no loss scale is a power of two beyond
 _DIGITS = 2  # of a norm's numerator: 1, 5, 0.25
-_NUMBERS = 90  # of so many digits in a decade
+_NUMBERS = 90  # numbers of so many digits in a decade
 _KINDS = 8  # norms, ratios, powers of two, numbers of narrower formats
 _DATA = ("dx",)  # gradients that no optimizer sees
 
 
 def of(problem: Problem, low: float, high: float) -> Name | None:
-    """The one name of the factors between low and high, None where there is none, or several."""
+    """The only name between low and high, None where there is none, or several."""
     sign = 1.0 if low > 0 else -1.0
     low, high = sorted((abs(low), abs(high)))
     for names in (
@@ -45,12 +45,12 @@ def of(problem: Problem, low: float, high: float) -> Name | None:
 
 
 def count(problem: Problem) -> int:
-    """How many names there are to give: those of the problem, and what kinds of ratios."""
+    """The number of possible names: those of the problem, and the kinds of ratios."""
     return len([*_lengths(problem), *_derived(problem)]) + _KINDS
 
 
 def given(problem: Problem, text: str) -> bool:
-    """Whether the name is a number that the problem itself gives, not one found in the output."""
+    """Whether the name is a number of the problem itself, not one found in the output."""
     names = {name[0] for name in (*_lengths(problem), *_derived(problem))}
     return text.removeprefix("-") in names
 
@@ -64,7 +64,7 @@ def _lengths(problem: Problem) -> Iterator[Name]:
 
 
 def _derived(problem: Problem) -> Iterator[Name]:
-    """n - 1, 1 / (n - 1), sqrt n and 1 / sqrt n, where they are no small numbers."""
+    """n - 1, 1 / (n - 1), sqrt n and 1 / sqrt n, unless they are small."""
     for n, axis in _axes(problem).items():
         root = math.isqrt(n)
         if n - 1 >= _SMALL:
@@ -88,12 +88,12 @@ def _axes(problem: Problem) -> dict[int, str]:
 
 
 def _norms(problem: Problem, low: float, high: float) -> Iterator[Name]:
-    """A short number over the norm of gradients, of one or of all those of parameters together: to
-    such a length gradients are clipped.
+    """A short number over the norm of one parameter's gradient, or of all together, as gradients
+    are clipped to that length.
 
     The kernel computed that norm in its format: a sum of n squares errs by about sqrt(n) u
     (Higham, Mary 2019, doi:10.1137/18M1226312), the root halves that, and a few roundings follow.
-    A factor that is so near gets the name, and keeps its value.
+    A factor within that error gets the name, and keeps its value.
     """
     if problem.direction == "forward":
         return
@@ -116,7 +116,7 @@ def _norms(problem: Problem, low: float, high: float) -> Iterator[Name]:
 
 
 def _ratios(low: float, high: float) -> Iterator[Name]:
-    """p, 1 / p, p / 2 and 2^k, where the interval is small against the gaps between them."""
+    """p, 1 / p, p / 2 and 2^k, where the interval is small compared with the gaps between them."""
     middle = (low + high) / 2.0
     if not 1.0 / _FARTHEST < middle < _FARTHEST:
         return

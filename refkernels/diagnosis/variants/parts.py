@@ -1,11 +1,12 @@
-"""Sums of which a part is missing, and means of parts.
+"""Sums with a missing part, and means of parts.
 
-    part_of_sum_left_out   any range of the terms but their tail (`lanes.of_products`)
+    part_of_sum_left_out   any range of the terms except the tail (`lanes.of_products`)
     padded_divisor         a mean's sum over n terms, divided by the length they are padded to
     mean_of_block_means    the mean of blocks' means, the last block being shorter
 
-Of all ranges the one is tried that accounts for what a sample of the elements lacks: prefix sums
-C_0 .. C_n with C_stop - C_start nearest to it, looked up by the largest of these differences.
+Out of all ranges, the variant takes the one that accounts for the difference of a sample of the
+elements: with prefix sums C_0 .. C_n, C_stop - C_start is nearest to it. The largest difference in
+the sample narrows the search first.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from refkernels.diagnosis.variants import formulas, lanes
 
 _SAMPLE = 64  # elements
 _LONGEST = 1 << 16  # terms
-_LOOKED_AT = 256  # ranges that the first element leaves open
+_LOOKED_AT = 256  # ranges per start that the first element may leave open
 
 
 def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -33,10 +34,10 @@ def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         terms = _terms(problem, name, got)
         if terms is None or not 2 < terms[0].shape[1] <= _LONGEST:
             continue
-        found, n = _range(*terms), terms[0].shape[1]
-        if found is None or (found[1] == n and not problem.op.total):  # `lanes.of_products`
+        missing, n = _range(*terms), terms[0].shape[1]
+        if missing is None or (missing[1] == n and not problem.op.total):  # `lanes.of_products`
             continue
-        start, stop = found
+        start, stop = missing
         cause, details = "part_of_sum_left_out", {"n": n, "start": start, "stop": stop}
         if stop == n:
             cause, details = "dropped_tail", {"n": n, "dropped": n - start}
@@ -45,7 +46,7 @@ def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def of_means(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """What a mean of n terms is when it is a mean of blocks, or divided by a padded length."""
+    """A mean of n terms computed as a mean of blocks' means, or divided by a padded length."""
     if problem.op.total != "mean" or problem.direction == "backward":
         return
     x = products.summed(problem)
@@ -63,12 +64,12 @@ def of_means(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             formula = partial(_mean_of_means, block)
             nearest.append((_off(means, got), "mean_of_block_means", {"block": block}, formula))
         for length in lanes.padded(n):
-            told = {"n": n, "padded": length}
-            formula = partial(_padded, length)
-            nearest.append((_off(wide.sum(axis=1) / length, got), "padded_divisor", told, formula))
+            means, formula = wide.sum(axis=1) / length, partial(_padded, length)
+            padding: dict[str, object] = {"n": n, "padded": length}
+            nearest.append((_off(means, got), "padded_divisor", padding, formula))
         right = _off(wide.mean(axis=1), got)
     if nearest:
-        off, cause, details, formula = min(nearest, key=lambda one: one[0])
+        off, cause, details, formula = min(nearest, key=lambda choice: choice[0])
         if off < right:
             answer = formulas.answer(problem, formula)
             yield Variant(cause, details, answer, trials=len(nearest))
@@ -76,7 +77,7 @@ def of_means(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def _mean_of_means(block: int, xp: Any, x: Any, **_: Any) -> Any:
     ends = [*range(0, x.shape[-1], block), x.shape[-1]]
-    parts = (xp.take(x, np.arange(*some), -1) for some in itertools.pairwise(ends))
+    parts = (xp.take(x, np.arange(*span), -1) for span in itertools.pairwise(ends))
     return xp.mean(xp.concatenate([xp.mean(part) for part in parts]))
 
 
@@ -84,13 +85,14 @@ def _padded(length: int, xp: Any, x: Any, **_: Any) -> Any:
     return xp.sum(x) / length
 
 
-def _off(values: Doubles, said: Doubles) -> float:
-    known = np.isfinite(values) & np.isfinite(said)
-    return float(np.sum(np.square(values - said)[known]))
+def _off(values: Doubles, got: Doubles) -> float:
+    """The sum of squared differences between finite numbers."""
+    known = np.isfinite(values) & np.isfinite(got)
+    return float(np.sum(np.square(values - got)[known]))
 
 
 def _terms(problem: Problem, name: str, got: Array) -> tuple[Doubles, Doubles, Doubles] | None:
-    """A sample of the elements: their terms, what the kernel's sums lack, and how sure that is."""
+    """A sample of the elements: their terms, what the kernel's sums lack, and its uncertainty."""
     product, x, scale = products.of(problem, name), None, 1.0
     if problem.op.total == "mean" and (x := products.summed(problem)) is not None:
         scale = float(x.shape[1])
@@ -114,7 +116,7 @@ def _terms(problem: Problem, name: str, got: Array) -> tuple[Doubles, Doubles, D
 
 
 def _range(terms: Doubles, lacks: Doubles, sure: Doubles) -> tuple[int, int] | None:
-    """The range whose sum every element lacks, the shortest of those that fit as well."""
+    """The range whose sum every element lacks: of those that fit, the nearest."""
     sums = np.concatenate([np.zeros((len(terms), 1)), np.cumsum(terms, axis=1)], axis=1)
     first = sums[0]
     order = np.argsort(first, kind="stable")
@@ -130,7 +132,7 @@ def _range(terms: Doubles, lacks: Doubles, sure: Doubles) -> tuple[int, int] | N
     later = stops > starts
     starts, stops = starts[later], stops[later]
     if (len(lacks) == 1 and starts.size > 1) or starts.size > _LOOKED_AT * first.size:
-        return None  # one sum is any range's
+        return None  # many ranges have one sum
     for k in range(1, len(lacks)):
         if starts.size <= 1:
             break
@@ -139,8 +141,8 @@ def _range(terms: Doubles, lacks: Doubles, sure: Doubles) -> tuple[int, int] | N
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
         off = sums[:, stop] - sums[:, start] - lacks
         if np.all(np.abs(off) <= sure):
-            found = (float(np.sum(np.square(off))), start, stop)
-            best = found if best is None or found < best else best
+            fitting = (float(np.sum(np.square(off))), start, stop)
+            best = fitting if best is None or fitting < best else best
     return None if best is None else best[1:]
 
 
@@ -157,8 +159,8 @@ def _without(problem: Problem, name: str, start: int, stop: int) -> Answer:
             {name: truth.plain["y"].reshape(shape)},
         )
     inputs = {
-        one: _zeroed(problem.inputs[one], axis, start, stop)
-        for one, axis in lanes.summed_axes(problem, name).items()
+        factor: _zeroed(problem.inputs[factor], axis, start, stop)
+        for factor, axis in lanes.summed_axes(problem, name).items()
     }
     return lanes.only(problem.ask(inputs), name)
 

@@ -1,8 +1,8 @@
-"""Variants with inputs of a narrower format, to which hardware may round float32 unasked.
+"""Variants with inputs in a narrower format, to which hardware may round float32 unasked.
 
-TF32 keeps 11 significant bits and rounds ties away from zero; bfloat16 and float16 to nearest even;
-a conversion that cuts bits off rounds each toward zero. Products of such inputs are exact in
-float32 and better, so that what remains is float32's rounding.
+TF32 keeps 11 significant bits and rounds ties away from zero; bfloat16 and float16 round to nearest
+even; a conversion that cuts bits off rounds toward zero. Products of such inputs are exact in
+float32 and wider formats, so only the rounding of the sums remains.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _NEAREST = {**{format: cause for cause, format in CAUSES.items()}, "float32": "f
 
 
 def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Inputs rounded to a narrower format, or cut off at it: the factors of a product, the argument
-    of a function, x of LayerNorm (with the cotangent); and then all of them."""
+    """Inputs rounded or truncated to a narrower format: the factors of a product, a function's
+    argument, LayerNorm's x (alone or with the cotangent); and then all inputs."""
     for format in (formats.TF32, formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
         if format is formats.TF32 and not _multiplies(problem):
             continue
@@ -36,12 +36,12 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             details = {"format": format.name, "inputs": ", ".join(names)}
             for cause, cut in ((_NEAREST[format.name], False), ("truncated_inputs", True)):
                 narrow = {name: _narrowed(array, format, cut) for name, array in arrays.items()}
-                # Invariants hold for the inputs that were used, not for those given.
+                # Invariants hold for the narrowed inputs, not for the given ones.
                 yield Variant(cause, details, replace(problem.ask(narrow), invariant=False))
 
 
 def _choices(problem: Problem) -> list[list[str]]:
-    """Which inputs a kernel may have narrowed together."""
+    """The inputs that a kernel may have narrowed together."""
     floats = [name for name in problem.op.takes(problem.direction) if name not in problem.op.kinds]
     takes = [name for name in floats if name in problem.inputs]
     if _multiplies(problem):
@@ -59,7 +59,7 @@ def _multiplies(problem: Problem) -> bool:
 
 
 def _narrower(array: Array, format: Format) -> bool:
-    """Whether the format cannot hold the array's normal numbers; the others may be flushed."""
+    """Whether the format cannot hold the array's normal numbers; subnormal ones may be flushed."""
     if format.p >= formats.of(array).p:
         return False
     normal = array[np.abs(to_float64(array)) >= formats.of(array).min_normal]
@@ -75,9 +75,9 @@ def _narrowed(array: Array, format: Format, cut: bool) -> Array:
 
 
 def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """The right answer, computed in a narrower format or rounded to it: every element is one of
-    that format's numbers, as the right ones are not. float64 that was computed in float32, not only
-    rounded to it at the end, is `float32_cast`: some element is not the rounding of a good one."""
+    """The right answer, computed in a narrower format or rounded to it: every element is a number
+    of that format, though the right ones are not. float64 that was computed in float32, not only
+    rounded to it at the end, is `float32_cast`: some element is no rounding of a good float64."""
     for name, got in outputs.items():
         for format in (formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
             if format.p >= formats.of(got).p or not all_in(got, format):

@@ -5,8 +5,8 @@
     asymmetric    s = (max w - min w) / (2^b - 1), z = round(-min w / s), 0 <= q < 2^b
 
 with one s for the tensor, for each row (index of the first axis, or of all but the last), column,
-or group of 32, 64 or 128 along the last axis; kept in float32 or float16. Of a product the nearest
-on a sample of its elements is asked of the oracle, of a formula the nearest on all of them.
+or group of 32, 64 or 128 along the last axis; kept in float32 or float16. The oracle answers the
+nearest scheme: nearest on a sample of a product's elements, or on all elements of a formula.
 
 Sources: Jacob et al. (2018), arXiv:1712.05877; Dettmers et al. (2022), arXiv:2208.07339.
 """
@@ -47,21 +47,22 @@ class Scheme(NamedTuple):
 
 
 def weights(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Variant]:
-    """The scheme that is nearest to an output that is out of the ordinary."""
-    if problem.direction == "backward" or all(one.ordinary for one in fits.values()):
+    """The scheme that is nearest to an output out of the ordinary."""
+    if problem.direction == "backward" or all(fit.ordinary for fit in fits.values()):
         return
     (output, got), *others = outputs.items()
     if others or got.shape != problem.truth.reference[output].shape:
         return
     for names in _WEIGHTS:
-        arrays = {name: problem.inputs.get(name) for name in names}
-        if any(one is None or one.ndim < 2 or one.dtype.kind in "iub" for one in arrays.values()):
+        arrays = {name: problem.inputs[name] for name in names if name in problem.inputs}
+        if len(arrays) < len(names) or not all(map(_is_weight, arrays.values())):
             continue
-        if not all(one.size for one in arrays.values() if one is not None):
-            continue
-        yield from _nearest(
-            problem, output, got, {n: a for n, a in arrays.items() if a is not None}
-        )
+        yield from _nearest(problem, output, got, arrays)
+
+
+def _is_weight(array: Array) -> bool:
+    """Whether an input may be a quantised weight: floats, at least a matrix, not empty."""
+    return array.ndim >= 2 and array.dtype.kind not in "iub" and array.size > 0
 
 
 def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Iterator[Variant]:
@@ -70,12 +71,12 @@ def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Itera
     answers = _of_product(problem, output, got, arrays) or _of_formula(problem, output, got)
     if answers is None:
         return
-    said, wanted = answers
+    predicted, wanted = answers
     with np.errstate(all="ignore"):
-        right = distance(said(arrays, None), wanted)
-        found = [(distance(said(arrays, scheme), wanted), k) for k, scheme in enumerate(schemes)]
-    off, best = min(found)
-    if off * UNUSUAL**2 > right:  # by as much as makes it unusual, in squares
+        right = distance(predicted(arrays, None), wanted)
+        distances = [distance(predicted(arrays, scheme), wanted) for scheme in schemes]
+    best = int(np.argmin(distances))
+    if distances[best] * UNUSUAL**2 > right:  # not nearer by the ratio that is unusual
         return
     scheme = schemes[best]
     details = {
@@ -87,7 +88,7 @@ def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Itera
 
 
 def _of_product(problem: Problem, output: str, got: Array, arrays: Arrays) -> Any:
-    """A sample of the elements of a product of matrices, and how they follow from its weight."""
+    """A function from a weight to a sample of a product's elements, and the kernel's sample."""
     if output not in problem.op.sums or (product := products.of(problem, output)) is None:
         return None
     ((name, weight),) = arrays.items()
@@ -106,27 +107,27 @@ def _of_product(problem: Problem, output: str, got: Array, arrays: Arrays) -> An
         chosen = columns if values.shape[0 if turned else 1] > 1 else slice(None)
         return values[chosen] if turned else values[:, chosen]
 
-    def said(arrays: Arrays, scheme: Scheme | None) -> Array:
+    def predicted(arrays: Arrays, scheme: Scheme | None) -> Array:
         used = cut(weight) if scheme is None else quantised(weight, scheme, cut)
         wide = used.astype(np.float64)
         return np.asarray(a @ (wide.T if turned else wide) + bias)
 
-    return said, wanted
+    return predicted, wanted
 
 
 def _of_formula(problem: Problem, output: str, got: Array) -> Any:
-    """All elements of any other op, where they are few."""
+    """The same for all elements of any other op, where they are few."""
     if sum(array.size for array in problem.inputs.values()) > _LARGEST:
         return None
 
-    def said(arrays: Arrays, scheme: Scheme | None) -> Array:
+    def predicted(arrays: Arrays, scheme: Scheme | None) -> Array:
         if scheme is None:
             return problem.truth.plain[output].astype(np.float64)
         used = {**problem.inputs, **{n: quantised(a, scheme) for n, a in arrays.items()}}
         plain = problem.op.plain(problem.direction, used, problem.params, problem.format)
         return np.asarray(plain[output].astype(np.float64))
 
-    return said, got.astype(np.float64)
+    return predicted, got.astype(np.float64)
 
 
 def _schemes(weight: Array) -> Iterator[Scheme]:
@@ -144,8 +145,8 @@ def _schemes(weight: Array) -> Iterator[Scheme]:
 
 
 def quantised(weight: Array, scheme: Scheme, cut: Cut = np.asarray) -> Array:
-    """The weight, or what is cut out of it, as the integers say it, in its own dtype; computed in
-    float32, as quantisers do."""
+    """The weight, or a cut of it, restored from its integers to its own dtype; computed in float32,
+    as quantisers do."""
     wide = weight.astype(np.float32)
     if scheme.group:
         *rows, n = wide.shape

@@ -1,11 +1,11 @@
-"""Formulas whose reductions leave out a part of an axis: its tail, or one block of it.
+"""Formulas whose reductions leave out part of an axis: its tail, or one block.
 
     dropped_tail            the last n mod B terms, or the last one, of every sum over n
     part_of_sum_left_out    one block of them: terms B i to B (i + 1)
 
-Whatever the formula, each of its sums, means, norms, maxima and products over an axis of one length
-is read without those terms; a mean is still divided by n, or by the number that is left. Which part
-is found in the working precision, and the best is asked of the oracle.
+In any formula, every sum, mean, norm, maximum and product over axes of one length is read without
+those terms; a mean is still divided by n, or by the number that is left. The working precision
+finds the part, and the oracle answers the best one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.variants.lanes import kept
 from refkernels.metrology import UNUSUAL
 
-_LARGEST = 1 << 17  # elements of the inputs together: each part is read once more
+_LARGEST = 1 << 17  # elements of all inputs: the formula is read once for each part
 _MOST_BLOCKS = 16  # of one size
 _LONGEST = 1 << 12  # an axis
 _LENGTHS = 4  # axes
@@ -37,8 +37,8 @@ class Part(NamedTuple):
 
 
 def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """The part without which the definition is nearest to the outputs, where it is far nearer than
-    the right answer."""
+    """The part without which the definition comes nearest to the outputs, where that is far nearer
+    than the right answer."""
     read = problem.op.formulas
     if read is None or problem.op.total or problem.op.elementwise:
         return
@@ -46,26 +46,26 @@ def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     definition = next(iter(read.way("forward").forms.values()))
     parts = _parts(problem)
-    found: list[tuple[float, Part]] = []
+    question = problem.inputs, problem.params, problem.format
+    distances: list[tuple[float, Part]] = []
     for part in parts:
         formula = read.without(definition, part)
-        question = problem.inputs, problem.params, problem.format
-        said = read.computed(problem.direction, formula, *question)
-        found.append((_distance(outputs, said), part))
-    if not found:
+        answer = read.computed(problem.direction, formula, *question)
+        distances.append((_distance(outputs, answer), part))
+    if not distances:
         return
-    off, part = min(found)
+    off, part = min(distances)
     if off * UNUSUAL**2 > _distance(outputs, problem.truth.plain):
         return
     cause, details = "part_of_sum_left_out", {"n": part.n, "start": part.start, "stop": part.stop}
     if part.stop == part.n:
         cause, details = "dropped_tail", {"n": part.n, "dropped": part.n - part.start}
-    answer = formulas.answer(problem, read.without(definition, part))
-    yield Variant(cause, details, answer, trials=len(parts))
+    certified = formulas.answer(problem, read.without(definition, part))
+    yield Variant(cause, details, certified, trials=len(parts))
 
 
 def _parts(problem: Problem) -> list[Part]:
-    """What may be left out of the axes of the inputs, as the formula has them."""
+    """The parts that may be left out of the inputs' axes, in the formula's shapes."""
     assert problem.op.formulas is not None
     asked = problem.op.formulas.question("forward", problem.inputs, problem.params)
     arrays = [array for array in asked.arrays.values() if isinstance(array, np.ndarray)]
@@ -82,7 +82,7 @@ def _parts(problem: Problem) -> list[Part]:
 
 
 def _blocks(n: int) -> Iterator[tuple[int, int]]:
-    """Blocks of a power of two, of which there are few."""
+    """Blocks of powers of two, large enough to be few."""
     block = 1 << max((n - 1).bit_length() - 1, 1)
     while block > 1 and -(-n // block) <= _MOST_BLOCKS:
         yield from ((start, min(start + block, n)) for start in range(0, n, block))
@@ -102,15 +102,15 @@ def _wrong(problem: Problem, outputs: Arrays) -> bool:
     return False
 
 
-def _distance(outputs: Arrays, said: Arrays) -> float:
-    """The sum of squared differences, in units of each output's own; what is no number counts as
-    one of these units."""
+def _distance(outputs: Arrays, answer: Arrays) -> float:
+    """The sum of squared differences, relative to each output's largest number and at most 1 each;
+    a NaN on one side only counts as 1."""
     total = 0.0
     with np.errstate(all="ignore"):
         for name, got in outputs.items():
             wide = got.astype(np.float64)
             size = float(np.max(np.abs(wide), where=np.isfinite(wide), initial=0.0)) or 1.0
-            off = np.abs(wide - said[name].astype(np.float64)) / size
-            off = np.where(np.isnan(off), np.isnan(wide) != np.isnan(said[name]), off)
+            off = np.abs(wide - answer[name].astype(np.float64)) / size
+            off = np.where(np.isnan(off), np.isnan(wide) != np.isnan(answer[name]), off)
             total += float(np.sum(np.square(np.minimum(off, 1.0))))
     return total

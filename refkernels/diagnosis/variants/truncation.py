@@ -1,4 +1,4 @@
-"""Outputs that were cut off at their format, rounded toward zero, instead of rounded to nearest.
+"""Outputs truncated to their format, toward zero, instead of rounded to nearest.
 
 A kernel that computes z' in a wider format W and stores trunc(z') gives, with |z' - z| <= B the
 bound of W about the exact z, a number between trunc(z - B) and trunc(z + B): truncation is
@@ -21,12 +21,12 @@ from refkernels.metrology.ulp_errors import ulp
 
 _NARROW = (formats.BINARY32, formats.TF32, formats.BINARY16, formats.BFLOAT16)
 _EXTENDED = 2.0**-11  # the unit of the x87's 64 bits over float64's
-_LARGER = 0.05  # ulp by which an element is larger than the exact one, ...
-_FEW = 0.05  # ... as but few may be: to nearest, nearly half of them are
+_LARGER = 0.05  # ulp: an element that exceeds the exact one by more is too large
+_FEW = 0.05  # the share that may be too large: rounding to nearest makes nearly half so
 
 
 def truncated_output(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Each output cut off at its own format, or at a narrower one whose numbers it holds."""
+    """Each output truncated to its own format, or to a narrower one whose numbers it holds."""
     for name, got in outputs.items():
         if got.shape != problem.truth.reference[name].shape:
             continue
@@ -37,7 +37,7 @@ def truncated_output(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def _possible(problem: Problem, output: str, got: Array, format: Format) -> bool:
-    """Whether all elements are numbers of the format, and hardly any is larger than the exact."""
+    """Whether all elements are numbers of the format, and few exceed the exact in magnitude."""
     exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
     own = formats.of(got)
     if format is not own:
@@ -59,7 +59,7 @@ def _in(wide: Doubles, format: Format) -> bool:
 
 
 def _answer(problem: Problem, output: str, own: Format, format: Format) -> Answer:
-    """trunc(z), and how far from it trunc(z') may be."""
+    """trunc(z), with the largest distance of trunc(z') from it as the bound."""
     bound = _wide(problem, output, own, format)
     reference = problem.truth.reference[output]
     exact = np.asarray(reference)
@@ -74,15 +74,15 @@ def _answer(problem: Problem, output: str, own: Format, format: Format) -> Answe
         )
         spread = np.maximum(np.abs(high - cut), np.abs(cut - low))
     spread = np.where(np.isfinite(exact) & np.isnan(spread), np.inf, spread)
-    # Where either of two numbers may be stored, no other is unusual: few elements, but a step of a
-    # narrow format is many of the kernel's own.
+    # The plain answer is the other number that may be stored, so that neither is unusual: such
+    # elements are few, but a step of a narrow format is many of the kernel's own.
     other = np.where(np.isfinite(spread), cut + np.copysign(spread, cut), cut)
     stored = formats.cast(other, own)
     return Answer({output: Enclosure(cut)}, {output: spread}, {output: stored})
 
 
 def _wide(problem: Problem, output: str, own: Format, format: Format) -> Doubles:
-    """The bound of what was cut off."""
+    """The bound of the value before truncation."""
     work = own
     if format is own:
         work = formats.BINARY64 if format.p >= formats.BINARY32.p else formats.BINARY32

@@ -1,4 +1,4 @@
-"""Variants of a whole output, whatever the op: another order of its rows."""
+"""Variants of a whole output, for any op: another order of its rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 
-_NAN, _INFINITE = 5.0, 3.0  # in the place of these, where the largest number is 1
-_MOST_ROWS = 2048  # whose distances are all computed
+_NAN, _INFINITE = 5.0, 3.0  # substitutes for these, where the largest number is 1
+_MOST_ROWS = 2048  # up to here, all distances are computed
 
 
 def permuted(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """The rows of an output in another order: each row is looked for among the right ones."""
+    """The rows of an output in another order: each row is matched with the nearest right one."""
     for name, got in outputs.items():
         answer = problem.truth
         right = np.asarray(answer.reference[name])
@@ -43,7 +43,7 @@ def taken(reference: Enclosure, order: Array) -> Enclosure:
 
 
 def _matching_rows(got: Doubles, right: Doubles) -> Array | None:
-    """For each row of got the row of right that is nearest, None unless that is a permutation.
+    """For each row of got the nearest row of right, None unless that is a permutation.
 
     Very many rows are distinguished by one random projection: sorting numbers is cheap.
     """

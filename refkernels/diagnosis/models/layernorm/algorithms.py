@@ -1,4 +1,4 @@
-"""LayerNorm's models run on the question, and their bits compared with the kernel's."""
+"""Runs LayerNorm's models on the question, and compares their bits with the kernel's."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 
 _THREADS = (1, 2, 4)  # some gradients' sums are cut by thread
 _ROWS = ("y", "dx")
-_SUMS_ALONE = ("mean", "dbias")  # plain sums: their bits say nothing of what comes after them
+_SUMS_ALONE = ("mean", "dbias")  # plain sums: their bits do not show the steps after them
 _AFTER_SUMS = {
     "naive_variance", "unbiased_variance", "eps_outside_sqrt", "eps_rounded",
     "folded_normalisation", "constant_statistics",
 }  # fmt: skip
-ONE_ALGORITHM = 0.9  # two with so many equal bits: no few bits tell them apart
-_ORDERS = 8  # of summation, at random
+ONE_ALGORITHM = 0.9  # the share of equal bits from which two algorithms count as one
+_ORDERS = 8  # random orders of summation
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:
-    """For each output every model that has its bits or its errors; of the others the nearest.
+    """For each output, every model that has its bits or errors; of the others the nearest.
 
-    A model with nothing to blame is an order of summation, and all of them that fit are found, as
-    few rows tell few models apart. One with a cause is named only where no such model has all bits,
-    and where enough rows tell it from them or something is wrong.
+    A model without a fault is an order of summation. All those that fit are kept, because few rows
+    distinguish few models. A model with a fault is tried only where none of them has all bits, and
+    named where enough rows distinguish it from them or the output is wrong.
     """
     family: list[evidence.Tried] = []
     honest: dict[str, list[Array]] = {name: [] for name in outputs}
@@ -76,7 +76,7 @@ def _claim(model: Model, threads: int, name: str, bits: Array) -> Claim:
 
 
 def run(problem: Problem, candidate: Candidate, like: Array) -> Array | None:
-    """The bits that a candidate's model gives."""
+    """The bits that the model of a candidate gives."""
     model = next((model for model in MODELS if model.name == candidate.model), None)
     if model is None:
         return None
@@ -86,13 +86,13 @@ def run(problem: Problem, candidate: Candidate, like: Array) -> Array | None:
 
 
 def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, dict[str, Array]]]:
-    """Every model's answer; other numbers of threads only where the gradients depend on them. An
-    eps that float32 holds is not rounded by a model that rounds it."""
+    """Every model's answer; with other numbers of threads only where gradients depend on them. A
+    model that rounds eps has no fault where float32 holds eps."""
     sums = {"dweight", "dbias"} & set(wanted)
     eps = float(problem.params["eps"])
-    for one in MODELS:
-        idle = one.cause == "eps_rounded" and float(np.float32(eps)) == eps
-        model = replace(one, cause=None) if idle else one
+    for listed in MODELS:
+        idle = listed.cause == "eps_rounded" and float(np.float32(eps)) == eps
+        model = replace(listed, cause=None) if idle else listed
         seen: list[dict[str, Array]] = []
         for threads in _THREADS if sums and model.name.startswith("torch") else (1,):
             params = {**problem.params, "threads": threads}
@@ -104,27 +104,28 @@ def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, 
 
 
 def _nearest(bits: Array, honest: list[Array], name: str) -> Array | None:
-    """The answer without a fault that differs from a model's in the fewest rows."""
+    """The faultless model's answer that differs from these bits in the fewest rows."""
     rows = name in _ROWS
-    return min(honest, key=lambda one: evidence.apart(bits, one, rows), default=None)
+    return min(honest, key=lambda answer: evidence.apart(bits, answer, rows), default=None)
 
 
 def _alike_to(got: Array, honest: list[Array], name: str) -> tuple[float, float]:
-    """How often a model without a fault has the kernel's bits of a row, those left out that have
-    them all: of those listed, for what blames; and of any, for a model of sums, by the rule of
-    succession, for there are more right ways to sum than are listed."""
-    distinct = {one.tobytes(): one for one in honest}.values()
+    """How often a faultless model has the kernel's bits of a unit, without those that have them
+    all: the mean over the listed models, for candidates with a fault; and, for orders of summation,
+    an estimate for any model by the rule of succession, as the list of right orders is incomplete.
+    """
+    distinct = {answer.tobytes(): answer for answer in honest}.values()
     units = _units(got, name)
-    wrong = [evidence.apart(got, one, name in _ROWS) for one in distinct]
+    wrong = [evidence.apart(got, answer, name in _ROWS) for answer in distinct]
     shares = [1.0 - n / units for n in wrong if n]
     return evidence.agreement(shares), (sum(shares) + 1.0) / (len(shares) + 2.0)
 
 
 def _shuffled(problem: Problem, model: Model, threads: int, name: str, bits: Array) -> float:
-    """How often the model has its own bits of a unit where the terms of its sums come in other
-    orders: the rows, for a gradient of a parameter; the columns, for what is a row's. No list has
-    every order, and one that is not listed has many of the same bits of few rows. 0 where orders
-    hardly matter: then they are one algorithm."""
+    """How often the model keeps its bits of a unit when the terms of its sums come in other orders:
+    the rows, for a gradient of a parameter; the columns, for a row's results. No list has every
+    order, and an unlisted one shares many bits of few rows. 0 where orders hardly matter: then they
+    are one algorithm."""
     x, params = problem.inputs["x"], {**problem.params, "threads": threads}
     columns = math.prod(normalized_shape(problem))
     flat = {k: a.reshape(-1, columns) for k, a in problem.inputs.items()}
@@ -146,14 +147,14 @@ def _shuffled(problem: Problem, model: Model, threads: int, name: str, bits: Arr
 
 
 def _units(array: Array, name: str) -> int:
-    """How many observations an output is: rows of y and dx, elements of others."""
+    """The number of observations in an output: rows of y and dx, elements of others."""
     rows = name in _ROWS and array.ndim > 0
     return max(array.size // array.shape[-1] if rows else array.size, 1)
 
 
 def _alike(problem: Problem, got: Array, tried: evidence.Tried) -> evidence.Tried:
-    """Consistent: the errors are as large as the model's, within judge's factor either way, and the
-    model's are more than rounding."""
+    """The claim, consistent where the errors are as large as the model's, within judge's factor
+    either way, and the model's exceed rounding."""
     name, model = tried.claim.output, tried.claim.prediction.bits
     assert model is not None
     rounding = fit(problem, name, model, problem.truth)

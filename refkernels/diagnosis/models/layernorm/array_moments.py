@@ -1,7 +1,7 @@
-"""The twins of `torch_moments`' and `torch_cpu`'s forward kernels: all rows and lanes at a time.
+"""The twins of `torch_moments`' and `torch_cpu`'s forward kernels: all rows and lanes at once.
 
-The chunks of a row do not depend on each other: they go through Welford's steps together, and are
-merged one after the other. See `arithmetic.small` for when a twin is used.
+The chunks of a row are independent: they go through Welford's steps together, and are merged one
+after the other. `arithmetic.small` says when a twin runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Every LayerNorm model, the frameworks' own first, then the honest textbook ones, then the faults.
+"""Every LayerNorm model: the frameworks' own, then honest textbook algorithms, then the faults.
 
-The order is that of trust: where two models give the same bits, the first one explains them.
+Where two models give the same bits, the first one explains them.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def _statistics(task: Task) -> tuple[Array, Array]:
     x, n = task.x.astype(np.float64), task.x.shape[1]
     mean = sum_in_order(x) / n
     var = sum_in_order(x * x) / n - mean * mean
-    var = np.where(var < 0.0, 0.0, var)  # a NaN stays one
+    var = np.where(var < 0.0, 0.0, var)  # NaN stays NaN
     return mean, var.astype(np.float32) + np.float32(task.eps)
 
 
@@ -74,7 +74,7 @@ def _forward(task: Task) -> dict[str, Array]:
     x, weight, bias = (values.astype(dtype) for values in (task.x, task.scale, task.shift))
     root = np.sqrt(raised).astype(dtype)[:, None]
     y = (x - mean.astype(dtype)[:, None]) / root * weight + bias
-    # The mean that the op gives is the stored one, float32 even where y is not.
+    # The op returns the stored mean, float32 even where y is not.
     return {**task.answer(y=y), "mean": mean.astype(np.float32).reshape(task.leading)}
 
 
@@ -106,7 +106,7 @@ def run(
     direction: Direction,
     format: Format | str,
 ) -> dict[str, Array]:
-    """MindSpore's answers in float64, or in float32 and float16; none for another format."""
+    """MindSpore's answers: with `double` in float64, else in float32 and float16."""
     task = read(inputs, params, format)
     if task.format == formats.BFLOAT16 or (task.kind is np.float64) is not double:
         return {}

@@ -1,7 +1,7 @@
 """A model: an algorithm in the working precision whose bits are compared with a kernel's.
 
-`Task` is what every LayerNorm model starts from: the inputs as rows of the working precision
-(float32 for formats narrower than it), and the way back to the caller's shapes and format.
+Every LayerNorm model starts from a `Task`: the inputs as rows in the working precision (float32 for
+narrower formats), with the way back to the caller's shapes and format.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Model:
     cause      the stable identifier of the cause that it embodies ("naive_variance"), None for an
                algorithm with nothing to blame but its order of rounding
     statement  one sentence that says what the algorithm does, ready to quote
-    run        run(inputs, params, direction, format) -> {output name: array}, in the shapes and the
-               dtype that a framework answers in; outputs of which the model says nothing are left
-               out, and an empty dict says that it does not apply (a format the framework lacks)
+    run        run(inputs, params, direction, format) -> {output name: array}, in a framework's
+               shapes and dtype; without the outputs that the model does not give, and empty where
+               the model does not apply (a format the framework lacks)
     """
 
     name: str
@@ -98,14 +98,14 @@ class Task:
         }
 
     def gradients(self, dx: Array, dweight: Array, dbias: Array) -> dict[str, Array]:
-        """The backward outputs, of the affine parameters those that are there."""
+        """The backward outputs, with gradients of the affine parameters that are given."""
         affine = {"dweight": (self.weight, dweight), "dbias": (self.bias, dbias)}
-        there = {name: got for name, (given, got) in affine.items() if given is not None}
-        return self.answer(dx=dx, **there)
+        given = {name: d for name, (parameter, d) in affine.items() if parameter is not None}
+        return self.answer(dx=dx, **given)
 
 
 def read(inputs: Mapping[str, Any], params: Mapping[str, Any], format: Format | str) -> Task:
-    """The task of inputs (x, weight, bias, dy) and params (eps, normalized_shape, threads).
+    """The task from inputs (x, weight, bias, dy) and params (eps, normalized_shape, threads).
 
     `threads` (default 1) is how many threads the kernel ran with: some sums depend on it.
     Raises ValueError where normalized_shape does not end x's shape.
@@ -129,10 +129,10 @@ def read(inputs: Mapping[str, Any], params: Mapping[str, Any], format: Format | 
 
     leading = x.shape[: x.ndim - len(normalized)]
     matrix = (math.prod(leading), n)
-    given = rows("x", matrix)
-    assert given is not None
+    x_rows = rows("x", matrix)
+    assert x_rows is not None
     return Task(
-        x=given,
+        x=x_rows,
         dy=rows("dy", matrix),
         weight=rows("weight", (n,)),
         bias=rows("bias", (n,)),

@@ -35,8 +35,8 @@ def _sum(values: Array, axis: int) -> Array:
         kept = -(-moved.shape[0] // shrink)
         total = np.zeros((kept, moved.shape[1]), values.dtype)
         for first in range(0, moved.shape[0], kept):
-            some = moved[first : first + kept]
-            total[: some.shape[0]] += some
+            part = moved[first : first + kept]
+            total[: part.shape[0]] += part
         moved = total
     return np.moveaxis(moved, 0, axis)
 
@@ -73,7 +73,7 @@ def _backward(task: Task, centred: Array, raised: Array) -> dict[str, Array]:
 def run(
     inputs: Mapping[str, Any], params: Mapping[str, Any], direction: Direction, format: Format | str
 ) -> dict[str, Array]:
-    """OneFlow's answers; none for 16-bit formats, which it has no CPU kernels for."""
+    """OneFlow's answers; none in 16-bit formats, for which it has no CPU kernels."""
     task = read(inputs, params, format)
     if task.narrow:
         return {}

@@ -1,6 +1,6 @@
-"""LayerNorm's slips with blocks that do not fit: padding that is counted, or a tail left out.
+"""LayerNorm's slips with blocks that do not divide n: padding that counts, or a tail left out.
 
-Of rows padded to P lanes:
+Rows of n elements, padded to P lanes:
     padded_variance   mean = S / n, and the variance has (P - n) mean^2 more: x - mean is not masked
     padded_divisor    sums over n lanes divided by P, in the mean, in the variance or in both
     padded_row        mean and variance of the row with its zeros
@@ -56,7 +56,7 @@ class _Slip:
 
 
 def of_rows(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """LayerNorm's slips: of all of them the one that comes nearest to the output."""
+    """Of all slips, the one that comes nearest to the output."""
     name = "y" if problem.direction == "forward" else "dx"
     if name not in outputs:
         return
@@ -69,10 +69,10 @@ def of_rows(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if not chosen.size:
         return
     chosen = chosen[np.linspace(0, chosen.size - 1, min(chosen.size, SAMPLE)).astype(int)]
-    sample, said = rows.take(chosen), got.reshape(rows.x.shape)[chosen]
+    sample, sampled = rows.take(chosen), got.reshape(rows.x.shape)[chosen]
     slips = [_right(rows.n), *_slips(rows.n, rows.dy is not None)]
     with np.errstate(all="ignore"):
-        off = [distance(slip.answers(sample, _exactly)[name][0], said) for slip in slips]
+        off = [distance(slip.answers(sample, _exactly)[name][0], sampled) for slip in slips]
         slip = slips[int(np.argmin(off))]
         if not min(off) < off[0]:
             return
@@ -80,12 +80,12 @@ def of_rows(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         plain = slip.answers(rows.cast(_working(problem)), _in_sequence)
     for output, (values, sizes) in answers.items():
         if output in rows.asked:
-            one = rowwise.variant(slip.cause, slip.details, problem, output, values, sizes)
+            variant = rowwise.variant(slip.cause, slip.details, problem, output, values, sizes)
             shape = problem.truth.reference[output].shape
             storage = problem.truth.plain[output].dtype
             sized = formats.cast(plain[output][0], storage).reshape(shape)
-            answer = replace(one.answer, plain={output: sized})
-            yield replace(one, answer=answer, trials=len(slips))
+            answer = replace(variant.answer, plain={output: sized})
+            yield replace(variant, answer=answer, trials=len(slips))
 
 
 def _right(n: int) -> _Slip:
@@ -93,7 +93,7 @@ def _right(n: int) -> _Slip:
 
 
 def _slips(n: int, backward: bool) -> Iterator[_Slip]:
-    """Every slip that a row of n may meet."""
+    """Every slip that may happen to a row of n elements."""
     for length in padded(n):
         details = {"n": n, "padded": length}
         yield _Slip("padded_variance", details, n, n, length, n)
@@ -133,15 +133,15 @@ def of_parameters(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     with np.errstate(all="ignore"):
         terms = {"dweight": rows.dy * (rows.x - rows.mean) * rows.rstd, "dbias": rows.dy}
     for name in [name for name in terms if name in outputs]:
-        said = outputs[name].astype(np.float64).reshape(-1)
-        if said.size != rows.n:
+        got = outputs[name].astype(np.float64).reshape(-1)
+        if got.size != rows.n:
             continue
         part, lengths = terms[name], (*kept(len(rows.x)), len(rows.x))
-        usable = np.isfinite(said) & np.isfinite(part).all(axis=0)
-        off = [distance(part[:k, usable].sum(axis=0), said[usable]) for k in lengths]
+        usable = np.isfinite(got) & np.isfinite(part).all(axis=0)
+        off = [distance(part[:k, usable].sum(axis=0), got[usable]) for k in lengths]
         best = lengths[int(np.argmin(off))]
         if off[-1] > min(off):
             values, sizes = part[:best].sum(axis=0), np.abs(part[:best]).sum(axis=0)
             details = {"n": len(part), "dropped": len(part) - best}
-            one = rowwise.variant("dropped_tail", details, problem, name, values, sizes)
-            yield replace(one, trials=len(lengths))
+            variant = rowwise.variant("dropped_tail", details, problem, name, values, sizes)
+            yield replace(variant, trials=len(lengths))

@@ -28,7 +28,7 @@ _LANES = 8
 
 
 def _lane_sum(values: Array) -> Array:
-    """Of rows of at least as many values as there are lanes."""
+    """The sums of rows that have at least one value for each lane."""
     rows, n = values.shape
     whole = n - n % _LANES
     lane = sum_in_order(values[:, :whole].reshape(rows, -1, _LANES))
@@ -82,7 +82,7 @@ def run(
     direction: Direction,
     format: Format | str,
 ) -> dict[str, Array]:
-    """PaddlePaddle's answers in float32 or float64 (`kind`); none for another format."""
+    """PaddlePaddle's answers in float32 or float64 (`kind`); none in another format."""
     task = read(inputs, params, format)
     if task.narrow or task.kind is not kind:
         return {}

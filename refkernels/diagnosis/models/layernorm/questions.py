@@ -1,7 +1,7 @@
 """Variants of LayerNorm: another eps or another place for it, another variance, other axes.
 
-Where the oracle can be asked (another eps), it is. The others are evaluated in float64 (`rowwise`),
-with s = (v n / (n - 1) + eps)^(-1/2), 1 / (sqrt(v) + eps), ... in the place of rstd.
+For a float64 kernel, the oracle answers another eps. All other variants are evaluated in float64
+(`rowwise`), with s = (v n / (n - 1) + eps)^(-1/2), 1 / (sqrt(v) + eps), ... in place of rstd.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from refkernels.diagnosis.variants.formulas import USUAL_EPS
 from refkernels.metrology import UNUSUAL
 
 _DIGITS = (1, 2, 3, 5, 8)
-_CHANCE = 2.0**-4  # that an eps of no meaning has so few digits, at most
+_CHANCE = 2.0**-4  # the largest probability that a meaningless eps has so few digits
 
 
 def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """eps rounded to float32 (in float64), and every usual eps that would have been noticed."""
+    """eps rounded to float32 (in float64), and every usual eps that makes a visible difference."""
     rows = rowwise.of(problem, outputs)
     narrow = float(np.float32(rows.eps))
     if problem.format.name == "float64" and narrow != rows.eps:
@@ -36,17 +36,17 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             continue
         if problem.format.name == "float64":
             yield Variant("eps_differs", {"eps": eps}, problem.ask(params={"eps": eps}))
-        else:  # float64 is exact enough, and far faster
+        else:  # float64 is accurate enough, and far faster
             yield from rowwise.variants(
                 "eps_differs", {"eps": eps}, problem, rows, _rstd(rows, eps)
             )
 
 
 def fitted_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """An eps that is none of the usual ones, found from y: the rstd of each row by least squares
-    from y - bias = rstd (x - m) weight, then eps = rstd^-2 - v, the rows of little variance, which
-    tell most, weighing most. Given in the fewest digits that make y ordinary; `fitted` where they
-    are no fewer than another cause would need, and only where rows of unequal variance agree."""
+    """An unusual eps, fitted to y: each row's rstd by least squares from y - bias = rstd (x - m)
+    weight, then eps = rstd^-2 - v. Rows of little variance tell most and weigh most. It has the
+    fewest digits that make y ordinary. Where so many digits may be chance, it is `fitted`, and
+    given only if the rows' variances are unequal."""
     if problem.direction == "backward" or "y" not in outputs:
         return
     got, rows = outputs["y"], rowwise.of(problem, outputs)
@@ -55,12 +55,12 @@ def fitted_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     with np.errstate(all="ignore"):
         t = (rows.x - rows.mean) * rows.weight
         rstd = np.sum((got.reshape(t.shape) - rows.bias) * t, 1) / np.sum(t * t, 1)
-        found = rstd**-2.0 - rows.variance[:, 0]
+        solved = rstd**-2.0 - rows.variance[:, 0]
         weights = (rows.variance[:, 0] + rows.eps) ** -2.0
-    usable = np.isfinite(found) & np.isfinite(weights) & (rstd > 0)
+    usable = np.isfinite(solved) & np.isfinite(weights) & (rstd > 0)
     if not usable.any():
         return
-    best = float(np.sum((weights * found)[usable]) / np.sum(weights[usable]))
+    best = float(np.sum((weights * solved)[usable]) / np.sum(weights[usable]))
     if best <= 0.0 or not _noticed(problem, rows, best):
         return
     variance = rows.variance[usable]
@@ -87,7 +87,7 @@ def _rstd(rows: Rows, eps: float) -> Doubles:
 
 
 def _noticed(problem: Problem, rows: Rows, eps: float) -> bool:
-    """Whether another eps moves rstd by more than rounding in some row."""
+    """Whether another eps changes rstd by more than rounding in some row."""
     with np.errstate(divide="ignore", invalid="ignore"):
         change = np.abs(eps - rows.eps) / (rows.variance + max(eps, rows.eps))
     return bool(np.nanmax(change, initial=0.0) > 4.0 * problem.format.u)
@@ -112,7 +112,7 @@ def eps_outside_sqrt(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def constant_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Mean and variance treated as constants in the backward pass: dx = dy weight rstd."""
+    """Mean and variance taken as constants in the backward pass: dx = dy weight rstd."""
     if problem.direction == "forward":
         return
     rows = rowwise.of(problem, outputs)
@@ -123,14 +123,14 @@ def constant_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def other_norm(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """RMS norm, which subtracts no mean, in the place of LayerNorm."""
+    """RMS norm, which subtracts no mean, in place of LayerNorm."""
     rows = rowwise.of(problem, outputs)
     with np.errstate(all="ignore"):
         rstd = 1.0 / np.sqrt(np.square(rows.x).mean(axis=1, keepdims=True) + rows.eps)
     zero = np.zeros_like(rstd)
     if problem.direction == "forward":
-        told = replace(rows, asked=set(rows.asked) & {"y"})
-        yield from rowwise.variants("mean_not_subtracted", {}, problem, told, rstd, zero)
+        only_y = replace(rows, asked=set(rows.asked) & {"y"})
+        yield from rowwise.variants("mean_not_subtracted", {}, problem, only_y, rstd, zero)
         return
     with np.errstate(all="ignore"):
         arrays = rowwise.backward(rows, zero, rstd, through_mean=0)
@@ -140,12 +140,12 @@ def other_norm(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def weight_plus_one(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """1 + weight in the place of weight."""
+    """1 + weight in place of weight."""
     if problem.inputs.get("weight") is None:
         return
     rows = rowwise.of(problem, outputs)
-    told = replace(rows, weight=rows.weight + 1.0, asked=set(rows.asked) & {"y", "dx"})
-    yield from rowwise.variants("weight_plus_one", {}, problem, told, rows.rstd)
+    raised = replace(rows, weight=rows.weight + 1.0, asked=set(rows.asked) & {"y", "dx"})
+    yield from rowwise.variants("weight_plus_one", {}, problem, raised, rows.rstd)
 
 
 def wrong_axes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:

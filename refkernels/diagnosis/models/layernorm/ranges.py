@@ -1,4 +1,4 @@
-"""Specials of whole rows of LayerNorm: an intermediate overflows, or is a negative variance.
+"""Special values in whole rows of LayerNorm: an intermediate overflows, or a variance is negative.
 
 sum (x - mean)^2 is infinite           rstd = 0 and y = bias
 E[x^2] - E[x]^2 + eps < 0              where |mean| is large: its root is NaN
@@ -15,11 +15,11 @@ from refkernels.diagnosis.models.layernorm import rowwise
 from refkernels.diagnosis.overflow import first
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 
-_ROUNDINGS = 8.0  # n u E[x^2] that many times is what E[x^2] - E[x]^2 may lose
+_ROUNDINGS = 8.0  # E[x^2] - E[x]^2 may lose that many times n u E[x^2]
 
 
 def find(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:
-    """What accounts for every wrong element of an output, None where nothing does."""
+    """The claim that explains every wrong element of an output, None where none does."""
     rows = _rows(problem, output, wide)
     if rows is None:
         return None
@@ -27,13 +27,13 @@ def find(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | 
 
 
 def _rows(problem: Problem, output: str, wide: Doubles) -> Doubles | None:
-    """The output as a matrix with a row for each of LayerNorm's; None for dweight and dbias."""
+    """The output with one row for each row of LayerNorm; None for dweight and dbias."""
     n = len(to_float64(problem.inputs["x"]).reshape(-1, rowwise.of(problem).n))
     return wide.reshape(n, -1) if output in ("y", "mean", "rstd", "dx") else None
 
 
 def _overflowing(problem: Problem, output: str, got: Doubles, wrong: Array) -> Claim | None:
-    """A sum over a row that overflows: rstd is 0 then, or NaN, and y no more than its bias."""
+    """An overflowing sum over a row: rstd is then 0 or NaN, and y is its bias."""
     question = rowwise.of(problem)
     with np.errstate(all="ignore"):
         bias = to_float64(formats.cast(question.bias, problem.format))
@@ -56,8 +56,8 @@ def _overflowing(problem: Problem, output: str, got: Doubles, wrong: Array) -> C
 
 
 def _negative(problem: Problem, output: str, got: Doubles, wrong: Array) -> Claim | None:
-    """Whole rows that are NaN, all of them where E[x^2] - E[x]^2 may lose more than var + eps; and
-    whatever else is wrong lies in such rows too."""
+    """Rows of special values, in which E[x^2] - E[x]^2 may lose more than var + eps; all other
+    wrong elements lie in such rows too."""
     question = rowwise.of(problem)
     lost = ~np.isfinite(got).any(axis=1)
     bad = wrong.reshape(got.shape).any(axis=1)

@@ -1,6 +1,6 @@
 """LayerNorm's question as rows in float64, and its outputs under other statistics.
 
-From a mean m and an rstd s of each row, whichever a kernel may have had:
+With a kernel's mean m and rstd s of each row:
     y = d s weight + bias,   dx = s (t - mean(t) - d s^2 mean(t d)),   t = dy weight, d = x - m
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 from refkernels.diagnosis.hypothesis import Details, Variant, moved
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 
-_FLOAT64 = 2.0**-48  # relative to the terms: what a few float64 operations in a row may lose
+_FLOAT64 = 2.0**-48  # relative to the terms: what a few float64 operations in sequence may lose
 
 
 @dataclass(frozen=True)
 class Rows:
     """The question as rows: x, dy (R, n), weight and bias (n,), m and v (R, 1); `asked`: the
-    outputs that variants are wanted of."""
+    outputs that variants cover."""
 
     x: Doubles
     dy: Doubles | None
@@ -65,7 +65,7 @@ class Rows:
 
 
 def of(problem: Problem, outputs: Arrays | None = None) -> Rows:
-    """The rows, for variants of these outputs; by default of all that the truth has."""
+    """The rows, for variants of these outputs; by default of all outputs of the truth."""
     x = problem.inputs["x"].astype(np.float64)
     shape = normalized_shape(problem)
     n = math.prod(shape)
@@ -88,10 +88,11 @@ def of(problem: Problem, outputs: Arrays | None = None) -> Rows:
 
 
 def normalized_shape(problem: Problem) -> tuple[int, ...]:
-    given = problem.params.get("normalized_shape")
-    if given is None:
+    """The shape of the normalised axes; by default the last axis."""
+    shape = problem.params.get("normalized_shape")
+    if shape is None:
         return problem.inputs["x"].shape[-1:]
-    return (int(given),) if isinstance(given, int) else tuple(given)
+    return (int(shape),) if isinstance(shape, int) else tuple(shape)
 
 
 def variants(
@@ -118,7 +119,7 @@ def variants(
 
 
 def forward(rows: Rows, mean: Doubles, rstd: Doubles) -> dict[str, tuple[Doubles, Doubles]]:
-    """Each output with the sizes of its terms."""
+    """Each output, with the sizes of its terms."""
     scaled = (rows.x - mean) * rstd * rows.weight
     sizes = np.abs(scaled) + np.abs(rows.bias) + np.abs(mean * rstd * rows.weight)
     return {
@@ -136,9 +137,9 @@ def backward(
     divisor: int | None = None,
     through_mean: int = 1,
 ) -> dict[str, tuple[Doubles, Doubles]]:
-    """The gradients with the sizes of their terms. kept: how many lanes the sums over a row have;
-    divisor: what they are divided by. through_mean: 0 where no gradient
-    passes through the mean."""
+    """The gradients, with the sizes of their terms. kept: the number of lanes in the sums over a
+    row; divisor: what these are divided by; through_mean: 0 where no gradient passes through the
+    mean."""
     assert rows.dy is not None
     n = rows.n if divisor is None else divisor
     t, xhat = rows.dy * rows.weight, (rows.x - mean) * rstd

@@ -1,4 +1,4 @@
-"""LayerNorm's mean and rstd kept in a narrower format before they are used, rounded or cut off."""
+"""LayerNorm's mean and rstd stored in a narrower format before use, rounded or truncated."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from refkernels.diagnosis.models.layernorm import rowwise
 from refkernels.diagnosis.problem import Arrays, Doubles, Problem
 
 _CAUSES = {"float32": "float32_statistics"}
-_OWN = 8.0  # units of the working precision by which a kernel's own statistics may be off
+_OWN = 8.0  # the error of a kernel's own statistics, in units of the working precision
 
 
 def stored_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """y = (x - fl(mean)) fl(rstd) weight + bias and the gradients, fl to a format narrower than
-    what the kernel computes in. Where the kernel's mean may be rounded to the other neighbour, the
-    answer is known no better than that."""
+    """y = (x - fl(mean)) fl(rstd) weight + bias and the gradients, with fl to a format narrower
+    than the kernel's working precision. Where the kernel's mean may round to the other neighbour,
+    the answer is no more certain than that."""
     if not {"y", "dx", "dweight"} & set(outputs):
         return
     rows = rowwise.of(problem, outputs)
@@ -51,7 +51,7 @@ def stored_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def _kept(values: Doubles, off: Doubles, format: Format, cut: bool) -> tuple[Doubles, Doubles]:
-    """The values in the format, and how far from that the neighbour is that they may have."""
+    """The values in the format, and the distance to the neighbour that they may have instead."""
     store = formats.truncate_to if cut else formats.round_to
     with np.errstate(all="ignore"):
         kept, low, high = (

@@ -1,11 +1,11 @@
-"""LayerNorm as textbooks and ports write it, right and wrong: one recipe for each way.
+"""LayerNorm as textbooks and ports write it, right and wrong: one recipe for each.
 
 A recipe is the honest algorithm (two passes, (x - mean) rstd weight + bias, sums in order, every
 operation rounded to the working precision) with one thing changed. Backward:
     t = dy weight,  dx = rstd ((t - mean(t)) - xhat (k mean(t xhat))),
     dweight = sum dy xhat,  dbias = sum dy
-k = 1 but where the variance is unbiased, n / (n - 1), or eps stands outside the root,
-(deviation + eps) / deviation: the true derivative of what forward computes.
+k = 1, except n / (n - 1) where the variance is unbiased, and (deviation + eps) / deviation where
+eps is outside the root: the true derivative of the forward pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Rounding = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What differs from the honest algorithm.
+    """The differences from the honest algorithm.
 
     variance     of `layernorm_ref.algorithms`: "naive", "naive_clamped", "two_pass", "welford", ...
                  or "naive_pairwise": E[x^2] - E[x]^2 by NumPy's pairwise sums, clamped at 0
@@ -35,14 +35,14 @@ class Recipe:
                  (x - mean) / sqrt(var + eps), "rsqrt": rstd rounded once from float64
     ddof         1 for the unbiased variance
     outside      eps is added to the deviation, outside the root
-    eps          what eps is rounded to, None: the working precision
-    statistics   what mean and variance are computed in
-    stored       what mean and rstd are rounded to before they are used
-    working      what everything is computed in
+    eps          the format that eps is rounded to; None: the working precision
+    statistics   the format that mean and variance are computed in
+    stored       the format that mean and rstd are rounded to before use
+    working      the format that everything is computed in
     sums         "flush": every result that is subnormal becomes 0; "narrow": every partial sum is
                  rounded to the 16-bit format
-    constant     backward takes mean and rstd for constants; there is no such forward
-    only         the formats that the recipe is about, all where empty
+    constant     backward takes mean and rstd for constants; forward does not apply
+    only         the formats that the recipe applies to; empty: all
     """
 
     variance: str = "two_pass"
@@ -76,14 +76,14 @@ def _unchanged(values: Array) -> Array:
 
 
 def _rounding(recipe: Recipe, task: Task) -> tuple[Rounding, Rounding]:
-    """What happens to a result, and to a partial sum, beyond the rounding to their dtype."""
+    """The further rounding of a result, and of a partial sum, beyond that to their dtype."""
     if recipe.sums == "flush":
         return _flush, _flush
     return _unchanged, task.stored if recipe.sums == "narrow" else _unchanged
 
 
 def _sum(values: Array, axis: int, recipe: Recipe, rounded: Rounding) -> Array:
-    """In order, kept as length 1."""
+    """The sum over an axis in order; the axis stays, with length 1."""
     terms = rounded(values)
     if recipe.sums != "narrow":
         partial = np.add.accumulate(terms, axis=axis, dtype=terms.dtype)
@@ -97,7 +97,7 @@ def _sum(values: Array, axis: int, recipe: Recipe, rounded: Rounding) -> Array:
 
 
 def _moments(task: Task, recipe: Recipe) -> tuple[Array, Array]:
-    """Mean and variance of the rows, (rows, 1), in the precision that they are computed in."""
+    """Mean and variance of the rows, (rows, 1), in the precision of their computation."""
     result, partial = _rounding(recipe, task)
     target = recipe.statistics
     x = task.x if target is None else formats.cast(task.x, target)
@@ -193,7 +193,7 @@ def run(
     direction: Direction,
     format: Format | str,
 ) -> dict[str, Array]:
-    """What a kernel written after this recipe answers; none where the recipe does not apply."""
+    """The answers of a kernel that follows the recipe; empty where it does not apply."""
     task = read(inputs, params, format)
     if recipe.only and task.format not in recipe.only:
         return {}

@@ -40,7 +40,7 @@ from refkernels.diagnosis.models.layernorm.torch_moments import moments, multipl
 
 @dataclass(frozen=True)
 class Build:
-    """How the kernel was compiled: float32 lanes of a vector, with FMA or without."""
+    """How the kernel was compiled: the float32 lanes of a vector, with or without FMA."""
 
     lanes: int = 8
     fused: bool = True
@@ -60,13 +60,13 @@ def _normalise(
             elif scaled:
                 xhat = (x[i, j] - mean[i]) * rstd[i]
                 y[i, j] = multiply_add(xhat, weight[j], bias[j], fused)
-            else:  # the compiler leaves out the product with 1 and fuses the one before it
+            else:  # the compiler drops the product with 1 and fuses the one before it
                 y[i, j] = multiply_add(x[i, j] - mean[i], rstd[i], bias[j], fused)
 
 
 @inner
 def _add_lanes(lane: Any, lanes: int, in_halves: bool) -> Any:
-    """Of float32 with vector instructions halves fall on each other; else one lane by one."""
+    """The sum of the lanes: in float32 with vector instructions by halves, else lane by lane."""
     total = lane[0]
     if not in_halves:
         for i in range(1, lanes):
@@ -165,8 +165,8 @@ def _affine_gradients(task: Task, mean: Array, rstd: Array, fused: bool) -> tupl
         part = np.zeros((2, n), task.kind)
         last = min(first + share, rows)
         for i in range(first, last, step):
-            some = slice(i, min(i + step, last))
-            _accumulate(task.x[some], task.cotangent[some], mean[some], rstd[some], fused, part)
+            rows_ = slice(i, min(i + step, last))
+            _accumulate(task.x[rows_], task.cotangent[rows_], mean[rows_], rstd[rows_], fused, part)
             part = task.stored(part)
         total += part
     return total[0], total[1]
@@ -200,7 +200,7 @@ def run(
     direction: Direction,
     format: Format | str,
 ) -> dict[str, Array]:
-    """What PyTorch answers; params["threads"] matters to dweight and dbias."""
+    """PyTorch's answers; dweight and dbias depend on params["threads"]."""
     task = read(inputs, params, format)
     with np.errstate(all="ignore"):
         return (_forward if direction == "forward" else _backward)(task, build)

@@ -33,7 +33,7 @@ from refkernels.diagnosis.models.layernorm.array_moments import CHUNK
 from refkernels.diagnosis.models.layernorm.model import Array
 
 _LEVELS = 64  # of the cascade: enough for 16 * 2^63 vectors
-_FRESH = _LEVELS  # where a chunk's own statistics are, until they are merged
+_FRESH = _LEVELS  # the place of a chunk's own statistics until they are merged
 
 
 @njit(inline="always")
