@@ -12,13 +12,15 @@ false alarms in 15 to 53 % of right runs at a nominal 5 %.
 A pair is told from all others by no more than one curve of K + 2 can be: where B alone deviates, so
 do all pairs with B, and p is of the order of 1 / (K + 2). So the two are also looked at one by one:
 `extreme` says that one of them is farther from the median of the others than any null run is (by
-chance with probability 2 / (K + 2), where no null run is widened), and `p_normal` how surprising
-that is where rounding spreads normally: Student's t at the worst step, times the number of steps,
-times two.
+chance with probability 2 / (K + 2)), and `p_normal` how surprising that is where rounding spreads
+normally: Student's t at the worst step, times the number of steps, times two.
 
-Both p are exact where the curves are exchangeable under the null hypothesis: where the candidate's
-roundings are as large, and as evenly spread about zero, as those of the null runs. A large p proves
-nothing; `least_rate_change` says what would have been seen.
+p and the probability of `extreme` are exact where the curves are exchangeable under the null
+hypothesis: where the candidate's roundings are as large, and as evenly spread about zero, as those
+of the null runs. Null runs that are taken `wider` are not exchangeable with it, for they are spread
+about their own mean, and nothing is proven then: simulated, p keeps to its level, and one of two is
+the farthest no more often (benchmarks/null_experiments.py). A large p proves nothing;
+`least_rate_change` says what would have been seen.
 """
 
 from __future__ import annotations

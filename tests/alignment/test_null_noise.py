@@ -61,17 +61,22 @@ def test_an_invalid_p_decides_nothing() -> None:
     assert [one.word for one in found.reasons] == ["noise"]
 
 
-def test_wider_null_runs_keep_the_rate_of_noisier_candidates() -> None:
-    """Candidates whose roundings are three times as large: alarms without widening, few with it."""
-    rng, plain, widened = np.random.default_rng(8), [], []
-    base = np.linspace(6.0, 3.0, 40)
+@pytest.mark.parametrize("noisier", [1.5, 4.0])
+def test_wider_null_runs_keep_the_rates_of_noisier_candidates(noisier: float) -> None:
+    """Of Student's p, and of being the farthest of all; which noise alone raises."""
+    rng = np.random.default_rng(8)
+    base, rates = np.linspace(6.0, 3.0, 40), {1.0: [], noisier: []}
     for _ in range(300):
         noise = np.cumsum(rng.standard_normal((21, 40)), axis=1) * 1e-4
-        noise[:2] *= 3.0
+        noise[:2] *= noisier
         runs = base + noise
-        plain.append(curves.of_pair(runs[0], runs[1], runs[2:]).p_normal)
-        widened.append(curves.of_pair(runs[0], runs[1], runs[2:], wider=3.0).p_normal)
-    level = 0.05
-    assert np.mean(np.array(plain) < level) > 0.2
+        for wider, found in rates.items():
+            test = curves.of_pair(runs[0], runs[1], runs[2:], wider=wider)
+            assert test.p_normal is not None
+            found.append((test.p_normal < 0.05, test.extreme))
+    plain, widened = (np.mean(found, axis=0) for found in rates.values())
+    levels = np.array([0.05, 2 / 21])
     # Five standard deviations of 300 experiments.
-    assert np.mean(np.array(widened) < level) < level + 5 * np.sqrt(level * (1 - level) / 300)
+    assert (widened < levels + 5 * np.sqrt(levels * (1 - levels) / 300)).all()
+    assert plain[1] > 2 * widened[1]
+    assert plain[0] > widened[0]

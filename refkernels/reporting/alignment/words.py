@@ -43,7 +43,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:noise": "the null runs do not round as these runs do in {op}, so their p-value is "
         "not valid",
         "curve_wider": "The null runs round less than these runs in {where}: their deviations are "
-        "taken {wider} times as wide.",
+        "taken {wider} times as wide, and p is an estimate.",
         "curve_invalid": "**Not valid:** in {where} these runs err more than the null runs, or to "
         "one side.",
         "curve_unknown": "How the null runs round is not known, because none of them captured a "
@@ -203,7 +203,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:skipped": "第 {step} 步仅 {run} 因梯度非有限而跳过了更新（损失缩放器的正常行为）",
         "reason:unseen": "模型在层外的计算未被捕获",
         "reason:noise": "参照运行在 {op} 上的舍入与这两次运行不同，p 值无效",
-        "curve_wider": "参照运行在 {where} 上的舍入误差较小，其偏差按 {wider} 倍计。",
+        "curve_wider": "参照运行在 {where} 上的舍入误差较小，其偏差按 {wider} 倍计，p 只是估计值。",
         "curve_invalid": "**无效：**在 {where} 上，这两次运行的误差大于参照运行，或偏向一侧。",
         "curve_unknown": "参照运行均未捕获任何一步，其舍入误差未知：仅当其舍入与这两次运行相同，"
         "p 才成立。",
