@@ -86,7 +86,7 @@ class Records(Sequence[Record]):
 
 
 def load_records(path: str | os.PathLike[str]) -> Records:
-    """The records that `refkernels measure --out DIR` or `refkernels sweep --out DIR` wrote.
+    """The records of a run: what `refkernels measure --out DIR` wrote, or a sweep.
 
     path    the folder, or one file of records in JSON lines
     Raises ValueError, in a sentence, where there is none and where a line is no record: with the
