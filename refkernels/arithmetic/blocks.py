@@ -1,14 +1,19 @@
-"""Kernels over flat arrays, in blocks, on the threads that Numba may use.
+"""The one pool of threads: blocks of flat arrays, or tasks of a list, on the threads that Numba may
+use.
 
-The blocks are Python threads' work, for kernels compiled with nogil=True: unlike Numba's parallel
-loops they may be started from several threads at once under every threading layer, and one compiled
-kernel serves small arrays and large ones. A kernel writes into its own places only, so nothing
-depends on which thread took which block, or on how many there are.
+Tasks are Python's; their kernels are compiled with nogil=True. Unlike Numba's parallel loops they
+may be started from several threads at once under every threading layer, one compiled kernel serves
+small arrays and large ones, and Python code between two kernels runs in the block while it is in
+the cache. A task writes into its own places only, so nothing depends on which thread took which
+block, or on how many there are.
 """
 
+import functools
 import itertools
+import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
 from typing import Any
 
 import numba
@@ -22,6 +27,46 @@ SPAN = 1024
 """Elements that a kernel's inner loop takes at a time: its scratch stays in the L1 cache."""
 BLOCK = 64 * SPAN
 """Elements that a thread takes at a time: far more work than the cost of asking for the next."""
+CACHED = BLOCK // 2
+"""The same of a formula or of a kernel of several columns: they stay in the second-level cache."""
+
+_thread = threading.local()  # .inside: whether it is at a task
+
+
+@in_default_mode
+def spread(size: int, task: Callable[[int, int], Any], block: int = CACHED) -> None:
+    """task(start, stop) for all blocks of range(size), each once, in any order.
+
+    Raises what a task raises, when no other is at work any more; blocks that nobody has begun are
+    left. Called by a task of several threads it works on the task's own: the helpers are at work,
+    and might wait for one another.
+    """
+    helpers = min(numba.get_num_threads(), -(-size // block)) - 1
+    if helpers <= 0 or getattr(_thread, "inside", False):
+        for start in range(0, size, block):
+            task(start, min(start + block, size))
+        return
+    failures: list[BaseException] = []
+    work = task, itertools.count(0, block), size, block, failures  # a step of count is atomic
+    running = [_pool().submit(_work, *work) for _ in range(helpers)]
+    _work(*work)
+    futures.wait([one for one in running if not one.cancel()])
+    if failures:
+        raise failures[0]
+
+
+def each(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], pays: bool = True) -> Any:
+    """The list of task(*one) for each of the arguments, in their order; on this thread alone, where
+    others do not pay."""
+    listed = list(arguments)
+    results: list[Any] = [None] * len(listed)
+
+    def run(first: int, last: int) -> None:
+        for n in range(first, last):
+            results[n] = task(*listed[n])
+
+    spread(len(listed), run, 1 if pays else max(len(listed), 1))
+    return results
 
 
 def each_block(
@@ -35,39 +80,37 @@ def each_block(
     twin(*arguments) for the whole, where that is `small`."""
     if twin is not None and small.allowance.covers(twin, size, kernel=kernel):
         return twin(*arguments)
-    starts = itertools.count(0, block)  # its next() is atomic
-    failures: list[BaseException] = []
-    task = kernel, arguments, starts, block, size, failures
-    helpers = []
-    if size > block:  # fewer threads than blocks, so that each start is paid back
-        threads = min(numba.get_num_threads(), -(-size // block))
-        helpers = [
-            threading.Thread(target=_work, args=task, daemon=True) for _ in range(threads - 1)
-        ]
-    for helper in helpers:
-        helper.start()
-    _work(*task)
-    for helper in helpers:
-        helper.join()
-    if failures:
-        raise failures[0]
+    spread(size, lambda first, last: kernel(first, last, *arguments), block)
 
 
 @in_default_mode
 def _work(
-    kernel: Callable[..., None],
-    arguments: tuple[Any, ...],
+    task: Callable[[int, int], Any],
     starts: Iterator[int],
-    block: int,
     size: int,
+    block: int,
     failures: list[BaseException],
 ) -> None:
     """The blocks that no other thread has taken, until one fails."""
+    _thread.inside = True
     try:
-        while not failures and (first := next(starts)) < size:
-            kernel(first, min(first + block, size), *arguments)
+        while not failures and (start := next(starts)) < size:
+            task(start, min(start + block, size))
     except BaseException as failure:
         failures.append(failure)
+    finally:
+        _thread.inside = False
+
+
+@functools.cache
+def _pool() -> futures.ThreadPoolExecutor:
+    """Its threads start when they are first needed."""
+    return futures.ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS, "refkernels")
+
+
+# A forked child has none of its parent's threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.blocks import CACHED, spread
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.contexts import generated
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.generated import Balls, Rows, arguments, outputs_of, traced
 from refkernels.contexts.program import FULL, NUMBER, ROW, read
 from refkernels.contexts.trace import Shape, Term, Untraceable
-from refkernels.elementwise.blocks import BLOCK, spread
 
 GENERATED = 100_000
 
@@ -31,7 +31,7 @@ def read_ball(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Balls
     Arrays of floats reach the formula as values, others as they are.
     """
     size = max((np.size(array) for array in arrays), default=0)
-    if size > BLOCK:
+    if size > CACHED:
         try:
             if size >= GENERATED:
                 return generated.of(formula, *arrays, **params).balls()
@@ -67,7 +67,7 @@ def _in_blocks(whole: Rows) -> Balls:
             mid[at] = np.broadcast_to(a, shape).reshape(-1)
             radius[at] = np.broadcast_to(p, shape).reshape(-1)
 
-    spread(whole.rows, work, whole.block(BLOCK))
+    spread(whole.rows, work, whole.block(CACHED))
     return made
 
 

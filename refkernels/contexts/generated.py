@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.blocks import read_only
+from refkernels.arithmetic.blocks import BLOCK, read_only, spread
 from refkernels.contexts import loading
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.ball_rules import SPAN
@@ -28,12 +28,10 @@ from refkernels.contexts.program import COLUMN, FULL, Program, read
 from refkernels.contexts.trace import Trace, Untraceable, term_of
 from refkernels.contexts.value import Value
 from refkernels.contexts.writer import Writer
-from refkernels.elementwise.blocks import spread
 
 Array = npt.NDArray[Any]
 Balls = list[tuple[Array, Array]]
 Task = Callable[[int, int, Balls], None]
-BLOCK = 1 << 16  # elements of a thread's turn
 
 
 def arguments(xp: Context, arrays: Sequence[Any]) -> list[Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, to_float64
+from refkernels.arithmetic.blocks import spread
 from refkernels.arithmetic.enclosure import Enclosure, directed
 from refkernels.arithmetic.formats import Format, exponent_of
 from refkernels.arithmetic.jit import njit
@@ -23,7 +24,6 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.rounding import ETA
 from refkernels.arithmetic.scalars import as_real
 from refkernels.elementwise import oracle
-from refkernels.elementwise.blocks import spread
 from refkernels.elementwise.function import LIMIT, Array, Doubles, Form, Function
 from refkernels.elementwise.running import Running
 

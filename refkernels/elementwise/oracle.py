@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import as_float_array, to_float64
-from refkernels.arithmetic.enclosure import Enclosure, Relative, trusted
+from refkernels.arithmetic.blocks import spread
+from refkernels.arithmetic.enclosure import PARTS, Enclosure, Relative, trusted
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.ladder import Draft, Open, climb
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.elementwise import exact
-from refkernels.elementwise.blocks import spread
 from refkernels.elementwise.function import Array, Filler, Function
 from refkernels.elementwise.product import multiply_all
 
@@ -31,7 +32,6 @@ _TIES = {
     "float32": (True, np.uint32(0), np.uint32(1)),
     "bfloat16": (True, np.uint32(0xFFFF), np.uint32(0x8000)),
 }
-_NO_LOW, _NO_SCALE = np.zeros(()), np.zeros((), np.int64)
 Indices = npt.NDArray[np.intp]
 Columns = tuple[Array, Array, Array, Array]  # hi, lo, radius, scale
 
@@ -46,27 +46,28 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
     question = Question.parse(certify)
     x = as_float_array(x, "x")
     flat = np.ascontiguousarray(x).reshape(-1)
-    if function.fast is None or x.dtype == np.float64:
-        columns = _double_double(function.values, flat)
-        rest = _undecided(columns, question)
-        tiers.answered("double_double", flat.size - rest.size)
+    tier, fast = "double_double", None if x.dtype == np.float64 else function.fast
+    if fast is None:
+        answer = Draft(*_double_double(function.values, flat))
+        rest = _undecided(answer, question)
     else:
-        enclosure, rest = _float64(function.fast, flat, question)
-        tiers.answered("float64", flat.size - rest.size)
+        tier = "float64"
+        enclosure, rest = _float64(fast, flat, question)
         if not rest.size:
+            tiers.answered(tier, flat.size)
             return enclosure.reshape(x.shape)
-        columns = enclosure.hi, _NO_LOW, enclosure.radius, _NO_SCALE
-        sharper = _double_double(function.values, flat[rest])
-        columns = _put(columns, rest, sharper)
-        left = _undecided(sharper, question)
-        tiers.answered("double_double", rest.size - left.size)
-        rest = rest[left]
-    tiers.answered("exact", rest.size)
-    if rest.size:
-        known = _enclosure_at(columns, rest)
-        exactly = exact.values(function, to_float64(flat[rest]), question, known)
-        columns = _put(columns, rest, _parts(exactly))
-    return trusted(*columns).reshape(x.shape)
+        answer = Draft(enclosure.hi, 0.0, enclosure.radius)
+
+    def values(left: Open) -> dict[str, Enclosure]:
+        return {"y": trusted(*_double_double(function.values, flat[left["y"]]))}
+
+    def exactly(left: Open) -> dict[str, Enclosure]:
+        at = left["y"]
+        return {"y": exact.values(function, to_float64(flat[at]), question, answer.at(at))}
+
+    steps = [("double_double", values), ("exact", exactly)][fast is None :]
+    climb({"y": answer}, {"y": rest}, tier, steps, question.undecided)
+    return answer.enclosure().reshape(x.shape)
 
 
 @in_default_mode
@@ -87,7 +88,7 @@ def backward(
     dy, x = pair_of(dy, x)
     flat_dy, flat_x = (np.ascontiguousarray(array).reshape(-1) for array in (dy, x))
     columns = _columns(flat_x.size)
-    kept = None if known is None else tuple(part.reshape(-1) for part in _parts(known))
+    kept = None if known is None else [getattr(known, part).reshape(-1) for part in PARTS]
 
     def block(start: int, stop: int) -> None:
         if kept is None:
@@ -99,14 +100,16 @@ def backward(
         multiply_all(to_float64(flat_dy[start:stop]), slope, scales, *filled)
 
     spread(flat_x.size, block)
-    rest = _undecided(columns, question)
-    tiers.answered("double_double", flat_x.size - rest.size)
-    tiers.answered("exact", rest.size)
-    if rest.size:
-        pair = to_float64(flat_dy[rest]), to_float64(flat_x[rest])
-        found = _enclosure_at(columns, rest)
-        columns = _put(columns, rest, _parts(exact.gradients(function, *pair, question, found)))
-    return trusted(*columns).reshape(x.shape)
+    answer = Draft(*columns)
+
+    def exactly(left: Open) -> dict[str, Enclosure]:
+        at = left["dx"]
+        pair = to_float64(flat_dy[at]), to_float64(flat_x[at])
+        return {"dx": exact.gradients(function, *pair, question, answer.at(at))}
+
+    rest = {"dx": _undecided(answer, question)}
+    climb({"dx": answer}, rest, "double_double", [("exact", exactly)], question.undecided)
+    return answer.enclosure().reshape(x.shape)
 
 
 def values(function: Function, x: Array) -> Enclosure:
@@ -205,36 +208,14 @@ def _double_double(kernel: Filler, x: Array) -> Columns:
     return columns
 
 
-def _undecided(columns: Columns, question: Question) -> Indices:
+def _undecided(answer: Draft, question: Question) -> Indices:
     """Indices of the elements that the question leaves open, found chunk by chunk."""
-    size = columns[0].size
-    if question.kind == "enclosure" or not size:
+    if question.kind == "enclosure":
         return np.empty(0, np.intp)
-    found = []
-    for start in range(0, size, _CHUNK):
-        part = (c[start : start + _CHUNK] if c.ndim else c for c in columns)
-        found.append(start + np.flatnonzero(question.undecided(trusted(*part))))
-    return np.concatenate(found)
-
-
-def _put(columns: Columns, indices: Indices, other: Columns) -> Columns:
-    """The columns with other's elements at the indices, in place."""
-    changed = []
-    for column, values in zip(columns, other, strict=True):
-        if not column.ndim:  # one zero for all; fresh zeros cost nothing until they are touched
-            column = np.zeros(columns[0].size, column.dtype)
-        column[indices] = values
-        changed.append(column)
-    hi, lo, radius, scale = changed
-    return hi, lo, radius, scale
-
-
-def _enclosure_at(columns: Columns, indices: Indices) -> Enclosure:
-    return trusted(*(column[indices] for column in columns))
-
-
-def _parts(enclosure: Enclosure) -> Columns:
-    return enclosure.hi, enclosure.lo, enclosure.radius, enclosure.scale
+    starts = range(0, answer.size, _CHUNK)
+    parts = (question.undecided(answer.at(slice(at, at + _CHUNK))) for at in starts)
+    found = [at + np.flatnonzero(part) for at, part in zip(starts, parts, strict=True)]
+    return np.concatenate([*found, np.empty(0, np.intp)])
 
 
 def _columns(size: int) -> Columns:

@@ -10,9 +10,6 @@
                    for all where the problem is small or its magnitudes are extreme
     exact          integers (`exact`)
 
-What a tier settled is found by a conservative look at all of it (`screening`) and a close look,
-`Question.undecided`, at the few elements that this leaves.
-
 **Scaling.** The kernels want magnitudes in [2^-420, 2^481). A row of `left` or a column of
 `right` that lies inside is taken as it is (every float16, bfloat16 and float32 does). Any other
 is multiplied by the power of two that brings its largest element into [2^479, 2^480), and the
@@ -34,11 +31,12 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.blocks import each
 from refkernels.arithmetic.enclosure import Enclosure, trusted
+from refkernels.arithmetic.ladder import Draft, Step, climb
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.kernels.products import dot2, exact, gemm, parallel, slices
-from refkernels.kernels.products.lines import Lines
-from refkernels.kernels.products.screening import Screen, magnitude_bits, open_elements
+from refkernels.kernels.products import dot2, exact, gemm, slices
+from refkernels.kernels.products.lines import Lines, magnitude_bits
 from refkernels.matmul_ref import special
 from refkernels.matmul_ref.contraction import Array, Contraction
 
@@ -61,7 +59,6 @@ class _Problem:
     exact_products: bool
     in_range: bool  # every number is zero or in [2^-420, 2^480)
     question: Question
-    screen: Screen
 
     @property
     def float64_may_do(self) -> bool:
@@ -80,51 +77,18 @@ class _Problem:
         return batch * rows * columns
 
 
-@dataclass
-class _Answer:
-    """The parts of an Enclosure, (batch, M, N), to be improved in place. None: zeros."""
-
-    hi: Floats
-    lo: Floats | None
-    radius: Floats
-    scale: npt.NDArray[np.int64] | None = None
-
-    def enclosure(self, shape: tuple[int, ...]) -> Enclosure:
-        hi, lo, radius, scale = (
-            0 if part is None else part.reshape(shape)
-            for part in (self.hi, self.lo, self.radius, self.scale)
-        )
-        return trusted(hi, lo, radius, scale)
-
-    def at(self, flat: Indices) -> Enclosure:
-        """The elements at flat indices."""
-        hi, lo, radius, scale = (
-            0 if part is None else part.reshape(-1)[flat]
-            for part in (self.hi, self.lo, self.radius, self.scale)
-        )
-        return trusted(hi, lo, radius, scale)
-
-    def put(self, flat: Indices, better: Enclosure) -> None:
-        if self.lo is None and better.lo.any():
-            self.lo = np.zeros(self.hi.shape)
-        if self.scale is None and better.scale.any():
-            self.scale = np.zeros(self.hi.shape, np.int64)
-        for name in ("hi", "lo", "radius", "scale"):
-            part = getattr(self, name)
-            if part is not None:
-                part.reshape(-1)[flat] = getattr(better, name).reshape(-1)
-
-
 def evaluate(contraction: Contraction, certify: Certify = "enclosure") -> Enclosure:
     """The certified answer of a contraction, in its shape."""
     question = Question.parse(certify)
     left, right = augmented(contraction)
     problem = _problem(contraction, left, right, question)
-    answer = _by_tiers(problem)
+    tier, answer, remaining = _first_tier(problem)
+    steps = _steps(problem)[tier == "double_double" :]
+    climb({"c": answer}, {"c": remaining}, tier, steps, question.undecided)
     if problem.left is not left or problem.right is not right:
         where, values = special.values(left, right, problem.at)
         answer.put(where, Enclosure(values))
-    return answer.enclosure(contraction.shape)
+    return answer.enclosure().reshape(contraction.shape)
 
 
 def sharpened(contraction: Contraction, known: Enclosure, certify: Certify) -> Enclosure:
@@ -135,14 +99,20 @@ def sharpened(contraction: Contraction, known: Enclosure, certify: Certify) -> E
     if not remaining.size:
         return known
     problem = _problem(contraction, *augmented(contraction), question)
-    if problem.in_range:
-        better = _dot2_of(problem, remaining)
-        known = known.replace(remaining, better)
-        remaining = remaining[question.undecided(better)]
-    if remaining.size:
-        found = exact.dot_products(problem.left, problem.right, problem.at, remaining)
-        known = known.replace(remaining, found)
-    return known
+    answer = Draft.of(known.reshape(-1))
+    steps = _steps(problem)[not problem.in_range :]
+    with tiers.counted():  # to itself: the answer was told when it was given
+        climb({"c": answer}, {"c": remaining}, "float64", steps, question.undecided)
+    return answer.enclosure().reshape(contraction.shape)
+
+
+def _steps(problem: _Problem) -> list[tuple[str, Step]]:
+    """The tiers for some elements; Dot2 asks for operands in range."""
+    operands = problem.left, problem.right, problem.at
+    return [
+        ("double_double", lambda left: {"c": _dot2_of(problem, left["c"])}),
+        ("exact", lambda left: {"c": exact.dot_products(*operands, left["c"])}),
+    ]
 
 
 def _problem(contraction: Contraction, left: Floats, right: Floats, question: Question) -> _Problem:
@@ -150,17 +120,17 @@ def _problem(contraction: Contraction, left: Floats, right: Floats, question: Qu
     at = contraction.left_index, contraction.right_index
     operands = contraction.left, contraction.right, contraction.addend
     narrow = all(one is None or one.dtype.itemsize < 8 for one in operands)
-    (left, left_in_range), (right, right_in_range) = parallel.run(
+    (left, left_in_range), (right, right_in_range) = each(
         _finite, [(left, narrow), (right, narrow)], left.size + right.size > _LARGE
     )
     in_range = left_in_range and right_in_range
-    return _Problem(left, right, at, narrow, in_range, question, Screen.of(question))
+    return _Problem(left, right, at, narrow, in_range, question)
 
 
 def augmented(contraction: Contraction) -> tuple[Floats, Floats]:
     """left and right in float64, exactly; an addend becomes a last row, times a column of ones."""
     large = contraction.left.size + contraction.right.size > _LARGE
-    left, right = parallel.run(to_float64, [(contraction.left,), (contraction.right,)], large)
+    left, right = each(to_float64, [(contraction.left,), (contraction.right,)], large)
     if contraction.addend is not None:
         row = to_float64(contraction.addend)[None, None, :]
         left = np.concatenate([left, np.ones((*left.shape[:2], 1))], axis=2)
@@ -168,51 +138,30 @@ def augmented(contraction: Contraction) -> tuple[Floats, Floats]:
     return left, right
 
 
-def _by_tiers(problem: _Problem) -> _Answer:
-    """Tier after tier, until nothing is open."""
-    tier, answer, remaining = _first_tier(problem)
-    told = problem.size
-    if tier != "double_double" and remaining.size:
-        better = _dot2_of(problem, remaining)
-        tiers.answered(tier, told - remaining.size)
-        answer.put(remaining, better)
-        tier, told = "double_double", remaining.size
-        remaining = remaining[problem.question.undecided(better)]
-    tiers.answered(tier, told - remaining.size)
-    tiers.answered("exact", remaining.size)
-    if remaining.size:
-        answer.put(
-            remaining, exact.dot_products(problem.left, problem.right, problem.at, remaining)
-        )
-    return answer
-
-
-def _first_tier(problem: _Problem) -> tuple[str, _Answer, Indices]:
+def _first_tier(problem: _Problem) -> tuple[str, Draft, Indices]:
     """The tier that answers most, its answer to all, and what that leaves open."""
     if not problem.in_range or not gemm.suits(problem.shape, problem.left.shape[2]):
         answer = _dot2(problem)
         return "double_double", answer, _open(problem, answer)
     if problem.float64_may_do:
         operands = problem.left, problem.right, problem.at
-        hi, radius, found = gemm.enclosed(*operands, problem.exact_products, problem.screen)
-        answer = _Answer(hi, None, radius)
-        remaining = found[problem.question.undecided(answer.at(found))]
+        asked = problem.exact_products, problem.question
+        hi, radius, remaining = gemm.enclosed(*operands, *asked)
+        answer = _flat(hi, np.zeros(1), radius)
         if remaining.size * _MANY <= problem.size:
             return "float64", answer, remaining
     left, right = Lines.of(problem.left), Lines.of(np.swapaxes(problem.right, 1, 2))
-    answer = _Answer(*slices.dot_products(left, right, problem.at))
+    answer = _flat(*slices.dot_products(left, right, problem.at))
     return "slices", answer, _open(problem, answer)
 
 
-def _open(problem: _Problem, answer: _Answer) -> Indices:
+def _flat(*parts: Array) -> Draft:
+    return Draft(*(part.reshape(-1) for part in parts))
+
+
+def _open(problem: _Problem, answer: Draft) -> Indices:
     """Flat indices of the elements whose interval is too wide for the question."""
-    screen = problem.screen
-    if answer.scale is None and answer.lo is not None:
-        parts = (part.reshape(-1) for part in (answer.hi, answer.lo, answer.radius))
-        found = open_elements(screen.kind, screen.factor, screen.lowest, screen.highest, *parts)
-    else:
-        found = np.arange(problem.size)
-    return np.asarray(found[problem.question.undecided(answer.at(found))])
+    return np.flatnonzero(problem.question.undecided(answer.enclosure()))
 
 
 def _dot2_of(problem: _Problem, flat: Indices) -> Enclosure:
@@ -223,7 +172,7 @@ def _dot2_of(problem: _Problem, flat: Indices) -> Enclosure:
     return trusted(*dot2.chosen_dot_products(left, right, chosen, problem.exact_products))
 
 
-def _dot2(problem: _Problem) -> _Answer:
+def _dot2(problem: _Problem) -> Draft:
     """All elements by Dot2, scaled where that is needed."""
     left, right, at = problem.left, problem.right, problem.at
     mirrored = right.shape[2] < _NARROW_COLUMNS and left.shape[1] > right.shape[2]
@@ -239,7 +188,7 @@ def _dot2(problem: _Problem) -> _Answer:
     else:
         parts = list(dot2.dot_products(*lines, at, problem.exact_products))
     if row_shift is None or column_shift is None:
-        return _Answer(*parts)
+        return _flat(*parts)
     wild = row_wild[at[0]] | column_wild[at[1]]
     parts[2] += np.where(wild, left.shape[2] * 2.0**-590, 0.0)
     high, low, radius = parts
@@ -257,7 +206,7 @@ def _shifts(operand: Floats, axis: int) -> tuple[npt.NDArray[np.int64], npt.NDAr
     return shift, outside & (smallest + shift <= _SMALLEST)
 
 
-def _unscaled(high: Floats, low: Floats, radius: Floats, power: npt.NDArray[np.int64]) -> _Answer:
+def _unscaled(high: Floats, low: Floats, radius: Floats, power: npt.NDArray[np.int64]) -> Draft:
     """(high + low ± radius) * 2^power, in float64's own range where it fits exactly."""
     power = np.broadcast_to(power, high.shape)
     with np.errstate(over="ignore", under="ignore"):
@@ -268,7 +217,7 @@ def _unscaled(high: Floats, low: Floats, radius: Floats, power: npt.NDArray[np.i
     fits &= (high == 0.0) | (np.abs(parts[0]) <= 2.0**1022)
     pairs = zip(parts, (high, low, radius), strict=True)
     hi, lo, wide = (np.where(fits, inside, scaled) for inside, scaled in pairs)
-    return _Answer(hi, lo, wide, np.where(fits, 0, power))
+    return _flat(hi, lo, wide, np.where(fits, 0, power))
 
 
 def _finite(operand: Floats, narrow: bool) -> tuple[Floats, bool]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.ladder import Open
 from refkernels.arithmetic.question import Question
 from refkernels.contexts import generated
 from refkernels.contexts.context import Context
@@ -26,7 +27,6 @@ from refkernels.ops.formula import Formula, several
 from refkernels.ops.readings import Reading
 
 Enclosures = dict[str, Enclosure]
-Open = dict[str, npt.NDArray[np.intp]]  # flat (C order) indices, by output
 
 
 def draft(
@@ -43,17 +43,12 @@ def draft(
     if rest:
         found = readings.read(formula, readings.ball(), question, rest)
         known |= {name: enclosing.ball(*parts) for name, parts in found.items()}
-        left |= open_of({name: known[name] for name in rest}, asked)
-    return {name: known[name] for name in names}, left
+        left |= {name: np.flatnonzero(undecided(known[name], asked)) for name in rest}
+    return {name: known[name] for name in names}, {n: at for n, at in left.items() if at.size}
 
 
-def open_of(known: Enclosures, asked: Question) -> Open:
+def undecided(one: Enclosure, asked: Question) -> npt.NDArray[np.bool_]:
     """What the question leaves open; what nothing is known of always is."""
-    marks = {name: _undecided(one, asked) for name, one in known.items()}
-    return {name: np.flatnonzero(one) for name, one in marks.items() if one.any()}
-
-
-def _undecided(one: Enclosure, asked: Question) -> npt.NDArray[np.bool_]:
     return asked.undecided(one) | np.isinf(one.radius)
 
 
@@ -85,7 +80,7 @@ def _generated(
             (mid, radius), (hi, wide) = balls[k], (columns[k][0][at], columns[k][1][at])
             hi[:], wide[:] = mid, radius
             np.nextafter(wide, np.inf, out=wide, where=wide > 0.0)
-            marks = _undecided(Enclosure(hi, 0.0, wide), asked)
+            marks = undecided(Enclosure(hi, 0.0, wide), asked)
             if marks.any():
                 opened[k].append(at.start + np.flatnonzero(marks))
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import blas
+from refkernels.arithmetic.blocks import CACHED, spread
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.context import Context
@@ -23,7 +24,6 @@ from refkernels.contexts.double_double import DoubleDouble
 from refkernels.contexts.double_double_value import DoubleDoubleValue
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Working, WorkingValue
-from refkernels.elementwise.blocks import BLOCK, spread
 from refkernels.ops.canonical import Canonical, Shared
 from refkernels.ops.formula import Apart, Formula, Staged, Values, several
 from refkernels.ops.letters import Shape
@@ -159,7 +159,7 @@ class _Blocks:
         """The outputs that have rows; where statistics are kept, those of all rows."""
         question = self.question
         by_row = [name for name in self.names if question.rows_of[name]]
-        length = max(BLOCK // max(question.elements // max(question.rows, 1), 1), 1)
+        length = max(CACHED // max(question.elements // max(question.rows, 1), 1), 1)
         number = -(-question.rows // length)
         found: list[dict[str, Parts]] = [{} for _ in range(number)]
         statistics: list[Values] = [()] * number
@@ -198,7 +198,7 @@ class _Blocks:
             self.statistics = [several(self.formula.statistics(xp, **none))]
         kept = tuple(xp.concatenate(one, axis=0) for one in zip(*self.statistics, strict=True))
         width = max(question.shapes[name][-1] for name in names)
-        length = max(BLOCK // max(question.rows, 1), 1)
+        length = max(CACHED // max(question.rows, 1), 1)
         found: list[dict[str, Parts]] = [{} for _ in range(-(-width // length))]
 
         def block(start: int, stop: int) -> None:

@@ -9,19 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from refkernels.arithmetic.blocks import CACHED
 from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
+from refkernels.arithmetic.ladder import Indices, Open
 from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
-from refkernels.elementwise.blocks import BLOCK
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Apart, Formula, Sliced, Staged, Values, several
 from refkernels.ops.readings import Reading, asked_of, needed
 from refkernels.ops.slices import Slice, sliced
 
-Indices = npt.NDArray[np.intp]
-Open = dict[str, Indices]  # flat (C order) indices, by output
 _SMALL = 0.75  # of the arrays: less is read apart
 Enclose = Callable[[Value, tuple[int, ...]], Enclosure]
 
@@ -109,7 +107,7 @@ class Selection:
 
     def _blocks(self, own: Indices | None = None) -> Iterator[Indices]:
         width = max(self.question.elements // max(self.question.rows, 1), 1)
-        length = max(BLOCK // width, 1)
+        length = max(CACHED // width, 1)
         listed = self.rows if own is None else own
         for start in range(0, max(listed.size, 1), length):  # of no rows there is a sum
             yield listed[start : start + length]
@@ -130,8 +128,8 @@ class Selection:
         formula, question, xp = self.formula, self.question, reading.xp
         assert isinstance(formula, Staged)
         rows, columns = self.places[name]
-        for start in range(0, rows.size, BLOCK):
-            some = slice(start, start + BLOCK)
+        for start in range(0, rows.size, CACHED):
+            some = slice(start, start + CACHED)
             given = reading.given(question.pick(rows[some], columns[some]), question.params)
             place = np.searchsorted(self.rows, rows[some])
             kept = tuple(xp.take(one, place, axis=0) for one in statistics)
@@ -143,7 +141,7 @@ class Selection:
     ) -> Iterator[Enclosure]:
         formula, question = self.formula, self.question
         assert isinstance(formula, Staged)
-        columns, length = self.places[name][1], max(BLOCK // max(question.rows, 1), 1)
+        columns, length = self.places[name][1], max(CACHED // max(question.rows, 1), 1)
         for start in range(0, columns.size, length):
             some = columns[start : start + length]
             given = reading.given(question.columns(some), question.params)

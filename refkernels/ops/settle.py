@@ -18,19 +18,21 @@ from __future__ import annotations
 import threading
 
 import numpy as np
+import numpy.typing as npt
 
-from refkernels.arithmetic import formats, tiers
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import intersection
+from refkernels.arithmetic.ladder import Draft, Open, climb
 from refkernels.arithmetic.question import Question
 from refkernels.contexts.arb import Arb
 from refkernels.contexts.rational import Irrational, Rational
 from refkernels.contexts.unbounded import Unbounded
 from refkernels.ops import enclosing, readings
 from refkernels.ops.canonical import Canonical
-from refkernels.ops.draft import draft, open_of
+from refkernels.ops.draft import draft, undecided
 from refkernels.ops.formula import Formula
-from refkernels.ops.selection import Open, Selection
+from refkernels.ops.selection import Selection
 
 PRECISIONS = (128, 256, 512, 1024, 2048, 4096)
 BUDGET = 1 << 24
@@ -71,57 +73,57 @@ class _Answer:
         if asked.kind == "enclosure" and question.wide:
             asked = Question("ulp", formats.BINARY64, _SHARP)
         self.asked = asked
-        self.known: Enclosures = {}
+        self.known: dict[str, Draft] = {}
 
     def settled(self) -> Enclosures:
-        self.known, found = draft(self.formula, self.question, self.names, self.asked)
-        left = _number(found)
-        tiers.answered("float64", sum(one.size for one in self.known.values()) - left)
+        found, left = draft(self.formula, self.question, self.names, self.asked)
+        self.known = {name: Draft.of(one.reshape(-1)) for name, one in found.items()}
         if left and not self.question.finite:
-            left = self._with_specials(only_finite=False)
-        if left:
-            self._double_double()
-            left = self._told("double_double", left)
-        if left:
-            self._exact()
-            self._with_specials(only_finite=True)
-            tiers.answered("exact", left)
-        return self.known
+            left = self._with_specials(left, only_finite=False)
+        steps = [("double_double", self._double_double), ("exact", self._exact)]
+        climb(self.known, left, "float64", steps, self._undecided)
+        return {n: self.known[n].enclosure().reshape(one.shape) for n, one in found.items()}
 
-    def _told(self, tier: str, before: int) -> int:
-        left = _number(self.open())
-        tiers.answered(tier, before - left)
-        return left
+    def _undecided(self, one: Enclosure) -> npt.NDArray[np.bool_]:
+        return undecided(one, self.asked)
 
-    def open(self) -> Open:
-        """What the question leaves open."""
-        return open_of(self.known, self.asked)
+    def _at(self, places: Open) -> Enclosures:
+        return {name: self.known[name].at(at) for name, at in places.items()}
 
-    def _double_double(self) -> None:
-        selection = Selection(self.formula, self.question, self.open())
-        for name, sharper in selection.read(readings.double_double().xp, enclosing.value).items():
-            at = selection.wanted[name]
-            before = self.known[name].reshape(-1)[at]
-            self.known[name] = self.known[name].replace(at, enclosing.narrower(before, sharper))
+    def _open(self, left: Open) -> Open:
+        """What the question still leaves open."""
+        marks = {name: self._undecided(one) for name, one in self._at(left).items()}
+        return {name: left[name][one] for name, one in marks.items() if one.any()}
 
-    def _exact(self) -> None:
-        """Arb, in more and more bits; Rational once."""
-        spent = 0.0
+    def _double_double(self, left: Open) -> Enclosures:
+        sharper = Selection(self.formula, self.question, left).read(
+            readings.double_double().xp, enclosing.value
+        )
+        return {n: enclosing.narrower(one, sharper[n]) for n, one in self._at(left).items()}
+
+    def _exact(self, left: Open) -> Enclosures:
+        """Arb, in more and more bits, Rational once, and the poles that are left."""
         with _EXACT:
-            for precision in PRECISIONS:
-                if precision == _ALGEBRAIC and self.open():
-                    self._rational(BUDGET // 64)
-                selection = Selection(self.formula, self.question, self.open())
-                spent += selection.cost * precision / 128
-                if not selection.wanted or spent > BUDGET:
-                    return
-                with Arb(precision) as xp:
-                    sharper = selection.read(xp, enclosing.arb(precision))
-                if not self._meet(selection, sharper) and self.asked.kind != "rounding":
-                    return  # an Enclosure holds no more digits
+            self._refine(left)
+        self._with_specials(self._open(left), only_finite=True)
+        return self._at(left)
 
-    def _rational(self, most: int) -> None:
-        selection = Selection(self.formula, self.question, self.open())
+    def _refine(self, left: Open) -> None:
+        spent = 0.0
+        for precision in PRECISIONS:
+            if precision == _ALGEBRAIC and self._open(left):
+                self._rational(left, BUDGET // 64)
+            selection = Selection(self.formula, self.question, self._open(left))
+            spent += selection.cost * precision / 128
+            if not selection.wanted or spent > BUDGET:
+                return
+            with Arb(precision) as xp:
+                sharper = selection.read(xp, enclosing.arb(precision))
+            if not self._meet(selection, sharper) and self.asked.kind != "rounding":
+                return  # an Enclosure holds no more digits
+
+    def _rational(self, left: Open, most: int) -> None:
+        selection = Selection(self.formula, self.question, self._open(left))
         if selection.cost > most:
             return
         try:
@@ -132,22 +134,20 @@ class _Answer:
     def _meet(self, selection: Selection, sharper: Enclosures) -> bool:
         """What is known, and this too; whether it says anything new, or may with more bits."""
         told = False
-        for name, one in sharper.items():
-            at = selection.wanted[name]
-            before = self.known[name].reshape(-1)[at]
-            both = intersection(before, one)
-            self.known[name] = self.known[name].replace(at, both)
+        for name, before in self._at(selection.wanted).items():
+            both = intersection(before, sharper[name])
+            self.known[name].put(selection.wanted[name], both)
             same = (both.radius == before.radius) & (both.scale == before.scale)
             told |= bool(np.any(~same | np.isinf(both.radius)))
         return told
 
-    def _with_specials(self, only_finite: bool) -> int:
+    def _with_specials(self, left: Open, only_finite: bool) -> Open:
         """The definition's IEEE reading where nothing is known: NaN, infinities and zeros where an
         input is not finite; `only_finite`: NaN and poles where all are. A number that leaves the
         range of binary64 is no special value, not even a zero. Gives what is left."""
         unknown = {}
-        for name, one in self.known.items():
-            places = np.flatnonzero(np.isinf(one.radius) & np.isfinite(one.hi))
+        for name, one in self._at(left).items():
+            places = left[name][np.isinf(one.radius) & np.isfinite(one.hi)]
             finite = self.question.finite_at(name, places)
             unknown[name] = places[finite if only_finite else ~finite]
         selection = Selection(
@@ -159,10 +159,5 @@ class _Answer:
             values = np.asarray(one)
             zero = (values == 0.0) & (np.asarray(nothing[name]) == 0.0)
             told = ~np.isfinite(values) | (zero & (not only_finite))
-            at = selection.wanted[name][told]
-            self.known[name] = self.known[name].replace(at, Enclosure(values[told]))
-        return _number(self.open())
-
-
-def _number(wanted: Open) -> int:
-    return sum(map(len, wanted.values()))
+            self.known[name].put(selection.wanted[name][told], Enclosure(values[told]))
+        return self._open(left)

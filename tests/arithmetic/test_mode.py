@@ -18,10 +18,9 @@ from modes import KNOWN, MODES, set_mode
 
 import refkernels
 from refkernels import registry
-from refkernels.arithmetic import blocks, mode
+from refkernels.arithmetic import mode
+from refkernels.arithmetic.blocks import each, each_block, spread
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.elementwise.blocks import spread
-from refkernels.kernels.products import parallel
 from refkernels.schedule_ref import Schedule
 
 HERE = Path(__file__).parent
@@ -70,9 +69,9 @@ def test_the_pools_threads_work_in_the_default_mode(name: str) -> None:
             time.sleep(0.01)  # so that every thread gets a task
             seen.append((mode.is_default(), threading.current_thread().name))
 
-        blocks.each_block(look, 8, block=1)
+        each_block(look, 8, block=1)
         spread(8, look, block=1)
-        parallel.run(look, [(i,) for i in range(8)])
+        each(look, [(i,) for i in range(8)])
         return seen
 
     set_mode(name)

@@ -248,7 +248,7 @@ def test_execution_gives_one_mid_at_every_size(elements: int, monkeypatch: Any) 
     x = normal(50, 37)
     ways = {2: (1 << 20, 1 << 20), 1 << 16: (100, 1 << 20), 1 << 17: (100, 1000)}
     block, least = ways[elements]
-    monkeypatch.setattr(execution, "BLOCK", block)
+    monkeypatch.setattr(execution, "CACHED", block)
     monkeypatch.setattr(execution, "GENERATED", least)
     balls = read_ball(several, x)
     for (mid, radius), (a, p) in zip(balls, numpys(several, x), strict=True):
@@ -257,7 +257,7 @@ def test_execution_gives_one_mid_at_every_size(elements: int, monkeypatch: Any) 
 
 
 def test_what_is_no_graph_over_rows_is_read_by_numpy(monkeypatch: Any) -> None:
-    monkeypatch.setattr(execution, "BLOCK", 1)
+    monkeypatch.setattr(execution, "CACHED", 1)
     monkeypatch.setattr(execution, "GENERATED", 1)
     x = normal(4, 4)
     formulas = (

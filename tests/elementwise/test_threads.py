@@ -1,6 +1,6 @@
 """Blocks of work on threads."""
 
-from refkernels.elementwise.blocks import spread
+from refkernels.arithmetic.blocks import spread
 
 
 def test_a_task_may_spread_work_again() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import refkernels
+from refkernels.arithmetic.blocks import CACHED
 from refkernels.contexts.ball import Ball
-from refkernels.elementwise.blocks import BLOCK
 from refkernels.frameworks.transport import pack, unpack
 from refkernels.ops import Prepared, Shared, formula_op
 from refkernels.ops.letters import Signature
@@ -71,10 +71,10 @@ def test_what_all_rows_share_is_computed_of_all_blocks() -> None:
         "share", "w[...] -> y[...]", forms={"share": lambda xp, w, total: w / total},
         gradients=(), prepare=_share,
     )  # fmt: skip
-    w = np.full(2 * BLOCK + 3, 0.1, np.float32)
+    w = np.full(2 * CACHED + 3, 0.1, np.float32)
     answer = op.evaluate("forward", {"w": w}, {})["y"]
     exact = Fraction(1, w.size)
-    off = [abs(Fraction(float(hi)) - exact) for hi in answer.hi[[0, BLOCK, -1]]]
+    off = [abs(Fraction(float(hi)) - exact) for hi in answer.hi[[0, CACHED, -1]]]
     assert max(off) <= Fraction(float(answer.radius.max())) < exact / 10**9
     computed = []
 

@@ -35,10 +35,11 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.blocks import spread
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import WIDTH
-from refkernels.kernels.products import lanes, parallel
+from refkernels.kernels.products import lanes
 from refkernels.kernels.products.lanes import DOT2_ROWS as WIDE_ROWS
 from refkernels.kernels.products.lanes import DOT2_VECTORS
 from refkernels.kernels.products.lines import Lines, pack, pack_chosen
@@ -65,12 +66,11 @@ def dot_products(
     tiles = len(at[0]) * -(-left.number // ROWS) * -(-right.number // COLUMNS)
     work = max(shape[0] * shape[1] * shape[2] * left.terms, 1)
     step = max(tiles * _SHARE // work, 1)
-    runs = [(first, min(first + step, tiles)) for first in range(0, tiles, step)]
 
     def task(first: int, last: int) -> None:
         _tiles(*left, *right, *at, products_exact, *parts, first, last)
 
-    parallel.run(task, runs)
+    spread(tiles, task, step)
     return parts[0], parts[1], parts[2]
 
 
@@ -88,7 +88,7 @@ def chosen_dot_products(
     def task(first: int, last: int) -> None:
         _chosen(*left, *right, *chosen, products_exact, *parts, first, last)
 
-    parallel.run(task, [(n, min(n + step, count)) for n in range(0, count, step)])
+    spread(count, task, step)
     back = np.argsort(order)
     return parts[0][back], parts[1][back], parts[2][back]
 

@@ -18,6 +18,7 @@ squares included. Every float32 and narrower number lies inside.
 """
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,9 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import blas
 from refkernels.arithmetic.blas import COLUMNS, DEPTH, ROWS
-from refkernels.arithmetic.jit import njit
-from refkernels.kernels.products import parallel
-from refkernels.kernels.products.screening import Screen, append_open
+from refkernels.arithmetic.blocks import BLOCK, each
+from refkernels.arithmetic.enclosure import trusted
+from refkernels.arithmetic.question import Question
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -44,37 +45,54 @@ def suits(shape: tuple[int, int, int], terms: int) -> bool:
 
 
 def enclosed(
-    left: Floats, right: Floats, at: tuple[Indices, Indices], exact_products: bool, screen: Screen
+    left: Floats, right: Floats, at: tuple[Indices, Indices], exact_products: bool, asked: Question
 ) -> tuple[Floats, Floats, Indices]:
-    """hi, radius and the flat indices of what the screen leaves open; finite operands in range."""
-    rows, columns = parallel.run(_norms, [("pik,pik->pi", left), ("qkj,qkj->qj", right)])
+    """hi, radius and the flat indices of what the question leaves open; finite operands in range.
+    Some rows of a tile are asked about while they are in the cache."""
+    rows, columns = each(_norms, [("pik,pik->pi", left), ("qkj,qkj->qj", right)])
     rows *= _coefficient(left.shape[2], exact_products)
     shape = (len(at[0]), left.shape[1], right.shape[2])
     hi, radius = np.empty(shape), np.empty(shape)
-    asked = screen.kind, screen.factor, screen.lowest, screen.highest
 
-    def task(b: int, i: slice, j: slice) -> Indices:
+    def task(b: int, i: slice, j: slice) -> list[Indices]:
         p, q = at[0][b], at[1][b]
         _multiply(left[p, i], right[q, :, j], hi[b, i, j])
-        bounds = b, i.start, i.stop, j.start, j.stop
-        found: Indices = _bound(hi, radius, rows[p], columns[q], *bounds, *asked)
-        return found
+        step = max(BLOCK // (j.stop - j.start), 1)
+        return [look(b, slice(k, min(k + step, i.stop)), j) for k in range(i.start, i.stop, step)]
 
-    found = parallel.run_products(task, _tiles(shape))
+    def look(b: int, i: slice, j: slice) -> Indices:
+        wide = radius[b, i, j]
+        np.multiply.outer(rows[at[0][b], i], columns[at[1][b], j], out=wide)
+        row, column = np.nonzero(asked.undecided(trusted(hi[b, i, j], 0.0, wide)))
+        return np.ravel_multi_index((b, row + i.start, column + j.start), shape)
+
+    found = [part for tile in _each_tile(task, shape) for part in tile]
     return hi, radius, np.sort(np.concatenate(found)) if found else np.empty(0, np.intp)
 
 
 def product(left: Floats, right: Floats, at: tuple[Indices, Indices]) -> Floats:
     """left @ right alone: each term passes through at most K roundings."""
-    shape = (len(at[0]), left.shape[1], right.shape[2])
-    result = np.empty(shape)
+    result = np.empty((len(at[0]), left.shape[1], right.shape[2]))
 
     def task(b: int, i: slice, j: slice) -> None:
         with np.errstate(all="ignore"):
             _multiply(left[at[0][b], i], right[at[1][b], :, j], result[b, i, j])
 
-    parallel.run_products(task, _tiles(shape))
+    _each_tile(task, result.shape)
     return result
+
+
+def _each_tile(task: Callable[..., Any], shape: tuple[int, ...]) -> list[Any]:
+    """task(batch element, rows, columns) for tiles whose shapes depend on the problem alone. A BLAS
+    may add in another order on another number of threads, so each task has one."""
+
+    def alone(*tile: Any) -> Any:
+        with blas.on_one_thread():
+            return task(*tile)
+
+    with blas.on_one_thread():
+        found: list[Any] = each(alone, _tiles(*shape))
+    return found
 
 
 def _norms(subscripts: str, operand: Floats) -> Floats:
@@ -94,9 +112,8 @@ def _chunks(terms: int) -> list[slice]:
     return [slice(first, last) for first, last in itertools.pairwise(ends)]
 
 
-def _tiles(shape: tuple[int, int, int]) -> list[tuple[int, slice, slice]]:
-    """(batch element, rows, columns): two at least, so that threads have something to share."""
-    batch, rows, columns = shape
+def _tiles(batch: int, rows: int, columns: int) -> list[tuple[int, slice, slice]]:
+    """Two at least, so that threads have something to share."""
     height = min(ROWS, max(_NARROWEST, -(-rows // 2)))
     return [
         (b, slice(i, min(i + height, rows)), slice(j, min(j + COLUMNS, columns)))
@@ -113,22 +130,3 @@ def _multiply(left: Floats, right: Floats, result: Floats) -> None:
     for chunk in others:
         blas.multiply(left[:, chunk], right[chunk], out=part)
         result += part
-
-
-@njit(nogil=True)
-def _bound(
-    hi: Any, radius: Any, rows: Any, columns: Any,
-    b: int, i0: int, i1: int, j0: int, j1: int,
-    kind: int, factor: float, lowest: float, highest: float,
-) -> Any:  # fmt: skip
-    """Fill the tile's radii, and find the flat indices of what is not certainly decided."""
-    found = np.empty((i1 - i0) * (j1 - j0), np.intp)
-    zeros = np.zeros(j1 - j0)
-    count = 0
-    for i in range(i0, i1):
-        his, radii, column = hi[b, i, j0:j1], radius[b, i, j0:j1], columns[j0:j1]
-        for j in range(radii.size):
-            radii[j] = rows[i] * column[j]
-        start = (b * hi.shape[1] + i) * hi.shape[2] + j0
-        count = append_open(kind, factor, lowest, highest, his, zeros, radii, start, found, count)
-    return found[:count].copy()

@@ -1,4 +1,4 @@
-"""An operand as lines, the rows of `left` or the columns of `right`, and panels of them.
+"""An operand as lines, the rows of `left` or the columns of `right`, panels of them, and its range.
 
 A panel holds a block of terms of a few lines, interleaved as the inner loops of `lanes` read them.
 """
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.jit import inner
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import WIDTH
 
 
@@ -69,3 +69,18 @@ def pack_chosen(
             source, target = lines[p[x], line[x], k0 : k0 + n], panel[x:]
             for k in range(n):
                 target[WIDTH * k] = source[k]
+
+
+@njit(nogil=True)
+def magnitude_bits(bits: Any) -> Any:
+    """Of float64 as uint64: the bits of the largest magnitude, and of the smallest nonzero one
+    (less one; 2^64 - 1 where all are zeros)."""
+    mask = np.uint64(0x7FFFFFFFFFFFFFFF)
+    one = np.uint64(1)
+    largest = np.uint64(0)
+    smallest = ~np.uint64(0)
+    for i in range(bits.size):
+        magnitude = bits[i] & mask
+        largest = max(largest, magnitude)
+        smallest = min(smallest, magnitude - one)  # zero wraps to the largest of all
+    return largest, smallest

@@ -29,10 +29,11 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.blocks import spread
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import WIDTH
-from refkernels.kernels.products import lanes, parallel
+from refkernels.kernels.products import lanes
 from refkernels.kernels.products.lanes import SLICES_ROWS, SLICES_VECTORS
 from refkernels.kernels.products.lines import Lines, pack
 
@@ -57,7 +58,7 @@ def dot_products(left: Lines, right: Lines, at: tuple[Any, Any]) -> tuple[Any, A
     def task(first: int, last: int) -> None:
         _tiles(*left, alpha, *right, beta, *at, *parts, first, last)
 
-    parallel.run(task, [(n, min(n + step, tiles)) for n in range(0, tiles, step)])
+    spread(tiles, task, step)
     return parts[0], parts[1], parts[2]
 
 

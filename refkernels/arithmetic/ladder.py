@@ -1,0 +1,89 @@
+"""One ladder for all oracles: an answer in the making, tier after tier for what a question leaves
+open, in place.
+
+    answer = Draft(hi, 0.0, radius)                    # the first tier's, of all elements
+    climb({"c": answer}, {"c": left}, "float64", steps, asked.undecided)
+    answer.enclosure(shape)
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import tiers
+from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
+
+Indices = npt.NDArray[np.intp]
+Open = dict[str, Indices]  # flat (C order) indices, by output
+Step = Callable[[Open], Mapping[str, Enclosure]]
+"""What a tier says of some elements of the outputs, flat and in order."""
+
+
+class Draft:
+    """An Enclosure whose elements later tiers replace, in the arrays that it is given.
+
+    lo, radius and scale broadcast to hi's shape; one that does gets room of its own when something
+    is put that it does not hold already.
+    """
+
+    def __init__(self, hi: Any, lo: Any = 0.0, radius: Any = 0.0, scale: Any = 0) -> None:
+        given = zip(PARTS, (hi, lo, radius, scale), strict=True)
+        self._parts: dict[str, Any] = {name: np.asarray(part) for name, part in given}
+        self.shape, self.size = hi.shape, hi.size
+        self._own = {name for name, part in self._parts.items() if part.shape == hi.shape}
+
+    @staticmethod
+    def of(known: Enclosure) -> "Draft":
+        """From an Enclosure, which stays as it is."""
+        draft = Draft(*(getattr(known, part) for part in PARTS))
+        draft._own = set()
+        return draft
+
+    def at(self, index: Any) -> Enclosure:
+        """Some elements, as they are now."""
+        parts = (np.broadcast_to(part, self.shape)[index] for part in self._parts.values())
+        return trusted(*parts)
+
+    def put(self, index: Any, better: Enclosure) -> None:
+        """Some elements of a later tier."""
+        for name, part in self._parts.items():
+            new = getattr(better, name)
+            if name not in self._own:
+                whole = np.broadcast_to(part, self.shape)
+                if np.array_equal(whole[index], new):
+                    continue
+                # zeros cost nothing until they are written
+                part = np.array(whole, new.dtype) if part.any() else np.zeros(self.shape, new.dtype)
+                self._parts[name] = part
+                self._own.add(name)
+            part[index] = new
+
+    def enclosure(self) -> Enclosure:
+        """All of it."""
+        return trusted(*self._parts.values())
+
+
+def climb(
+    known: Mapping[str, Draft],
+    left: Open,
+    first: str,
+    steps: Sequence[tuple[str, Step]],
+    undecided: Callable[[Enclosure], npt.NDArray[np.bool_]],
+) -> None:
+    """Improves what is known where it is left open, step after step until nothing is, and tells
+    `tiers` what each answered: `first`, whose answer is known, all that it did not leave; the last
+    step whatever came to it."""
+    tier, told = first, sum(one.size for one in known.values())
+    for name, step in steps:
+        left = {output: at for output, at in left.items() if at.size}
+        number = sum(at.size for at in left.values())
+        tiers.answered(tier, told - number)
+        tier, told = name, number
+        if left:
+            for output, better in step(left).items():
+                draft = known[output]
+                draft.put(np.unravel_index(left[output], draft.shape), better)
+                left[output] = left[output][undecided(better)]
+    tiers.answered(tier, told)
