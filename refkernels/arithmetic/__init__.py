@@ -3,6 +3,7 @@
 From the bottom up: `mode` (round to nearest, subnormals kept), `jit`, `fma` and `eft` (error-free
 transformations), `double_double`, `summation`, `formats` (what a float32 or bfloat16 is, and
 correct rounding into it), `arrays` (what a caller may hand in; `protocols`, what gives an array;
-`scalars`, single numbers), `enclosure` (a value with its error bound), `exact` (integers) and
-`question` (how sharp an answer is wanted).
+`scalars`, single numbers), `blocks` (the pool of threads), `enclosure` (a value with its error
+bound), `exact` (integers), `question` (how sharp an answer is wanted) and `ladder` (how every
+oracle goes from tier to tier until it is answered).
 """

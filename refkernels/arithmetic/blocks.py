@@ -41,8 +41,10 @@ def spread(size: int, task: Callable[[int, int], Any], block: int = CACHED) -> N
     left. Called by a task of several threads it works on the task's own: the helpers are at work,
     and might wait for one another.
     """
-    helpers = min(numba.get_num_threads(), -(-size // block)) - 1
-    if helpers <= 0 or getattr(_thread, "inside", False):
+    helpers = 0
+    if size > block and not getattr(_thread, "inside", False):
+        helpers = min(numba.get_num_threads(), -(-size // block)) - 1
+    if not helpers:
         for start in range(0, size, block):
             task(start, min(start + block, size))
         return
@@ -59,13 +61,15 @@ def each(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], pays: b
     """The list of task(*one) for each of the arguments, in their order; on this thread alone, where
     others do not pay."""
     listed = list(arguments)
+    if not pays:
+        return [task(*one) for one in listed]
     results: list[Any] = [None] * len(listed)
 
     def run(first: int, last: int) -> None:
         for n in range(first, last):
             results[n] = task(*listed[n])
 
-    spread(len(listed), run, 1 if pays else max(len(listed), 1))
+    spread(len(listed), run, 1)
     return results
 
 

@@ -87,3 +87,22 @@ def climb(
                 draft.put(np.unravel_index(left[output], draft.shape), better)
                 left[output] = left[output][undecided(better)]
     tiers.answered(tier, told)
+
+
+def refine(
+    known: Enclosure,
+    left: Indices,
+    precisions: Sequence[int],
+    sharper: Callable[[Indices, int, Enclosure], Enclosure],
+    undecided: Callable[[Enclosure], npt.NDArray[np.bool_]],
+) -> Enclosure:
+    """A tier of multiple precision: what is known, flat, with what is left open in more and more
+    bits until nothing is, or to the last precision. sharper(left, bits, known of it)."""
+    draft = Draft.of(known)
+    for precision in precisions:
+        if not left.size:
+            break
+        better = sharper(left, precision, draft.at(left))
+        draft.put(left, better)
+        left = left[undecided(better)]
+    return draft.enclosure()

@@ -9,10 +9,10 @@ before knows stays known: on which side of x the value x (1 - exp(-x)) is, no pr
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_integer_balls, intersection
+from refkernels.arithmetic.ladder import Indices, refine
 from refkernels.arithmetic.question import Question
 from refkernels.elementwise.function import Ball, Doubles, Function
 
@@ -53,13 +53,12 @@ def gradients(
 
 def _refine(evaluations: list[Evaluation], question: Question, known: Enclosure) -> Enclosure:
     """Each evaluation at the first precision that decides it, or at the last one."""
-    for precision in _PRECISIONS:
-        rest: npt.NDArray[np.intp] = np.flatnonzero(question.undecided(known))
-        if not rest.size:
-            break
-        sharper = _enclose([evaluations[i](precision) for i in rest])
-        known = known.replace(rest, intersection(known[rest], sharper))
-    return known
+
+    def sharper(left: Indices, precision: int, before: Enclosure) -> Enclosure:
+        return intersection(before, _enclose([evaluations[i](precision) for i in left]))
+
+    left = np.flatnonzero(question.undecided(known))
+    return refine(known, left, _PRECISIONS, sharper, question.undecided)
 
 
 def _enclose(balls: list[Ball]) -> Enclosure:

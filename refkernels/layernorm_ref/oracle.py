@@ -32,10 +32,11 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.blocks import BLOCK, each_block
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.enclosure import Enclosure, trusted
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.ladder import Draft, Indices, Open, climb
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.kernels.rows import float64
+from refkernels.kernels.rows import double_double, float64
 from refkernels.kernels.rows.screening import screen_of
 from refkernels.layernorm_ref.arguments import (
     NormalizedShape,
@@ -44,18 +45,21 @@ from refkernels.layernorm_ref.arguments import (
     prepare,
     widened,
 )
-from refkernels.layernorm_ref.draft import Draft
 from refkernels.layernorm_ref.refinement import (
-    ColumnsRefined,
+    COLUMNS,
+    Columns,
     Mask,
-    RowsRefined,
+    Records,
+    Refinement,
     extended_sum,
-    joined,
+    mean,
+    records_of,
+    rstd,
     tame,
 )
 
 Values = npt.NDArray[np.float64]
-Records = npt.NDArray[Any]
+Drafts = dict[str, Draft]
 _MANY = 32  # blocks; where there are more they are made longer, so that threads share fewer pages
 _POOR = 2.0**-16  # ulp: far below what an ULP error is told to
 _ENCLOSURE = Question("enclosure")
@@ -150,9 +154,9 @@ def forward(
 
 def solve_forward(problem: Problem, question: Question = _ENCLOSURE) -> Solved[Forward]:
     """`forward` of a problem."""
-    numbers = problem.weight, problem.bias, problem.eps
-    if not (_first_tier_helps(problem, question) and _all_tame(*numbers)):
-        return _refined_forward(problem, question)
+    given = problem.weight, problem.bias, problem.eps
+    if not (_first_tier_helps(problem, question) and _all_tame(*given)):
+        return _refined(problem, question, "y", _forward)
     height, n = problem.x.shape
     hi, rows = np.empty((height, n)), np.zeros(height, float64.STATISTICS)
     radius, top, doubts = np.zeros((3, height))
@@ -163,12 +167,11 @@ def solve_forward(problem: Problem, question: Question = _ENCLOSURE) -> Solved[F
         many = len(hi[chunk])
         block = max(step, min(4 * step, many // _MANY))
         each_block(float64.normalise_rows, many, *arguments, screen, out, block=block)
-    tiers.answered("float64", hi.size + 2 * height)
     unsafe = (rows["state"] == float64.NEXT_TIER) | _poor(radius, top, question)
-    y = Draft(hi, radius)
-    _settle(y, "y", problem, question, unsafe, doubts)
-    mean, rstd = _mean(problem, rows, question), _rstd(problem, rows, question)
-    return Solved(problem, _forward(problem, y, mean, rstd), lambda: _statistics(problem, rows))
+    y, left = _rows(problem, hi, radius, question, unsafe, doubts)
+    numbers, more = _row_numbers(problem, rows, question)
+    known = _settled(problem, {"y": y, **numbers}, {"y": left, **more}, question)
+    return Solved(problem, _forward(problem, known), lambda: _statistics(problem, rows))
 
 
 @in_default_mode
@@ -198,7 +201,7 @@ def backward(
 def solve_backward(problem: Problem, question: Question = _ENCLOSURE) -> Solved[Backward]:
     """`backward` of a problem."""
     if not (_first_tier_helps(problem, question) and _all_tame(problem.weight, problem.eps)):
-        return _refined_backward(problem, question)
+        return _refined(problem, question, "dx", _backward)
     height, n = problem.x.shape
     hi, rows = np.empty((height, n)), np.zeros(height, float64.STATISTICS)
     radius, top, doubts = np.zeros((3, height))
@@ -212,12 +215,11 @@ def solve_backward(problem: Problem, question: Question = _ENCLOSURE) -> Solved[
         each_block(float64.differentiate_rows, len(hi[chunk]), *arguments, blocks, block=step)
     parts = np.zeros((2, 3, n))
     float64.column_sums(sums, height, *parts)
-    tiers.answered("float64", hi.size + 2 * n)
     unsafe = (rows["state"] == float64.NEXT_TIER) | _poor(radius, top, question)
-    dx = Draft(hi, radius)
-    _settle(dx, "dx", problem, question, unsafe, doubts)
-    answer = _backward(problem, dx, *_parameter_gradients(problem, rows, question, parts))
-    return Solved(problem, answer, lambda: _statistics(problem, rows))
+    dx, left = _rows(problem, hi, radius, question, unsafe, doubts)
+    gradients, more = _parameter_gradients(rows["state"], rows["r"], question, parts)
+    known = _settled(problem, {"dx": dx, **gradients}, {"dx": left, **more}, question)
+    return Solved(problem, _backward(problem, known), lambda: _statistics(problem, rows))
 
 
 def _first_tier_helps(problem: Problem, question: Question) -> bool:
@@ -249,147 +251,121 @@ def _poor(radius: Values, top: Values, question: Question) -> Mask:
     return limit
 
 
-def _statistics(problem: Problem, rows: Records) -> Statistics:
-    return Statistics(_mean(problem, rows, _ENCLOSURE), _rstd(problem, rows, _ENCLOSURE))
-
-
-def _mean(problem: Problem, rows: Records, question: Question) -> Enclosure:
-    """The means: c + delta, or the extended sum of a row that is not finite."""
-    special = np.flatnonzero(rows["state"] == float64.NOT_FINITE)
-    with np.errstate(invalid="ignore"):
-        hi, lo = two_sum.py_func(rows["c"], rows["delta"])
-    hi[special] = [extended_sum(widened(problem.x[i])) for i in special]
-    lo[special] = 0.0
-    radius = rows["mean_error"].copy()
-    radius[special] = 0.0
-    result = trusted(hi, lo, radius)
-    unsafe = (rows["state"] == float64.NEXT_TIER) | question.undecided(result)
-    return _settled_rows(result, "mean", problem, question, unsafe)
-
-
-def _rstd(problem: Problem, rows: Records, question: Question) -> Enclosure:
-    hi = np.where(rows["state"] <= float64.CONSTANT, rows["r"], np.nan)
-    radius = np.where(np.isfinite(hi), hi, 0.0) * rows["r_error"] * float64.SLACK
-    result = Enclosure(hi, 0.0, radius)
-    unsafe = (rows["state"] == float64.NEXT_TIER) | question.undecided(result)
-    return _settled_rows(
-        result, "rstd", problem, question, unsafe | _poor(radius, np.abs(hi), question)
-    )
-
-
-def _settled_rows(
-    result: Enclosure, name: str, problem: Problem, question: Question, unsafe: Mask
-) -> Enclosure:
-    """The result (one number a row) with the unsafe ones from the tiers below."""
-    at = np.flatnonzero(unsafe)
-    if not at.size:
-        return result
-    tiers.answered("float64", -at.size)
-    refined = RowsRefined(problem, at)
-    return result.replace(at, getattr(refined, name)(question, np.ones(at.size, np.bool_)))
-
-
-def _settle(
-    draft: Draft, name: str, problem: Problem, question: Question, unsafe: Mask, doubts: Values
-) -> None:
-    """In the draft of a result (rows, n): whole rows that are unsafe, and elsewhere what the
-    question leaves open, from the tiers below."""
+def _rows(
+    problem: Problem, hi: Values, radius: Values, question: Question, unsafe: Mask, doubts: Values
+) -> tuple[Draft, Indices]:
+    """A result (rows, n), and what is open of it: whole rows that are unsafe, and elsewhere what
+    the question leaves open of the doubtful ones, some rows at a time."""
+    draft = Draft(hi, 0.0, radius[:, None])
     doubtful = np.flatnonzero(unsafe | (doubts > 0.0))
+    found = [np.empty(0, np.intp)]
     for batch in problem.batches(doubtful.size):
         rows = doubtful[batch]
-        wanted = question.undecided(draft.rows(rows)) | unsafe[rows, None]
-        held = wanted.any(axis=1)
-        rows, wanted = rows[held], wanted[held]
-        if not rows.size:
-            continue
-        at, columns = np.nonzero(wanted)
-        tiers.answered("float64", -at.size)
-        answers = getattr(RowsRefined(problem, rows), name)(question, wanted)
-        draft.put((rows[at], columns), answers[at, columns])
+        at, columns = np.nonzero(question.undecided(draft.at(rows)) | unsafe[rows, None])
+        found.append(rows[at] * hi.shape[1] + columns)
+    return draft, np.concatenate(found)
+
+
+def _row_numbers(problem: Problem, rows: Records, question: Question) -> tuple[Drafts, Open]:
+    """mean and rstd by float64: mean = c + delta, or the extended sum of a row that is not
+    finite."""
+    special = np.flatnonzero(rows["state"] == float64.NOT_FINITE)
+    with np.errstate(invalid="ignore"):
+        high, low = two_sum.py_func(rows["c"], rows["delta"])
+    high[special] = [extended_sum(widened(problem.x[i])) for i in special]
+    low[special] = 0.0
+    wide = rows["mean_error"].copy()
+    wide[special] = 0.0
+    hi = np.where(rows["state"] <= float64.CONSTANT, rows["r"], np.nan)
+    radius = np.where(np.isfinite(hi), hi, 0.0) * rows["r_error"] * float64.SLACK
+    known = {"mean": Draft(high, low, wide), "rstd": Draft(hi, 0.0, radius)}
+    unsafe = rows["state"] == float64.NEXT_TIER
+    open_ = {name: unsafe | question.undecided(one.enclosure()) for name, one in known.items()}
+    open_["rstd"] |= _poor(radius, np.abs(hi), question)
+    return known, {name: np.flatnonzero(one) for name, one in open_.items()}
 
 
 def _parameter_gradients(
-    problem: Problem, rows: Records, question: Question, parts: Values
-) -> list[Enclosure]:
+    state: Records, r: Values, question: Question, parts: Values
+) -> tuple[Drafts, Open]:
     """dweight and dbias from (2, 3, n): their hi, lo and radius."""
-    n = problem.x.shape[1]
-    state, infinite = rows["state"], np.isinf(rows["r"])
-    if ((state == float64.NOT_FINITE) | ((state == float64.CONSTANT) & infinite)).any():
+    if ((state == float64.NOT_FINITE) | ((state == float64.CONSTANT) & np.isinf(r))).any():
         parts[0] = np.array([np.nan, 0.0, 0.0])[:, None]
-        special = np.zeros(n, np.bool_)
+        special = np.zeros(parts.shape[2], np.bool_)
     else:
         special = ~np.isfinite(parts[0]).all(axis=0) | (state == float64.NEXT_TIER).any()
-    unsafe = [special, ~np.isfinite(parts[1]).all(axis=0)]
-    found, wanted = [], []
-    for part, mask in zip(parts, unsafe, strict=True):
+    known, left = {}, {}
+    unsafe = special, ~np.isfinite(parts[1]).all(axis=0)
+    for name, part, mask in zip(COLUMNS, parts, unsafe, strict=True):
         part[:, mask] = 0.0
-        result = trusted(*part)
+        known[name] = Draft(*part)
+        mask |= question.undecided(known[name].enclosure())
         top = np.max(np.abs(part[0]), initial=0.0)
-        found.append(result)
-        wanted.append(
-            np.flatnonzero(mask | question.undecided(result) | _poor(part[2], top, question))
-        )
-    tiers.answered("float64", -sum(at.size for at in wanted))
-    if any(at.size for at in wanted):
-        refined = ColumnsRefined(problem).gradients(question, *wanted)
-        pairs = zip(found, wanted, refined, strict=True)
-        found = [result.replace(at, sharper) for result, at, sharper in pairs]
-    return found
+        left[name] = np.flatnonzero(mask | _poor(part[2], top, question))
+    return known, left
 
 
-def _refined_forward(problem: Problem, question: Question) -> Solved[Forward]:
-    """Everything by the tiers below the first."""
+def _settled(
+    problem: Problem,
+    known: Drafts,
+    left: Open,
+    question: Question,
+    first: str = "float64",
+    records: Records | None = None,
+) -> dict[str, Enclosure]:
+    """By the tiers below the first, what that leaves open."""
+    below = Refinement(problem, question, records)
+    climb(known, left, first, below.steps(first), below.undecided)
+    return {name: one.enclosure() for name, one in known.items()}
+
+
+def _refined(
+    problem: Problem, question: Question, name: str, named: Callable[..., Answer]
+) -> Solved[Answer]:
+    """Everything by the tiers below the first; `name`: the output of whole rows."""
     height, n = problem.x.shape
-    y = Draft(np.empty((height, n)))
-    asked: list[Statistics] = []
-    known: list[Statistics] = []
+    records, below = np.zeros(height, double_double.STATISTICS), Refinement(problem, question)
+    whole, found = Draft(np.empty((height, n))), [np.empty(0, np.intp)]
     for chunk in problem.chunks():
-        refined = RowsRefined(problem, chunk)
-        y.put(chunk, refined.y(question, np.ones((len(refined.x), n), np.bool_)))
-        asked.append(_refined_statistics(refined, question))
-        known.append(_to_themselves(refined))
-    answer = _forward(problem, y, *_all_rows(asked))
-    return Solved(problem, answer, lambda: _all_rows(known))
+        x = widened(problem.x[chunk])
+        records[chunk] = records_of(x, problem.eps)
+        one = below.whole_rows(name, chunk, x, records[chunk])
+        whole.put(chunk, one)
+        found.append(chunk.start * n + np.flatnonzero(below.undecided(one)))
+    known, left = {name: whole}, {name: np.concatenate(found)}
+    if name == "y":
+        more = {"mean": mean(records), "rstd": rstd(records)}
+    else:
+        every = dict.fromkeys(COLUMNS, np.arange(n))
+        more = Columns(problem, records).double_double(question, every)
+    drafts, more_left = _begun(more, below)
+    given = question, "double_double", records
+    answer = named(problem, _settled(problem, known | drafts, left | more_left, *given))
+    return Solved(problem, answer, lambda: _refined_statistics(problem, records))
 
 
-def _refined_backward(problem: Problem, question: Question) -> Solved[Backward]:
-    height, n = problem.x.shape
-    dx = Draft(np.empty((height, n)))
-    known: list[Statistics] = []
-    for chunk in problem.chunks():
-        refined = RowsRefined(problem, chunk)
-        dx.put(chunk, refined.dx(question, np.ones((len(refined.x), n), np.bool_)))
-        known.append(_to_themselves(refined))
-    every = np.arange(n)
-    gradients = ColumnsRefined(problem).gradients(question, every, every)
-    return Solved(problem, _backward(problem, dx, *gradients), lambda: _all_rows(known))
+def _begun(found: dict[str, Enclosure], below: Refinement) -> tuple[Drafts, Open]:
+    """What double-double says, and what is open of it."""
+    left = {name: np.flatnonzero(below.undecided(one)) for name, one in found.items()}
+    return {name: Draft.of(one) for name, one in found.items()}, left
 
 
-def _to_themselves(refined: RowsRefined) -> Statistics:
-    with tiers.counted():  # they are no part of the answer
-        return _refined_statistics(refined, _ENCLOSURE)
+def _statistics(problem: Problem, rows: Records) -> Statistics:
+    known, left = _row_numbers(problem, rows, _ENCLOSURE)
+    return Statistics(**_settled(problem, known, left, _ENCLOSURE))
 
 
-def _refined_statistics(refined: RowsRefined, question: Question) -> Statistics:
-    every = np.ones(len(refined.x), np.bool_)
-    return Statistics(refined.mean(question, every), refined.rstd(question, every))
+def _refined_statistics(problem: Problem, records: Records) -> Statistics:
+    found = {"mean": mean(records), "rstd": rstd(records)}
+    known, left = _begun(found, Refinement(problem, _ENCLOSURE))
+    return Statistics(**_settled(problem, known, left, _ENCLOSURE, "double_double"))
 
 
-def _all_rows(parts: list[Statistics]) -> Statistics:
-    return Statistics(joined([one.mean for one in parts]), joined([one.rstd for one in parts]))
+def _forward(problem: Problem, known: dict[str, Enclosure]) -> Forward:
+    y = known["y"].reshape(problem.shape)
+    return Forward(y, *(known[name].reshape(problem.leading) for name in ("mean", "rstd")))
 
 
-def _forward(problem: Problem, y: Draft, mean: Enclosure, rstd: Enclosure) -> Forward:
-    return Forward(
-        y.enclosure(problem.leading, problem.normalized),
-        mean.reshape(problem.leading),
-        rstd.reshape(problem.leading),
-    )
-
-
-def _backward(problem: Problem, dx: Draft, dweight: Enclosure, dbias: Enclosure) -> Backward:
-    return Backward(
-        dx.enclosure(problem.leading, problem.normalized),
-        dweight.reshape(problem.normalized),
-        dbias.reshape(problem.normalized),
-    )
+def _backward(problem: Problem, known: dict[str, Enclosure]) -> Backward:
+    dx = known["dx"].reshape(problem.shape)
+    return Backward(dx, *(known[name].reshape(problem.normalized) for name in COLUMNS))

@@ -1,205 +1,277 @@
 """The tiers below the first: double-double, and integers for what that cannot hold or decide.
 
-`RowsRefined` answers for some rows (mean, rstd, y, dx), `ColumnsRefined` for some columns of sums
-over all rows (dweight, dbias). Each takes a mask of the elements that are wanted and tells `tiers`
-which of them either tier answered; the others are unspecified.
+Each reads some elements of y, mean, rstd and dx, row by row, and of dweight and dbias, which are
+sums over all rows. What double-double cannot hold has an infinite radius there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import small, tiers
+from refkernels.arithmetic import small
 from refkernels.arithmetic.blocks import BLOCK, each_block, read_only
-from refkernels.arithmetic.enclosure import Enclosure, trusted
+from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
 from refkernels.arithmetic.interpreted import as_records, interpreted
+from refkernels.arithmetic.ladder import Indices, Open, Step
 from refkernels.arithmetic.question import Question
 from refkernels.kernels.rows import double_double, exact
 from refkernels.layernorm_ref.arguments import Problem, Rows, widened
 
-Statistics = npt.NDArray[Any]
+Records = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
+Enclosures = dict[str, Enclosure]
+COLUMNS = ("dweight", "dbias")
 _COLUMN_ELEMENTS = 2**20  # of x and dy, as float64, at a time
 _INTERPRETED = 64  # elements of a twin in NumPy that take as long as one by Python itself
 
 
-class RowsRefined:
-    """The rows of a problem at an index (a slice or numbers)."""
-
-    def __init__(self, problem: Problem, rows: slice | Indices) -> None:
-        self.x = widened(problem.x[rows])
-        self.dy = None if problem.dy is None else widened(problem.dy[rows])
-        self.weight, self.bias, self.eps = problem.weight, problem.bias, problem.eps
-        self.statistics = statistics(self.x, problem.eps)
-        self.unsafe = self.statistics["state"] == double_double.NEEDS_EXACT
-        self.undefined = undefined(self.statistics)
-        self._made: dict[int, exact.Row] = {}
-
-    def _exact(self, i: int) -> exact.Row:
-        if i not in self._made:
-            self._made[i] = exact.Row(self.x[i], self.eps)
-        return self._made[i]
-
-    def mean(self, question: Question, wanted: Mask) -> Enclosure:
-        """The means, flat; `wanted` is flat too."""
-        rows = self.statistics
-        result = trusted(rows["mean_hi"], rows["mean_lo"], rows["delta"])
-        return _replaced(
-            result, self.unsafe, question, wanted, lambda i: exact.mean(self._exact(i))
-        )
-
-    def rstd(self, question: Question, wanted: Mask) -> Enclosure:
-        """The reciprocal standard deviations, flat; `wanted` is flat too."""
-        rows = self.statistics
-        known = (rows["state"] <= double_double.CONSTANT) & np.isfinite(rows["r_hi"])
-        hi = np.where(self.unsafe, np.nan, rows["r_hi"])
-        error = np.where(known, rows["r_error"], 0.0)
-        radius = np.where(known, rows["r_hi"], 0.0) * error * double_double.SLACK
-        result = trusted(hi, np.where(known, rows["r_lo"], 0.0), radius)
-        return _replaced(
-            result, self.unsafe, question, wanted, lambda i: exact.rstd(self._exact(i), question)
-        )
-
-    def y(self, question: Question, wanted: Mask) -> Enclosure:
-        """y of the rows."""
-        weight, bias = self.weight, self.bias
-        is_tame = bool(tame(weight).all() and tame(bias).all())
-        unsafe = (self.unsafe | (not is_tame)) & ~self.undefined
-        parts = self._blank(self.undefined)
-        if is_tame:
-            safe = self._only(~unsafe & ~self.undefined)
-            _each_row(double_double.normalised, self.x, weight, bias, safe, tuple(parts))
-        return _by_row(
-            trusted(*parts),
-            unsafe,
-            question,
-            wanted,
-            lambda i, columns: exact.y(self._exact(i), columns, weight, bias, question),
-        )
-
-    def dx(self, question: Question, wanted: Mask) -> Enclosure:
-        """dx of the rows."""
-        dy, weight = self.dy, self.weight
-        assert dy is not None
-        lost = self.undefined | ~np.isfinite(dy).all(axis=1) | ~np.isfinite(weight).all()
-        is_tame = tame(dy).all(axis=1) & tame(weight).all()
-        unsafe = (self.unsafe | ~is_tame) & ~lost
-        parts = self._blank(lost)
-        safe = self._only(~unsafe & ~lost)
-        _each_row(double_double.input_gradient, self.x, dy, weight, safe, tuple(parts))
-        return _by_row(
-            trusted(*parts),
-            unsafe,
-            question,
-            wanted,
-            lambda i, columns: exact.input_gradient(
-                self._exact(i), columns, dy[i], weight, question
-            ),
-        )
-
-    def _blank(self, lost: Mask) -> Rows:
-        """hi, lo, radius of the rows, with NaN where they are lost."""
-        parts = np.zeros((3, *self.x.shape))
-        parts[0, lost] = np.nan
-        return parts
-
-    def _only(self, kept: Mask) -> Statistics:
-        """The statistics with all other rows marked, so that kernels leave them alone."""
-        chosen = self.statistics.copy()
-        chosen["state"][~kept] = double_double.NEEDS_EXACT
-        return chosen
-
-
-class ColumnsRefined:
-    """Sums over all rows of a problem."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        height = problem.x.shape[0]
-        self.statistics = np.zeros(height, double_double.STATISTICS)
-        for chunk in problem.chunks():
-            self.statistics[chunk] = statistics(widened(problem.x[chunk]), problem.eps)
-        self.unsafe = bool((self.statistics["state"] == double_double.NEEDS_EXACT).any())
-        self.undefined = bool(undefined(self.statistics).any())
-        self._made: dict[int, exact.Row] = {}
-
-    def _exact(self, i: int) -> exact.Row:
-        if i not in self._made:
-            self._made[i] = exact.Row(widened(self.problem.x[i]), self.problem.eps)
-        return self._made[i]
-
-    def gradients(self, question: Question, weight: Indices, bias: Indices) -> list[Enclosure]:
-        """dweight and dbias in the columns wanted of each."""
-        found = []
-        for columns, weights in ((weight, True), (bias, False)):
-            step = max(1, _COLUMN_ELEMENTS // max(len(self.statistics), 1))
-            if not self.problem.narrow:
-                step = max(columns.size, 1)  # nothing to widen
-            parts = [
-                self._columns(question, columns[at : at + step], weights)
-                for at in range(0, columns.size, step)
-            ]
-            found.append(joined(parts))
-        return found
-
-    def _columns(self, question: Question, columns: Indices, weights: bool) -> Enclosure:
-        every = columns.size == self.problem.x.shape[1]
-        at: Any = slice(None) if every else columns
-        x, dy = widened(self.problem.x[:, at]), widened(self.problem.cotangent[:, at])
-        finite, is_tame = np.all(np.isfinite(dy), axis=0), np.all(tame(dy), axis=0)
-        weight_parts, bias_parts = np.zeros((2, 3, columns.size))
-        calm = dy if is_tame.all() else read_only(np.where(is_tame, dy, 0.0))
-        arguments = x, calm, self.statistics, weight_parts, bias_parts
-        block = double_double.COLUMNS
-        each_block(double_double.parameter_gradients, columns.size, *arguments, block=block)
-        if weights:
-            return self._dweight(question, weight_parts, columns, dy, finite, is_tame)
-        result = _settled(
-            trusted(*bias_parts), ~is_tame & finite, question, lambda c: _column_sums(dy, c)
-        )
-        return _overridden(result, np.flatnonzero(~finite), lambda j: extended_sum(dy[:, j]))
-
-    def _dweight(
-        self,
-        question: Question,
-        parts: Rows,
-        columns: Indices,
-        dy: Rows,
-        finite: Mask,
-        is_tame: Mask,
-    ) -> Enclosure:
-        if self.undefined:
-            tiers.answered("double_double", columns.size)
-            return Enclosure(np.full(columns.size, np.nan))
-        height = len(self.statistics)
-
-        def exactly(at: Indices) -> Enclosure:
-            every = [self._exact(i) for i in range(height)]
-            if any(row.radicand == 0 for row in every):
-                return Enclosure(np.full(at.size, np.nan))
-            return exact.weight_gradient(every, columns[at].tolist(), dy[:, at], question)
-
-        def extended(at: int) -> float:
-            rows = [self._exact(i) for i in range(height)]
-            if any(row.radicand == 0 for row in rows):
-                return float("nan")
-            signs = [float(np.sign(row.deviations[columns[at]])) for row in rows]
-            with np.errstate(invalid="ignore"):
-                return extended_sum(dy[:, at] * np.array(signs))
-
-        hard = (~is_tame | self.unsafe) & finite
-        result = _settled(trusted(*parts), hard, question, exactly)
-        return _overridden(result, np.flatnonzero(~finite), extended)
-
-
-def statistics(x: Rows, eps: float) -> Statistics:
+def records_of(x: Rows, eps: float) -> Records:
     """One `double_double.STATISTICS` record a row."""
     rows = np.zeros(x.shape[0], double_double.STATISTICS)
     _each_row(double_double.row_statistics, x, eps, rows)
     return rows
+
+
+def mean(rows: Records) -> Enclosure:
+    """By double-double."""
+    return _open_where(_lost(rows), rows["mean_hi"], rows["mean_lo"], rows["delta"])
+
+
+def rstd(rows: Records) -> Enclosure:
+    """By double-double."""
+    known = (rows["state"] <= double_double.CONSTANT) & np.isfinite(rows["r_hi"])
+    error = np.where(known, rows["r_error"], 0.0)
+    radius = np.where(known, rows["r_hi"], 0.0) * error * double_double.SLACK
+    low = np.where(known, rows["r_lo"], 0.0)
+    return _open_where(_lost(rows), rows["r_hi"], low, radius)
+
+
+def y(x: Rows, problem: Problem, rows: Records) -> Enclosure:
+    """By double-double, of rows with their records."""
+    weight, bias = problem.weight, problem.bias
+    kept = ~undefined(rows)
+    safe = kept & ~_lost(rows) & tame(weight).all() & tame(bias).all()
+    parts = _blank(x, ~kept)
+    _each_row(double_double.normalised, x, weight, bias, _only(rows, safe), tuple(parts))
+    return _open_where((kept & ~safe)[:, None], *parts)
+
+
+def dx(x: Rows, dy: Rows, problem: Problem, rows: Records) -> Enclosure:
+    """By double-double, of rows with their records."""
+    weight = problem.weight
+    kept = ~undefined(rows) & np.isfinite(dy).all(axis=1) & np.isfinite(weight).all()
+    safe = kept & ~_lost(rows) & tame(dy).all(axis=1) & tame(weight).all()
+    parts = _blank(x, ~kept)
+    _each_row(double_double.input_gradient, x, dy, weight, _only(rows, safe), tuple(parts))
+    return _open_where((kept & ~safe)[:, None], *parts)
+
+
+def _lost(rows: Records) -> Mask:
+    found: Mask = rows["state"] == double_double.NEEDS_EXACT
+    return found
+
+
+def _blank(x: Rows, undefined: Mask) -> Rows:
+    """hi, lo, radius of the rows, with NaN where they are undefined."""
+    parts = np.zeros((3, *x.shape))
+    parts[0, undefined] = np.nan
+    return parts
+
+
+def _only(rows: Records, kept: Mask) -> Records:
+    """The records with all other rows marked, so that kernels leave them alone."""
+    chosen = rows.copy()
+    chosen["state"][~kept] = double_double.NEEDS_EXACT
+    return chosen
+
+
+def _open_where(lost: Mask, hi: Rows, lo: Rows, radius: Rows) -> Enclosure:
+    if not lost.any():
+        return trusted(hi, lo, radius)
+    return trusted(np.where(lost, 0.0, hi), np.where(lost, 0.0, lo), np.where(lost, np.inf, radius))
+
+
+class Refinement:
+    """Both tiers, for the elements of a problem that a question leaves open. `records`: of all
+    rows, where they are known."""
+
+    def __init__(
+        self, problem: Problem, question: Question, records: Records | None = None
+    ) -> None:
+        self.problem, self.question, self.records = problem, question, records
+
+    def undecided(self, one: Enclosure) -> Mask:
+        """What is left open by a tier that marks what it cannot hold."""
+        return self.question.undecided(one) | np.isinf(one.radius)
+
+    def steps(self, first: str) -> list[tuple[str, Step]]:
+        """For `ladder.climb`, after the first tier."""
+        steps: list[tuple[str, Step]] = [
+            ("double_double", self.double_double),
+            ("exact", self.exactly),
+        ]
+        return steps[first == "double_double" :]
+
+    def double_double(self, left: Open) -> Enclosures:
+        """A `ladder.Step`: of y and dx whole rows are read, some at a time."""
+        found = self._by_columns(left, Columns.double_double)
+        places = {name: self._places(name, at) for name, at in left.items() if name not in COLUMNS}
+        parts: dict[str, list[Enclosure]] = {name: [] for name in places}
+        union = _union([rows for rows, _ in places.values()])
+        for batch in self.problem.batches(union.size):
+            rows = union[batch]
+            x = widened(self.problem.x[rows])
+            records = records_of(x, self.problem.eps)
+            for name, (at, columns) in places.items():
+                inside = slice(*np.searchsorted(at, (rows[0], rows[-1] + 1)))
+                here = np.searchsorted(rows, at[inside])
+                if not here.size:
+                    continue
+                one = self.whole_rows(name, rows, x, records)
+                parts[name].append(one[here, columns[inside]] if one.ndim == 2 else one[here])
+        return found | {name: joined(one) for name, one in parts.items()}
+
+    def whole_rows(self, name: str, rows: Any, x: Rows, records: Records) -> Enclosure:
+        """One output of some rows, by double-double."""
+        if name in ("mean", "rstd"):
+            return mean(records) if name == "mean" else rstd(records)
+        if name == "y":
+            return y(x, self.problem, records)
+        return dx(x, widened(self.problem.cotangent[rows]), self.problem, records)
+
+    def exactly(self, left: Open) -> Enclosures:
+        """A `ladder.Step`: what is asked of a row comes one after the other, so that its integers
+        are made once and not kept."""
+        found = self._by_columns(left, Columns.exactly)
+        problem, asked = self.problem, self.question
+        pairs = {name: self._places(name, at) for name, at in left.items() if name not in COLUMNS}
+        parts: dict[str, list[Enclosure]] = {name: [] for name in pairs}
+        for i in _union([row for row, _ in pairs.values()]).tolist():
+            row = exact.Row(widened(problem.x[i]), problem.eps)
+            for name, (at, columns) in pairs.items():
+                wanted = columns[slice(*np.searchsorted(at, (i, i + 1)))].tolist()
+                if not wanted:
+                    continue
+                if name == "mean":
+                    one = exact.mean(row)
+                elif name == "rstd":
+                    one = exact.rstd(row, asked)
+                elif name == "y":
+                    one = exact.y(row, wanted, problem.weight, problem.bias, asked)
+                else:
+                    dy = widened(problem.cotangent[i])
+                    one = exact.input_gradient(row, wanted, dy, problem.weight, asked)
+                parts[name].append(one.reshape(-1))
+        return found | {name: joined(one) for name, one in parts.items()}
+
+    def _by_columns(
+        self, left: Open, read: Callable[["Columns", Question, Open], Enclosures]
+    ) -> Enclosures:
+        wanted = {name: at for name, at in left.items() if name in COLUMNS}
+        if not wanted:
+            return {}
+        return read(self.columns, self.question, wanted)
+
+    @cached_property
+    def columns(self) -> "Columns":
+        return Columns(self.problem, self.records)
+
+    def _places(self, name: str, flat: Indices) -> tuple[Indices, Indices]:
+        """Rows and columns of flat indices."""
+        row, column = np.divmod(flat, 1 if name in ("mean", "rstd") else self.problem.x.shape[1])
+        return row, column
+
+
+class Columns:
+    """Sums over all rows of a problem."""
+
+    def __init__(self, problem: Problem, records: Records | None) -> None:
+        self.problem = problem
+        if records is None:
+            chunks = [problem.x[rows] for rows in problem.chunks()]
+            found = [records_of(widened(x), problem.eps) for x in chunks]
+            records = np.concatenate([*found, np.zeros(0, double_double.STATISTICS)])
+        self.records = records
+        self.unsafe = bool(_lost(self.records).any())
+        self.undefined = bool(undefined(self.records).any())
+
+    @cached_property
+    def rows(self) -> list[exact.Row]:
+        """In integers."""
+        return [exact.Row(widened(x), self.problem.eps) for x in self.problem.x]
+
+    @cached_property
+    def singular(self) -> bool:
+        """Whether some row is constant, and eps 0."""
+        return any(row.radicand == 0 for row in self.rows)
+
+    def double_double(self, question: Question, left: Open) -> Enclosures:
+        """By double-double, and the sums that are not finite."""
+        parts: dict[str, list[Enclosure]] = {name: [] for name in left}
+        for columns in self._batches(_union(list(left.values()))):
+            at = slice(None) if columns.size == self.problem.x.shape[1] else columns
+            x, dy = (widened(a[:, at]) for a in (self.problem.x, self.problem.cotangent))
+            finite, is_tame = np.all(np.isfinite(dy), axis=0), np.all(tame(dy), axis=0)
+            sums = np.zeros((2, 3, columns.size))
+            calm = dy if is_tame.all() else read_only(np.where(is_tame, dy, 0.0))
+            block = double_double.COLUMNS
+            arguments = x, calm, self.records, *sums
+            each_block(double_double.parameter_gradients, columns.size, *arguments, block=block)
+            for name, of_name in parts.items():
+                inside = np.isin(columns, left[name])
+                special = np.flatnonzero(inside & ~finite)
+                if name == "dweight" and self.undefined:
+                    one = Enclosure(np.full(columns.size, np.nan))
+                elif name == "dweight":
+                    lost = (~is_tame | self.unsafe) & finite
+                    one = _open_where(lost, *sums[0])
+                    values = [self._extended(columns[j], dy[:, j]) for j in special]
+                    one = one.replace(special, Enclosure(np.array(values)))
+                else:
+                    one = _open_where(~is_tame & finite, *sums[1])
+                    values = [extended_sum(dy[:, j]) for j in special]
+                    one = one.replace(special, Enclosure(np.array(values)))
+                of_name.append(one[inside])
+        return {name: joined(one) for name, one in parts.items()}
+
+    def exactly(self, question: Question, left: Open) -> Enclosures:
+        """By integers."""
+        found = {}
+        for name, wanted in left.items():
+            parts = []
+            for columns in self._batches(wanted):
+                dy = widened(self.problem.cotangent[:, columns])
+                if name == "dbias":
+                    parts.append(exact.bias_gradient(dy))
+                elif self.singular:
+                    parts.append(Enclosure(np.full(columns.size, np.nan)))
+                else:
+                    asked = columns.tolist(), dy, question
+                    parts.append(exact.weight_gradient(self.rows, *asked))
+            found[name] = joined(parts)
+        return found
+
+    def _extended(self, column: int, dy: Rows) -> float:
+        """dweight of a column of dy that is not finite."""
+        if self.singular:
+            return float("nan")
+        signs = [float(np.sign(row.deviations[column])) for row in self.rows]
+        with np.errstate(invalid="ignore"):
+            return extended_sum(dy * np.array(signs))
+
+    def _batches(self, columns: Indices) -> Iterator[Indices]:
+        step = max(1, _COLUMN_ELEMENTS // max(len(self.records), 1))
+        if not self.problem.narrow:
+            step = max(columns.size, 1)  # nothing to widen
+        return (columns[at : at + step] for at in range(0, columns.size, step))
+
+
+def _union(some: list[Indices]) -> Indices:
+    found: Indices = np.unique(np.concatenate([*some, np.empty(0, np.intp)]))
+    return found
 
 
 def _each_row(kernel: Callable[..., None], x: Rows, *arguments: Any) -> None:
@@ -215,7 +287,7 @@ def rows_of_block(x: Rows) -> int:
     return max(1, BLOCK // (4 * x.shape[1]))
 
 
-def undefined(rows: Statistics) -> Mask:
+def undefined(rows: Records) -> Mask:
     """Rows whose xhat is NaN: not finite, or 0 * inf."""
     infinite = (rows["state"] == double_double.CONSTANT) & np.isinf(rows["r_hi"])
     return (rows["state"] == double_double.NOT_FINITE) | infinite
@@ -228,67 +300,11 @@ def tame(values: Rows) -> Mask:
     return (values == 0.0) | allowed
 
 
-def _replaced(
-    result: Enclosure,
-    unsafe: Mask,
-    question: Question,
-    wanted: Mask,
-    exactly: Callable[[int], Enclosure],
-) -> Enclosure:
-    """`result`, flat, with unsafe elements, and those that stay undecided, done exactly."""
-    hard = np.flatnonzero((question.undecided(result) | unsafe) & wanted)
-    _tell(int(np.count_nonzero(wanted)), hard.size)
-    return result.replace(hard, joined([exactly(int(i)) for i in hard])) if hard.size else result
-
-
-def _tell(wanted: int, exactly: int) -> None:
-    tiers.answered("double_double", wanted - exactly)
-    tiers.answered("exact", exactly)
-
-
 def joined(parts: list[Enclosure]) -> Enclosure:
     """Flat Enclosures, one after the other."""
     if not parts:
         return Enclosure(np.empty(0))
-    names = ("hi", "lo", "radius", "scale")
-    return trusted(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-
-def _by_row(
-    result: Enclosure,
-    unsafe: Mask,
-    question: Question,
-    wanted: Mask,
-    exactly: Callable[[int, list[int]], Enclosure],
-) -> Enclosure:
-    """`result` (rows, n) with unsafe rows, and elements that stay undecided, done exactly."""
-    hard = (question.undecided(result) | unsafe[:, None]) & wanted
-    _tell(int(np.count_nonzero(wanted)), int(np.count_nonzero(hard)))
-    flat, parts = [], []
-    for i in np.flatnonzero(hard.any(axis=1)):
-        columns = np.flatnonzero(hard[i])
-        flat.append(i * result.shape[1] + columns)
-        parts.append(exactly(int(i), columns.tolist()))
-    return result.replace(np.concatenate(flat), joined(parts)) if parts else result
-
-
-def _settled(
-    result: Enclosure, unsafe: Mask, question: Question, exactly: Callable[[Indices], Enclosure]
-) -> Enclosure:
-    """`result`, flat, as `_replaced` with all elements wanted."""
-    hard = np.flatnonzero(unsafe | question.undecided(result))
-    _tell(result.size, hard.size)
-    return result.replace(hard, exactly(hard)) if hard.size else result
-
-
-def _column_sums(dy: Rows, columns: Indices) -> Enclosure:
-    return exact.bias_gradient(dy[:, columns])
-
-
-def _overridden(result: Enclosure, wanted: Indices, value: Callable[[int], float]) -> Enclosure:
-    if not wanted.size:
-        return result
-    return result.replace(wanted, Enclosure(np.array([value(int(j)) for j in wanted])))
+    return trusted(*(np.concatenate([getattr(part, name) for part in parts]) for name in PARTS))
 
 
 def extended_sum(values: Rows) -> float:

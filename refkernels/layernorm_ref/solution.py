@@ -8,7 +8,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.layernorm_ref import bounds, properties
-from refkernels.layernorm_ref.arguments import NormalizedShape, prepare
+from refkernels.layernorm_ref.arguments import prepare
 from refkernels.layernorm_ref.oracle import (
     Backward,
     BackwardArrays,
@@ -62,31 +62,12 @@ class BackwardSolution:
 
 
 @in_default_mode
-def forward(
-    x: Any,
-    weight: Any = None,
-    bias: Any = None,
-    *,
-    eps: float = 1e-5,
-    normalized_shape: NormalizedShape = None,
-    certify: Certify = "enclosure",
-) -> ForwardSolution:
-    """`oracle.forward`, with what follows from it."""
-    problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
-    return ForwardSolution(solve_forward(problem, Question.parse(certify)))
+def forward(*, certify: Certify, **given: Any) -> ForwardSolution:
+    """`oracle.forward`, with what follows from it; arguments by name."""
+    return ForwardSolution(solve_forward(prepare(**given), Question.parse(certify)))
 
 
 @in_default_mode
-def backward(
-    dy: Any,
-    x: Any,
-    weight: Any = None,
-    bias: Any = None,
-    *,
-    eps: float = 1e-5,
-    normalized_shape: NormalizedShape = None,
-    certify: Certify = "enclosure",
-) -> BackwardSolution:
-    """`oracle.backward`, with what follows from it."""
-    problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
-    return BackwardSolution(solve_backward(problem, Question.parse(certify)))
+def backward(dy: Any, *, certify: Certify, **given: Any) -> BackwardSolution:
+    """`oracle.backward`, with what follows from it; arguments by name."""
+    return BackwardSolution(solve_backward(prepare(dy=dy, **given), Question.parse(certify)))

@@ -1,6 +1,6 @@
 """settle(): the certified answer to a question, for every op that is a formula.
 
-One ladder, each tier only for what the one before leaves open:
+Tiers of `arithmetic.ladder`, each only for what the one before leaves open:
 
     Ball            every element, in blocks, on all threads (`draft`)
     DoubleDouble    the rows of open elements; of a staged formula their statistics, and then the

@@ -22,6 +22,7 @@ from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import as_whole_numbers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_integer_balls
+from refkernels.arithmetic.ladder import Indices, refine
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.arithmetic.scalars import as_count, as_real
@@ -64,12 +65,12 @@ def cosine_decay(
     flat = np.minimum(steps.reshape(-1), decay_steps).tolist()
     ends = Fraction(min_lr), Fraction(max_lr)
     found = _enclose(_balls(flat, decay_steps, ends, PRECISIONS[0]))
-    for precision in PRECISIONS[1:]:
-        rest = np.flatnonzero(question.undecided(found))
-        if not rest.size:
-            break
-        again = [flat[i] for i in rest]
-        found = found.replace(rest, _enclose(_balls(again, decay_steps, ends, precision)))
+
+    def sharper(left: Indices, precision: int, before: Enclosure) -> Enclosure:
+        return _enclose(_balls([flat[i] for i in left], decay_steps, ends, precision))
+
+    left = np.flatnonzero(question.undecided(found))
+    found = refine(found, left, PRECISIONS[1:], sharper, question.undecided)
     tiers.answered("exact", len(flat))
     return found.reshape(steps.shape)
 

@@ -38,6 +38,7 @@ from refkernels.arguments import as_flag, as_text
 from refkernels.arithmetic.arrays import as_float_array, as_whole_numbers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_fractions, from_integer_balls
+from refkernels.arithmetic.ladder import Indices, refine
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.arithmetic.scalars import as_count, as_real
@@ -174,12 +175,11 @@ def rate(step: npt.ArrayLike, schedule: Schedule, *, certify: Certify = "enclosu
     open_ = [i for i, value in enumerate(values) if not isinstance(value, Fraction)]
     exact = [value if isinstance(value, Fraction) else Fraction(0) for value in values]
     found = from_fractions(exact, (len(values),))
-    for precision in PRECISIONS:
-        if not open_:
-            break
-        found = found.replace(np.array(open_), _balls([values[i] for i in open_], precision))
-        undecided = set(np.flatnonzero(question.undecided(found)).tolist())
-        open_ = [i for i in open_ if i in undecided]
+
+    def sharper(left: Indices, precision: int, before: Enclosure) -> Enclosure:
+        return _balls([values[i] for i in left], precision)
+
+    found = refine(found, np.array(open_, np.intp), PRECISIONS, sharper, question.undecided)
     return found.reshape(steps.shape)
 
 

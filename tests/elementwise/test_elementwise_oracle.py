@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from refkernels import trig_ref
-from refkernels.arithmetic import formats, tiers
+from refkernels.arithmetic import blocks, formats, tiers
 from refkernels.arithmetic.enclosure import Enclosure, Relative
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import njit
-from refkernels.elementwise import blocks, bounds, oracle
+from refkernels.elementwise import bounds, oracle
 from refkernels.elementwise.ops import Family
 from refkernels.trig_ref.functions import FUNCTIONS as CIRCULAR
 from refkernels.trig_ref.inverse_functions import FUNCTIONS as OTHERS
@@ -98,7 +98,7 @@ def test_values_beyond_the_range_of_a_fast_promise_are_handed_on():
 
 @each
 def test_backward_bits_do_not_depend_on_threads_or_blocks(function):
-    x = bits(2 * blocks.BLOCK + 77, seed=3)
+    x = bits(2 * blocks.CACHED + 77, seed=3)
     x[::3] = np.random.default_rng(4).uniform(-1, 1, x[::3].size)
     dy = np.random.default_rng(5).standard_normal(x.size).astype(np.float32)
     before, answers = numba.get_num_threads(), []
@@ -115,7 +115,7 @@ def test_backward_bits_do_not_depend_on_threads_or_blocks(function):
         np.testing.assert_array_equal(one[-5:], getattr(last, part))
 
 
-@pytest.mark.parametrize("size", [0, 1, blocks.BLOCK, 5 * blocks.BLOCK + 1])
+@pytest.mark.parametrize("size", [0, 1, blocks.CACHED, 5 * blocks.CACHED + 1])
 def test_blocks_cover_every_element_once(size):
     seen = np.zeros(size, int)
 
@@ -127,7 +127,7 @@ def test_blocks_cover_every_element_once(size):
 
 
 def test_a_block_of_a_block_waits_for_no_helper():
-    seen = np.zeros((4, 3 * blocks.BLOCK), int)
+    seen = np.zeros((4, 3 * blocks.CACHED), int)
 
     def task(row, _):
         def inner(start, stop):
@@ -145,17 +145,17 @@ def test_what_a_block_raises_is_raised():
             raise ZeroDivisionError("in a block")
 
     with pytest.raises(ZeroDivisionError, match="in a block"):
-        blocks.spread(4 * blocks.BLOCK, task)
+        blocks.spread(4 * blocks.CACHED, task)
 
 
 def _ask(connection):
-    connection.send(float(trig_ref.sin(np.ones(3 * blocks.BLOCK, np.float32)).hi[-1]))
+    connection.send(float(trig_ref.sin(np.ones(3 * blocks.CACHED, np.float32)).hi[-1]))
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_forked_child_has_threads_of_its_own():
-    trig_ref.sin(np.ones(3 * blocks.BLOCK, np.float32))
+    trig_ref.sin(np.ones(3 * blocks.CACHED, np.float32))
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
     child = context.Process(target=_ask, args=(there,))

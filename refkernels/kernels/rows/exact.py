@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_integer_balls, to_integers
+from refkernels.arithmetic.ladder import Indices, refine
 from refkernels.arithmetic.question import Question
 
 Values = npt.NDArray[np.float64]
@@ -126,14 +127,18 @@ def enclose(balls: Sequence[Ball]) -> Enclosure:
 
 def _refined(balls: Callable[[int], list[Ball]], question: Question) -> Enclosure:
     """More and more bits until the question is answered in every element."""
-    result = enclose(balls(_PRECISIONS[0]))
-    for bits in _PRECISIONS[1:]:
-        pending = np.flatnonzero(question.undecided(result))
-        if not pending.size:
-            break
-        sharper = balls(bits)
-        result = result.replace(pending, enclose([sharper[at] for at in pending]))
-    return result
+    return _in_more_bits(enclose(balls(_PRECISIONS[0])), balls, question)
+
+
+def _in_more_bits(
+    known: Enclosure, balls: Callable[[int], list[Ball]], question: Question
+) -> Enclosure:
+    def sharper(left: Indices, bits: int, before: Enclosure) -> Enclosure:
+        found = balls(bits)
+        return enclose([found[at] for at in left])
+
+    left = np.flatnonzero(question.undecided(known))
+    return refine(known, left, _PRECISIONS[1:], sharper, question.undecided)
 
 
 def _integer(value: float) -> tuple[int, int]:
@@ -252,13 +257,7 @@ def weight_gradient(
         if rational is not None:
             ball = quotient(rational.numerator, rational.denominator, 0, 4096)
             result = result.replace(np.array([at]), enclose([ball]))
-    for bits in _PRECISIONS[1:]:
-        pending = np.flatnonzero(question.undecided(result))
-        if not pending.size:
-            break
-        sharper = balls(bits)
-        result = result.replace(pending, enclose([sharper[at] for at in pending]))
-    return result
+    return _in_more_bits(result, balls, question)
 
 
 def _column_terms(rows: Sequence[Row | None], j: int, dy: Values) -> list[tuple[int, int, int]]:
