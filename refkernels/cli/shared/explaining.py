@@ -29,31 +29,33 @@ def explain_cards(
 
 
 def _explained(one: Any, seats: Sequence[Any]) -> Record:
-    """The record of one example; with a status and its reason where the seat gave no answer."""
-    from refkernels import registry
-    from refkernels.diagnosis.explain import explain
-
+    """The record of one example; with a status and its reason where there is no explanation."""
     about = ("framework", "version", "device", "dtype", "settings", "formula")
     head = {name: one.record.get(name) for name in about}
     head = {"schema": one.record["schema"], "kind": "explanation", **head}
     head |= {"op": one.op, "direction": one.direction, "case": one.case, "cause": None}
-    seat = next(
-        (s for s in seats if (s.framework, s.device) == (head["framework"], one.device)), None
-    )
+    try:
+        return {**head, **_answered(one, seats)}
+    except Exception as fault:  # whatever it is, the run that was measured is not lost
+        return {**head, "status": "error", "reason": f"{type(fault).__name__}: {fault}"}
+
+
+def _answered(one: Any, seats: Sequence[Any]) -> Record:
+    """What the seat answers now, explained."""
+    from refkernels import registry
+    from refkernels.diagnosis.explain import explain
+
+    place = (one.record["framework"], one.device)
+    seat = next(seat for seat in seats if (seat.framework, seat.device) == place)
     op = registry.get(one.op)
-    case = next((case for case in op.cases() if case.name == one.case), None)
-    if seat is None or case is None:
-        return {**head, "status": "error", "reason": "The seat or the case is not there any more."}
+    case = next(case for case in op.cases() if case.name == one.case)
     arrays, params = case.build(one.dtype)
     inputs = {name: arrays[name] for name in op.takes(one.direction) if name in arrays}
     reply = seat.run(op.name, one.direction, inputs, params, op.differentiated)
     if not reply.ok:
-        return {**head, "status": reply.status, "reason": reply.reason}
-    try:
-        found = explain(op, inputs, {one.subject: reply.outputs}, params, one.direction)
-    except Exception as fault:  # whatever it is, the run that was measured is not lost
-        return {**head, "status": "error", "reason": f"{type(fault).__name__}: {fault}"}
-    return {**head, "status": "ok", "reason": None, **_told(found.to_dict(), seat)}
+        return {"status": reply.status, "reason": reply.reason}
+    found = explain(op, inputs, {one.subject: reply.outputs}, params, one.direction)
+    return {"status": "ok", "reason": None, **_told(found.to_dict(), seat)}
 
 
 def _told(answer: Record, seat: Any) -> Record:
