@@ -5,9 +5,11 @@
     within    some number of every interval may be a right answer: nothing wrong can be shown
 
 A cause is another formula, another eps, a factor. It is named where the output is wrong and lies
-in the cause's own reach in every element. Of an output that is within, a cause that fits as well is
-not told apart, and the digits that would tell it are estimated: k more digits make intervals 10^k
-times narrower, the roundings' share stays.
+in the cause's own reach in every element. A fault that only rounds badly is the op in exact
+arithmetic: it is named where its model at the midpoints is as near as right kernels are to the
+truth, which it is not where its rounding hangs on digits that are hidden. Of an output that is
+within, another cause that fits as well is not told apart, and the digits that would tell it are
+estimated: k more digits make intervals 10^k times narrower, the roundings' share stays.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ class _Cause:
     cause: str
     details: Mapping[str, Any]
     reach: Mapping[str, Reach]
+    unstable: bool = False
 
 
 @in_default_mode
@@ -115,7 +118,7 @@ def _judged(
         if format is None:
             raise ValueError("An output is printed as whole numbers: print it as floats.")
         right = reaches.reach(op, direction, box, params, format)
-        known[format] = right, list(_causes(op, direction, box, params, format))
+        known[format] = right, list(_causes(op, direction, box, params, format, right))
     kernels: Record = {}
     for kernel, given in answers.items():
         told = {}
@@ -162,7 +165,7 @@ def _output(
     told["digits_for_bound"] = _more(
         right.error, right.radius + printed.radius, digits, printed.format
     )
-    for one in fitting:
+    for one in (one for one in fitting if not one.unstable):
         other = one.reach[name]
         with np.errstate(invalid="ignore"):
             apart = np.abs(other.mid - right.mid) - other.error - right.error
@@ -223,7 +226,12 @@ def _more(apart: Any, slack: Any, digits: int, format: Format) -> int | None:
 
 
 def _causes(
-    op: Op, direction: Direction, box: Box, params: Mapping[str, Any], format: Format
+    op: Op,
+    direction: Direction,
+    box: Box,
+    params: Mapping[str, Any],
+    format: Format,
+    right: Mapping[str, Reach],
 ) -> Iterator[_Cause]:
     """What else may have been computed, with what it may answer."""
     definition = op.definition
@@ -234,13 +242,18 @@ def _causes(
     if definition is not None:
         for fault in definition.faults:
             formula = getattr(fault, direction)
-            if formula is None or fault.unstable:
+            if formula is None:
                 continue
+            asked = (definition, direction, formula, box, params, format)
             try:
-                found = reaches.of_formula(definition, direction, formula, box, params, format)
+                if fault.unstable:
+                    found = reaches.of_model(*asked, right)
+                else:
+                    found = reaches.of_formula(*asked)
             except (ValueError, TypeError, ZeroDivisionError):
                 continue  # it has no value here
-            yield _Cause(fault.cause, dict(fault.details or {}), fault.changed(found))
+            details = dict(fault.details or {})
+            yield _Cause(fault.cause, details, fault.changed(found), fault.unstable)
     if direction == "forward" and "bias" in box and "bias" in op.optional:
         without = {name: one for name, one in box.items() if name != "bias"}
         yield _Cause("missing_bias", {}, reaches.reach(op, direction, without, params, format))
