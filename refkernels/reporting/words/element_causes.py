@@ -136,6 +136,12 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Pass all parameters in one call.",
         "应当在一次调用中传入全部参数。",
     ),
+    "clipped_per_group": (
+        "clips groups of tensors, each group by its own norm ({groups})",
+        "把张量分成若干组，每组按各自的范数裁剪（{groups}）",
+        "Clip all parameters in one call: optimizers that clip do so for each parameter group.",
+        "应当在一次调用中裁剪全部参数：自带裁剪的优化器会对每个参数组分别裁剪。",
+    ),
     "clipped_globally": (
         "clips by the norm of all tensors instead of each tensor by its own",
         "按全局范数裁剪，而不是每个张量按各自的范数裁剪",
