@@ -199,6 +199,19 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Give odd integer powers the sign of x.",
         "奇数次幂应带上 x 的符号。",
     ),
+    "zero_times_infinity": (
+        "has no rule for x = 0 and y = 0 in the gradient of x: 0 times an infinite power is NaN",
+        "x 的梯度中没有处理 x = 0 且 y = 0 的情形：0 乘以无穷大的幂得到 NaN",
+        "Give 0 where y is 0.",
+        "y 为 0 处梯度应为 0。",
+    ),
+    "negative_base_ignored": (
+        "gives the exponent a gradient of 0 wherever x is not above 0, where there is none, or an "
+        "infinite one",
+        "凡 x 不大于 0 之处，指数的梯度一律为 0，而那里的梯度不存在或为无穷大",
+        "Compute dy x^y log(x) there too, so that a NaN shows.",
+        "这些位置也应计算 dy x^y log(x)，让 NaN 显现出来。",
+    ),
     "exponent_not_lowered": (
         "multiplies by x^y instead of x^(y - 1) in the gradient of x",
         "x 的梯度中乘以 x^y，而不是 x^(y - 1)",
