@@ -1,5 +1,5 @@
 """Faults that any op may have: parts of reductions left out, quantised weights, intermediates of
-formulas that overflow, another norm, a variance that turned negative."""
+formulas that overflow, another norm, a variance that turned negative; and clipping by groups."""
 
 from typing import Any
 
@@ -79,6 +79,21 @@ def _negative(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> P
     return Planted("naive_variance", "std", {"x": x}, {"y": y}, asked, dtype=str(dtype))
 
 
+def _groups(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+    """Rows are tensors, in two groups, each of which is clipped by its own norm."""
+    rows, n = shape
+    tensor, kind = np.repeat(np.arange(rows), n), working(dtype)
+    grads, group = normal(rng, rows * n, dtype=dtype), rng.permutation(np.arange(rows) % 2 == 0)
+    wide, most = grads.astype(kind).reshape(shape), float(rng.uniform(0.1, 5.0))
+    clipped = np.empty_like(wide)
+    for mine in (group, ~group):
+        norm = np.sqrt(Kernel(rng).sum(np.square(wide[mine].reshape(1, -1))))[0, 0]
+        clipped[mine] = wide[mine] * (kind(most) / (norm + kind(1e-6)))
+    inputs, got = {"grads": grads, "tensor": tensor}, {"clipped": clipped.reshape(-1).astype(dtype)}
+    asked = {"max_norm": most}
+    return Planted("clipped_per_group", "clip_by_global_norm", inputs, got, asked, dtype=str(dtype))
+
+
 BOTH = (FLOAT32, FLOAT16)
 ONE = (FLOAT32,)
 FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
@@ -89,4 +104,5 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
     "mean_not_subtracted": ((_norm("mean_not_subtracted", False, 0.0), BOTH),),
     "weight_plus_one": ((_norm("weight_plus_one", True, 1.0), BOTH),),
     "negative_variance_of_a_formula": ((_negative, ONE),),
+    "clipped_per_group": ((_groups, BOTH),),
 }

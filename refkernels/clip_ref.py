@@ -2,14 +2,15 @@
 
     clip_by_global_norm   c = min(1, M / (n + eps))         way="eps": PyTorch, OneFlow
                           c = M / max(n, M)                 way="max": Paddle, MindSpore, TensorFlow
-    clip_by_norm          c = M / max(n, M), n of each tensor by itself
+    clip_by_norm          the same c, way="max" by default, n of each tensor by itself
     clip_by_value         min(max(g, -M), M)
 
 and g c. The gradients are one array, tensor after tensor; `tensor` has the number of the tensor
-that each element belongs to, from 0. n is (Σ g²)^(1/2), or max |g| for norm_type=inf. A norm of 0
-clips nothing; where it is infinite, c is 0, an infinite element NaN and every other 0; where an
-element is NaN, everything is. A max_norm of 0 gives zeros, but 0 / 0 = NaN for way="max" where n
-is 0 too.
+that each element belongs to, from 0. Groups of parameters that are clipped one by one, as OneFlow's
+optimizers do, are clip_by_norm with the number of the group for that of the tensor. n is
+(Σ g²)^(1/2), or max |g| for norm_type=inf. A norm of 0 clips nothing; where it is infinite, c is 0,
+an infinite element NaN and every other 0; where an element is NaN, everything is. A max_norm of 0
+gives zeros, but 0 / 0 = NaN for way="max" where n is 0 too.
 
 Source: Pascanu, Mikolov and Bengio (2013), arXiv:1211.5063.
 """
@@ -109,6 +110,10 @@ def _max(xp: Any, n: Any, max_norm: Any, eps: Any = None) -> Any:
     return max_norm / xp.maximum(n, max_norm)
 
 
+def _as_asked(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
+    return _eps(xp, n, max_norm, eps) if way == "eps" else _max(xp, n, max_norm)
+
+
 def _clipped(xp: Any, grads: Any, n: Any, max_norm: Any, way: str, eps: Any, stored: bool) -> Any:
     if way == "eps":
         return grads * (_stored_eps if stored else _eps)(xp, n, max_norm, eps)
@@ -128,12 +133,20 @@ def _by_global_norm(
     return _clipped(xp, grads, ready, max_norm, way, eps, listed), ready
 
 
-def _by_norm(xp: Any, grads: Any, tensor: Any, *, max_norm: Any, count: int, stored: bool) -> Any:
+def _by_norm(
+    xp: Any, grads: Any, tensor: Any, *, max_norm: Any, eps: Any, way: str, largest: bool,
+    count: int, stored: bool,
+) -> Any:  # fmt: skip
     if not grads.shape[-1]:
         return grads
-    n = _norms(xp, grads, tensor, count)
-    c = _max(xp, xp.store(n) if stored else n, max_norm)
-    return grads * xp.take(xp.store(c) if stored else c, tensor.reshape(-1), -1)
+    n = _norms(xp, grads, tensor, count, largest)
+    if not stored:
+        c = _as_asked(xp, n, max_norm, way, eps)
+    elif way == "eps":
+        c = _stored_eps(xp, xp.store(n), max_norm, eps)
+    else:
+        c = xp.store(_max(xp, xp.store(n), max_norm))
+    return grads * xp.take(c, tensor.reshape(-1), -1)
 
 
 def _by_value(xp: Any, grads: Any, *, max_value: Any) -> Any:
@@ -153,10 +166,6 @@ def _global_fault(cause: str, factor: Callable[..., Any], norm: Any = None) -> F
         return grads * factor(xp, n, **params), n
 
     return Fault(cause, formula, outputs=("clipped",) if norm is None else ())
-
-
-def _as_asked(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
-    return _eps(xp, n, max_norm, eps) if way == "eps" else _max(xp, n, max_norm)
 
 
 def _per_tensor(xp: Any, grads: Any, tensor: Any, count: int, largest: bool, **params: Any) -> Any:
@@ -194,21 +203,25 @@ _GLOBAL = (
 
 
 def _tensor_fault(cause: str, factor: Callable[..., Any]) -> Fault:
-    def formula(xp: Any, grads: Any, tensor: Any, max_norm: Any, count: int) -> Any:
-        n = _norms(xp, grads, tensor, count)
-        return grads * xp.take(factor(xp, n, max_norm), tensor.reshape(-1), -1)
+    """Another factor of the norms."""
+
+    def formula(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
+        n = _norms(xp, grads, tensor, count, largest)
+        return grads * xp.take(factor(xp, n, **params), tensor.reshape(-1), -1)
 
     return Fault(cause, formula)
 
 
+def _together(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
+    return grads * _as_asked(xp, _whole(xp, grads, largest), **params)
+
+
 _EACH = (
-    Fault(
-        "clipped_globally",
-        lambda xp, grads, tensor, max_norm, count: grads * _max(xp, xp.norm(grads), max_norm),
-    ),
-    _tensor_fault("always_rescaled", lambda xp, n, max_norm: max_norm / n),
-    _tensor_fault("clipping_left_out", lambda xp, n, max_norm: 1 + 0 * n),
-    _tensor_fault("norm_not_rooted", lambda xp, n, max_norm: _max(xp, xp.square(n), max_norm)),
+    Fault("clipped_globally", _together),
+    _tensor_fault("clip_eps_differs", _other_eps),
+    _tensor_fault("always_rescaled", lambda xp, n, max_norm, **_: max_norm / n),
+    _tensor_fault("clipping_left_out", lambda xp, n, **_: 1 + 0 * n),
+    _tensor_fault("norm_not_rooted", lambda xp, n, **params: _as_asked(xp, xp.square(n), **params)),
 )
 
 
@@ -303,14 +316,14 @@ OPS = (
         f"{_LISTED} -> clipped[n]",
         "n",
         gradients=(),
-        params={"max_norm": 1.0},
+        params={"max_norm": 1.0, "eps": 1e-6, "way": "max", "norm_type": 2.0},
         forms={
             "one_sum": partial(_by_norm, stored=False),
             "stored": partial(_by_norm, stored=True),
         },
         faults=_EACH,
         prepare=_prepare,
-        cases=partial(_cases, "clip_by_norm", (("", {}),)),
+        cases=partial(_cases, "clip_by_norm", (("", {}), ("eps", {"way": "eps"}))),
     ),
     formula_op(
         "clip_by_value",
@@ -345,10 +358,11 @@ def clip_by_global_norm(
 
 
 def clip_by_norm(
-    grads: Any, tensor: Any, *, max_norm: float = 1.0, certify: Certify = "enclosure"
+    grads: Any, tensor: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Enclosure:
-    """The gradients, each tensor clipped by its own norm. Else as `clip_by_global_norm`."""
-    given, params = {"grads": grads, "tensor": tensor}, {"max_norm": max_norm}
+    """The gradients, each tensor clipped by its own norm; way="max" by default. Else as
+    `clip_by_global_norm`."""
+    given = {"grads": grads, "tensor": tensor}
     return _BY_NAME["clip_by_norm"].evaluate("forward", given, params, certify)["clipped"]
 
 

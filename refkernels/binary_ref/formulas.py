@@ -7,7 +7,8 @@
              h and l being the larger and the smaller of |a| and |b|
 
 The special values are those of C (ISO/IEC 9899:2018, F.10.4.4, F.10.1.4, F.10.4.3). `prepare` says
-the value, or puts others in the place of such arguments that have the same.
+the value, or puts others in the place of such arguments that have the same. `value_bare` is what
+dy e x^(e - 1) gives without a rule for e = 0: NaN at x = 0; `value_log_above` has 0 unless x > 0.
 """
 
 from __future__ import annotations
@@ -67,12 +68,14 @@ def prepare_pow(inputs: dict[str, Any], params: dict[str, Any], direction: Direc
         found = {"special": special, "value": np.where(special, value, 0.0), "negative": odd}
         if direction == "backward":
             dy = to_float64(inputs["dy"])
-            slope = np.where((x == 0.0) & (e == 0.0), 0.0, dy * e * special_power(x, e - 1.0, even))
-            slope = np.where((x < 0.0) & np.isfinite(e) & (np.rint(e) != e), np.nan, slope)
+            bare = dy * e * special_power(x, e - 1.0, even)
+            slope = np.where((x == 0.0) & (e == 0.0), 0.0, bare)
             logarithm = np.where((x == 0.0) & (e > 0.0), 0.0, dy * value * np.log(x))
             found |= {"value": np.where(special, slope, 0.0), "negative_below": even}
+            found |= {"value_bare": np.where(special, bare, 0.0)}
             found |= {"undefined": special | (x < 0.0)}
             found |= {"value_log": np.where(found["undefined"], logarithm, 0.0)}
+            found |= {"value_log_above": np.where(x > 0.0, found["value_log"], 0.0)}
     for name in ("x", "exponent"):
         found[name] = np.where(special, np.ones_like(inputs[name]), inputs[name])
     return Prepared({**inputs, **found}, params)
@@ -102,7 +105,7 @@ def pow_by_logarithm(
 def pow_slopes(
     xp: Any, dy: Any, x: Any, exponent: Any, special: Any, value: Any, negative: Any,
     negative_below: Any, undefined: Any, value_log: Any, rounded: bool = False,
-    stored: bool = False,
+    stored: bool = False, **_: Any,
 ) -> Any:  # fmt: skip
     """`rounded`: of kernels that round e - 1, which moves the power by |log x| times as much;
     `stored`: of kernels made of ops, each of which keeps its result in the storage format."""
@@ -228,6 +231,12 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             dy * exponent * pow(xp, exponent=exponent, **_forward(given)),
             pow_slopes(xp, dy=dy, exponent=exponent, **given)[1],
         ), outputs=("dx",)),
+        Fault("zero_times_infinity", backward=lambda xp, value, value_bare, **given: pow_slopes(
+            xp, value=value_bare, **given
+        ), outputs=("dx",)),
+        Fault("negative_base_ignored", backward=lambda xp, value_log, value_log_above, **given: (
+            pow_slopes(xp, value_log=value_log_above, **given)
+        ), outputs=("dexponent",)),
     ),
     "atan2": (
         Fault("quadrants_folded", _quadrants_folded),

@@ -47,7 +47,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
         mine = fault.changed(outputs)
         for how, answer in _computed(problem, formula):
             name = _name(fault.cause.replace("_", " "), how)
-            family += _tried(mine, fits, answer, fault.cause, name, harmless)
+            family += _tried(mine, fits, answer, fault.cause, name, harmless, fault.details)
         if fault.unstable:
             claims = _unstable(problem, mine, fits, fault.cause, formula)
             family += [evidence.Tried(claim, 0.0, True) for claim in claims]
@@ -87,6 +87,7 @@ def _tried(
     cause: str,
     model: str,
     harmless: list[dict[str, Array]],
+    details: Mapping[str, Any] | None = None,
 ) -> Iterator[evidence.Tried]:
     for name, got in outputs.items():
         bits = answer.get(name)
@@ -97,7 +98,8 @@ def _tried(
             key=lambda other: evidence.apart(bits, other),
             default=None,
         )
-        claim = Claim(cause, name, Prediction(bits=bits, against=against), {}, model)
+        prediction = Prediction(bits=bits, against=against)
+        claim = Claim(cause, name, prediction, dict(details or {}), model)
         yield evidence.tried(claim, fits[name], got)
 
 

@@ -88,6 +88,18 @@ def _with_tail(inputs: dict[str, Any], params: dict[str, Any], direction: Direct
     return Prepared({**ready.inputs, "tail": tail}, ready.params)
 
 
+def _with_untouched(
+    inputs: dict[str, Any], params: dict[str, Any], direction: Direction
+) -> Prepared:
+    """And which elements are of a row without a gradient, and whether there are any. A row is one
+    index of the first axis."""
+    ready, grad = _prepare(inputs, params, direction), inputs["grad"]
+    none = np.all(grad == 0, axis=tuple(range(1, grad.ndim)), keepdims=True)
+    untouched = np.array(np.broadcast_to(none, grad.shape))
+    told = {**ready.params, "sparse": bool(untouched.any())}
+    return Prepared({**ready.inputs, "untouched": untouched}, told)
+
+
 def _optimizer(
     name: str,
     states: str,
@@ -143,7 +155,9 @@ OPS = (
         (("nesterov", "buf", {"nesterov": True}),),
     ),
     _optimizer(
-        "adam", "m v vmax?", formulas.adam, faults.ADAM, _ADAM, _LATER, _AMSGRAD, ways=_ADAM_WAYS
+        "adam", "m v vmax?", formulas.adam, faults.ADAM, _ADAM, _LATER,
+        (*_AMSGRAD, ("untouched_rows", "m v", {}), ("untouched_eps", "m v", {"eps": 1e-4})),
+        ways=_ADAM_WAYS, prepare=_with_untouched,
     ),
     _optimizer(
         "adamw", "m v vmax?", formulas.adamw, faults.ADAMW, {**_ADAM, "weight_decay": 0.01},
@@ -209,7 +223,8 @@ def adam(
     **params: Any,
 ) -> Any:  # fmt: skip
     """(param, m, v, vmax) after a step of Adam: lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8,
-    weight_decay=0.0 (coupled), step=1. Else as `sgd`."""
+    weight_decay=0.0 (coupled), step=1. It is dense: a row without a gradient moves too, which a
+    sparse or lazy Adam's does not (`refkernels.explain` says `lazy_rows`). Else as `sgd`."""
     arrays = {"param": param, "grad": grad, "m": m, "v": v, "vmax": vmax}
     return _step("adam", certify, arrays, params)
 

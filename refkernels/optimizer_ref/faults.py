@@ -130,12 +130,33 @@ def _raw(formula: Formula) -> Fault:
     return _of_param("amsgrad_ignored", smaller)
 
 
+def _lazy(formula: Formula) -> Formula:
+    """Nothing of a row that has no gradient: sparse gradients do not hold such rows. Where there is
+    none it is the definition, and another cause has to be named."""
+
+    def moved(
+        xp: Any, param: Any, m: Any, v: Any, untouched: Any, sparse: bool, vmax: Any = None,
+        **given: Any,
+    ) -> Any:  # fmt: skip
+        step = formula if sparse else formulas.adam
+        new = step(xp, param=param, m=m, v=v, vmax=vmax, **given)
+        pairs = zip((param, m, v, vmax), new, strict=True)
+        return tuple(b if b is None else xp.where(untouched, a, b) for a, b in pairs)
+
+    return moved
+
+
+_LAZY_HAT = Fault(
+    "lazy_rows", _lazy(partial(formulas.adam, move=_hat)), details={"with": "eps_hat"}
+)
 ADAM = (
     *_of_adam(formulas.adam),
     _of_param("float32_powers", _in_float32(formulas.adam, _NAMES, "powers")),
     Fault("decay_ignored", _without(formulas.adam, weight_decay=None)),
     Fault("decay_decoupled", partial(formulas.adam, decay=decay_before)),
     _raw(formulas.adam),
+    Fault("lazy_rows", _lazy(formulas.adam)),
+    _LAZY_HAT,
 )
 ADAMW = (
     *_of_adam(formulas.adamw),

@@ -149,6 +149,23 @@ def of_formula(
     return result
 
 
+def of_model(
+    formulas: Formulas,
+    direction: Direction,
+    formula: Formula,
+    box: Box,
+    params: Mapping[str, Any],
+    format: Format,
+    right: Mapping[str, Reach],
+) -> dict[str, Reach]:
+    """What a kernel answers that rounds as this formula does at the midpoints: as far from it as
+    right kernels are from the truth."""
+    given = {name: one.middle for name, one in box.items()}
+    said = formulas.computed(direction, formula, given, params, format)
+    near = {name: array for name, array in said.items() if name in right}
+    return {name: replace(right[name], mid=to_float64(array)) for name, array in near.items()}
+
+
 class _Box(Bound):
     """Bound with balls as inputs, each recognised by its midpoint."""
 
@@ -168,8 +185,10 @@ class _Box(Bound):
         )
 
     def array(self, values: npt.NDArray[Any]) -> BoundValue:
-        """The balls of the inputs' elements."""
+        """The balls of the inputs' elements; whole numbers of a dtype of their own are exact."""
         wide = to_float64(np.asarray(values))
+        if np.asarray(values).dtype.kind in "iu":
+            return BoundValue(self, self.ball.array(wide), 0.0)
         at = np.minimum(np.searchsorted(self.keys, wide), len(self.keys) - 1)
         listed = self.keys[at] == wide
         if np.any(~listed & np.isfinite(wide) & (np.abs(wide) != 1.0)):

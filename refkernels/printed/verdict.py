@@ -5,7 +5,9 @@
     within    some number of every interval may be a right answer: no error can be shown
 
 A cause is another formula, another eps, a factor. It is named if the output is wrong and lies in
-the cause's reach in every element. For an output that is within, a cause that fits too stays
+the cause's reach in every element. A fault that only rounds badly is the op in exact arithmetic: it
+is named if its model at the midpoints is as near as right kernels are to the truth, and not if its
+rounding hangs on hidden digits. For an output that is within, another cause that fits too stays
 undecided, and the digits that would decide it are estimated: k more digits make intervals 10^k
 times narrower, while the share of the roundings stays.
 """
@@ -47,6 +49,7 @@ class _Cause:
     cause: str
     details: Mapping[str, Any]
     reach: Mapping[str, Reach]
+    unstable: bool = False
 
 
 @in_default_mode
@@ -115,7 +118,7 @@ def _judged(
         if format is None:
             raise ValueError("An output is printed as whole numbers: print it as floats.")
         right = reaches.reach(op, direction, box, params, format)
-        known[format] = right, list(_causes(op, direction, box, params, format))
+        known[format] = right, list(_causes(op, direction, box, params, format, right))
     kernels: Record = {}
     for kernel, given in answers.items():
         outputs = {}
@@ -162,7 +165,7 @@ def _output(
     result["digits_for_bound"] = _more(
         right.error, right.radius + printed.radius, digits, printed.format
     )
-    for known in fitting:
+    for known in (cause for cause in fitting if not cause.unstable):
         other = known.reach[name]
         with np.errstate(invalid="ignore"):
             apart = np.abs(other.mid - right.mid) - other.error - right.error
@@ -227,7 +230,12 @@ def _more(apart: Any, slack: Any, digits: int, format: Format) -> int | None:
 
 
 def _causes(
-    op: Op, direction: Direction, box: Box, params: Mapping[str, Any], format: Format
+    op: Op,
+    direction: Direction,
+    box: Box,
+    params: Mapping[str, Any],
+    format: Format,
+    right: Mapping[str, Reach],
 ) -> Iterator[_Cause]:
     """Other computations that a kernel may have made, each with its reach."""
     definition = op.definition
@@ -238,13 +246,18 @@ def _causes(
     if definition is not None:
         for fault in definition.faults:
             formula = getattr(fault, direction)
-            if formula is None or fault.unstable:
+            if formula is None:
                 continue
+            asked = (definition, direction, formula, box, params, format)
             try:
-                reach = reaches.of_formula(definition, direction, formula, box, params, format)
+                if fault.unstable:
+                    reach = reaches.of_model(*asked, right)
+                else:
+                    reach = reaches.of_formula(*asked)
             except (ValueError, TypeError, ZeroDivisionError):
                 continue  # the formula has no value here
-            yield _Cause(fault.cause, dict(fault.details or {}), fault.changed(reach))
+            details = dict(fault.details or {})
+            yield _Cause(fault.cause, details, fault.changed(reach), fault.unstable)
     if direction == "forward" and "bias" in box and "bias" in op.optional:
         without = {name: interval for name, interval in box.items() if name != "bias"}
         yield _Cause("missing_bias", {}, reaches.reach(op, direction, without, params, format))

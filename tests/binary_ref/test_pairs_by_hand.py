@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import refkernels
 from refkernels import binary_ref
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
@@ -140,3 +141,31 @@ def test_shapes_that_differ_are_refused() -> None:
     for name in BY_NAME:
         with pytest.raises(ValueError, match="they are the same"):
             getattr(binary_ref, name)(np.ones(3), np.ones(1))
+
+
+def test_the_slope_of_a_power_of_minus_infinity_is_that_of_its_definition() -> None:
+    """dx = dy e x^(e - 1), by C's powers; no slope of the exponent is left there."""
+    e = np.array([-0.5, 0.5, 1.5, 3.0, -1.0])
+    found = binary_ref.pow_backward(np.ones(5), np.full(5, -np.inf), e)
+    dx = np.asarray(found.dx)
+    np.testing.assert_array_equal(dx, [-0.0, 0.0, np.inf, np.inf, -0.0])
+    np.testing.assert_array_equal(np.signbit(dx), [True, False, False, False, True])
+    assert np.isnan(np.asarray(found.dexponent)).all()
+
+
+def test_slopes_of_powers_without_a_rule_are_named() -> None:
+    """NaN at 0^0; and 0 for the exponent of what is not above 0, NaN or not."""
+    x, e = (one.reshape(-1) for one in np.meshgrid([0.0, -0.0, 2.0, -2.0, 0.5], [0.0, 1.0, 3.0]))
+    rng = np.random.default_rng(8)
+    inputs = {"dy": rng.standard_normal(15), "x": x, "exponent": e}
+    inputs = {name: array.astype(np.float32) for name, array in inputs.items()}
+    right = binary_ref.pow_backward(*inputs.values())
+    dx, de = (np.asarray(one).astype(np.float32) for one in (right.dx, right.dexponent))
+    wrong = np.where((x == 0) & (e == 0), np.float32(np.nan), dx)
+    found = refkernels.explain("pow", inputs, {"dx": wrong}, direction="backward")
+    assert found.cause == "zero_times_infinity"
+    wrong = np.where(x > 0, de, np.float32(0))
+    found = refkernels.explain("pow", inputs, {"dexponent": wrong}, direction="backward")
+    assert found.cause == "negative_base_ignored"
+    found = refkernels.explain("pow", inputs, {"dx": dx, "dexponent": de}, direction="backward")
+    assert found.cause is None

@@ -103,3 +103,34 @@ def test_which_adam_is_this_has_an_answer() -> None:
 
     found = which("adam", hat, ("param", "grad", "m", "v"), step=5)
     assert (found.cause, found.confidence) == ("eps_hat", "proven")
+
+
+@pytest.mark.parametrize(("hat", "also"), [(True, {"with": "eps_hat"}), (False, {})])
+def test_an_adam_that_leaves_rows_alone_is_lazy(hat: bool, also: dict[str, str]) -> None:
+    """As torch.optim.SparseAdam (eps is not rescaled) and Paddle's lazy_mode (it is)."""
+    rng = np.random.default_rng(4)
+    before = {
+        name: rng.standard_normal((12, 7)).astype(np.float32) * np.float32(size)
+        for name, size in {"param": 1.0, "grad": 1e-7, "m": 1e-7, "v": 1e-7}.items()
+    }
+    before["v"] = np.square(before["v"])
+    before["grad"][[1, 4, 5, 11]] = 0
+    w, g, m, v = (array.astype(float) for array in before.values())
+    moved, squares = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+    root = np.sqrt(1 - 0.999**5)
+    eps = 1e-8 / root if hat else 1e-8
+    step = 1e-3 / (1 - 0.9**5) * moved / (np.sqrt(squares) / root + eps)
+    touched = before["grad"].any(axis=1, keepdims=True)
+    after = {"param": w - step, "m": moved, "v": squares}
+    got = {
+        name: np.where(touched, array.astype(np.float32), before[name])
+        for name, array in after.items()
+    }
+    found = refkernels.explain("adam", before, got, {"step": 5})
+    assert (found.cause, found.confidence) == ("lazy_rows", "proven")
+    best = next(one for one in found.candidates if one.output == "param")
+    assert (best.cause, dict(best.details)) == ("lazy_rows", also)
+    dense = {name: array.astype(np.float32) for name, array in after.items()}
+    assert refkernels.explain("adam", before, dense, {"step": 5}).cause == (
+        "eps_hat" if hat else None
+    )

@@ -216,3 +216,35 @@ def test_the_thread_on_oneflows_layernorm() -> None:
     answer = verdict.explain_printed("layernorm", text.tensors(ONEFLOW))
     verdicts = {kernel: one["outputs"]["y"]["verdict"] for kernel, one in answer["kernels"].items()}
     assert verdicts == {"torch": "wrong", "kernel": "within", "paddle": "within"}
+
+
+def rotated(cause: str | None, position: int) -> dict:
+    """Printed by torch, to 4 decimals: an embedding rotated right, or with a fault."""
+    definition = registry.get("rotary").definition
+    assert definition is not None
+    x = np.random.default_rng(6).standard_normal((3, 8)).astype(np.float32)
+    at = position + np.arange(3)
+    faults = {one.cause: one.forward for one in definition.faults}
+    formula = faults[cause] if cause else definition.way("forward").forms["exact"]
+    y = definition.computed("forward", formula, {"x": x, "position": at}, {}, "float32")["y"]
+    thread = f"position: tensor({at.tolist()})\n" + shown("x", x, 4) + shown("torch output", y, 4)
+    answer = verdict.explain_printed("rotary", text.tensors(thread))
+    return answer["kernels"]["torch"]["outputs"]["y"]
+
+
+def test_whole_numbers_of_a_formula_are_no_printed_digits() -> None:
+    assert rotated(None, 1000)["verdict"] == "within"
+    for cause in ("rotated_backwards", "pairs_of_other_layout", "positions_from_one"):
+        told = rotated(cause, 1000)
+        assert (told["verdict"], [one["cause"] for one in told["causes"]]) == ("wrong", [cause])
+
+
+def test_a_fault_that_only_rounds_badly_is_named_where_no_digit_hides_it() -> None:
+    told = rotated("angles_in_bfloat16", 1000)
+    assert (told["verdict"], [one["cause"] for one in told["causes"]]) == (
+        "wrong",
+        ["angles_in_bfloat16"],
+    )
+    right = rotated("angles_in_float32", 1000)
+    assert (right["verdict"], right["causes"]) == ("within", [])
+    assert "angles_in_float32" not in [one["cause"] for one in right["undecided"]]

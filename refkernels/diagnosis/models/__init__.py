@@ -34,4 +34,8 @@ def _of(name: str) -> Known:
         from refkernels.diagnosis.models import gelu
 
         return Known((gelu.other,), (), gelu.errors, overflowing, run=gelu.run)
+    if name in ("clip_by_global_norm", "clip_by_norm"):
+        from refkernels.diagnosis.models import clipping
+
+        return Known((clipping.by_groups,), intermediates=overflowing)
     return Known(intermediates=overflowing)

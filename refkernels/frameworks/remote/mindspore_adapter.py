@@ -262,6 +262,13 @@ def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_t
     return {"clipped": ops.cat(list(ops.clip_by_norm(listed, max_norm, norm_type)))}
 
 
+def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
+    """A call for each tensor."""
+    if way != "eps" or eps != 1e-6:
+        raise NotImplementedError("mindspore.ops.clip_by_norm has way='eps' and eps=1e-6 alone")
+    return ops.cat([ops.clip_by_norm(one, max_norm, norm_type) for one in pieces(grads, tensor)])
+
+
 def clip_by_value(grads, max_value=1.0):
     return ops.clamp(grads, -max_value, max_value)
 
@@ -318,7 +325,7 @@ OPS = {
     "hypot": ("y", lambda a, b: ops.hypot(a, b)),
     "dropout": ("y", "MindSpore's dropout takes no mask: it draws its own"),
     "clip_by_global_norm": ("clipped", clip_by_global_norm),
-    "clip_by_norm": ("clipped", "MindSpore has no clipping of each tensor"),
+    "clip_by_norm": ("clipped", clip_by_norm),
     "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", lambda x, axis=-1: ops.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: ops.log_softmax(x, axis)),

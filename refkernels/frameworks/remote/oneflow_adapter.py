@@ -280,6 +280,16 @@ def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_t
     return {"clipped": flow.cat([one.grad for one in made]), "norm": norm}
 
 
+def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
+    """An optimizer's clipping, each tensor a group of parameters."""
+    if way != "eps" or eps != 1e-6:
+        raise NotImplementedError("oneflow's optimizers have way='eps' and eps=1e-6 alone")
+    made = pieces(grads, tensor)
+    how = {"clip_grad_max_norm": max_norm, "clip_grad_norm_type": norm_type}
+    flow.optim.SGD([{"params": [one], **how} for one in made], lr=1.0).clip_grad()
+    return flow.cat([one.grad for one in made])
+
+
 def clip_by_value(grads, max_value=1.0):
     parameter = flow.nn.Parameter(flow.zeros_like(grads))
     parameter.grad = grads.clone()
@@ -339,7 +349,7 @@ OPS = {
     "hypot": ("y", "OneFlow has no hypot"),
     "dropout": ("y", "OneFlow's dropout takes no mask: it draws its own"),
     "clip_by_global_norm": ("clipped", clip_by_global_norm),
-    "clip_by_norm": ("clipped", "OneFlow clips by the norm of all tensors"),
+    "clip_by_norm": ("clipped", clip_by_norm),
     "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", lambda x, axis=-1: flow.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),

@@ -295,7 +295,9 @@ def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_t
     return {"clipped": paddle.concat([one.grad for one in made]), "norm": norm}
 
 
-def clip_by_norm(grads, tensor, max_norm=1.0):
+def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
+    if way != "max" or norm_type != 2.0:
+        raise NotImplementedError("paddle.nn.ClipGradByNorm has way='max' and norm_type=2 alone")
     return clipped_by(paddle.nn.ClipGradByNorm(max_norm), grads, tensor)
 
 

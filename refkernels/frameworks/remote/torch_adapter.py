@@ -272,6 +272,16 @@ def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_t
     return {"clipped": torch.cat([one.grad for one in made]), "norm": norm}
 
 
+def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
+    """A call for each tensor."""
+    if way != "eps" or eps != 1e-6:
+        raise NotImplementedError("torch.nn.utils.clip_grad_norm_ has way='eps' and eps=1e-6 alone")
+    made = pieces(grads, tensor)
+    for one in made:
+        torch.nn.utils.clip_grad_norm_([one], max_norm, norm_type)
+    return torch.cat([one.grad for one in made])
+
+
 def clip_by_value(grads, max_value=1.0):
     parameter = torch.nn.Parameter(torch.zeros_like(grads))
     parameter.grad = grads.clone()
@@ -331,7 +341,7 @@ OPS = {
     "hypot": ("y", lambda a, b: torch.hypot(a, b)),
     "dropout": ("y", "PyTorch's dropout takes no mask: it draws its own"),
     "clip_by_global_norm": ("clipped", clip_by_global_norm),
-    "clip_by_norm": ("clipped", "PyTorch clips by the norm of all tensors"),
+    "clip_by_norm": ("clipped", clip_by_norm),
     "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),

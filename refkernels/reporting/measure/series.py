@@ -30,10 +30,15 @@ PLOTS = (
     Growth("ill_conditioned", "condition", "condition number of the dot product"),
     Growth("mean_over_std", "ratio", "mean / standard deviation of a row"),
     Growth("range", "high", "|x|, upper end of the range"),
+    Growth("row_length", "n", "n, number of elements in a row"),
+    Growth("spread", "spread", "half the range of the logits"),
+    Growth("length", "keys", "number of keys"),
+    Growth("logits", "size", "size of queries and keys"),
 )
 FEWEST_POINTS = 3
 MANY_CASES = 10  # an op with fewer has nothing to show in a plot of its own
-MOST_PLOTS = 12
+MOST_PLOTS = 16
+MOST_OPS = 3  # of one regime, those whose errors grow most
 LEAST_GROWTH = 100.0  # a regime that PLOTS does not name is drawn where errors grow this much
 
 
@@ -65,11 +70,12 @@ class GrowthPlot:
 
 
 def growth_plots(study: Study) -> list[GrowthPlot]:
-    """The figures: regimes of `PLOTS` in its order, then others by name; ops by name in each."""
+    """The figures: regimes of `PLOTS` in its order, then others by name; in each the ops whose
+    errors grow most, by name."""
     groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for one in study.measurements:
         groups[one.op, one.regime].append(one)
-    found = []
+    found: dict[str, list[tuple[float, GrowthPlot]]] = defaultdict(list)
     for (op, regime), some in groups.items():
         growth = _axis(regime, some)
         if growth is None:
@@ -85,13 +91,16 @@ def growth_plots(study: Study) -> list[GrowthPlot]:
                 if lines:
                     panels[direction, output, dtype] = lines
         left_out = tuple(sorted({one.dtype for one in some} - set(drawn), key=rank_of_dtype))
-        declared = any(growth is one for one in PLOTS)
-        if panels and (declared or _grows(panels)):
+        declared, grown = any(growth is one for one in PLOTS), _grown(panels)
+        if panels and (declared or grown > LEAST_GROWTH):
             cases = len({one.case for one in some})
-            found.append(GrowthPlot(growth, op, panels, cases, left_out))
+            found[regime].append((grown, GrowthPlot(growth, op, panels, cases, left_out)))
     place = {growth.regime: number for number, growth in enumerate(PLOTS)}
-    found.sort(key=lambda one: (place.get(one.growth.regime, 99), one.growth.regime, one.op))
-    return found[:MOST_PLOTS]
+    chosen: list[GrowthPlot] = []
+    for regime in sorted(found, key=lambda one: (place.get(one, len(PLOTS)), one)):
+        most = sorted(found[regime], key=lambda one: (-one[0], one[1].op))[:MOST_OPS]
+        chosen += sorted((plot for _, plot in most), key=lambda plot: plot.op)
+    return chosen[:MOST_PLOTS]
 
 
 def _chosen_formats(dtypes: set[str]) -> list[str]:
@@ -100,14 +109,15 @@ def _chosen_formats(dtypes: set[str]) -> list[str]:
     return wide or sorted(dtypes, key=rank_of_dtype)[:2]
 
 
-def _grows(panels: dict[tuple[str, str, str], list[Line]]) -> bool:
-    """Whether some line's error grows from end to end, so that there is something to see."""
+def _grown(panels: dict[tuple[str, str, str], list[Line]]) -> float:
+    """By what factor some line's error differs from end to end: where there is something to see."""
+    grown = 1.0
     for lines in panels.values():
         for line in lines:
             some = [y for y in line.ulp if y is not None and math.isfinite(y) and y > 0]
-            if some and max(some[0], some[-1]) > LEAST_GROWTH * min(some[0], some[-1]):
-                return True
-    return False
+            if some:
+                grown = max(grown, some[0] / some[-1], some[-1] / some[0])
+    return grown
 
 
 def _axis(regime: str, some: list[Measurement]) -> Growth | None:

@@ -136,6 +136,12 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Pass all parameters in one call.",
         "应当在一次调用中传入全部参数。",
     ),
+    "clipped_per_group": (
+        "clips groups of tensors, each group by its own norm ({groups})",
+        "把张量分成若干组，每组按各自的范数裁剪（{groups}）",
+        "Clip all parameters in one call: optimizers that clip do so for each parameter group.",
+        "应当在一次调用中裁剪全部参数：自带裁剪的优化器会对每个参数组分别裁剪。",
+    ),
     "clipped_globally": (
         "clips by the norm of all tensors instead of each tensor by its own",
         "按全局范数裁剪，而不是每个张量按各自的范数裁剪",
@@ -192,6 +198,19 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "用 |x| 代替 x：负数的奇次幂丢失了符号",
         "Give odd integer powers the sign of x.",
         "奇数次幂应带上 x 的符号。",
+    ),
+    "zero_times_infinity": (
+        "has no rule for x = 0 and y = 0 in the gradient of x: 0 times an infinite power is NaN",
+        "x 的梯度中没有处理 x = 0 且 y = 0 的情形：0 乘以无穷大的幂得到 NaN",
+        "Give 0 where y is 0.",
+        "y 为 0 处梯度应为 0。",
+    ),
+    "negative_base_ignored": (
+        "gives the exponent a gradient of 0 wherever x is not above 0, where there is none, or an "
+        "infinite one",
+        "凡 x 不大于 0 之处，指数的梯度一律为 0，而那里的梯度不存在或为无穷大",
+        "Compute dy x^y log(x) there too, so that a NaN shows.",
+        "这些位置也应计算 dy x^y log(x)，让 NaN 显现出来。",
     ),
     "exponent_not_lowered": (
         "multiplies by x^y instead of x^(y - 1) in the gradient of x",

@@ -45,6 +45,14 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "Count steps from 1, and raise the counter once a step.",
         "步数应从 1 开始，每步只加一次。",
     ),
+    "lazy_rows": (
+        "leaves rows without a gradient as they are, weights and moments, as a sparse or lazy Adam "
+        "does (with {with})",
+        "对没有梯度的行，参数与动量都保持不变，即稀疏（惰性）Adam（同时为 {with}）",
+        "Both are in use: a dense Adam goes on moving such rows by their decaying moments. Choose "
+        "one for both sides.",
+        "两种都有人使用：稠密 Adam 会让这些行随衰减的动量继续更新。请在两边选用同一种。",
+    ),
     "amsgrad_ignored": (
         "keeps the largest v, but steps by v",
         "保存了 v 的最大值，更新时却仍用 v",

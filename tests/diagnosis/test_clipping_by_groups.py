@@ -1,0 +1,62 @@
+"""Groups of parameters clipped by norms of their own: found from the outputs."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refkernels import explain
+from refkernels.arithmetic import formats
+from refkernels.clip_ref import clip_by_norm
+from refkernels.registry import get
+
+TENSOR = np.repeat(np.arange(5), [5, 98, 100, 7, 40])
+GRADS = np.random.default_rng(5).standard_normal(TENSOR.size).astype(np.float32)
+
+
+def clipped(groups: list[int], most: float, way: str) -> Any:
+    """Rounded once from the truth."""
+    number = np.unique(groups, return_inverse=True)[1][TENSOR]
+    exact = clip_by_norm(GRADS, number, max_norm=most, way=way)
+    return exact.round(formats.get("float32"))[0].astype(np.float32)
+
+
+def told(op: str, got: Any, most: float) -> tuple[str | None, Any]:
+    found = explain(op, {"grads": GRADS, "tensor": TENSOR}, {"clipped": got}, {"max_norm": most})
+    return found.cause, dict(found.candidates[0].details)
+
+
+@pytest.mark.parametrize("op", ["clip_by_global_norm", "clip_by_norm"])
+@pytest.mark.parametrize(
+    ("groups", "said", "most"),
+    [
+        ([0, 0, 1, 1, 1], "0, 1; 2, 3, 4", 1.0),
+        ([0, 1, 0, 1, 1], "0, 2; 1, 3, 4", 1.0),
+        ([0, 1, 1, 2, 2], "0; 1, 2; 3, 4", 3.0),  # the first is left alone
+    ],
+)
+def test_the_groups_are_named(op: str, groups: list[int], said: str, most: float) -> None:
+    way = "eps" if op == "clip_by_global_norm" else "max"
+    expected = "clipped_per_group", {"groups": said}
+    assert told(op, clipped(groups, most, way), most) == expected
+
+
+def test_each_tensor_and_all_together_keep_their_names() -> None:
+    alone, together = list(range(5)), [0] * 5
+    assert told("clip_by_global_norm", clipped(alone, 1.0, "eps"), 1.0)[0] == "clipped_per_tensor"
+    assert told("clip_by_norm", clipped(together, 1.0, "max"), 1.0)[0] == "clipped_globally"
+    assert told("clip_by_global_norm", clipped(together, 1.0, "eps"), 1.0)[0] is None
+
+
+def test_one_factor_that_is_no_norm_s_is_no_group_s() -> None:
+    """Two factors, but not those of the norms: another cause, or none."""
+    got = clipped([0, 0, 1, 1, 1], 1.0, "eps") * np.float32(1.25)
+    assert told("clip_by_global_norm", got, 1.0)[0] != "clipped_per_group"
+
+
+def test_the_two_conventions_are_asked_for_by_name() -> None:
+    assert get("clip_by_norm").params["way"] == "max"
+    n = float(np.linalg.norm(GRADS.astype(np.float64)))
+    for way, factor in (("max", 1.0), ("eps", n / (n + 1e-6))):
+        got = np.asarray(clip_by_norm(GRADS, 0 * TENSOR, max_norm=n, way=way))
+        np.testing.assert_allclose(got, GRADS.astype(float) * factor, rtol=1e-14)
