@@ -224,6 +224,7 @@ def _host() -> dict[str, Any]:
 
 
 def _outcome(records: list[Record], path: Path) -> Outcome:
-    faults = sum(record.get("status") in FAULTS for record in records)
+    measured = [record for record in records if record.get("kind") != "explanation"]
+    faults = sum(record.get("status") in FAULTS for record in measured)
     missing = {str(r.get("framework")) for r in records if r.get("status") == "not_installed"}
     return Outcome(records, path, faults, tuple(sorted(missing)))
