@@ -3,7 +3,7 @@
 import pytest
 import synthetic
 
-from refkernels.reporting.measure.inputs import Input, input_of, loss
+from refkernels.reporting.measure.inputs import Input, input_of, loss, told_apart
 from refkernels.reporting.measure.seeds import seeds, sentences
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import (
@@ -134,6 +134,8 @@ def test_the_kind_says_what_to_do():
     inside = bad(verdict="rounding", flags=["unusual"])
     assert kinds(inside) == [(Input.ORDINARY, "inside")]
     assert kinds(bad(), found_on(bad(), "eps_hat")) == [(Input.ORDINARY, "design")]
+    ours = bad(framework="numpy") | {"formula": "NumPy formula"}
+    assert kinds(ours) == [(Input.ORDINARY, "formula")]
     tf32 = [bad("linear", framework=name, dtype="float32") for name in ("torch", "oneflow")]
     causes = [found_on(one, "tf32_inputs") for one in tf32]
     some = {one.subject: one.kind for one in told(*tf32, *causes)}
@@ -220,3 +222,11 @@ def test_a_seed_in_a_name_is_no_thread():
         "linear", "forward", "y", "float32", "linear/k_sweep[K=1,seed=0]", "a", "b", 1.0, 0.0, 0
     )
     assert not seeds(Study.of([pair]))
+
+
+def test_an_answer_is_shown_in_as_many_digits_as_tell_it_from_the_exact_one():
+    assert told_apart("0.25", "0.5") == ("0.25", "0.5")
+    assert told_apart("0.786355145112", "0.786355145009") == ("0.786355145112", "0.786355145009")
+    got, exact = told_apart("2.400985010000001", "2.400985010000004")
+    assert got != exact
+    assert told_apart("1.5", "1.5") == ("1.5", "1.5")

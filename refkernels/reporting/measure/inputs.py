@@ -156,6 +156,15 @@ def shown_inputs(one: Measurement, most: int = 2) -> str:
     return ", ".join(parts[:most]) + (", …" if len(parts) > most else "")
 
 
+def told_apart(got: str, exact: str) -> tuple[str, str]:
+    """Both in as few digits, from 9 on, as show that they differ."""
+    for digits in (9, 13, 17):
+        pair = short_number(got, digits), short_number(exact, digits)
+        if pair[0] != pair[1]:
+            break
+    return pair
+
+
 def short_number(decimal: str, digits: int = 9) -> str:
     """A decimal, or a list of them, with so many significant digits at most."""
     first, *more = clipped(decimal, 200).split(", ")

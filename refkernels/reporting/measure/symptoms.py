@@ -23,8 +23,8 @@ from refkernels.reporting.measure.inputs import (
     example_of,
     input_of,
     level_of,
-    short_number,
     shown_inputs,
+    told_apart,
 )
 from refkernels.reporting.measure.study import Measurement, Study, known_cause
 from refkernels.reporting.reading import Record
@@ -97,9 +97,11 @@ class Symptom:
 
     @property
     def kind(self) -> str:
-        """report, design, inside or edge."""
+        """report, formula, design, inside or edge."""
         if self.input is Input.EDGE:
             return "edge"
+        if self.example.record.get("formula"):
+            return "formula"
         if self.cause is not None and by_design(self.cause, framework_of(self.subject)):
             return "design"
         return "inside" if self.verdict == UNUSUAL else "report"
@@ -160,9 +162,10 @@ class Symptom:
         got, exact = ((worst.get(side) or {}).get("decimal") for side in ("got", "exact"))
         if got is None or exact is None:
             return ""
-        told = {"got": short_number(str(got)), "exact": short_number(str(exact))}
+        answer, right = told_apart(str(got), str(exact))
         inputs = shown_inputs(self.example)
-        return words["gives" if inputs else "gives_bare"].format(inputs=inputs, **told)
+        sentence = words["gives" if inputs else "gives_bare"]
+        return sentence.format(inputs=inputs, got=answer, exact=right)
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,16 +91,19 @@ _WORDS: dict[str, tuple[str, str]] = {
     "card_more": ("Further symptoms ({n})", "其他现象（{n}）"),
     "card_edge": ("Edge cases ({n})", "极端情形（{n}）"),
     "kind:report": ("report it", "请上报"),
+    "kind:formula": ("formula of ours", "本项目的公式"),
     "kind:design": ("by design or documented", "设计如此或有文档说明"),
     "kind:inside": ("inside the bound", "在误差界之内"),
     "kind:edge": ("edge case", "极端情形"),
     "kinds": (
-        "Report it: more than rounding, on an ordinary input. By design or documented: both "
+        "Report it: more than rounding, on an ordinary input. Formula of ours: the framework has "
+        "no such op, so this project composes it of others. By design or documented: both "
         "definitions are in use, or a documented switch. Inside the bound: the op's named forms "
         "permit it, but the error is more than 4 times that of the plain loop. Edge case: the "
         "input or the exact answer is NaN, infinite, subnormal or so large that its square is "
         "beyond the format, or the condition number leaves no digit.",
-        "请上报：普通输入下超出舍入误差。设计如此或有文档说明：两种定义都在使用，或有文档说明的开关。"
+        "请上报：普通输入下超出舍入误差。本项目的公式：框架没有该算子，由本项目用其他算子组合而成。"
+        "设计如此或有文档说明：两种定义都在使用，或有文档说明的开关。"
         "在误差界之内：算子的已命名形式允许，但误差超过朴素循环的 4 倍。极端情形：输入或精确答案是 "
         "NaN、无穷、次正规数，或大到平方超出该格式，或条件数之大使一位数字也不剩。",
     ),
