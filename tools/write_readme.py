@@ -109,7 +109,7 @@ def sweep() -> str:
     return _table(["float32", *_named([row.subject for row in found], FRAMEWORKS)], rows)
 
 
-def _swept(row: sweeps.Row | None) -> str:
+def _swept(row: sweeps.SweepRow | None) -> str:
     if row is None or not row.swept:
         return "–"
     bad = row.verdict.rank < _ROUNDING
@@ -174,7 +174,7 @@ def every_machine() -> str:
     return "\n".join(parts)
 
 
-def _cells(row: scores.Row, subjects: Iterable[str]) -> list[str]:
+def _cells(row: scores.ScoreRow, subjects: Iterable[str]) -> list[str]:
     return [_score(row.scores.get(subject)) for subject in subjects]
 
 
@@ -185,7 +185,7 @@ def linear_differences() -> str:
     return joined([figure(one, 2) for one in sorted(apart, reverse=True)])
 
 
-def _row(output: str) -> dict[str, seeds.Answer]:
+def _row(output: str) -> dict[str, seeds.SeedAnswer]:
     """The answers to the LayerNorm thread's own row, by framework."""
     _, _, answers = next(row for row in _threads().layernorm.rows if row[1] == output)
     return {subject.split()[0]: one for subject, one in answers.items()}

@@ -13,12 +13,12 @@ from refkernels.alignment import curves, record
 from refkernels.alignment.clipping import Clipping, clipping, scalings, shared
 from refkernels.alignment.comparison import departure, null_directions
 from refkernels.alignment.curves import CurveTest
-from refkernels.alignment.differences import Difference, differences, shards
+from refkernels.alignment.differences import RunDifference, differences, shards
 from refkernels.alignment.local import LocalTruth, judge_run
 from refkernels.alignment.matching import Matched, matched
 from refkernels.alignment.noise import Noise, noise_of
 from refkernels.alignment.run import CaptureError, Run
-from refkernels.alignment.verdict import Verdict, decide, decide_alone
+from refkernels.alignment.verdict import Conclusion, decide, decide_alone
 
 Path = str | os.PathLike[str]
 
@@ -31,8 +31,8 @@ class Alignment:
     missing or damaged in the captures."""
 
     runs: tuple[Run, ...]
-    verdict: Verdict
-    differences: tuple[Difference, ...]
+    verdict: Conclusion
+    differences: tuple[RunDifference, ...]
     local: tuple[LocalTruth, ...]
     clips: tuple[Clipping | None, ...]
     matched: Matched | None = None

@@ -18,7 +18,7 @@ import numpy as np
 
 from refkernels.alignment.clipping import LEAST_SCALE
 from refkernels.alignment.matching import Matched, equal, oriented
-from refkernels.alignment.parts import Cause, cause
+from refkernels.alignment.parts import FactorCause, cause
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Call, Rank, Run, StepLine, StepTensors
 from refkernels.arithmetic import formats
@@ -43,7 +43,7 @@ class Departure:
     factor: float | None
     parted: int
     places: int
-    cause: Cause | None = None
+    cause: FactorCause | None = None
 
 
 @dataclass(frozen=True)

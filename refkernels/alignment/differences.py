@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from refkernels import registry
-from refkernels.alignment.kinds import Kind, kind_of, settings_of
+from refkernels.alignment.kinds import LayerKind, kind_of, settings_of
 from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.run import Group, Layer, Rank, Run, StepLine
 from refkernels.alignment.updates import definition
@@ -26,7 +26,7 @@ Topic = Literal[
 
 
 @dataclass(frozen=True)
-class Difference:
+class RunDifference:
     """One thing that is not the same. `where`: what it is of; `a`, `b`: what each run says, ""
     where it says nothing; `step`: where it is first seen; `decisive`: whether the runs are
     different trainings for it; `kind`: in which words it is told, with the numbers of `details`."""
@@ -54,7 +54,7 @@ _LISTED = 5  # layers or parameters without a partner
 _ALIASES = {"use_nesterov": "nesterov"}
 
 
-def differences(a: Run, b: Run, matched: Matched) -> tuple[Difference, ...]:
+def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
     """All of them, in the order of suspicion."""
     first, second = a.first, b.first
     read_alike = _shards(a, b)
@@ -78,12 +78,12 @@ def _shared(a: Rank, b: Rank) -> Iterator[tuple[StepLine, StepLine]]:
     return ((line, other[line.step]) for line in a.lines if line.step in other)
 
 
-def shards(run: Run) -> tuple[Difference, ...]:
+def shards(run: Run) -> tuple[RunDifference, ...]:
     """What the ranks of one run read alike: for tensor-parallel runs as it should be, so noted."""
     return tuple(replace(one, decisive=False) for one in _ranks(run))
 
 
-def _shards(a: Run, b: Run) -> tuple[Difference, ...]:
+def _shards(a: Run, b: Run) -> tuple[RunDifference, ...]:
     """What ranks read alike; no difference where both runs do it."""
     found = [tuple(_ranks(run)) for run in (a, b)]
     if all(found) and found[0][0].kind == found[1][0].kind:
@@ -91,7 +91,7 @@ def _shards(a: Run, b: Run) -> tuple[Difference, ...]:
     return (*found[0], *found[1])
 
 
-def _data(a: Run, b: Run, shared: bool) -> Iterator[Difference]:
+def _data(a: Run, b: Run, shared: bool) -> Iterator[RunDifference]:
     """Batches, rank by rank; of other numbers of ranks, the rows that all of them read. `shared`:
     ranks read one another's rows, and miss their own for it."""
     if len(a.ranks) != len(b.ranks):
@@ -103,7 +103,7 @@ def _data(a: Run, b: Run, shared: bool) -> Iterator[Difference]:
             return
 
 
-def _rows(a: Run, b: Run, shared: bool) -> Iterator[Difference]:
+def _rows(a: Run, b: Run, shared: bool) -> Iterator[RunDifference]:
     """The first step whose rows, of all ranks together, are others; where ranks share theirs, whose
     rows the other run does not read."""
     mine, other = (_rows_by_step(run) for run in (a, b))
@@ -111,7 +111,7 @@ def _rows(a: Run, b: Run, shared: bool) -> Iterator[Difference]:
         sets = set(mine[step]), set(other[step])
         within = shared and (sets[0] <= sets[1] or sets[1] <= sets[0])
         if not within and sorted(mine[step]) != sorted(other[step]):
-            yield Difference("data", "batch", step=step, kind="batch")
+            yield RunDifference("data", "batch", step=step, kind="batch")
             return
 
 
@@ -126,7 +126,7 @@ def _rows_by_step(run: Run) -> dict[int, list[str]]:
     return {step: list(itertools.chain(*rows)) for step, rows in whole.items()}
 
 
-def _batches(a: Rank, b: Rank) -> Iterator[Difference]:
+def _batches(a: Rank, b: Rank) -> Iterator[RunDifference]:
     """Batches by their hashes: of other rows, or of the same in another order."""
     for mine, other in _shared(a, b):
         if mine.batch_hash is None or other.batch_hash is None:
@@ -135,7 +135,7 @@ def _batches(a: Rank, b: Rank) -> Iterator[Difference]:
             same = bool(mine.rows and other.rows and sorted(mine.rows) == sorted(other.rows))
             late = {} if same else _late_batches(a, b)
             kind = "reordered" if same else "late_batch" if late else "batch"
-            yield Difference(
+            yield RunDifference(
                 "data", "batch", step=mine.step, decisive=not same, kind=kind, details=late
             )
             return
@@ -152,7 +152,7 @@ def _late_batches(a: Rank, b: Rank) -> dict[str, Any]:
     return {}
 
 
-def _ranks(run: Run) -> Iterator[Difference]:
+def _ranks(run: Run) -> Iterator[RunDifference]:
     """Ranks that read the same rows: all of them train on one shard, or shards overlap."""
     ranks = [rank for rank in run.ranks if rank.lines]
     for one, other in itertools.combinations(ranks, 2):
@@ -162,11 +162,13 @@ def _ranks(run: Run) -> Iterator[Difference]:
                 same = shared == len(rows[0]) == len(rows[1])
                 told = {"one": one.rank, "other": other.rank, "shared": shared}
                 kind = "same_rows" if same else "shared_rows"
-                yield Difference("ranks", run.folder.name, step=mine.step, kind=kind, details=told)
+                yield RunDifference(
+                    "ranks", run.folder.name, step=mine.step, kind=kind, details=told
+                )
                 return
 
 
-def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
+def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
     """Initial weights, of the first step that both captured; by hash where none was."""
     if a.framework == b.framework and a.initial_parameters == b.initial_parameters:
         return
@@ -174,7 +176,7 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
     if not steps or steps[0] != min((line.step for line in a.lines), default=0):
         if a.framework == b.framework:
             alike = not (a.perturbed or b.perturbed)
-            yield Difference("weights", "", decisive=alike, kind="all_weights")
+            yield RunDifference("weights", "", decisive=alike, kind="all_weights")
         return
     mine, other = a.tensors(steps[0]), b.tensors(steps[0])
     for name, partner in matched.parameters.items():
@@ -183,12 +185,12 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
             continue
         if sorted(one.shape) != sorted(two.shape):
             shapes = str(one.shape), str(two.shape)
-            yield Difference("weights", name, *shapes, steps[0], kind="shape")
+            yield RunDifference("weights", name, *shapes, steps[0], kind="shape")
             continue
         turned = oriented(one, two)
         apart = _apart(one.astype(np.float64), turned.astype(np.float64))
         expected = _moved(a, name) + _moved(b, partner)
-        yield Difference(
+        yield RunDifference(
             "weights", name, step=steps[0], decisive=apart > expected, kind="weights",
             details={"apart": apart, "elements": int(one.size)},
         )  # fmt: skip
@@ -203,29 +205,29 @@ def _apart(one: Any, two: Any) -> int:
     return int(np.count_nonzero(one != two))
 
 
-def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
+def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
     for which, names, rank in (("A", matched.only_a, a), ("B", matched.only_b, b)):
         judged = [
             name
             for name in names
-            if isinstance(kind_of(rank.layers[name], rank.layers[name].hyperparameters), Kind)
+            if isinstance(kind_of(rank.layers[name], rank.layers[name].hyperparameters), LayerKind)
         ]
         for name in judged[:_LISTED]:
             told = {"run": which, "type": rank.layers[name].type}
-            yield Difference("model", name, kind="lone_layer", details=told)
+            yield RunDifference("model", name, kind="lone_layer", details=told)
     for which, names in (("A", matched.lone_a), ("B", matched.lone_b)):
         for name in names[:_LISTED]:
-            yield Difference("model", name, kind="lone_parameter", details={"run": which})
+            yield RunDifference("model", name, kind="lone_parameter", details={"run": which})
     for name, partner in matched.parameters.items():
         one, two = a.parameters[name], b.parameters[partner]
         if one.dtype != two.dtype:
-            yield Difference("dtype", name, one.dtype, two.dtype)
+            yield RunDifference("dtype", name, one.dtype, two.dtype)
         if one.trainable != two.trainable:
             frozen = "B" if one.trainable else "A"
-            yield Difference("model", name, kind="frozen", details={"run": frozen})
+            yield RunDifference("model", name, kind="frozen", details={"run": frozen})
 
 
-def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
+def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
     """Params of the same layers, as their ops take them."""
     settings = _settings_of_layers(a), _settings_of_layers(b)
     for name, partner in matched.layers.items():
@@ -235,7 +237,7 @@ def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
             yield from _declared(a.layers[name], b.layers[partner], a.framework == b.framework)
             continue
         if one.op != two.op:
-            yield Difference("layer", name, one.op, two.op)
+            yield RunDifference("layer", name, one.op, two.op)
             continue
         mine, other = one.params(settings[0][name]), two.params(settings[1][partner])
         if isinstance(mine, str) or isinstance(other, str):
@@ -246,10 +248,10 @@ def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
             if param in _OPEN and None in pair:
                 continue
             if param != "normalized_shape" and not _alike(*pair):
-                yield Difference("layer", f"{name}: {param}", _shown(pair[0]), _shown(pair[1]))
+                yield RunDifference("layer", f"{name}: {param}", _shown(pair[0]), _shown(pair[1]))
 
 
-def _declared(one: Layer, two: Layer, same: bool) -> Iterator[Difference]:
+def _declared(one: Layer, two: Layer, same: bool) -> Iterator[RunDifference]:
     """What layers without an oracle say of themselves: a framework's own type, in one framework;
     how much is dropped, in any."""
     mine, other = one.hyperparameters, two.hyperparameters
@@ -258,7 +260,7 @@ def _declared(one: Layer, two: Layer, same: bool) -> Iterator[Difference]:
     for name in names:
         pair = mine.get(name), other.get(name)
         if None not in pair and not _alike(*pair):
-            yield Difference("layer", f"{one.name}: {name}", _shown(pair[0]), _shown(pair[1]))
+            yield RunDifference("layer", f"{one.name}: {name}", _shown(pair[0]), _shown(pair[1]))
 
 
 def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:
@@ -271,14 +273,14 @@ def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:
     }
 
 
-def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
+def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
     """Types, and each parameter's own settings; said once for all parameters that share it."""
     if a.optimizer is None or b.optimizer is None:
         return
     types = a.optimizer.type, b.optimizer.type
     if types[0] != types[1]:
         redefined = definition(a.optimizer) != definition(b.optimizer)
-        yield Difference("optimizer", "type", *types, decisive=redefined)
+        yield RunDifference("optimizer", "type", *types, decisive=redefined)
     found: dict[tuple[str, str, str], list[str]] = {}
     lone: dict[str, list[str]] = {}
     settings = _settings(a), _settings(b)
@@ -296,10 +298,10 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
                 found.setdefault((param, _shown(pair[0]), _shown(pair[1])), []).append(name)
     for run, names in lone.items():
         more = {"run": run, "more": len(names) - 1}
-        yield Difference("optimizer", names[0], kind="not_updated", details=more)
+        yield RunDifference("optimizer", names[0], kind="not_updated", details=more)
     for (param, one, two), names in found.items():
         more = {"param": param, "more": len(names) - 1}
-        yield Difference("optimizer", names[0], one, two, kind="setting", details=more)
+        yield RunDifference("optimizer", names[0], one, two, kind="setting", details=more)
 
 
 def _settings(rank: Rank) -> dict[str, Mapping[str, Any]]:
@@ -340,7 +342,7 @@ def _shown(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
+def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
     """The first step whose learning rates differ by more than float32 rounds them, by the groups
     that parameters are in."""
     groups = dict.fromkeys(
@@ -361,7 +363,9 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Difference]:
                 late = _late(a, b, one, two)
                 kind = "late" if late else "rate"
                 rates = _shown(left), _shown(right)
-                yield Difference("schedule", f"{one}", *rates, mine.step, kind=kind, details=late)
+                yield RunDifference(
+                    "schedule", f"{one}", *rates, mine.step, kind=kind, details=late
+                )
 
 
 def _alike_by_update(a: Rank, b: Rank, one: int | None, two: int | None) -> bool:
@@ -375,7 +379,7 @@ def _alike_by_update(a: Rank, b: Rank, one: int | None, two: int | None) -> bool
     )
 
 
-def _updates(a: Run, b: Run) -> Iterator[Difference]:
+def _updates(a: Run, b: Run) -> Iterator[RunDifference]:
     """The first step in which one run updates its weights more often than the other; and before it,
     the first in which a loss scaler skipped the update of one."""
     if a.first.optimizer is None or b.first.optimizer is None:
@@ -386,14 +390,14 @@ def _updates(a: Run, b: Run) -> Iterator[Difference]:
         if skips[0] != skips[1]:
             if not skipped:
                 run = "A" if skips[0] else "B"
-                yield Difference(
+                yield RunDifference(
                     "schedule", "updates", step=mine.step, decisive=False, kind="skipped",
                     details={"run": run},
                 )  # fmt: skip
             skipped = True
         elif mine.updates != other.updates and not skips[0]:
             counts = str(mine.updates), str(other.updates)
-            yield Difference("schedule", "updates", *counts, mine.step, kind="updates")
+            yield RunDifference("schedule", "updates", *counts, mine.step, kind="updates")
             return
 
 
@@ -418,18 +422,18 @@ def _late(a: Rank, b: Rank, one: int | None, two: int | None) -> dict[str, Any]:
     return {}
 
 
-def _setup(a: Run, b: Run) -> Iterator[Difference]:
+def _setup(a: Run, b: Run) -> Iterator[RunDifference]:
     """What does not make another training: noted."""
     first, second = a.first, b.first
     if len(a.ranks) != len(b.ranks) or first.world_size != second.world_size:
-        yield Difference(
+        yield RunDifference(
             "setup", "ranks", f"{first.world_size}", f"{second.world_size}", decisive=False
         )
     if first.framework != second.framework:
-        yield Difference("setup", "framework", first.framework, second.framework, decisive=False)
+        yield RunDifference("setup", "framework", first.framework, second.framework, decisive=False)
     for name in first.versions.keys() & second.versions.keys():
         if first.versions[name] != second.versions[name]:
-            yield Difference(
+            yield RunDifference(
                 "setup", f"version of {name}", first.versions[name], second.versions[name],
                 decisive=False,
             )  # fmt: skip
@@ -437,7 +441,7 @@ def _setup(a: Run, b: Run) -> Iterator[Difference]:
         for name in sorted(first.flags.keys() & second.flags.keys()):
             if first.flags[name] != second.flags[name]:
                 flags = str(first.flags[name]), str(second.flags[name])
-                yield Difference("setup", name, *flags, decisive=False)
+                yield RunDifference("setup", name, *flags, decisive=False)
     steps = str(len(first.lines)), str(len(second.lines))
     if steps[0] != steps[1]:
-        yield Difference("setup", "finished steps", *steps, decisive=False)
+        yield RunDifference("setup", "finished steps", *steps, decisive=False)

@@ -24,7 +24,7 @@ def _nothing(settings: Settings) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Kind:
+class LayerKind:
     """How a type is judged. `takes`: the op's inputs by position; `weights`: those that are
     parameters of a layer; `arguments`: a function's arguments by position, where it does not name
     them; `params`: the op's params, or the reason why they cannot be had; `joins`: whether the rows
@@ -42,7 +42,7 @@ class Kind:
     classes: bool = False
 
 
-def kind_of(layer: Layer, settings: Settings) -> Kind | str:
+def kind_of(layer: Layer, settings: Settings) -> LayerKind | str:
     """How a layer is judged, or why it is not."""
     name = layer.type.rpartition(".")[2].lower().replace("_", "").removesuffix("loss")
     kind = KINDS.get(name)
@@ -187,10 +187,10 @@ def _reduced(*names: str) -> Params:
     return params
 
 
-def _loss(op: str, *names: str, weights: tuple[str, ...] = (), classes: bool = False) -> Kind:
+def _loss(op: str, *names: str, weights: tuple[str, ...] = (), classes: bool = False) -> LayerKind:
     arguments = ("input", "target", "weight", "size_average")
     params = _reduced(*names)
-    return Kind(op, ("x", "target"), weights, arguments, params, joins=False, classes=classes)
+    return LayerKind(op, ("x", "target"), weights, arguments, params, joins=False, classes=classes)
 
 
 def _masked(settings: Settings) -> dict[str, Any] | str:
@@ -199,11 +199,11 @@ def _masked(settings: Settings) -> dict[str, Any] | str:
     return "its eps was not recorded" if eps is None else {"eps": float(eps), "reduction": "mean"}
 
 
-_LINEAR = Kind(
+_LINEAR = LayerKind(
     "linear", weights=("weight", "bias"), arguments=("input", "weight", "bias"), turned=("paddle",)
 )
 _BCE = _loss("bce_with_logits", weights=("weight", "pos_weight"))
-_MASKED = Kind(
+_MASKED = LayerKind(
     "masked_lm_loss",
     ("x", "target", "weights"),
     (),
@@ -215,27 +215,27 @@ _BY_AXIS = ("input", "dim")
 _CONV = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
 _NORM = ("input", "normalized_shape", "weight", "bias", "eps")
 _SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
-KINDS: dict[str, Kind] = {
-    **{name: Kind(name) for name in ("tanh", "sigmoid", "silu", "hardswish", "mish", "selu")},
-    **{name: Kind(name) for name in ("softsign", "hardsigmoid", "erf", "exp", "sin", "cos")},
-    "swish": Kind("silu"),
-    "hswish": Kind("hardswish"),
-    "hsigmoid": Kind("hardsigmoid"),
-    "logsigmoid": Kind("log_sigmoid"),
-    "softplus": Kind("softplus", arguments=("input", "beta", "threshold"), params=_one_beta),
-    "elu": Kind("elu", arguments=("input", "alpha"), params=_alpha),
-    "gelu": Kind("gelu", arguments=("input", "approximate")),
+KINDS: dict[str, LayerKind] = {
+    **{name: LayerKind(name) for name in ("tanh", "sigmoid", "silu", "hardswish", "mish", "selu")},
+    **{name: LayerKind(name) for name in ("softsign", "hardsigmoid", "erf", "exp", "sin", "cos")},
+    "swish": LayerKind("silu"),
+    "hswish": LayerKind("hardswish"),
+    "hsigmoid": LayerKind("hardsigmoid"),
+    "logsigmoid": LayerKind("log_sigmoid"),
+    "softplus": LayerKind("softplus", arguments=("input", "beta", "threshold"), params=_one_beta),
+    "elu": LayerKind("elu", arguments=("input", "alpha"), params=_alpha),
+    "gelu": LayerKind("gelu", arguments=("input", "approximate")),
     "linear": _LINEAR,
     "dense": _LINEAR,
-    "conv1d": Kind("conv1d", ("x",), ("weight", "bias"), _CONV, _windows),
-    "conv2d": Kind("conv2d", ("x",), ("weight", "bias"), _CONV, _windows),
-    "layernorm": Kind("layernorm", ("x",), ("weight", "bias"), _NORM, _normalised),
-    "rmsnorm": Kind("rms_norm", ("x",), ("weight",), _NORM, _eps_or_none),
-    "groupnorm": Kind("group_norm", ("x",), ("weight", "bias"), (), _groups),
-    "embedding": Kind("embedding", ("indices",), ("weight",), ("input", "weight"), _padding),
-    "softmax": Kind("softmax", arguments=_BY_AXIS, params=_axis),
-    "logsoftmax": Kind("log_softmax", arguments=_BY_AXIS, params=_axis),
-    "scaleddotproductattention": Kind("attention", ("q", "k", "v"), (), _SDPA, _attention),
+    "conv1d": LayerKind("conv1d", ("x",), ("weight", "bias"), _CONV, _windows),
+    "conv2d": LayerKind("conv2d", ("x",), ("weight", "bias"), _CONV, _windows),
+    "layernorm": LayerKind("layernorm", ("x",), ("weight", "bias"), _NORM, _normalised),
+    "rmsnorm": LayerKind("rms_norm", ("x",), ("weight",), _NORM, _eps_or_none),
+    "groupnorm": LayerKind("group_norm", ("x",), ("weight", "bias"), (), _groups),
+    "embedding": LayerKind("embedding", ("indices",), ("weight",), ("input", "weight"), _padding),
+    "softmax": LayerKind("softmax", arguments=_BY_AXIS, params=_axis),
+    "logsoftmax": LayerKind("log_softmax", arguments=_BY_AXIS, params=_axis),
+    "scaleddotproductattention": LayerKind("attention", ("q", "k", "v"), (), _SDPA, _attention),
     "crossentropy": _loss(
         "cross_entropy", "ignore_index", "label_smoothing", weights=("weight",), classes=True
     ),

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from refkernels import registry
-from refkernels.alignment.kinds import Kind, kind_of, settings_of, tensor_names
-from refkernels.alignment.question import Array, Place, Question, Read, Unjudged, joined
+from refkernels.alignment.kinds import LayerKind, kind_of, settings_of, tensor_names
+from refkernels.alignment.question import Array, CapturedQuestion, Place, Read, Unjudged, joined
 from refkernels.alignment.run import Call, Layer, Rank, StepTensors
 from refkernels.op import Direction, Op
 
@@ -37,7 +37,7 @@ _MASKS = {"attention": {"b": "keep", "f": "mask", "V": "mask"}}  # by dtype kind
 def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
     """The questions of a step's layers, forward and backward."""
     uses = Counter(name for layer in rank.layers.values() for name in layer.parameters.values())
-    questions: list[Question] = []
+    questions: list[CapturedQuestion] = []
     unjudged: list[Unjudged] = []
     for order, layer in enumerate(rank.layers.values()):
         calls = tensors.calls(layer.name)
@@ -96,7 +96,7 @@ class _Reader:
 
     rank: Rank
     layer: Layer
-    kind: Kind
+    kind: LayerKind
     params: dict[str, Any]
     settings: Mapping[str, Any]
     tensors: StepTensors
@@ -106,7 +106,9 @@ class _Reader:
     def op(self) -> Op:
         return registry.get(self.kind.op)
 
-    def questions(self, calls: tuple[Call, ...], place: Place, whole: bool) -> Iterator[Question]:
+    def questions(
+        self, calls: tuple[Call, ...], place: Place, whole: bool
+    ) -> Iterator[CapturedQuestion]:
         """Of calls that were set alike; `whole`: whether these are all calls of the layer."""
         joins = self.kind.joins and len({tuple(self._paths(call)) for call in calls}) == 1
         groups = [calls] if joins or len(calls) == 1 else [(call,) for call in calls]
@@ -129,7 +131,7 @@ class _Reader:
     def _question(
         self, place: Place, direction: Direction, inputs: Mapping[str, Array],
         outputs: Mapping[str, Array],
-    ) -> Question:  # fmt: skip
+    ) -> CapturedQuestion:  # fmt: skip
         takes = self.op.takes(direction)
         asked = {name: array for name, array in inputs.items() if name in takes}
         if self.kind.classes:
@@ -138,7 +140,7 @@ class _Reader:
             outputs = {
                 name: self._by_class(name, one, axis, asked) for name, one in outputs.items()
             }
-        return Question(
+        return CapturedQuestion(
             place, self.op.name, direction, asked, self.params, outputs, self.layer.type
         )
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from refkernels.alignment.causes import numerical
 from refkernels.alignment.layers import read_layers
-from refkernels.alignment.question import Array, Place, Question, Unjudged
+from refkernels.alignment.question import Array, CapturedQuestion, Place, Unjudged
 from refkernels.alignment.run import Rank, Run
 from refkernels.alignment.updates import read_updates
 from refkernels.arithmetic import formats
@@ -184,7 +184,7 @@ def _containers(rank: Rank) -> list[str]:
     return [name for name in rank.layers if rank.contains(name)]
 
 
-def _read(rank: Rank, step: int) -> Iterator[tuple[Question | None, tuple[Unjudged, ...]]]:
+def _read(rank: Rank, step: int) -> Iterator[tuple[CapturedQuestion | None, tuple[Unjudged, ...]]]:
     line = next(one for one in rank.lines if one.step == step)
     tensors = rank.tensors(step)
     for read in (
@@ -199,7 +199,7 @@ def _read(rank: Rank, step: int) -> Iterator[tuple[Question | None, tuple[Unjudg
 @in_default_mode
 @np.errstate(all="ignore")
 def _judged(
-    question: Question, searched: dict[tuple[str, ...], list[dict[str, Any]]] | None
+    question: CapturedQuestion, searched: dict[tuple[str, ...], list[dict[str, Any]]] | None
 ) -> list[Judgement]:
     """`searched`: the causes that were found before, by op; None: causes are not asked for."""
     asked = (question.op, question.inputs, question.outputs, question.params, question.direction)
@@ -245,7 +245,7 @@ def _explained(problem: Problem, outputs: dict[str, Array]) -> dict[str, Any]:
 
 
 def _judgement(
-    question: Question, output: str, fit: Fit, size: _Size, cause: dict[str, Any]
+    question: CapturedQuestion, output: str, fit: Fit, size: _Size, cause: dict[str, Any]
 ) -> Judgement:
     of_output = {} if fit.ordinary else cause
     index = (fit.record.get("worst") or {}).get("index") or [0]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refkernels.alignment.kinds import Kind, kind_of
+from refkernels.alignment.kinds import LayerKind, kind_of
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Layer, Rank
 from refkernels.alignment.tensors import CaptureError
@@ -97,7 +97,7 @@ def _word(own: str) -> str:
 
 def _key(rank: Rank, layer: Layer) -> tuple[object, ...]:
     kind = kind_of(layer, layer.hyperparameters)
-    op = _OP.get(kind.op, kind.op) if isinstance(kind, Kind) else layer.type
+    op = _OP.get(kind.op, kind.op) if isinstance(kind, LayerKind) else layer.type
     shapes = sorted(
         (_word(own), tuple(sorted(rank.parameters[of].shape)))
         for own, of in layer.parameters.items()

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refkernels import registry
-from refkernels.alignment.kinds import Kind, kind_of
+from refkernels.alignment.kinds import LayerKind, kind_of
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Rank, Run, StepTensors
 
@@ -81,7 +81,7 @@ class _LossLayer:
 def _loss_layers(rank: Rank, tensors: StepTensors) -> Iterator[_LossLayer]:
     for layer in rank.layers.values():
         kind = kind_of(layer, layer.hyperparameters)
-        if not isinstance(kind, Kind) or registry.get(kind.op).outputs != ("loss",):
+        if not isinstance(kind, LayerKind) or registry.get(kind.op).outputs != ("loss",):
             continue
         params = kind.params(layer.hyperparameters)
         mean = not isinstance(params, str) and params.get("reduction", "mean") == "mean"

@@ -30,7 +30,7 @@ Word = Literal[
 
 
 @dataclass(frozen=True)
-class Cause:
+class FactorCause:
     """Why one run's gradients are multiples of the other's. `run`: the one that does it; `sure`:
     whether its own figures say so, and not the comparison alone, in which the other may as well do
     the reverse."""
@@ -67,7 +67,7 @@ class _Cell:
     rows: int
 
 
-def cause(a: Run, b: Run, step: int, matched: Matched) -> Cause | None:
+def cause(a: Run, b: Run, step: int, matched: Matched) -> FactorCause | None:
     """What one of two runs, that began the step alike, does to whole parts of its batch; None where
     no row counts otherwise, or that does not explain it."""
     tensors = [[rank.tensors(step) for rank in run.ranks if step in rank.steps] for run in (a, b)]
@@ -209,7 +209,7 @@ def _rows(calls: _Calls, coefficients: Sequence[float]) -> _Rows | None:
     return _Rows(np.concatenate(outputs), np.concatenate(cotangents), np.concatenate(parts))
 
 
-def _named(sides: Sequence[_Side], digits: float, elements: int) -> Cause | None:
+def _named(sides: Sequence[_Side], digits: float, elements: int) -> FactorCause | None:
     """`elements`: of all rows together."""
     factors = [one.factor for one in sides[0].cells]
     largest = max(map(abs, factors))
@@ -220,7 +220,7 @@ def _named(sides: Sequence[_Side], digits: float, elements: int) -> Cause | None
         for one in side.cells:
             parts.setdefault(one.part, []).append(one)
         if len(side.calls) > 1 and all(one.factor == 0.0 or one.part[0] == 0 for one in side.cells):
-            return Cause("not_reduced", side.run, {"parts": len(side.calls)})
+            return FactorCause("not_reduced", side.run, {"parts": len(side.calls)})
         if len(parts) < 2 or not all(math.isfinite(one.factor) for one in side.cells):
             continue
         rows = {part: sum(one.rows for one in some) for part, some in parts.items()}
@@ -228,11 +228,11 @@ def _named(sides: Sequence[_Side], digits: float, elements: int) -> Cause | None
         if max(weights) - min(weights) <= 4 * digits * max(weights):
             tokens = ", ".join(str(one) for one in list(rows.values())[:8])
             told = {"parts": len(parts), "tokens": tokens}
-            return Cause("mean_of_means", side.run, told, side.alike)
+            return FactorCause("mean_of_means", side.run, told, side.alike)
     return None
 
 
-def _of_all(sides: Sequence[_Side], room: float, elements: int) -> Cause | None:
+def _of_all(sides: Sequence[_Side], room: float, elements: int) -> FactorCause | None:
     """One factor for all rows. A power of two that divides the number of tokens or of elements may
     be a sum for a mean, and is not taken for a loss scale."""
     departs = _departing(sides, room)
@@ -245,7 +245,7 @@ def _of_all(sides: Sequence[_Side], room: float, elements: int) -> Cause | None:
             words = [("sum_of_parts", ranks * several), ("sum_of_parts", several), *words]
         for word, parts in words:
             if parts > 1 and math.isclose(side.factor, parts, rel_tol=room):
-                return Cause(word, side.run, {"parts": parts}, sure)
+                return FactorCause(word, side.run, {"parts": parts}, sure)
     for side in suspects:
         mantissa, exponent = math.frexp(side.factor)
         power = exponent - 1 if mantissa < 0.75 else exponent
@@ -253,8 +253,10 @@ def _of_all(sides: Sequence[_Side], room: float, elements: int) -> Cause | None:
             continue
         tokens = sum(one.rows for one in side.cells)
         if tokens % 2**power and elements % 2**power:
-            return Cause("loss_scale", side.run, {"scale": 2**power}, sure)
-    return Cause("multiple", suspects[0].run, {"factor": suspects[0].factor}) if sure else None
+            return FactorCause("loss_scale", side.run, {"scale": 2**power}, sure)
+    return (
+        FactorCause("multiple", suspects[0].run, {"factor": suspects[0].factor}) if sure else None
+    )
 
 
 def _departing(sides: Sequence[_Side], room: float) -> str | None:

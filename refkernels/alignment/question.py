@@ -39,7 +39,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Question:
+class CapturedQuestion:
     """An op's question, and the run's answer. `parts`: the parameters that an optimizer's question
     puts end to end, and where each of them ends; `own`: causes that the framework's documentation
     gives as its own definition."""
@@ -72,7 +72,7 @@ class Unjudged:
 class Read:
     """What is to be judged of a step, and what is not."""
 
-    questions: tuple[Question, ...] = ()
+    questions: tuple[CapturedQuestion, ...] = ()
     unjudged: tuple[Unjudged, ...] = field(default=())
 
 

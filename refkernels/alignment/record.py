@@ -7,7 +7,7 @@ from typing import Any
 
 from refkernels.alignment.clipping import Clipping, before_unscale
 from refkernels.alignment.comparison import Departure
-from refkernels.alignment.differences import Difference
+from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.local import Judgement, LocalTruth
 from refkernels.alignment.run import Run
 from refkernels.alignment.verdict import Suspect
@@ -62,7 +62,7 @@ def _suspect(one: Suspect) -> dict[str, Any]:
         "step": one.step, "topic": one.topic, "where": one.where, "run": one.run,
         "places": one.places,
     }  # fmt: skip
-    if isinstance(one.source, Difference):
+    if isinstance(one.source, RunDifference):
         return {**told, "source": "difference", **asdict(one.source)}
     if isinstance(one.source, Judgement):
         return {**told, "source": "judgement", "judgement": _judgement(one.source)}

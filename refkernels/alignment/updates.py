@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from refkernels import registry
-from refkernels.alignment.question import Array, Place, Question, Read, Unjudged
+from refkernels.alignment.question import Array, CapturedQuestion, Place, Read, Unjudged
 from refkernels.alignment.run import Optimizer, Rank, StepLine, StepTensors
 
 _BETAS = ("beta1", "beta2", "eps", "weight_decay")
@@ -23,7 +23,7 @@ _EXPECTED_DEFAULTS = {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False, "
 
 
 @dataclass(frozen=True)
-class Kind:
+class OptimizerKind:
     """How a type of optimizers is judged. `state`: the op's states, by the probe's words; `params`:
     the op's params that come from hyper-parameters, by name; `renamed`: where the name differs."""
 
@@ -35,18 +35,18 @@ class Kind:
     refused: tuple[str, ...] = ("maximize", "lazy_mode")  # what the op has not, where it is true
 
 
-_SGD = Kind("sgd", ("buf",), ("momentum", "weight_decay", "nesterov", "dampening"))
-_MOMENTUM = Kind(
+_SGD = OptimizerKind("sgd", ("buf",), ("momentum", "weight_decay", "nesterov", "dampening"))
+_MOMENTUM = OptimizerKind(
     "momentum", ("buf",), ("momentum", "weight_decay", "nesterov"), {"nesterov": "use_nesterov"}
 )
-_ADAM = Kind("adam", ("m", "v", "vmax"), _BETAS)
-_ADAMW = Kind("adamw", ("m", "v", "vmax"), _BETAS)
-_LAMB = Kind("lamb", ("m", "v"), _BETAS, {"weight_decay": "lamb_weight_decay"}, whole=True)
-_RMSPROP = Kind(
+_ADAM = OptimizerKind("adam", ("m", "v", "vmax"), _BETAS)
+_ADAMW = OptimizerKind("adamw", ("m", "v", "vmax"), _BETAS)
+_LAMB = OptimizerKind("lamb", ("m", "v"), _BETAS, {"weight_decay": "lamb_weight_decay"}, whole=True)
+_RMSPROP = OptimizerKind(
     "rmsprop", ("accum", "mean", "buf"), ("rho", "eps", "momentum", "weight_decay"),
     {"rho": "alpha"},
 )  # fmt: skip
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, OptimizerKind] = {
     "SGD": _SGD,
     "Momentum": _MOMENTUM,
     "Adam": _ADAM,
@@ -54,7 +54,7 @@ KINDS: dict[str, Kind] = {
     "AdamWeightDecay": _ADAMW,
     "LAMB": _LAMB,
     "Lamb": _LAMB,
-    "Adagrad": Kind("adagrad", ("accum",), ("lr_decay", "eps", "weight_decay")),
+    "Adagrad": OptimizerKind("adagrad", ("accum",), ("lr_decay", "eps", "weight_decay")),
     "RMSprop": _RMSPROP,
     "RMSProp": _RMSPROP,
 }  # fmt: skip
@@ -96,7 +96,7 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
     if line.updates > 1:
         reason = f"it was called {line.updates} times in step {line.step}"
         return Read(unjudged=(Unjudged("optimizer", optimizer.type, reason),))
-    questions: list[Question] = []
+    questions: list[CapturedQuestion] = []
     unjudged: list[Unjudged] = []
     for order, group in enumerate(optimizer.groups):
         settings = {**group.hyperparameters, **_changed(line, order)}
@@ -147,14 +147,14 @@ def _changed(line: StepLine, order: int) -> Mapping[str, Any]:
 
 
 def _question(
-    rank: Rank, kind: Kind, line: StepLine, tensors: StepTensors, order: int,
+    rank: Rank, kind: OptimizerKind, line: StepLine, tensors: StepTensors, order: int,
     settings: Mapping[str, Any], names: list[str], exempt: bool,
-) -> Question | None:  # fmt: skip
+) -> CapturedQuestion | None:  # fmt: skip
     """The update of these parameters; None where none of them was recorded with a gradient."""
     if strange := [name for name in kind.refused if settings.get(name)]:
         raise _NotJudged(f"its {strange[0]} is on")
     if kind.op == "sgd" and not settings.get("momentum"):
-        kind = Kind("sgd", (), kind.params)
+        kind = OptimizerKind("sgd", (), kind.params)
     if kind.op == "adam" and _decoupled(settings):
         kind = _ADAMW
     unused = [word for word, asked in _OPTIONAL.items() if settings.get(asked) is False]
@@ -176,7 +176,7 @@ def _question(
     name = parts[0][0] if kind.whole or len(parts) == 1 else _name(order, exempt, parts)
     place = Place(line.step, "update", name, order, rank.rank)
     own = OWN.get((rank.framework, rank.optimizer.type), ())
-    return Question(
+    return CapturedQuestion(
         place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type, ended, own
     )
 
@@ -200,7 +200,7 @@ def _name(order: int, exempt: bool, parts: list[Any]) -> str:
 _Part = tuple[str, dict[str, Array], dict[str, Array]]
 
 
-def _tensors(kind: Kind, tensors: StepTensors, name: str, scale: float) -> _Part | None:
+def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float) -> _Part | None:
     """A parameter's tensors before and after its update, flat unless the op asks for the whole."""
     param, after = tensors.parameter(name), tensors.parameter(name, "after")
     grad = tensors.gradient(name, "clipped")
@@ -238,7 +238,7 @@ def _together(parts: list[dict[str, Array]]) -> dict[str, Array]:
 
 
 def _params(
-    kind: Kind, rank: Rank, line: StepLine, tensors: StepTensors, order: int,
+    kind: OptimizerKind, rank: Rank, line: StepLine, tensors: StepTensors, order: int,
     settings: Mapping[str, Any], names: list[str], exempt: bool,
 ) -> dict[str, Any]:  # fmt: skip
     op = registry.get(kind.op)
@@ -260,7 +260,7 @@ def _params(
 
 
 def _count(
-    kind: Kind, tensors: StepTensors, names: list[str], settings: Mapping[str, Any],
+    kind: OptimizerKind, tensors: StepTensors, names: list[str], settings: Mapping[str, Any],
     line: StepLine, rank: Rank,
 ) -> int:  # fmt: skip
     """Which step of the optimizer this is, from 1."""

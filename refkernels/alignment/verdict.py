@@ -16,7 +16,7 @@ from typing import Any, Literal
 from refkernels.alignment.clipping import Clipping
 from refkernels.alignment.comparison import Departure
 from refkernels.alignment.curves import CurveTest, needed
-from refkernels.alignment.differences import Difference
+from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.local import Judgement, LocalTruth
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise
@@ -41,7 +41,7 @@ class Suspect:
     topic: str
     where: str
     run: str
-    source: Difference | Judgement | Departure | tuple[Clipping | None, Clipping | None]
+    source: RunDifference | Judgement | Departure | tuple[Clipping | None, Clipping | None]
     places: int = 1
 
     @property
@@ -70,7 +70,7 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Conclusion:
     """`word`: "same" (one definition, rounding only), "different" (by the first of `suspects`), or
     "undecidable", for `reasons`."""
 
@@ -84,14 +84,14 @@ class Verdict:
 
 
 def decide(
-    found: Sequence[Difference],
+    found: Sequence[RunDifference],
     local: tuple[LocalTruth, LocalTruth],
     clips: tuple[Clipping | None, Clipping | None],
     matched: Matched,
     curve: CurveTest | None,
     parted: Departure | None = None,
     noise: Noise | None = None,
-) -> Verdict:
+) -> Conclusion:
     """The verdict on two runs; `clips`: of the steps that both captured. Curves beside null runs
     that do not round as the runs do say nothing."""
     suspects = [Suspect(one.step, one.topic, one.where, "", one) for one in found if one.decisive]
@@ -102,19 +102,19 @@ def decide(
     if parted is not None and not _explained(parted, suspects):
         suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
     if suspects:
-        return Verdict("different", _sorted(suspects))
+        return Conclusion("different", _sorted(suspects))
     if noise is not None and noise.invalid:
         others = _open(local, None)
-        return Verdict("undecidable", reasons=(Reason("noise", {"op": noise.invalid}), *others))
+        return Conclusion("undecidable", reasons=(Reason("noise", {"op": noise.invalid}), *others))
     if curve is not None and min(curve.p, curve.p_normal or 1.0) < LEVEL:
-        return Verdict("undecidable", reasons=(Reason("curves"),))
+        return Conclusion("undecidable", reasons=(Reason("curves"),))
     if curve is not None and curve.extreme:
         few = {"runs": curve.runs, "needed": needed(LEVEL)}
-        return Verdict("undecidable", reasons=(Reason("few", few),))
+        return Conclusion("undecidable", reasons=(Reason("few", few),))
     skips = [one for one in found if one.kind == "skipped"]
     reasons = [Reason("skipped", {"step": one.step, **one.details}) for one in skips]
     reasons += _open(local, curve)
-    return Verdict("undecidable" if reasons else "same", reasons=tuple(reasons))
+    return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
 
 
 def _explained(parted: Departure, suspects: Sequence[Suspect]) -> bool:
@@ -123,13 +123,13 @@ def _explained(parted: Departure, suspects: Sequence[Suspect]) -> bool:
     return any(one.rank <= place for one in suspects)
 
 
-def decide_alone(local: LocalTruth) -> Verdict:
+def decide_alone(local: LocalTruth) -> Conclusion:
     """The verdict on one run: is it its own definition?"""
     suspects = [_suspect(one, "A") for one in local.wrong if one.redefined and not one.declared]
     if suspects:
-        return Verdict("different", _sorted(suspects))
+        return Conclusion("different", _sorted(suspects))
     reasons = _unseen(local)
-    return Verdict("undecidable" if reasons else "same", reasons=tuple(reasons))
+    return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
 
 
 def _sorted(suspects: list[Suspect]) -> tuple[Suspect, ...]:

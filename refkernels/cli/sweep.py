@@ -121,12 +121,12 @@ def _start(crew: Any, framework: str, settings: dict[str, str], timeout: float) 
     """Start the first framework of the sweep in every worker."""
     from refkernels.frameworks import catalog
     from refkernels.runs.sweeps import kept
-    from refkernels.runs.sweeps.question import ONE_THREAD, Question
+    from refkernels.runs.sweeps.question import ONE_THREAD, SweepQuestion
     from refkernels.seat_names import merged
 
     spec, name = catalog.seat(framework)
     asked = merged({**ONE_THREAD, **settings}, name)
-    question = Question("", spec, "", "", asked, timeout=timeout)
+    question = SweepQuestion("", spec, "", "", asked, timeout=timeout)
     crew.prepare(kept.prepare, question)
 
 

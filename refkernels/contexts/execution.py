@@ -17,7 +17,7 @@ from refkernels.arithmetic.blocks import CACHED, spread
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.contexts import generated
 from refkernels.contexts.ball import Ball, BallValue
-from refkernels.contexts.generated import Balls, Rows, arguments, outputs_of, traced
+from refkernels.contexts.generated import Balls, CutRows, arguments, outputs_of, traced
 from refkernels.contexts.program import FULL, NUMBER, ROW, read
 from refkernels.contexts.trace import Shape, Term, Untraceable
 
@@ -35,7 +35,7 @@ def read_ball(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Balls
         try:
             if size >= GENERATED:
                 return generated.of(formula, *arrays, **params).balls()
-            return _in_blocks(Rows(traced(formula, arrays, params)))
+            return _in_blocks(CutRows(traced(formula, arrays, params)))
         except Untraceable:
             pass
     xp = Ball()
@@ -43,7 +43,7 @@ def read_ball(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Balls
     return [_parts(value) for value in values]
 
 
-def _in_blocks(whole: Rows) -> Balls:
+def _in_blocks(whole: CutRows) -> Balls:
     program, made = whole.program, whole.empty()
     flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in made]
     numbers = {k: x for k, x in whole.traced.items() if k not in program.reads}

@@ -57,7 +57,7 @@ def of(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Generated:
     return Generated(traced(formula, arrays, params), title)
 
 
-class Rows:
+class CutRows:
     """The outputs of a trace and the arrays that they need, cut into rows.
 
     `width` elements are a row, `size` all elements, `rows` the rows: of the arrays' common shape
@@ -111,7 +111,7 @@ class Rows:
         return max(1, elements // self.width)
 
 
-class Generated(Rows):
+class Generated(CutRows):
     """Outputs with their kernel, ready to run."""
 
     def __init__(self, outputs: Sequence[Value], title: str = "a formula") -> None:
@@ -163,7 +163,7 @@ class Generated(Rows):
         self.kernel(*numbers, *self.part(first, last), *scratch, *flat)
 
 
-def _input(array: Array, level: int, rows: Rows) -> Array:
+def _input(array: Array, level: int, rows: CutRows) -> Array:
     """Flat, contiguous, read-only, of float32, float64, truth values or indices."""
     if array.dtype.kind in "iu":
         array = array.astype(np.int64)

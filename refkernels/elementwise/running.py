@@ -57,7 +57,7 @@ class Primitive:
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class RunningValue:
     """A value; `over`: where a kernel's may be infinite, `through`: where because of an operand."""
 
     xp: Running
@@ -66,29 +66,29 @@ class Node:
     over: Any = False
     through: Any = False
 
-    def __add__(self, other: Any) -> Node:
+    def __add__(self, other: Any) -> RunningValue:
         return self.xp.add(self, self.xp.lift(other))
 
-    def __sub__(self, other: Any) -> Node:
+    def __sub__(self, other: Any) -> RunningValue:
         return self.xp.add(self, -self.xp.lift(other))
 
-    def __rsub__(self, other: Any) -> Node:
+    def __rsub__(self, other: Any) -> RunningValue:
         return self.xp.add(self.xp.lift(other), -self)
 
-    def __mul__(self, other: Any) -> Node:
+    def __mul__(self, other: Any) -> RunningValue:
         return self.xp.multiply(self, self.xp.lift(other))
 
-    def __truediv__(self, other: Any) -> Node:
+    def __truediv__(self, other: Any) -> RunningValue:
         return self.xp.divide(self, self.xp.lift(other))
 
-    def __rtruediv__(self, other: Any) -> Node:
+    def __rtruediv__(self, other: Any) -> RunningValue:
         return self.xp.divide(self.xp.lift(other), self)
 
-    def __neg__(self) -> Node:
-        return Node(self.xp, -self.m, self.r, self.over, self.through)
+    def __neg__(self) -> RunningValue:
+        return RunningValue(self.xp, -self.m, self.r, self.over, self.through)
 
-    def __abs__(self) -> Node:
-        return Node(self.xp, np.abs(self.m), self.r, self.over, self.through)
+    def __abs__(self) -> RunningValue:
+        return RunningValue(self.xp, np.abs(self.m), self.r, self.over, self.through)
 
     def __lt__(self, other: Any) -> Any:
         """Of inputs, which are exact."""
@@ -118,25 +118,25 @@ class Running:
 
     # --- into the context --------------------------------------------------------------------
 
-    def array(self, values: Doubles) -> Node:
+    def array(self, values: Doubles) -> RunningValue:
         """Inputs are exact, also where the format does not hold them: a kernel that rounds them
         first has answered another question (`metrology.outputs`)."""
-        return Node(self, values, np.zeros(()))
+        return RunningValue(self, values, np.zeros(()))
 
-    def number(self, value: Any) -> Node:
+    def number(self, value: Any) -> RunningValue:
         exact = Fraction(value)
         m = float(exact)
         held = Fraction(m) == exact and bool(self.rounding.holds(np.asarray(m)))
-        return Node(self, np.float64(m), np.float64(0.0 if held else self.unit * abs(m)))
+        return RunningValue(self, np.float64(m), np.float64(0.0 if held else self.unit * abs(m)))
 
-    def lift(self, other: Any) -> Node:
-        return other if isinstance(other, Node) else self.number(other)
+    def lift(self, other: Any) -> RunningValue:
+        return other if isinstance(other, RunningValue) else self.number(other)
 
     # --- one rounding ------------------------------------------------------------------------
 
     def _rounded(
         self, m: Any, r: Any, least: Any, over: Any, through: Any, away: Any = None
-    ) -> Node:
+    ) -> RunningValue:
         """With what a rounding loses of a result that is off by r before it. `away`: how far ẑ is
         from some number of the format; of a rounding in a wider format first, and then another, no
         more than three times that is lost."""
@@ -145,20 +145,20 @@ class Running:
             lost = np.minimum(lost, 3.0 * away)
         return self._in_range(m, r + (lost + least), over, through)
 
-    def _in_range(self, m: Any, r: Any, over: Any, through: Any) -> Node:
+    def _in_range(self, m: Any, r: Any, over: Any, through: Any) -> RunningValue:
         """An m beyond float64 is held at the format's largest number: z is no smaller, which is
         enough for a quotient by it."""
         top = self.rounding.format.max
         beyond = ~(np.abs(m) + r <= top)
         if not np.any(beyond):
-            return Node(self, m, r, over, through)
+            return RunningValue(self, m, r, over, through)
         m = np.where(np.isinf(m), np.copysign(top, m), m)
-        return Node(self, m, np.where(np.isnan(r), np.inf, r), over | beyond, through)
+        return RunningValue(self, m, np.where(np.isnan(r), np.inf, r), over | beyond, through)
 
     def _spoilt(self, r: Any, where: Any) -> Any:
         return np.where(where, np.inf, r)
 
-    def add(self, a: Node, b: Node) -> Node:
+    def add(self, a: RunningValue, b: RunningValue) -> RunningValue:
         over = a.over | b.over
         r = a.r + b.r
         if np.any(over):
@@ -166,7 +166,7 @@ class Running:
         away = _size(b) if _exact_scalar(a) else _size(a) if _exact_scalar(b) else None
         return self._rounded(a.m + b.m, r, 0.0, over, a.through | b.through | over, away)
 
-    def multiply(self, a: Node, b: Node) -> Node:
+    def multiply(self, a: RunningValue, b: RunningValue) -> RunningValue:
         m, over = a.m * b.m, a.over | b.over
         r = (np.abs(a.m) + a.r) * b.r + (np.abs(b.m) + 2.0 * b.r) * a.r
         if np.any(over):  # 0 times infinity; and beyond float64 the product's size is not known
@@ -178,7 +178,7 @@ class Running:
             return self._in_range(m, r + least, over, through)
         return self._rounded(m, r, least, over, through)
 
-    def divide(self, a: Node, b: Node) -> Node:
+    def divide(self, a: RunningValue, b: RunningValue) -> RunningValue:
         m = a.m / b.m
         above, least = a.r, np.abs(b.m)
         if np.any(b.r):
@@ -195,17 +195,19 @@ class Running:
         lost = np.where(_zero(a), 0.0, self.half)
         return self._rounded(m, r, lost, a.over, a.through | a.over, away)
 
-    def square(self, a: Node) -> Node:
+    def square(self, a: RunningValue) -> RunningValue:
         """Of ±1 exactly 1: where tanh saturates, every kernel has that."""
         product = self.multiply(a, a)
         one = (np.abs(a.m) == 1.0) & (a.r < _TAIL)
         if not np.any(one):
             return product
-        return Node(self, product.m, np.where(one, 4.0 * a.r, product.r), a.over, product.through)
+        return RunningValue(
+            self, product.m, np.where(one, 4.0 * a.r, product.r), a.over, product.through
+        )
 
     # --- functions ---------------------------------------------------------------------------
 
-    def function(self, name: str, a: Node) -> Node:
+    def function(self, name: str, a: RunningValue) -> RunningValue:
         """|f(ẑ) - f(z)|, then `limit` ulp of f(ẑ), an ulp being at most 2 u |f| or η."""
         primitive = self.primitives[name]
         m = (primitive.careful if self.wide else primitive.value)(a.m)
@@ -223,7 +225,7 @@ class Running:
                 assert primitive.spread is not None
                 rest = primitive.spread(a.m, np.ones(()), size) + ETA  # of f beside ±1, 0 or 2
                 r = np.where(far, np.minimum(r, rest), r)
-            return Node(self, m, r)
+            return RunningValue(self, m, r)
         over = a.over if name != "exp" else a.over & (a.m > 0.0)
         return self._in_range(m, r, over, over)
 
@@ -233,7 +235,7 @@ class Running:
             raise AttributeError(name)
         return partial(self.function, name)
 
-    def sqrt(self, a: Node) -> Node:
+    def sqrt(self, a: RunningValue) -> RunningValue:
         """|√ẑ - √z| = |ẑ - z| / (√ẑ + √z) <= r / (2 √(a - 2 r)), at most √r; then half an ulp."""
         m = np.sqrt(a.m)
         r = np.zeros(())
@@ -245,60 +247,62 @@ class Running:
 
     # --- what a kernel may do ----------------------------------------------------------------
 
-    def store(self, a: Node) -> Node:
+    def store(self, a: RunningValue) -> RunningValue:
         """Kept in the storage format; that it overflows there is no excuse."""
         if not self.narrow:
             return a
         lost = self.storage.unit * (np.abs(a.m) + 2.0 * a.r) + self.storage.half
-        return Node(self, a.m, a.r + np.where(_zero(a), 0.0, lost), a.over, a.through)
+        return RunningValue(self, a.m, a.r + np.where(_zero(a), 0.0, lost), a.over, a.through)
 
-    def either(self, a: Node, b: Node) -> Node:
+    def either(self, a: RunningValue, b: RunningValue) -> RunningValue:
         """The wider of two; where one of them leaves the format's range, the other."""
         first, second = _known(a), _known(b)
         if np.all(first) and np.all(second):
-            return Node(self, a.m, np.maximum(a.r, b.r), a.over | b.over)
+            return RunningValue(self, a.m, np.maximum(a.r, b.r), a.over | b.over)
         neither = ~(first | second)
         first, second = first | (neither & (a.r < np.inf)), second | (neither & (b.r < np.inf))
         r = np.maximum(np.where(first, a.r, 0.0), np.where(second, b.r, 0.0))
         r = np.where(first | second, r, np.inf)
         over = (a.over & first) | (b.over & second)
-        return Node(self, np.where(first, a.m, b.m), r, over, neither)
+        return RunningValue(self, np.where(first, a.m, b.m), r, over, neither)
 
-    def where(self, mask: Any, a: Node, b: Node) -> Node:
+    def where(self, mask: Any, a: RunningValue, b: RunningValue) -> RunningValue:
         pairs = (a.m, b.m), (a.r, b.r), (a.over, b.over), (a.through, b.through)
-        return Node(self, *(one if one is two else np.where(mask, one, two) for one, two in pairs))
+        return RunningValue(
+            self, *(one if one is two else np.where(mask, one, two) for one, two in pairs)
+        )
 
-    def maximum(self, a: Node, b: Node) -> Node:
+    def maximum(self, a: RunningValue, b: RunningValue) -> RunningValue:
         """Of an input and a number: no rounding."""
-        return Node(self, np.maximum(a.m, b.m), np.maximum(a.r, b.r))
+        return RunningValue(self, np.maximum(a.m, b.m), np.maximum(a.r, b.r))
 
-    def minimum(self, a: Node, b: Node) -> Node:
+    def minimum(self, a: RunningValue, b: RunningValue) -> RunningValue:
         return -self.maximum(-a, -b)
 
-    def bound(self, result: Node) -> Array:
+    def bound(self, result: RunningValue) -> Array:
         """sup |ẑ - z| of a result that is delivered in the storage format; infinite where an
         intermediate result leaves the format's range."""
         return np.where(_known(result), self.store(result).r * _UP, np.inf)
 
 
-def _size(a: Node) -> Any:
+def _size(a: RunningValue) -> Any:
     """At least |ẑ|."""
     return np.abs(a.m) + 2.0 * a.r
 
 
-def _exact_scalar(a: Node) -> bool:
+def _exact_scalar(a: RunningValue) -> bool:
     """A number of the format."""
     return np.ndim(a.m) == 0 and float(a.r) == 0.0
 
 
-def _zero(a: Node) -> Any:
+def _zero(a: RunningValue) -> Any:
     """Exactly 0."""
     return (a.m == 0.0) & (a.r == 0.0)
 
 
-def _known(a: Node) -> Any:
+def _known(a: RunningValue) -> Any:
     return (a.r < np.inf) & ~np.asarray(a.through)
 
 
-def _power_of_two(a: Node) -> bool:
+def _power_of_two(a: RunningValue) -> bool:
     return _exact_scalar(a) and abs(np.frexp(a.m)[0]) == 0.5

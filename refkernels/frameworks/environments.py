@@ -22,8 +22,19 @@ from refkernels.frameworks.creation import CreationFailed, Progress
 from refkernels.seat_names import parse
 
 __all__ = [
-    "CreationFailed", "FrameworkError", "Interpreter", "Listed", "NotInstalled", "Outcome",
-    "create", "create_all", "delete", "find", "listing", "managed", "required",
+    "CreationFailed",
+    "CreationOutcome",
+    "FrameworkError",
+    "Interpreter",
+    "Listed",
+    "NotInstalled",
+    "create",
+    "create_all",
+    "delete",
+    "find",
+    "listing",
+    "managed",
+    "required",
 ]  # fmt: skip
 
 _AT_A_TIME = 4  # environments made in parallel
@@ -66,7 +77,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CreationOutcome:
     """The result of `create_all` for one framework: an interpreter, or a reason in one sentence."""
 
     name: str
@@ -114,16 +125,18 @@ def create(name: str | Spec, progress: Progress = lambda line: None) -> Interpre
     return Interpreter(spec, python, "managed", _recorded_version(environment) or version)
 
 
-def create_all(names: Iterable[str], progress: Progress = lambda line: None) -> list[Outcome]:
+def create_all(
+    names: Iterable[str], progress: Progress = lambda line: None
+) -> list[CreationOutcome]:
     """`create` each, several in parallel, because half the time is waiting for network and disk. A
     failure is reported and the others go on."""
 
-    def create_one(name: str) -> Outcome:
+    def create_one(name: str) -> CreationOutcome:
         try:
-            return Outcome(name, create(name, progress), None)
+            return CreationOutcome(name, create(name, progress), None)
         except FrameworkError as error:
             progress(f"{name}: {error}")
-            return Outcome(name, None, str(error))
+            return CreationOutcome(name, None, str(error))
 
     with ThreadPoolExecutor(_AT_A_TIME) as threads:
         return list(threads.map(create_one, names))

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from refkernels.frameworks import catalog, environments, versions
 from refkernels.frameworks.adapters import flags_of
 from refkernels.frameworks.catalog import Framework, FrameworkError, Spec
-from refkernels.frameworks.process import Fault, WorkerProcess
+from refkernels.frameworks.process import NoReply, WorkerProcess
 from refkernels.frameworks.transport import INLINE_BYTES
 from refkernels.records.words import DIRECTIONS, DTYPES
 from refkernels.seat_names import SeatName, merged
@@ -144,7 +144,7 @@ class Session:
             return self._failed("not_installed", str(error))
         except FrameworkError as error:
             return self._failed("error", str(error))
-        except Fault as fault:
+        except NoReply as fault:
             return self._failed(fault.status, fault.reason)
         if reply["status"] != "ok":
             return self._failed(reply["status"], reply["reason"])
@@ -204,7 +204,7 @@ class Session:
             try:
                 seconds = self.timeout if timeout is None else timeout
                 reply = self._worker.load(message, Path(path), seconds)
-            except Fault as fault:
+            except NoReply as fault:
                 reply = {"status": fault.status, "reason": fault.reason}
             return self._reply_of({"seconds": 0.0, **reply}, reply.get("outputs", {}))
 
@@ -231,7 +231,7 @@ class Session:
             assert self._worker is not None
             try:
                 reply = self._worker.sweep(message, self.timeout if timeout is None else timeout)
-            except Fault as fault:
+            except NoReply as fault:
                 reply = {"status": fault.status, "reason": fault.reason}
             return self._reply_of(reply, {"": reply.get("answers")})
 
@@ -243,7 +243,7 @@ class Session:
             reply = self._worker.run(message, inputs, seconds)
         except TypeError as error:
             return Reply("unsupported", str(error))
-        except Fault as fault:
+        except NoReply as fault:
             reply = {"status": fault.status, "reason": fault.reason}
         return self._reply_of(reply, reply.get("outputs", {}))
 

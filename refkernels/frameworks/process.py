@@ -34,7 +34,7 @@ TELLING = re.compile(r"fatal|error|terminate called", re.IGNORECASE)
 CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class Fault(Exception):
+class NoReply(Exception):
     """The worker did not answer; `status` and `reason` say why."""
 
     def __init__(self, status: str, reason: str) -> None:
@@ -67,7 +67,7 @@ class WorkerProcess:
         except execnet.RemoteError as error:
             self.kill()
             line = str(error).strip().splitlines()[-1]
-            raise Fault(
+            raise NoReply(
                 "import_error", f"{interpreter.python} has no usable NumPy: {line}"
             ) from error
         except Exception as error:
@@ -76,7 +76,7 @@ class WorkerProcess:
                 message = f"{error}; its last words: {message}" if message else str(error)
             self.kill()
             message = message or str(error) or type(error).__name__
-            raise Fault(
+            raise NoReply(
                 getattr(error, "status", "not_installed"),
                 f"the interpreter {interpreter.python!r} does not start: {message}",
             ) from error
@@ -97,7 +97,7 @@ class WorkerProcess:
         try:
             message = {**message, "inputs": self._arrays.send(inputs)}
         except OSError as error:
-            raise Fault("error", f"the inputs could not be sent: {error}") from error
+            raise NoReply("error", f"the inputs could not be sent: {error}") from error
         reply = self.ask(message, seconds)
         if reply["status"] == "ok":
             reply["outputs"] = self._arrays.receive(reply["outputs"])
@@ -108,7 +108,7 @@ class WorkerProcess:
         try:
             content = None if self._arrays.path else path.read_bytes()
         except OSError as error:
-            raise Fault("error", f"{path} cannot be read ({error.strerror})") from error
+            raise NoReply("error", f"{path} cannot be read ({error.strerror})") from error
         place = {"path": str(path.absolute()), "name": path.name, "content": content}
         reply = self.ask({**message, **place}, seconds)
         if reply["status"] == "ok":
@@ -136,12 +136,12 @@ class WorkerProcess:
             reply = self._channel.receive(timeout=seconds)
         except self._channel.TimeoutError:
             self.kill()
-            raise Fault("timeout", f"no answer within {seconds:g} s while {doing}") from None
+            raise NoReply("timeout", f"no answer within {seconds:g} s while {doing}") from None
         except (EOFError, OSError) as error:
             raise self._ended(doing) from error
         except self._channel.RemoteError as error:
             line = str(error).strip().splitlines()[-1]
-            raise Fault("error", f"the worker failed while {doing}: {line}") from error
+            raise NoReply("error", f"the worker failed while {doing}: {line}") from error
         return dict(reply)
 
     def quit(self) -> None:
@@ -172,7 +172,7 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 self._log.unlink()
 
-    def _ended(self, doing: str) -> Fault:
+    def _ended(self, doing: str) -> NoReply:
         """The fault of a worker that ended without an answer."""
         code = None
         if self._process is not None:
@@ -180,17 +180,17 @@ class WorkerProcess:
                 code = self._process.wait(EXIT_SECONDS)
         last_line = self._log_tail()
         if OUT_OF_MEMORY.search(last_line):
-            return Fault(
+            return NoReply(
                 "oom", f"out of memory while {doing}, which ended the process ({last_line})"
             )
         if code is not None and code < 0:
             name = _signal_name(-code)
             hint = " (as the system does when memory runs out)" if name == "SIGKILL" else ""
             words = f"; its last words: {last_line}" if last_line and name != "SIGKILL" else ""
-            return Fault("killed", f"the process was ended by {name}{hint} while {doing}{words}")
+            return NoReply("killed", f"the process was ended by {name}{hint} while {doing}{words}")
         words = f" ({last_line})" if last_line else ""
         status = "unknown exit status" if code is None else f"exit status {code}"
-        return Fault("killed", f"the process ended with {status} while {doing}{words}")
+        return NoReply("killed", f"the process ended with {status} while {doing}{words}")
 
     def _log_tail(self) -> str:
         """The last informative line of the worker's standard error."""

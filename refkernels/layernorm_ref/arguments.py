@@ -22,7 +22,7 @@ _CHUNK = 2**17  # elements: some temporaries of float64 stay in the cache
 
 
 @dataclass(frozen=True)
-class Problem:
+class RowProblem:
     """x and dy as (rows, n) in their own dtypes; weight and bias as (n,) of float64, 1 and 0 where
     absent."""
 
@@ -56,7 +56,7 @@ class Problem:
         step = max(1, _CHUNK // self.x.shape[1])
         return (slice(at, min(at + step, rows)) for at in range(0, rows, step))
 
-    def parts(self) -> Iterator[tuple[slice, "Problem"]]:
+    def parts(self) -> Iterator[tuple[slice, "RowProblem"]]:
         """Problems of some rows each, and which rows they are."""
         for rows in self.chunks():
             dy = None if self.dy is None else self.dy[rows]
@@ -93,7 +93,7 @@ def prepare(
     eps: float,
     normalized_shape: NormalizedShape,
     dy: Any = _ABSENT,
-) -> Problem:
+) -> RowProblem:
     """Check shapes and eps, and lay x and dy out as rows.
 
     Raises TypeError for what is no array of floats, no real eps or no shape; ValueError for shapes
@@ -117,7 +117,7 @@ def prepare(
                 "so it must have the shape of x."
             )
         cotangent = gradient.reshape(math.prod(leading), n)
-    return Problem(
+    return RowProblem(
         x=array.reshape(math.prod(leading), n),
         weight=_affine(weight, "weight", normalized, 1.0),
         bias=_affine(bias, "bias", normalized, 0.0),

@@ -66,7 +66,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format, working_format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.underflow import amplification, loss
-from refkernels.layernorm_ref.arguments import NormalizedShape, Problem, prepare, widened
+from refkernels.layernorm_ref.arguments import NormalizedShape, RowProblem, prepare, widened
 from refkernels.layernorm_ref.oracle import (
     Backward,
     BackwardArrays,
@@ -106,7 +106,7 @@ def forward_bound(
     return bound_of_forward(problem, solve_forward(bare).statistics, target)
 
 
-def bound_of_forward(problem: Problem, exact: Statistics, target: Format) -> ForwardArrays:
+def bound_of_forward(problem: RowProblem, exact: Statistics, target: Format) -> ForwardArrays:
     """`forward_bound`, the rows' statistics being known."""
     height = problem.x.shape[0]
     y, (mean, rstd) = np.zeros(problem.x.shape), np.zeros((2, height, 1))
@@ -122,7 +122,7 @@ def bound_of_forward(problem: Problem, exact: Statistics, target: Format) -> For
     )
 
 
-def _y_error(problem: Problem, e: RowErrors) -> Array:
+def _y_error(problem: RowProblem, e: RowErrors) -> Array:
     size = np.abs(problem.weight)
     rounding = 4.0 * e.u * (size * np.abs(e.xhat) + np.abs(problem.bias))
     underflow = 2.0 * loss(e.eta, e.reach, e.r_above, size) + 2.0 * e.eta
@@ -130,7 +130,7 @@ def _y_error(problem: Problem, e: RowErrors) -> Array:
     return error
 
 
-def _y_overflows(problem: Problem, e: RowErrors, work: Format) -> Mask:
+def _y_overflows(problem: RowProblem, e: RowErrors, work: Format) -> Mask:
     product = (1.0 + e.reach) * (1.0 + e.r_above) * (1.0 + np.abs(problem.weight))
     overflows: Mask = ~(1.1 * (product + np.abs(problem.bias)) < work.max)
     return overflows
@@ -168,7 +168,7 @@ def backward_bound(
 
 
 def bound_of_backward(
-    problem: Problem, exact: Backward, statistics: Statistics, target: Format
+    problem: RowProblem, exact: Backward, statistics: Statistics, target: Format
 ) -> BackwardArrays:
     """`backward_bound`, the gradients and the rows' statistics being known."""
     height, n = problem.x.shape
@@ -222,7 +222,7 @@ class _ColumnSums:
 class _RowGradients:
     """What the bound of dx needs of some rows: t, a, c and dc; as columns but for t."""
 
-    def __init__(self, problem: Problem, e: RowErrors) -> None:
+    def __init__(self, problem: RowProblem, e: RowErrors) -> None:
         self.e = e
         dy = widened(problem.cotangent)
         self.t = dy * problem.weight

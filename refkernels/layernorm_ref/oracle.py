@@ -40,7 +40,7 @@ from refkernels.kernels.rows import double_double, float64
 from refkernels.kernels.rows.screening import screen_of
 from refkernels.layernorm_ref.arguments import (
     NormalizedShape,
-    Problem,
+    RowProblem,
     as_float32,
     prepare,
     widened,
@@ -117,7 +117,7 @@ Answer = TypeVar("Answer", Forward, Backward)
 class Solved(Generic[Answer]):
     """The answer to a problem, and from the same pass the statistics of its rows."""
 
-    problem: Problem
+    problem: RowProblem
     answer: Answer
     find_statistics: Callable[[], Statistics]
 
@@ -152,7 +152,7 @@ def forward(
     return solve_forward(problem, question).answer
 
 
-def solve_forward(problem: Problem, question: Question = _ENCLOSURE) -> Solved[Forward]:
+def solve_forward(problem: RowProblem, question: Question = _ENCLOSURE) -> Solved[Forward]:
     """`forward` of a problem."""
     given = problem.weight, problem.bias, problem.eps
     if not (_first_tier_helps(problem, question) and _all_tame(*given)):
@@ -198,7 +198,7 @@ def backward(
     return solve_backward(problem, question).answer
 
 
-def solve_backward(problem: Problem, question: Question = _ENCLOSURE) -> Solved[Backward]:
+def solve_backward(problem: RowProblem, question: Question = _ENCLOSURE) -> Solved[Backward]:
     """`backward` of a problem."""
     if not (_first_tier_helps(problem, question) and _all_tame(problem.weight, problem.eps)):
         return _refined(problem, question, "dx", _backward)
@@ -222,7 +222,7 @@ def solve_backward(problem: Problem, question: Question = _ENCLOSURE) -> Solved[
     return Solved(problem, _backward(problem, known), lambda: _statistics(problem, rows))
 
 
-def _first_tier_helps(problem: Problem, question: Question) -> bool:
+def _first_tier_helps(problem: RowProblem, question: Question) -> bool:
     narrow = question.kind == "enclosure" or question.format.p <= formats.BINARY32.p
     return problem.narrow and narrow
 
@@ -231,7 +231,7 @@ def _all_tame(*values: Any) -> bool:
     return all(tame(np.asarray(value, np.float64)).all() for value in values)
 
 
-def _chunks(problem: Problem, step: int) -> Iterator[slice]:
+def _chunks(problem: RowProblem, step: int) -> Iterator[slice]:
     """All rows at once where nothing must be copied, else a few blocks of `step` rows."""
     height, n = problem.x.shape
     arrays = [problem.x] if problem.dy is None else [problem.x, problem.dy]
@@ -252,7 +252,12 @@ def _poor(radius: Values, top: Values, question: Question) -> Mask:
 
 
 def _rows(
-    problem: Problem, hi: Values, radius: Values, question: Question, unsafe: Mask, doubts: Values
+    problem: RowProblem,
+    hi: Values,
+    radius: Values,
+    question: Question,
+    unsafe: Mask,
+    doubts: Values,
 ) -> tuple[Draft, Indices]:
     """A result (rows, n), and what is open of it: whole rows that are unsafe, and elsewhere what
     the question leaves open of the doubtful ones, some rows at a time."""
@@ -266,7 +271,7 @@ def _rows(
     return draft, np.concatenate(found)
 
 
-def _row_numbers(problem: Problem, rows: Records, question: Question) -> tuple[Drafts, Open]:
+def _row_numbers(problem: RowProblem, rows: Records, question: Question) -> tuple[Drafts, Open]:
     """mean and rstd by float64: mean = c + delta, or the extended sum of a row that is not
     finite."""
     special = np.flatnonzero(rows["state"] == float64.NOT_FINITE)
@@ -306,7 +311,7 @@ def _parameter_gradients(
 
 
 def _settled(
-    problem: Problem,
+    problem: RowProblem,
     known: Drafts,
     left: Open,
     question: Question,
@@ -320,7 +325,7 @@ def _settled(
 
 
 def _refined(
-    problem: Problem, question: Question, name: str, named: Callable[..., Answer]
+    problem: RowProblem, question: Question, name: str, named: Callable[..., Answer]
 ) -> Solved[Answer]:
     """Everything by the tiers below the first; `name`: the output of whole rows."""
     height, n = problem.x.shape
@@ -350,22 +355,22 @@ def _begun(found: dict[str, Enclosure], below: Refinement) -> tuple[Drafts, Open
     return {name: Draft.of(one) for name, one in found.items()}, left
 
 
-def _statistics(problem: Problem, rows: Records) -> Statistics:
+def _statistics(problem: RowProblem, rows: Records) -> Statistics:
     known, left = _row_numbers(problem, rows, _ENCLOSURE)
     return Statistics(**_settled(problem, known, left, _ENCLOSURE))
 
 
-def _refined_statistics(problem: Problem, records: Records) -> Statistics:
+def _refined_statistics(problem: RowProblem, records: Records) -> Statistics:
     found = {"mean": mean(records), "rstd": rstd(records)}
     known, left = _begun(found, Refinement(problem, _ENCLOSURE))
     return Statistics(**_settled(problem, known, left, _ENCLOSURE, "double_double"))
 
 
-def _forward(problem: Problem, known: dict[str, Enclosure]) -> Forward:
+def _forward(problem: RowProblem, known: dict[str, Enclosure]) -> Forward:
     y = known["y"].reshape(problem.shape)
     return Forward(y, *(known[name].reshape(problem.leading) for name in ("mean", "rstd")))
 
 
-def _backward(problem: Problem, known: dict[str, Enclosure]) -> Backward:
+def _backward(problem: RowProblem, known: dict[str, Enclosure]) -> Backward:
     dx = known["dx"].reshape(problem.shape)
     return Backward(dx, *(known[name].reshape(problem.normalized) for name in COLUMNS))

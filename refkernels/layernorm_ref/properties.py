@@ -28,7 +28,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import working_format
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.layernorm_ref.arguments import NormalizedShape, Problem, prepare, widened
+from refkernels.layernorm_ref.arguments import NormalizedShape, RowProblem, prepare, widened
 from refkernels.layernorm_ref.oracle import (
     Backward,
     BackwardArrays,
@@ -80,7 +80,9 @@ def forward_condition(
     return condition_of_forward(problem, found.answer, found.statistics)
 
 
-def condition_of_forward(problem: Problem, exact: Forward, statistics: Statistics) -> ForwardArrays:
+def condition_of_forward(
+    problem: RowProblem, exact: Forward, statistics: Statistics
+) -> ForwardArrays:
     """`forward_condition`, the answer and the rows' statistics being known."""
     height = problem.x.shape[0]
     values = np.asarray(exact.y).reshape(problem.x.shape)
@@ -118,7 +120,7 @@ def backward_condition(
 
 
 def condition_of_backward(
-    problem: Problem, exact: Backward, statistics: Statistics
+    problem: RowProblem, exact: Backward, statistics: Statistics
 ) -> BackwardArrays:
     """`backward_condition`, the gradients and the rows' statistics being known."""
     height, n = problem.x.shape

@@ -18,7 +18,7 @@ from refkernels.arithmetic.interpreted import as_records, interpreted
 from refkernels.arithmetic.ladder import Indices, Open, Step
 from refkernels.arithmetic.question import Question
 from refkernels.kernels.rows import double_double, exact
-from refkernels.layernorm_ref.arguments import Problem, Rows, widened
+from refkernels.layernorm_ref.arguments import RowProblem, Rows, widened
 
 Records = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -49,7 +49,7 @@ def rstd(rows: Records) -> Enclosure:
     return _open_where(_lost(rows), rows["r_hi"], low, radius)
 
 
-def y(x: Rows, problem: Problem, rows: Records) -> Enclosure:
+def y(x: Rows, problem: RowProblem, rows: Records) -> Enclosure:
     """By double-double, of rows with their records."""
     weight, bias = problem.weight, problem.bias
     kept = ~undefined(rows)
@@ -59,7 +59,7 @@ def y(x: Rows, problem: Problem, rows: Records) -> Enclosure:
     return _open_where((kept & ~safe)[:, None], *parts)
 
 
-def dx(x: Rows, dy: Rows, problem: Problem, rows: Records) -> Enclosure:
+def dx(x: Rows, dy: Rows, problem: RowProblem, rows: Records) -> Enclosure:
     """By double-double, of rows with their records."""
     weight = problem.weight
     kept = ~undefined(rows) & np.isfinite(dy).all(axis=1) & np.isfinite(weight).all()
@@ -99,7 +99,7 @@ class Refinement:
     rows, where they are known."""
 
     def __init__(
-        self, problem: Problem, question: Question, records: Records | None = None
+        self, problem: RowProblem, question: Question, records: Records | None = None
     ) -> None:
         self.problem, self.question, self.records = problem, question, records
 
@@ -150,7 +150,7 @@ class Refinement:
         pairs = {name: self._places(name, at) for name, at in left.items() if name not in COLUMNS}
         parts: dict[str, list[Enclosure]] = {name: [] for name in pairs}
         for i in _union([row for row, _ in pairs.values()]).tolist():
-            row = exact.Row(widened(problem.x[i]), problem.eps)
+            row = exact.ExactRow(widened(problem.x[i]), problem.eps)
             for name, (at, columns) in pairs.items():
                 wanted = columns[slice(*np.searchsorted(at, (i, i + 1)))].tolist()
                 if not wanted:
@@ -188,7 +188,7 @@ class Refinement:
 class Columns:
     """Sums over all rows of a problem."""
 
-    def __init__(self, problem: Problem, records: Records | None) -> None:
+    def __init__(self, problem: RowProblem, records: Records | None) -> None:
         self.problem = problem
         if records is None:
             chunks = [problem.x[rows] for rows in problem.chunks()]
@@ -199,9 +199,9 @@ class Columns:
         self.undefined = bool(undefined(self.records).any())
 
     @cached_property
-    def rows(self) -> list[exact.Row]:
+    def rows(self) -> list[exact.ExactRow]:
         """In integers."""
-        return [exact.Row(widened(x), self.problem.eps) for x in self.problem.x]
+        return [exact.ExactRow(widened(x), self.problem.eps) for x in self.problem.x]
 
     @cached_property
     def singular(self) -> bool:

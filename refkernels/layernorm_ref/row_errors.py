@@ -71,7 +71,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format, working_format
-from refkernels.layernorm_ref.arguments import Problem, widened
+from refkernels.layernorm_ref.arguments import RowProblem, widened
 from refkernels.layernorm_ref.oracle import Statistics
 
 Array = npt.NDArray[np.float64]
@@ -132,7 +132,9 @@ def _rstd_error(r: Array, v: Array, dv: Array, eps: float, work: Format) -> Arra
     return error
 
 
-def row_errors(problem: Problem, exact: Statistics, format: Format, *, stored: bool) -> RowErrors:
+def row_errors(
+    problem: RowProblem, exact: Statistics, format: Format, *, stored: bool
+) -> RowErrors:
     """E, dr, xi and W of the module's text; `stored`: with mean and rstd rounded to the format."""
     work = working_format(format)
     u, eta = work.u, work.min_subnormal

@@ -28,7 +28,7 @@ def _no_conditions() -> Mapping[str, Array]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class JudgedOutput:
     """One output of a kernel, and what it is judged by.
 
     bound       the allowed error, by the op's bound or by `max_ulp`

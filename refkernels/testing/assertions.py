@@ -17,8 +17,8 @@ from refkernels.metrology.ulp_errors import as_enclosure, ulp_error
 from refkernels.op import Direction, Op
 from refkernels.records.words import VERDICTS
 from refkernels.testing import limits
-from refkernels.testing.answer import Answer, Array, ulp_limit
-from refkernels.testing.cause import Question
+from refkernels.testing.answer import Array, JudgedOutput, ulp_limit
+from refkernels.testing.cause import FailedQuestion
 from refkernels.testing.demands import Demands
 from refkernels.testing.message import message
 from refkernels.testing.tally import TALLY
@@ -45,7 +45,7 @@ def assert_ulp(got: Any, reference: Any, max_ulp: float) -> None:
             "The reference is too wide for an ULP error: some of its intervals reach zero; ask the "
             'oracle for certify=("ulp", format, uncertainty) or use assert_rounding.'
         )
-    answer = Answer("got", array, exact, ulp_limit(exact, limit, format), format)
+    answer = JudgedOutput("got", array, exact, ulp_limit(exact, limit, format), format)
     summary = answer.summary
     at_zero = exact.exact_zero & ~(np.abs(array.astype(np.float64)) <= answer.bound)
     failing = (np.abs(error.value) - error.uncertainty > limit) | at_zero
@@ -74,7 +74,7 @@ def assert_rounding(got: Any, reference: Any, bound: Any) -> None:
     limit = spread(to_float64(wide), array.shape, "bound")
     if np.any(~(limit >= 0.0) & np.isfinite(exact.hi)):
         raise ValueError("bound is NaN or negative where the reference is finite.")
-    Demands().check(Answer("got", array, exact, limit, formats.of(array)))
+    Demands().check(JudgedOutput("got", array, exact, limit, formats.of(array)))
 
 
 @in_default_mode
@@ -137,7 +137,7 @@ def assert_kernel(
     asked = answered.ask(record, direction, arrays, settings, judged)
     got, others = _shaped(record, direction, asked, given, baseline)
     for name in got:
-        failed = Question(record, direction, arrays, settings, got, name)
+        failed = FailedQuestion(record, direction, arrays, settings, got, name)
         answer = _answer(failed, asked, demands.max_ulp)
         demands.check(answer, others.get(name))
 
@@ -164,14 +164,14 @@ def _shaped(
     return got, others
 
 
-def _answer(kernel: Question, asked: answered.Asked, max_ulp: float | None) -> Answer:
+def _answer(kernel: FailedQuestion, asked: answered.Asked, max_ulp: float | None) -> JudgedOutput:
     """One output of a kernel with its truth, its bound and the plain algorithm's answer."""
     op, direction, inputs, params = kernel.op, kernel.direction, kernel.inputs, kernel.params
     name, got = kernel.output, kernel.outputs[kernel.output]
     exact, format = asked.reference[name], formats.of(got)
     bound = asked.bound[name] if max_ulp is None else ulp_limit(exact, max_ulp, format)
     broken = violated(op, direction, name, got, exact, inputs, params)
-    return Answer(
+    return JudgedOutput(
         name,
         got,
         exact,

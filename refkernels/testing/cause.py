@@ -32,7 +32,7 @@ _spent = 0.0
 
 
 @dataclass(frozen=True)
-class Question:
+class FailedQuestion:
     """A kernel's inputs and answers, of which `output` failed."""
 
     op: Op
@@ -64,7 +64,7 @@ class Question:
         finally:
             _spend(time.perf_counter() - start)
 
-    def _excerpt(self, places: list[int]) -> "tuple[Question | None, int, int]":
+    def _excerpt(self, places: list[int]) -> "tuple[FailedQuestion | None, int, int]":
         """A small question itself, or some rows of a large one, with their number and that of all
         rows; None for a large question without rows to cut."""
         flat = self._flat() if self.op.elementwise else self
@@ -91,7 +91,7 @@ class Question:
         )
         return cut, len(rows), whole
 
-    def _flat(self) -> "Question":
+    def _flat(self) -> "FailedQuestion":
         inputs = {name: array.reshape(-1) for name, array in self.inputs.items()}
         outputs = {name: array.reshape(-1) for name, array in self.outputs.items()}
         return replace(self, inputs=inputs, outputs=outputs)
@@ -120,15 +120,15 @@ class Question:
         return any(self.params.get(n, d) != d for n, d in usual if isinstance(d, int))
 
 
-def _explained(question: Question, of: str) -> str:
+def _explained(question: FailedQuestion, of: str) -> str:
     # Imported here because a passing test does not need it.
     from refkernels.diagnosis.explain import explain
-    from refkernels.reporting.answer.facts import Kernel, advice, says
+    from refkernels.reporting.answer.facts import ExplainedKernel, advice, says
 
     explanation = explain(
         question.op, question.inputs, question.outputs, question.params, question.direction
     )
-    kernel = Kernel("", explanation.to_dict())
+    kernel = ExplainedKernel("", explanation.to_dict())
     if kernel.best is None and kernel.fine:
         return (
             f"  Cause: rounding{of}: every element is inside the op's bound, and the errors are of "

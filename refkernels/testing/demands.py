@@ -11,7 +11,7 @@ import numpy as np
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology.verdict import UNUSUAL, error_over_plain, verdict
 from refkernels.records.words import VERDICTS
-from refkernels.testing.answer import Answer, Array
+from refkernels.testing.answer import Array, JudgedOutput
 from refkernels.testing.message import message
 from refkernels.testing.tally import TALLY
 
@@ -33,7 +33,7 @@ class Demands:
     max_over_plain: float | None = None
     max_over_baseline: float | None = None
 
-    def check(self, answer: Answer, baseline: Array | None = None) -> None:
+    def check(self, answer: JudgedOutput, baseline: Array | None = None) -> None:
         """Raise AssertionError if the answer fails a demand; warn if its error is unusual."""
         __tracebackhide__ = True
         TALLY.add(answer.what, answer.summary.max_ratio)
@@ -58,12 +58,12 @@ class Demands:
         if self.max_over_plain is None and self.max_ulp is None and over_plain > UNUSUAL:
             _warn(answer, over_plain)
 
-    def _fail(self, answer: Answer, finding: str) -> NoReturn:
+    def _fail(self, answer: JudgedOutput, finding: str) -> NoReturn:
         __tracebackhide__ = True
         limit = "bound" if self.max_ulp is None else "max_ulp"
         raise AssertionError(message(f"{answer.what}: {finding}", answer, limit))
 
-    def _finding(self, answer: Answer, judged: str) -> str:
+    def _finding(self, answer: JudgedOutput, judged: str) -> str:
         counts, size = answer.summary.counts, answer.got.size
         limit = f"than the op's named forms in {answer.format} can be"
         if answer.declared is not None:
@@ -85,7 +85,7 @@ class Demands:
         }[judged]
 
 
-def _ratio(answer: Answer, other: Array | None) -> float:
+def _ratio(answer: JudgedOutput, other: Array | None) -> float:
     """The RMS error over the other's, or over that of one rounding where that is larger."""
     if other is None:
         return 0.0
@@ -93,7 +93,7 @@ def _ratio(answer: Answer, other: Array | None) -> float:
     return error_over_plain(*parts) or 0.0
 
 
-def _warn(answer: Answer, over_plain: float) -> None:
+def _warn(answer: JudgedOutput, over_plain: float) -> None:
     TALLY.unusual += 1
     places = answer.worst(1)
     index = np.unravel_index(places[0], answer.got.shape) if places else ()

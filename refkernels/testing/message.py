@@ -8,13 +8,13 @@ import numpy as np
 
 from refkernels.metrology.judgement import describe_element
 from refkernels.reporting.words.numerals import lost, ulps
-from refkernels.testing.answer import Answer
+from refkernels.testing.answer import JudgedOutput
 
 _SHOWN = 5  # worst elements
 _LOOKED_AT = 64  # worst elements in which a cause is looked for
 
 
-def message(head: str, answer: Answer, limit: str = "bound") -> str:
+def message(head: str, answer: JudgedOutput, limit: str = "bound") -> str:
     """The finding in one sentence, then its details. `limit`: the name of `answer.bound`."""
     lines = [f"{head}.", *_figures(answer, limit)]
     for place in answer.worst(_SHOWN):
@@ -23,7 +23,7 @@ def message(head: str, answer: Answer, limit: str = "bound") -> str:
     return "\n".join([*lines, cause])
 
 
-def _figures(answer: Answer, limit: str) -> list[str]:
+def _figures(answer: JudgedOutput, limit: str) -> list[str]:
     summary, counts = answer.summary, answer.summary.counts
     specials, zeros = counts["special_value_mismatches"], counts["nonzero_at_zero"]
     special = []
@@ -40,7 +40,7 @@ def _figures(answer: Answer, limit: str) -> list[str]:
     return lines
 
 
-def _element_lines(answer: Answer, place: int, limit: str) -> list[str]:
+def _element_lines(answer: JudgedOutput, place: int, limit: str) -> list[str]:
     element = describe_element(
         place,
         answer.got,
@@ -91,7 +91,7 @@ def _kind(value: float) -> str:
     return "a finite number" if math.isfinite(value) else str(value)
 
 
-def _next_step(answer: Answer) -> str:
+def _next_step(answer: JudgedOutput) -> str:
     """Advice from the symptoms alone, without a known cause."""
     counts = answer.summary.counts
     if counts["special_value_mismatches"]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Tally:
+class AssertionTally:
     """The figures of this process. `where`: the output and test of the largest error / bound."""
 
     assertions: int = 0
@@ -20,4 +20,4 @@ class Tally:
             self.largest_ratio, self.where = ratio, f"{what}, {test}" if test else what
 
 
-TALLY = Tally()
+TALLY = AssertionTally()

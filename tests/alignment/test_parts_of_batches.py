@@ -9,7 +9,7 @@ import pytest
 
 from refkernels.alignment.comparison import Departure
 from refkernels.alignment.matching import Matched
-from refkernels.alignment.parts import Cause, cause
+from refkernels.alignment.parts import FactorCause, cause
 from refkernels.alignment.run import Call, Layer
 from refkernels.reporting.alignment import page
 
@@ -146,7 +146,7 @@ def test_a_mean_of_means_is_one_where_each_parts_own_mean_counts_the_same(
 
 @pytest.mark.parametrize(("scale", "named"), [(2.0**16, True), (2.0**7, True), (8.0, False)])
 def test_a_power_of_two_is_a_loss_scale_from_sixteen_on(scale: float, named: bool) -> None:
-    expected = Cause("loss_scale", "B", {"scale": int(scale)})
+    expected = FactorCause("loss_scale", "B", {"scale": int(scale)})
     plain = cause(ONE, run(WHOLE, [1.0], scale), 0, PAIR)
     assert plain is not None
     assert (plain == expected) == named
@@ -179,24 +179,28 @@ def test_a_layer_that_one_rank_does_not_call_is_compared_still() -> None:
     for rank, own in zip(other.ranks, gradients, strict=True):
         held = {"backward": np.float32(own), "update": np.float32(gradients[0] + 2 * gradients[1])}
         rank.tensors(0).gradient = lambda name, when="update", held=held: held.get(when)
-    assert cause(other, ONE, 0, PAIR) == Cause("sum_over_ranks", "A", {"parts": 2})
+    assert cause(other, ONE, 0, PAIR) == FactorCause("sum_over_ranks", "A", {"parts": 2})
 
 
 @pytest.mark.parametrize(
     ("cause", "said", "in_chinese"),
     [
         (
-            Cause("sum_over_ranks", "B", {"parts": 2}),
+            FactorCause("sum_over_ranks", "B", {"parts": 2}),
             ": B takes the sum over 2 ranks for",
             "：B 对",
         ),
-        (Cause("sum_over_ranks", "B", {"parts": 2}, False), ", or A does the reverse", "或者 A"),
-        (Cause("multiple", "A", {"factor": 0.5}), "of A receives 1/2 times the", "的 1/2 倍"),
+        (
+            FactorCause("sum_over_ranks", "B", {"parts": 2}, False),
+            ", or A does the reverse",
+            "或者 A",
+        ),
+        (FactorCause("multiple", "A", {"factor": 0.5}), "of A receives 1/2 times the", "的 1/2 倍"),
     ],
     ids=["sure", "not sure", "multiple"],
 )
 def test_the_page_says_which_run_it_is_or_that_it_cannot_tell(
-    cause: Cause, said: str, in_chinese: str
+    cause: FactorCause, said: str, in_chinese: str
 ) -> None:
     parted = Departure(0, "clip", "Model", "update", 0.5, None, 0, 0, cause)
     told = {"source": "departure", "run": "", **asdict(parted)}

@@ -8,7 +8,7 @@ import pytest
 
 from refkernels.diagnosis.summation import SummationTree, known, replay
 from refkernels.diagnosis.summation.boxes import OpBox
-from refkernels.diagnosis.summation.orders import Order, name_of, reveal_order
+from refkernels.diagnosis.summation.orders import RevealedOrder, name_of, reveal_order
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -96,7 +96,7 @@ def test_a_sum_of_16_bit_values_has_an_order_and_no_replay() -> None:
         return {"y": replay(known.pairwise(11), inputs["x"].astype(np.float32)).astype("float16")}
 
     order = reveal_order(OpBox(run, "sum", 11, m=2, dtype="float16"))
-    assert order == Order(known.pairwise(11), "pairwise", order.questions, 0, 0, "float16")
+    assert order == RevealedOrder(known.pairwise(11), "pairwise", order.questions, 0, 0, "float16")
     assert not order.proven
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from refkernels.frameworks import addition, catalog, environments, home, places
 from refkernels.frameworks.catalog import Framework, FrameworkError
 from refkernels.frameworks.environments import Interpreter
-from refkernels.frameworks.process import Fault, WorkerProcess
+from refkernels.frameworks.process import NoReply, WorkerProcess
 
 Fake = Callable[[str], Framework]
 
@@ -110,7 +110,7 @@ def test_a_place_that_would_hand_ssh_an_option_is_refused_when_added_and_when_us
 ) -> None:
     with pytest.raises(FrameworkError, match=r"is no place of|is no host"):
         addition.add("numpy", place)
-    with pytest.raises(Fault, match=r"is no place of|is no host"):  # as an edited file has it
+    with pytest.raises(NoReply, match=r"is no place of|is no host"):  # as an edited file has it
         WorkerProcess(Interpreter(catalog.get("numpy"), place, "named"), {})
     assert not local_ssh.exists()
 

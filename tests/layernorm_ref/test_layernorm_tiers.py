@@ -145,7 +145,7 @@ def test_double_double_tier_meets_the_exact_tier():
     weight, bias = rng.standard_normal((2, 5))
     question = Question("enclosure")
     got, back = layernorm_ref.forward(x, weight, bias), layernorm_ref.backward(dy, x, weight)
-    rows = [exact.Row(row, 1e-5) for row in x]
+    rows = [exact.ExactRow(row, 1e-5) for row in x]
     columns = list(range(5))
     for i, row in enumerate(rows):
         assert_meet(got.y[i], exact.y(row, columns, weight, bias, question))

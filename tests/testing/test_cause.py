@@ -86,7 +86,7 @@ def test_what_has_no_rows_to_cut_is_not_looked_at(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_rows_that_are_cut_keep_their_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[cause.Question] = []
+    asked: list[cause.FailedQuestion] = []
     monkeypatch.setattr(cause, "SECONDS", 600.0)
     monkeypatch.setattr(cause, "ROWS", 40)
     monkeypatch.setattr(cause, "_explained", lambda question, of: asked.append(question))
@@ -111,7 +111,7 @@ def test_the_rows_that_are_cut_keep_their_answers(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_process_that_spent_its_time_looks_for_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(question: cause.Question, of: str) -> None:
+    def slow(question: cause.FailedQuestion, of: str) -> None:
         time.sleep(0.05)
 
     monkeypatch.setattr(cause, "_spent", 0.0)
@@ -123,7 +123,7 @@ def test_a_process_that_spent_its_time_looks_for_no_more(monkeypatch: pytest.Mon
 
 
 def test_a_fault_of_explain_does_not_hide_the_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(question: cause.Question, of: str) -> None:
+    def broken(question: cause.FailedQuestion, of: str) -> None:
         raise IndexError("list index out of range\nand more")
 
     monkeypatch.setattr(cause, "SECONDS", 600.0)

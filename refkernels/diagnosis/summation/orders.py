@@ -21,7 +21,7 @@ _SEED = 20260521
 
 
 @dataclass(frozen=True)
-class Order:
+class RevealedOrder:
     """`name`: the field's name for the order, None where it has none. `questions`: how often the
     framework was asked. `equal` of `outputs`: how many outputs for random data of that shape the
     tree reproduces bit for bit, replayed in `accumulator`'s precision; outputs is 0 where a replay
@@ -40,7 +40,7 @@ class Order:
         return self.outputs > 0 and self.equal == self.outputs
 
 
-def reveal_order(box: OpBox, progress: Callable[[int], None] | None = None) -> Order:
+def reveal_order(box: OpBox, progress: Callable[[int], None] | None = None) -> RevealedOrder:
     """The tree of one output element, and whether all elements have it.
 
     Raises RevealError where the op is no sum in a fixed order (see `reveal`).
@@ -56,7 +56,7 @@ def reveal_order(box: OpBox, progress: Callable[[int], None] | None = None) -> O
     tree = reveal(box.total, box.leaves, unit=box.unit, mask=box.mask, progress=count)
     if box.product is not None and box.dtype in ("float32", "float64"):
         tree = reveal_fused(tree, box.products, formats.get(box.dtype).p)
-    return Order(tree, name_of(tree, box.bias), asked, *reproduced(box, tree))
+    return RevealedOrder(tree, name_of(tree, box.bias), asked, *reproduced(box, tree))
 
 
 def name_of(tree: SummationTree, bias: bool = False) -> str | None:

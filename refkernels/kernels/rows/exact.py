@@ -41,7 +41,7 @@ _PRECISIONS = (256, 1024, 4096, 16384)
 _PRIMES = (2**57 - 13, 2**58 - 27, 2**59 - 55, 2**60 - 93, 2**61 - 1, 2**62 - 57, 2**63 - 25)
 
 
-class Row:
+class ExactRow:
     """The exact statistics of one finite row, each computed when it is first asked for: a mean
     needs none of the others."""
 
@@ -146,12 +146,12 @@ def _integer(value: float) -> tuple[int, int]:
     return int(math.ldexp(mantissa, 53)), exponent - 53
 
 
-def mean(row: Row) -> Enclosure:
+def mean(row: ExactRow) -> Enclosure:
     """The row's mean: rational."""
     return enclose([quotient(row.total, row.n, row.e, 256)])
 
 
-def rstd(row: Row, question: Question) -> Enclosure:
+def rstd(row: ExactRow, question: Question) -> Enclosure:
     """1 / sqrt(variance + eps); infinity where that is 1 / 0."""
     if row.radicand == 0:
         return Enclosure(np.array([math.inf]))
@@ -159,7 +159,7 @@ def rstd(row: Row, question: Question) -> Enclosure:
 
 
 def y(
-    row: Row, columns: Sequence[int], weight: Values, bias: Values, question: Question
+    row: ExactRow, columns: Sequence[int], weight: Values, bias: Values, question: Question
 ) -> Enclosure:
     """y in the given columns. NaN where rstd is infinite; extended reals for infinite weights."""
     if row.radicand == 0:
@@ -188,7 +188,7 @@ def y(
 
 
 def input_gradient(
-    row: Row, columns: Sequence[int], dy: Values, weight: Values, question: Question
+    row: ExactRow, columns: Sequence[int], dy: Values, weight: Values, question: Question
 ) -> Enclosure:
     """dx in the given columns. NaN where rstd, a dy or a weight is not finite."""
     if row.radicand == 0 or not (np.isfinite(dy).all() and np.isfinite(weight).all()):
@@ -203,7 +203,7 @@ def input_gradient(
     return _refined(lambda bits: [row.over_root(z, exponent, 3, bits) for z in wanted], question)
 
 
-def _square_classes(rows: Sequence[Row | None]) -> list[tuple[list[int], list[int]]]:
+def _square_classes(rows: Sequence[ExactRow | None]) -> list[tuple[list[int], list[int]]]:
     """Groups of rows with a common square root: (their indices, q_i with N_0 N_i = q_i^2).
 
     Only rows with the same quadratic characters are compared. Should a character split a class
@@ -230,7 +230,7 @@ def _square_classes(rows: Sequence[Row | None]) -> list[tuple[list[int], list[in
 
 
 def weight_gradient(
-    rows: Sequence[Row | None], columns: Sequence[int], dy: Values, question: Question
+    rows: Sequence[ExactRow | None], columns: Sequence[int], dy: Values, question: Question
 ) -> Enclosure:
     """dweight in the given columns of x, of which dy holds those alone, all finite; None stands for
     a row that adds nothing (constant, or its dy is 0 there)."""
@@ -260,7 +260,9 @@ def weight_gradient(
     return _in_more_bits(result, balls, question)
 
 
-def _column_terms(rows: Sequence[Row | None], j: int, dy: Values) -> list[tuple[int, int, int]]:
+def _column_terms(
+    rows: Sequence[ExactRow | None], j: int, dy: Values
+) -> list[tuple[int, int, int]]:
     """(row, c, exponent): the term c 2^exponent / sqrt(N_row) of each row that adds something."""
     terms = []
     for i, row in enumerate(rows):
@@ -271,7 +273,7 @@ def _column_terms(rows: Sequence[Row | None], j: int, dy: Values) -> list[tuple[
 
 
 def _rational_sum(
-    rows: Sequence[Row | None],
+    rows: Sequence[ExactRow | None],
     terms: Sequence[tuple[int, int, int]],
     classes: Sequence[tuple[list[int], list[int]]],
 ) -> Fraction | None:

@@ -24,12 +24,12 @@ import numpy as np
 from refkernels.arithmetic import vectors
 from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.kernels.rows.passes import LANES, STRIP, Tally, column_pass, row_pass
+from refkernels.kernels.rows.passes import LANES, STRIP, PassCounts, column_pass, row_pass
 
 U = 2.0**-53
 COLUMN_TALLIES = 6
 ROW_NUMBERS = 5
-_SUM = (Tally("sum"), Tally("error"))
+_SUM = (PassCounts("sum"), PassCounts("error"))
 
 
 @inner
@@ -118,11 +118,11 @@ def _column_step(builder: Any, values: Any, numbers: Any, tallies: Any) -> None:
 
 
 _mean_pass = row_pass(_mean_step, _SUM)
-_deviation_pass = row_pass(_deviation_step, (*_SUM, Tally("top")), writes=True)
-_normalise_pass = row_pass(_normalise_step, (Tally("top"),), writes=True)
-_extremes = Tally("plain"), Tally("top", 0), Tally("low", 0)
+_deviation_pass = row_pass(_deviation_step, (*_SUM, PassCounts("top")), writes=True)
+_normalise_pass = row_pass(_normalise_step, (PassCounts("top"),), writes=True)
+_extremes = PassCounts("plain"), PassCounts("top", 0), PassCounts("low", 0)
 _projection_pass = row_pass(_projection_step, (*_SUM, *_SUM, *_extremes))
-_gradient_pass = row_pass(_gradient_step, (Tally("top"),), writes=True)
+_gradient_pass = row_pass(_gradient_step, (PassCounts("top"),), writes=True)
 _columns_pass = column_pass(_column_step, ROW_NUMBERS, COLUMN_TALLIES)
 
 

@@ -26,7 +26,7 @@ Step = Callable[[Any, list[Any], list[Any], list[Any]], Any]
 _DOUBLE = ir.DoubleType()
 
 
-class Tally(NamedTuple):
+class PassCounts(NamedTuple):
     """What a row pass counts, from numbers[start], or from 0 where start is None.
 
     "sum", and after it "error": s and c of a compensated sum in LANES lanes, folded into
@@ -43,7 +43,7 @@ class Tally(NamedTuple):
         return _VECTORS if self.kind in ("sum", "error") else 1
 
 
-def row_pass(step: Step, tallies: Sequence[Tally], writes: bool = False) -> Any:
+def row_pass(step: Step, tallies: Sequence[PassCounts], writes: bool = False) -> Any:
     """An intrinsic (arrays, numbers) -> the tallies, folded, as a tuple.
 
     arrays: a tuple of contiguous float32 or float64 arrays (n,), the last of which, float64, is
@@ -119,7 +119,7 @@ class _RowPass:
         signature: Any,
         arguments: Any,
         step: Step,
-        tallies: Sequence[Tally],
+        tallies: Sequence[PassCounts],
         writes: bool,
     ) -> None:
         arrays = _arrays(context, builder, signature.args[0], arguments[0])

@@ -36,7 +36,7 @@ def show_ratio(value: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
+class ExplainedKernel:
     """One kernel of an explanation. `name` is "" where it is alone and has none."""
 
     name: str
@@ -209,11 +209,11 @@ class Kernel:
         return (VERDICTS.index(one["verdict"]), -(math.inf if math.isnan(size) else size))
 
 
-def kernels_of(answer: Record) -> list[Kernel]:
+def kernels_of(answer: Record) -> list[ExplainedKernel]:
     """Every kernel of an explanation."""
     if answer["kernels"]:
-        return [Kernel(name, one) for name, one in answer["kernels"].items()]
-    return [Kernel("", answer)]
+        return [ExplainedKernel(name, one) for name, one in answer["kernels"].items()]
+    return [ExplainedKernel("", answer)]
 
 
 def place_of(output: str, index: list[int]) -> str:

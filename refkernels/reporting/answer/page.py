@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from refkernels.reporting.answer.facts import (
-    Kernel,
+    ExplainedKernel,
     Record,
     advice,
     kernels_of,
@@ -73,7 +73,7 @@ def _open(answer: Record, lang: str) -> list[str]:
     return [*parts, *_paragraphs(kernels, words, lang), *_told(answer, words)]
 
 
-def _table(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> str:
+def _table(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) -> str:
     rows = []
     colon = ": " if lang == "en" else "："
     for one in kernels:
@@ -96,11 +96,11 @@ def _table(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> str:
     return grid(words["columns"], rows, "ll---l")
 
 
-def _ulp(one: Kernel, lang: str) -> str:
+def _ulp(one: ExplainedKernel, lang: str) -> str:
     return ulp_figure(number(one.ulp), one.format, lang)
 
 
-def _absolute(one: Kernel, words: Mapping[str, str]) -> str:
+def _absolute(one: ExplainedKernel, words: Mapping[str, str]) -> str:
     """What is lost, where the value is so tiny that no digit of it is right."""
     size = number((one.measured["worst"] or {}).get("error"))
     gone = lost(number(one.ulp), one.format) and size is not None
@@ -110,7 +110,9 @@ def _absolute(one: Kernel, words: Mapping[str, str]) -> str:
 def _pairs(answer: Record, words: Mapping[str, str]) -> str:
     rows = []
     for one in answer["differences"]:
-        fine = all(Kernel(one[key], answer["kernels"][one[key]]).fine for key in ("a", "b"))
+        fine = all(
+            ExplainedKernel(one[key], answer["kernels"][one[key]]).fine for key in ("a", "b")
+        )
         for output, figures in one["outputs"].items():
             equal = words["of"].format(
                 equal=show(figures["equal_bits"]), elements=show(figures["elements"])
@@ -130,7 +132,7 @@ def _why(one: Record, words: Mapping[str, str], fine: bool) -> str:
     return f"{one['cause']}{confidence}"
 
 
-def _paragraphs(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> list[str]:
+def _paragraphs(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) -> list[str]:
     """Cause, evidence and advice of each kernel; what is said of several is said once."""
     found: dict[str, list[str]] = {}
     todo: dict[str, list[str]] = {}
@@ -161,7 +163,7 @@ def _bullets(told: Mapping[str, list[str]], colon: str) -> str:
     return "\n".join(lines)
 
 
-def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
+def _cause(one: ExplainedKernel, words: Mapping[str, str], lang: str) -> list[str]:
     lines = []
     best = one.best
     colon = ": " if lang == "en" else "："
@@ -201,7 +203,7 @@ def _cause(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
     return lines
 
 
-def _evidence(one: Kernel, best: Record, words: Mapping[str, str], lang: str) -> str:
+def _evidence(one: ExplainedKernel, best: Record, words: Mapping[str, str], lang: str) -> str:
     """Why the cause is named, and how many bits of evidence that is."""
     model = words["that_model" if best["model"] else "that_answer"]
     if best["model"] and best["cause"] != "summation_order":  # which is told by its model
@@ -231,7 +233,7 @@ def _kind(best: Record) -> str:
     return "pattern" if best["over_bound"] is None else "variant"
 
 
-def _bits(one: Kernel, best: Record, words: Mapping[str, str], lang: str) -> str:
+def _bits(one: ExplainedKernel, best: Record, words: Mapping[str, str], lang: str) -> str:
     """The evidence, and how much more it would take."""
     thresholds = {key: show(value) for key, value in one.record["evidence"]["thresholds"].items()}
     if best["confidence"] != "consistent":
@@ -243,7 +245,7 @@ def _bits(one: Kernel, best: Record, words: Mapping[str, str], lang: str) -> str
     return text + _space(lang) + would
 
 
-def _fits_too(one: Kernel, words: Mapping[str, str], lang: str) -> list[str]:
+def _fits_too(one: ExplainedKernel, words: Mapping[str, str], lang: str) -> list[str]:
     """What a right output would also be, if more elements said so."""
     lines = []
     for alike in one.undecided:
@@ -266,7 +268,7 @@ def _space(lang: str) -> str:
     return " " if lang == "en" else ""
 
 
-def _nearest(one: Kernel, words: Mapping[str, str]) -> str:
+def _nearest(one: ExplainedKernel, words: Mapping[str, str]) -> str:
     left = [c for c in one.ruled_out if c["over_plain"] is not None]
     if not left:
         return words["tried_bare"].format(tried=show(one.tried))
@@ -307,7 +309,7 @@ def _elements(answer: Record, words: Mapping[str, str]) -> str:
     return grid(words["elements_columns"], rows, "llll")
 
 
-def _ruled_out(kernels: list[Kernel], words: Mapping[str, str], lang: str) -> str:
+def _ruled_out(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) -> str:
     rows = []
     more = False
     for one in kernels:

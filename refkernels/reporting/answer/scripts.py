@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from refkernels.reporting.answer.facts import Kernel, Record, place_of
+from refkernels.reporting.answer.facts import ExplainedKernel, Record, place_of
 from refkernels.reporting.answer.markdown import folded
 from refkernels.reporting.answer.script import blank_script, script
 from refkernels.reporting.words.escaping import escaped
@@ -13,7 +13,7 @@ from refkernels.seat_names import framework_of
 
 def script_parts(
     answer: Record,
-    kernels: list[Kernel],
+    kernels: list[ExplainedKernel],
     words: Mapping[str, str],
     sources: Mapping[str, str],
     room: int,

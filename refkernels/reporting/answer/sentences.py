@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from refkernels.reporting.answer.facts import (
-    Kernel,
+    ExplainedKernel,
     Record,
     kernels_of,
     number,
@@ -52,7 +52,7 @@ def words_of(lang: str) -> Mapping[str, str]:
     return WORDS[lang]
 
 
-def verdict_text(one: Kernel, words: Mapping[str, str], lang: str) -> str:
+def verdict_text(one: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
     """The verdict on one kernel, as a part of a sentence."""
     key = "unusual" if one.unusual else one.verdict
     measured = one.measured
@@ -71,7 +71,7 @@ def verdict_text(one: Kernel, words: Mapping[str, str], lang: str) -> str:
     return text
 
 
-def _limit(one: Kernel, words: Mapping[str, str]) -> str:
+def _limit(one: ExplainedKernel, words: Mapping[str, str]) -> str:
     """What an output is held to: the bound of forms, of one that permits its error, or a limit."""
     bound = one.measured["bound"]
     key = "by:limit" if "limit" in bound else "by:form" if "form" in bound else "by:forms"
@@ -80,7 +80,7 @@ def _limit(one: Kernel, words: Mapping[str, str]) -> str:
     )
 
 
-def _alone(one: Kernel, words: Mapping[str, str], lang: str) -> str:
+def _alone(one: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
     if one.name:
         return _one(one, words, lang) + _blamed(one, words, lang, set())
     key = "exact" if one.verdict == "correctly_rounded" else "alone"
@@ -89,12 +89,12 @@ def _alone(one: Kernel, words: Mapping[str, str], lang: str) -> str:
     )
 
 
-def _one(one: Kernel, words: Mapping[str, str], lang: str) -> str:
+def _one(one: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
     key = "one_exact" if one.verdict == "correctly_rounded" else "one"
     return words[key].format(kernel=one.name, verdict=verdict_text(one, words, lang))
 
 
-def _blamed(one: Kernel, words: Mapping[str, str], lang: str, told: set[Any]) -> str:
+def _blamed(one: ExplainedKernel, words: Mapping[str, str], lang: str, told: set[Any]) -> str:
     """What follows the verdict: the cause, or that there is none where one is needed."""
     best = one.best
     if best is None:
@@ -174,7 +174,7 @@ def _orders(one: Record, answer: Record, lang: str) -> dict[str, str] | None:
         return None
     told = {"a": one["a"], "b": one["b"]}
     for key in ("a", "b"):
-        kernel = Kernel(one[key], answer["kernels"][one[key]])
+        kernel = ExplainedKernel(one[key], answer["kernels"][one[key]])
         found = [c for c in kernel.candidates if c["model"] == models[one[key]]]
         told[f"{key}_says"] = says(found[0], lang)
     return told

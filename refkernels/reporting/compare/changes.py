@@ -75,7 +75,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class RunComparison:
     """Two runs: what changed, the most important first, and how many outputs did not."""
 
     changes: list[Change]
@@ -93,7 +93,7 @@ class Comparison:
         return sum(self.counts[kind] for kind in SETBACKS)
 
 
-def compare(old: Study, new: Study) -> Comparison:
+def compare(old: Study, new: Study) -> RunComparison:
     """What changed from `old` to `new`."""
     before, now = _by_place(old, new), _by_place(new, old)
     groups: dict[tuple[str, ...], list[tuple[Measurement | None, Measurement | None]]]
@@ -106,7 +106,7 @@ def compare(old: Study, new: Study) -> Comparison:
         if kind != "same":
             groups[(kind, *place[:5])].append(pair)
     changes = [Change(key[0], key[5], tuple(pairs)) for key, pairs in groups.items()]
-    return Comparison(sorted(changes, key=lambda one: one.order), counts, _versions(old, new))
+    return RunComparison(sorted(changes, key=lambda one: one.order), counts, _versions(old, new))
 
 
 def _by_place(study: Study, other: Study) -> dict[Place, Measurement]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from refkernels.records.files import write_whole
-from refkernels.reporting.compare.changes import IN_BOTH, KINDS, Change, Comparison
+from refkernels.reporting.compare.changes import IN_BOTH, KINDS, Change, RunComparison
 from refkernels.reporting.measure.inputs import level_of
 from refkernels.reporting.measure.pages import TEMPLATES, template
 from refkernels.reporting.measure.study import Measurement
@@ -23,7 +23,7 @@ from refkernels.reporting.words.vocabulary import short_of
 WIDTH = 80
 
 
-def summary(found: Comparison, old: str, new: str, words: Mapping[str, str]) -> str:
+def summary(found: RunComparison, old: str, new: str, words: Mapping[str, str]) -> str:
     """What changed, in a sentence."""
     if not found.changes:
         return words["compare:none"].format(same=f"{found.counts['same']:,}")
@@ -66,7 +66,7 @@ def place(one: Change) -> str:
 
 
 def comparison_table(
-    found: Comparison, old: str, new: str, lang: str = "en", most: int | None = 20
+    found: RunComparison, old: str, new: str, lang: str = "en", most: int | None = 20
 ) -> RenderableType:
     """The summary and a line for each change, for a rich console: `most` of them, or all."""
     words = words_of(lang)
@@ -92,13 +92,13 @@ def comparison_table(
     return Group(*parts)
 
 
-def comparison_markdown(found: Comparison, old: str, new: str, lang: str = "en") -> str:
+def comparison_markdown(found: RunComparison, old: str, new: str, lang: str = "en") -> str:
     """The comparison for a thread."""
     return template("compare.md.j2", html=False).render(**_context(found, old, new, lang, ""))
 
 
 def write_comparison(
-    directory: Path, found: Comparison, old: str, new: str, lang: str = "en", report: str = ""
+    directory: Path, found: RunComparison, old: str, new: str, lang: str = "en", report: str = ""
 ) -> list[Path]:
     """Write compare.html and compare.md. `report`: where the new run's page is, as compare.html
     links to it, "" where it has none."""
@@ -109,7 +109,7 @@ def write_comparison(
     ]
 
 
-def _context(found: Comparison, old: str, new: str, lang: str, report: str) -> dict[str, Any]:
+def _context(found: RunComparison, old: str, new: str, lang: str, report: str) -> dict[str, Any]:
     words = words_of(lang)
     return {
         "w": words,

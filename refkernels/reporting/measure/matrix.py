@@ -42,7 +42,7 @@ class Mark:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class MatrixLine:
     """One op: its marks by seat, and the status of what did not run at all."""
 
     op: str
@@ -51,7 +51,7 @@ class Line:
     order: int  # the place of its most important finding
 
 
-def matrix(study: Study, found: list[Finding]) -> list[Line]:
+def matrix(study: Study, found: list[Finding]) -> list[MatrixLine]:
     """A line for each op, those first in which something is wrong on ordinary inputs."""
     groups: dict[tuple[str, str], dict[str, list[Measurement]]] = defaultdict(
         lambda: defaultdict(list)
@@ -79,7 +79,7 @@ def matrix(study: Study, found: list[Finding]) -> list[Line]:
             if (op, subject) in groups
         }
         failures = {name: failed[op, name] for name in study.subjects if (op, name) in failed}
-        lines.append(Line(op, cells, failures, importance.get(op, len(found))))
+        lines.append(MatrixLine(op, cells, failures, importance.get(op, len(found))))
     return sorted(lines, key=lambda line: (line.order, line.op))
 
 

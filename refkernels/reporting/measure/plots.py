@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from refkernels.reporting.figures import drawing
 from refkernels.reporting.figures.drawing import Drawn, colour_of, finish, marker_of
 from refkernels.reporting.measure.scores import Block, Score, falling
-from refkernels.reporting.measure.series import GrowthPlot, Line, Spread, safe_name
+from refkernels.reporting.measure.series import GrowthPlot, SeriesLine, Spread, safe_name
 from refkernels.reporting.words.numerals import count, joined
 
 MOST_ROWS = 60  # of the plot of error / bound: more are no picture any more
@@ -157,7 +157,7 @@ def draw_spread(
 
 def _growth_panel(
     axes: Axes,
-    lines: list[Line],
+    lines: list[SeriesLine],
     numbers: Numbers,
     label: str,
     values: list[float],

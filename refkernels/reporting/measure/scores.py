@@ -42,7 +42,7 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class ScoreRow:
     """One format of one op and pass: a score per subject, or the statuses of what did not run."""
 
     dtype: str
@@ -62,7 +62,7 @@ class Block:
 
     op: str
     direction: str
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ScoreRow] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -80,7 +80,7 @@ def blocks(study: Study) -> list[Block]:
         place = (op, direction, dtype)
         scores = {key[3]: score(some) for key, some in measured.items() if key[:3] == place}
         failures = {key[3]: some for key, some in failed.items() if key[:3] == place}
-        block.rows.append(Row(dtype, scores, failures))
+        block.rows.append(ScoreRow(dtype, scores, failures))
     for block in found.values():
         block.rows.sort(key=lambda row: row.badness)
     return sorted(

@@ -21,7 +21,7 @@ CHIEF = ("torch", "paddle")  # the pair that the linear thread compares
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class SeedAnswer:
     """What one subject gave in one case and output: the element shown is its worst."""
 
     got: str
@@ -39,7 +39,7 @@ class Answer:
 class Table:
     """One thread's table: rows of (case, output), an answer per subject."""
 
-    rows: list[tuple[str, str, dict[str, Answer]]]
+    rows: list[tuple[str, str, dict[str, SeedAnswer]]]
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -150,12 +150,12 @@ def _easy(case: str) -> tuple[bool, bool]:
     return "affine=yes" in case, "eps=0.1" in case
 
 
-def _answer(one: Measurement) -> Answer:
+def _answer(one: Measurement) -> SeedAnswer:
     got, exact = one.worst.get("got") or {}, one.worst.get("exact") or {}
     violated = one.record.get("invariants_violated")
     at_zero = one.number("error", "max_abs_at_zero") if "nonzero_at_zero" in one.flags else None
     compared = one.tally("compared")
-    return Answer(
+    return SeedAnswer(
         got=str(got.get("decimal") or ""),
         exact=_short(str(exact.get("decimal") or "")),
         ulp=largest([one.number("ulp", "max")]),

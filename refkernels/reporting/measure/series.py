@@ -43,7 +43,7 @@ LEAST_GROWTH = 100.0  # a regime that PLOTS does not name is drawn where errors 
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class SeriesLine:
     """One subject's points: x, max ulp (`drawn_ulp`) and max error / bound, each the largest over
     the cases."""
 
@@ -59,7 +59,7 @@ class GrowthPlot:
 
     growth: Growth
     op: str
-    panels: dict[tuple[str, str, str], list[Line]]  # by pass, output, format
+    panels: dict[tuple[str, str, str], list[SeriesLine]]  # by pass, output, format
     cases: int
     left_out: tuple[str, ...]  # formats that are not drawn
 
@@ -81,7 +81,7 @@ def growth_plots(study: Study) -> list[GrowthPlot]:
         if growth is None:
             continue
         drawn = _chosen_formats({one.dtype for one in some})
-        panels: dict[tuple[str, str, str], list[Line]] = {}
+        panels: dict[tuple[str, str, str], list[SeriesLine]] = {}
         for direction in sorted({one.direction for one in some}, key=rank_of_direction):
             passed = [one for one in some if one.direction == direction]
             output = passed[0].output  # the op's chief output comes first in its records
@@ -109,7 +109,7 @@ def _chosen_formats(dtypes: set[str]) -> list[str]:
     return wide or sorted(dtypes, key=rank_of_dtype)[:2]
 
 
-def _grown(panels: dict[tuple[str, str, str], list[Line]]) -> float:
+def _grown(panels: dict[tuple[str, str, str], list[SeriesLine]]) -> float:
     """By what factor some line's error differs from end to end: where there is something to see."""
     grown = 1.0
     for lines in panels.values():
@@ -136,7 +136,7 @@ def _axis(regime: str, some: list[Measurement]) -> Growth | None:
     return Growth(regime, varying[0], varying[0])
 
 
-def _lines(parameter: str, some: list[Measurement]) -> list[Line]:
+def _lines(parameter: str, some: list[Measurement]) -> list[SeriesLine]:
     points: dict[str, dict[float, list[Measurement]]] = defaultdict(lambda: defaultdict(list))
     for one in some:
         x = as_number(one.parameters.get(parameter))
@@ -149,7 +149,7 @@ def _lines(parameter: str, some: list[Measurement]) -> list[Line]:
             places = sorted(at)
             ulp = [largest(drawn_ulp(one.ulp_max, one.dtype) for one in at[v]) for v in places]
             bound = [largest(one.number("bound", "max_ratio") for one in at[v]) for v in places]
-            lines.append(Line(subject, places, ulp, bound))
+            lines.append(SeriesLine(subject, places, ulp, bound))
     return lines
 
 

@@ -12,7 +12,7 @@ from refkernels.reporting.figures.drawing import Drawn
 from refkernels.reporting.measure.pages import TEMPLATES, environment_lines, template
 from refkernels.reporting.reading import Record, read_records
 from refkernels.reporting.sweep.plots import draw_sweeps
-from refkernels.reporting.sweep.rows import FAULTS, Row, headline, precise, rows
+from refkernels.reporting.sweep.rows import FAULTS, SweepRow, headline, precise, rows
 from refkernels.reporting.words import vocabulary
 
 
@@ -55,16 +55,16 @@ def _context(records: list[Record]) -> dict[str, Any]:
     }
 
 
-def _plots(found: list[Row]) -> list[Drawn]:
+def _plots(found: list[SweepRow]) -> list[Drawn]:
     subjects = sorted({row.subject for row in found if row.swept})
-    groups: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[SweepRow]] = {}
     for row in found:
         groups.setdefault((row.op, row.dtype), []).append(row)
     drawn = [draw_sweeps(op, dtype, some, subjects) for (op, dtype), some in groups.items()]
     return [plot for plot in drawn if plot is not None]
 
 
-def _limits(found: list[Row]) -> set[tuple[float, str]]:
+def _limits(found: list[SweepRow]) -> set[tuple[float, str]]:
     """(declared limit in ulp, its source) of all sweeps."""
     bounds = [row.record.get("bound") or {} for row in found]
     return {

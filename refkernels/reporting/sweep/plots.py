@@ -16,13 +16,13 @@ from refkernels.reporting.figures import drawing
 from refkernels.reporting.figures.drawing import Drawn, colour_of, finish
 from refkernels.reporting.measure.series import safe_name
 from refkernels.reporting.reading import Record
-from refkernels.reporting.sweep.rows import Row
+from refkernels.reporting.sweep.rows import SweepRow
 from refkernels.reporting.words.numerals import all_digits, lost
 
 _LOGARITHMIC = 8.0  # errors beyond so many ulp need a logarithmic axis
 
 
-def draw_sweeps(op: str, dtype: str, some: list[Row], subjects: list[str]) -> Drawn | None:
+def draw_sweeps(op: str, dtype: str, some: list[SweepRow], subjects: list[str]) -> Drawn | None:
     """The plot of one function and format; None where nothing was swept."""
     swept = [row for row in some if row.swept]
     if not swept:
@@ -78,7 +78,7 @@ def _steps(axes: Axes, points: list[tuple[float, float]], colour: str) -> None:
     axes.plot(x, y, color=colour, linewidth=1.3, alpha=0.9, solid_joinstyle="miter")
 
 
-def _exponents(swept: list[Row]) -> tuple[int, int]:
+def _exponents(swept: list[SweepRow]) -> tuple[int, int]:
     """Least and largest exponent of all binades, subnormals and specials included."""
     known = [b.get("exponent") for row in swept for b in row.record["binades"]]
     finite = [exponent for exponent in known if exponent is not None]
@@ -90,7 +90,7 @@ def _place(binade: Record, low: int) -> float:
     return float(binade["sign"] * (binade["exponent"] - low + 1))
 
 
-def _line(row: Row, low: int) -> list[tuple[float, float, float]]:
+def _line(row: SweepRow, low: int) -> list[tuple[float, float, float]]:
     """(place, largest error, per cent not correctly rounded), from left to right."""
     points = [
         (
@@ -114,7 +114,7 @@ def _error_axis(axes: Axes, largest: list[float]) -> None:
     axes.set_ylabel("max error, ulp")
 
 
-def _number_line(axes: Axes, swept: list[Row], low: int, high: int) -> None:
+def _number_line(axes: Axes, swept: list[SweepRow], low: int, high: int) -> None:
     """Ticks at powers of two, on the sides that were swept."""
     signs = {binade["sign"] for row in swept for binade in row.record["binades"]}
     length = high - low + 1
@@ -134,7 +134,7 @@ def _number_line(axes: Axes, swept: list[Row], low: int, high: int) -> None:
         axes.axvline(0.0, color=drawing.GRID, linewidth=0.9, zorder=0)
 
 
-def _names(figure: Figure, swept: list[Row], subjects: list[str]) -> None:
+def _names(figure: Figure, swept: list[SweepRow], subjects: list[str]) -> None:
     """The subjects with their largest errors, at the right, the worst one on top."""
     ordered = sorted(swept, key=lambda row: -(row.ulp.get("max") or 0.0))
     for line, row in enumerate(ordered):

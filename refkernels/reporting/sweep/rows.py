@@ -38,7 +38,7 @@ FAULTS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class SweepRow:
     """One sweep: what the table says of it."""
 
     record: Record
@@ -132,9 +132,9 @@ class Row:
         return self.counts["inputs"] / seconds if seconds and self.swept else None
 
 
-def rows(records: list[Record]) -> list[Row]:
+def rows(records: list[Record]) -> list[SweepRow]:
     """The sweeps in the order of a table: by function and format, the smallest error first."""
-    found = [Row(record) for record in records if record.get("kind") == "sweep"]
+    found = [SweepRow(record) for record in records if record.get("kind") == "sweep"]
     return sorted(
         found,
         key=lambda row: (
@@ -150,7 +150,7 @@ def precise(value: float | None, dtype: str = "") -> str:
     return f"{value:.4f}" if value < 10 else ulp_figure(value, dtype)
 
 
-def headline(found: list[Row]) -> str:
+def headline(found: list[SweepRow]) -> str:
     """What was tried, in one or two sentences."""
     swept = [row for row in found if row.swept]
     full = sum(row.counts["inputs"] for row in swept if not row.search)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from refkernels.reporting.reading import Record
-from refkernels.reporting.sweep.rows import Row, headline, rows
+from refkernels.reporting.sweep.rows import SweepRow, headline, rows
 from refkernels.reporting.words.escaping import clipped
 
 _SUBJECT = 16
@@ -43,12 +43,12 @@ def sweep_table(records: list[Record]) -> RenderableType:
     return Group(Text(headline(found)), Text(), table, *([Text()] if notes else []), *notes)
 
 
-def _worst_pair(row: Row) -> str:
+def _worst_pair(row: SweepRow) -> str:
     at, got = row.ulp["input"]["decimal"], row.ulp["got"]["decimal"]
     return f"worst at {', '.join(row.takes)} = {at}: got {got}, exactly {row.ulp['exact']}"
 
 
-def _faults(row: Row) -> list[str]:
+def _faults(row: SweepRow) -> list[str]:
     lines = []
     for _, words, number, first in row.faults:
         at = ""
@@ -61,7 +61,7 @@ def _faults(row: Row) -> list[str]:
     return lines
 
 
-def _note(row: Row, text: str) -> Text:
+def _note(row: SweepRow, text: str) -> Text:
     style = row.verdict.colour if row.swept else "dim"
     line = Text(f"{row.verdict.glyph} " if row.swept else "– ", style=style)
     line.append(f"{row.op} {clipped(row.subject, 22)} {row.dtype}: ", style="bold")

@@ -5,7 +5,7 @@ so that a stopped run can resume, `run` is `measure()` itself.
 """
 
 from refkernels.runs.measurement.plan import Plan, select
-from refkernels.runs.measurement.run import Outcome, measure
+from refkernels.runs.measurement.run import RunOutcome, measure
 from refkernels.runs.progress import Progress
 
-__all__ = ["Outcome", "Plan", "Progress", "measure", "select"]
+__all__ = ["Plan", "Progress", "RunOutcome", "measure", "select"]

@@ -42,7 +42,7 @@ class NoAnswer(Exception):
 
 
 @dataclass
-class Comparison:
+class BitComparison:
     """How many elements were compared, how many differ, and where the first difference is."""
 
     elements: int = 0
@@ -114,7 +114,7 @@ def _questions(unit: Unit) -> Iterator[Question]:
 def _seat_records(
     unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
 ) -> list[Record]:
-    checks: dict[str, Callable[[], Comparison]] = {
+    checks: dict[str, Callable[[], BitComparison]] = {
         "run_to_run": lambda: _run_to_run(unit, seat, questions, threaded),
         "position": lambda: _position(unit, seat, questions),
         "batch": lambda: _batch(unit, seat, questions),
@@ -134,7 +134,7 @@ def _seat_records(
     return [{**head, "property": name, **_outcome(checks[name])} for name in PROPERTIES]
 
 
-def _outcome(check: Callable[[], Comparison]) -> Record:
+def _outcome(check: Callable[[], BitComparison]) -> Record:
     try:
         comparison = check()
     except NoAnswer as fault:
@@ -160,9 +160,9 @@ def _ask(
     return dict(reply.outputs)
 
 
-def _compare(unit: Unit, first: Seat, second: Seat, questions: Sequence[Question]) -> Comparison:
+def _compare(unit: Unit, first: Seat, second: Seat, questions: Sequence[Question]) -> BitComparison:
     """Put every case to both seats. A case that the framework refuses is skipped."""
-    comparison = Comparison()
+    comparison = BitComparison()
     fault: NoAnswer | None = None
     for case, inputs, params in questions:
         try:
@@ -179,7 +179,7 @@ def _compare(unit: Unit, first: Seat, second: Seat, questions: Sequence[Question
 
 def _run_to_run(
     unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
-) -> Comparison:
+) -> BitComparison:
     comparison = _compare(unit, seat, seat, questions)
     if unit.op.elementwise:
         inputs = _delicate(unit)
@@ -200,10 +200,10 @@ def _delicate(unit: Unit) -> dict[str, npt.NDArray[Any]]:
     return {name: values.astype(format.storage) for name in names}
 
 
-def _position(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparison:
+def _position(unit: Unit, seat: Seat, questions: Sequence[Question]) -> BitComparison:
     case, inputs, params = _rows_question(unit, questions)
     whole = _rows_of(unit, _ask(unit, seat, inputs, params))
-    comparison = Comparison()
+    comparison = BitComparison()
     n = len(inputs[unit.op.row_inputs[0]])
     for order in (np.roll(np.arange(n), 1), np.arange(n)[::-1]):
         moved = _take(unit, inputs, order)
@@ -212,10 +212,10 @@ def _position(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparis
     return comparison
 
 
-def _batch(unit: Unit, seat: Seat, questions: Sequence[Question]) -> Comparison:
+def _batch(unit: Unit, seat: Seat, questions: Sequence[Question]) -> BitComparison:
     case, inputs, params = _rows_question(unit, questions)
     whole = _rows_of(unit, _ask(unit, seat, inputs, params))
-    comparison = Comparison()
+    comparison = BitComparison()
     for rows in _apart(unit, len(inputs[unit.op.row_inputs[0]])):
         piece = _take(unit, inputs, rows)
         answer = _rows_of(unit, _ask(unit, seat, piece, params))

@@ -34,7 +34,7 @@ FAULTS = ("import_error", "error", "wrong_shape", "killed", "timeout", "oom")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """The result of a run: its records, their path, how many record a fault, and the frameworks
     that are not installed."""
 
@@ -57,7 +57,7 @@ def measure(
     progress: Callable[[Progress], None] = lambda _: None,
     glance: Callable[[list[Record]], None] = lambda _: None,
     afterwards: Callable[[list[Record], Sequence[Seat]], Iterable[Record]] = lambda *_: (),
-) -> Outcome:
+) -> RunOutcome:
     """Measure every unit of the plan on every framework; write `directory`/records.jsonl.
 
     A run may be stopped at any moment; called again with `resume=True`, it does not repeat finished
@@ -223,8 +223,8 @@ def _host() -> dict[str, Any]:
     }
 
 
-def _outcome(records: list[Record], path: Path) -> Outcome:
+def _outcome(records: list[Record], path: Path) -> RunOutcome:
     measured = [record for record in records if record.get("kind") != "explanation"]
     faults = sum(record.get("status") in FAULTS for record in measured)
     missing = {str(r.get("framework")) for r in records if r.get("status") == "not_installed"}
-    return Outcome(records, path, faults, tuple(sorted(missing)))
+    return RunOutcome(records, path, faults, tuple(sorted(missing)))

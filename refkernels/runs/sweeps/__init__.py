@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from refkernels.runs.sweeps.crew import Crew, CrewError, Dask, Lent, Processes
     from refkernels.runs.sweeps.patterns import RangeError
-    from refkernels.runs.sweeps.run import Plan, Progress, plan, sweep
+    from refkernels.runs.sweeps.run import Progress, SweepPlan, plan, sweep
 
 _HOMES = {
     "crew": ("Crew", "CrewError", "Dask", "Lent", "Processes"),
@@ -20,8 +20,16 @@ _HOMES = {
 }
 
 __all__ = [
-    "Crew", "CrewError", "Dask", "Lent", "Plan", "Processes", "Progress",
-    "RangeError", "plan", "sweep",
+    "Crew",
+    "CrewError",
+    "Dask",
+    "Lent",
+    "Processes",
+    "Progress",
+    "RangeError",
+    "SweepPlan",
+    "plan",
+    "sweep",
 ]  # fmt: skip
 
 

@@ -22,8 +22,8 @@ from refkernels.op import Op
 from refkernels.runs.sweeps import judging, kept, patterns, plain
 from refkernels.runs.sweeps.inversions import inverted
 from refkernels.runs.sweeps.patterns import Span
-from refkernels.runs.sweeps.question import Question
-from refkernels.runs.sweeps.tally import BEYOND, Json, Side, Tally
+from refkernels.runs.sweeps.question import SweepQuestion
+from refkernels.runs.sweeps.tally import BEYOND, Json, Side, SweepTally
 
 BLOCK = 1 << 16  # answers judged at a time: Python spends 20 us on each block
 _EVALUATED = 1 << 16  # elements that the oracle evaluates at a time
@@ -41,7 +41,7 @@ class ChunkFailed(Exception):
 
 
 @in_default_mode
-def run_chunk(question: Question, start: int, stop: int) -> Json:
+def run_chunk(question: SweepQuestion, start: int, stop: int) -> Json:
     """Sweep the patterns start ... stop - 1: {"status", "reason", "version", "tally"}, JSON-able.
 
     A fault of the framework raises nothing: it gives a status, a reason of one sentence and no
@@ -50,7 +50,7 @@ def run_chunk(question: Question, start: int, stop: int) -> Json:
     op, format = registry.get(question.op), formats.get(question.dtype)
     begin = time.perf_counter()
     with kept.taken(question) as session, kept.quiet():
-        tally = Tally(format)
+        tally = SweepTally(format)
         last = None
         try:
             if kept.cold((question.op, question.dtype, question.device)):
@@ -73,7 +73,7 @@ def run_chunk(question: Question, start: int, stop: int) -> Json:
     return {"status": "ok", "reason": None, "version": version, "tally": tally.to_json()}
 
 
-def describe(question: Question) -> Json:
+def describe(question: SweepQuestion) -> Json:
     """What records state about the framework: {"status", "reason", "version", "environment"}."""
     registry.get(question.op)
     with kept.taken(question) as session:
@@ -87,7 +87,7 @@ def describe(question: Question) -> Json:
         return {"status": "unsupported" if reason else "ok", "reason": reason, **identity}
 
 
-def _why_not(session: Session, question: Question) -> str | None:
+def _why_not(session: Session, question: SweepQuestion) -> str | None:
     devices = session.info["capabilities"]
     if question.device not in devices:
         has = ", ".join(devices)
@@ -99,7 +99,9 @@ def _why_not(session: Session, question: Question) -> str | None:
     return reason
 
 
-def _ask(session: Session, question: Question, span: Span, tally: Tally) -> npt.NDArray[Any]:
+def _ask(
+    session: Session, question: SweepQuestion, span: Span, tally: SweepTally
+) -> npt.NDArray[Any]:
     reply = session.sweep(
         question.op, question.dtype, span.start, len(span), question.device, question.timeout
     )
@@ -111,7 +113,7 @@ def _ask(session: Session, question: Question, span: Span, tally: Tally) -> npt.
 
 @in_default_mode
 def judge_call(
-    op: Op, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None = None
+    op: Op, span: Span, got: npt.NDArray[Any], tally: SweepTally, last: Last | None = None
 ) -> Last:
     """Judge answers to consecutive patterns and add them to the tally.
 
@@ -134,7 +136,7 @@ def side(op: Op, pattern: int, got: npt.NDArray[Any]) -> Side:
     return bits, float(hi[0]) if np.isfinite(hi[0]) else None
 
 
-def settle_borders(op: Op, tally: Tally) -> None:
+def settle_borders(op: Op, tally: SweepTally) -> None:
     """Judge the steps between adjoining chunks, and clear the borders."""
     sign = 1 << (patterns.width(tally.format) - 1)  # from the last NaN to -0 is no step
     known = [(b, s) for b, s in sorted(tally.borders.items()) if len(s) == 2 and b != sign]
@@ -161,7 +163,7 @@ def settle_borders(op: Op, tally: Tally) -> None:
 
 
 def _judge_fast(
-    op: Op, fast: Fast, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None
+    op: Op, fast: Fast, span: Span, got: npt.NDArray[Any], tally: SweepTally, last: Last | None
 ) -> Last:
     """Judge float32 by the float64 tier; later tiers get only what it cannot settle."""
     bits, size = got.view(np.int32), len(span)
@@ -198,7 +200,7 @@ def _judge_listed(
     where: npt.NDArray[np.int64],
     got: npt.NDArray[Any],
     hi: npt.NDArray[np.float64],
-    tally: Tally,
+    tally: SweepTally,
 ) -> None:
     """Judge the elements that are not plain, by the fast tier's interval where that settles
     them."""
@@ -219,7 +221,7 @@ def _judge_listed(
 
 
 def _judge_exactly(
-    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally
+    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
 ) -> Enclosure:
     exact = evaluate(op, where, tally, ("rounding", tally.format))
     _judge_elements(where, got, exact, tally, None)
@@ -229,7 +231,7 @@ def _judge_exactly(
 
 
 def _judge_carefully(
-    op: Op, span: Span, got: npt.NDArray[Any], tally: Tally, last: Last | None
+    op: Op, span: Span, got: npt.NDArray[Any], tally: SweepTally, last: Last | None
 ) -> Last:
     """Judge any format, every element by the oracle's certified rounding."""
     for start in range(span.start, span.stop, _EVALUATED):
@@ -250,12 +252,14 @@ def _judge_carefully(
     return last
 
 
-def judge_any(op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally) -> Any:
+def judge_any(
+    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
+) -> Any:
     """Judge answers to any patterns; returns the oracle's enclosure of the exact values."""
     return _judge_exactly(op, where, got, tally)
 
 
-def evaluate(op: Op, where: npt.NDArray[np.int64], tally: Tally, certify: Any) -> Enclosure:
+def evaluate(op: Op, where: npt.NDArray[np.int64], tally: SweepTally, certify: Any) -> Enclosure:
     """The oracle's answer for some patterns, its tiers counted in the tally."""
     with tiers.counted() as counted:
         exact = _oracle(op, tally.inputs_of(where), certify)
@@ -274,7 +278,7 @@ def _judge_elements(
     where: npt.NDArray[np.int64],
     got: npt.NDArray[Any],
     exact: Enclosure,
-    tally: Tally,
+    tally: SweepTally,
     doubtful: npt.NDArray[np.int64] | None,
 ) -> int:
     parts = [np.ascontiguousarray(part) for part in (exact.lo, exact.radius, exact.scale)]
@@ -289,7 +293,7 @@ def _judge_elements(
 
 
 def _check_bound(
-    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], exact: Enclosure, tally: Tally
+    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], exact: Enclosure, tally: SweepTally
 ) -> None:
     """Count answers beyond the bound of the op's forms, beside the violated invariants; a bound in
     ulp needs no such count. A faithful float32 answer is never beyond the bound."""
@@ -308,7 +312,7 @@ def _add_violations(
     violated: npt.NDArray[np.intp],
     where: npt.NDArray[np.int64],
     got: npt.NDArray[Any],
-    tally: Tally,
+    tally: SweepTally,
 ) -> None:
     if violated.size:
         first = violated[np.argmin(where[violated])]
@@ -317,7 +321,7 @@ def _add_violations(
 
 
 def _check_invariants(
-    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: Tally
+    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
 ) -> None:
     """Count violated invariants. They hold for every faithful answer, so plain elements are
     skipped.
@@ -343,7 +347,7 @@ def _settle_steps(
     after: npt.NDArray[np.int64],
     got_before: npt.NDArray[Any],
     got_after: npt.NDArray[Any],
-    tally: Tally,
+    tally: SweepTally,
 ) -> None:
     """Judge the steps to the patterns `after` whose order the fast tier cannot decide, in the
     double-double that float64 inputs get. A step that stays undecided is not counted."""
@@ -359,7 +363,7 @@ def _settle_steps(
 
 
 def _count_inversions(
-    where: npt.NDArray[np.int64], got: npt.NDArray[Any], against: Any, tally: Tally
+    where: npt.NDArray[np.int64], got: npt.NDArray[Any], against: Any, tally: SweepTally
 ) -> None:
     if not against.any():
         return

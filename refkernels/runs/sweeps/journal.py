@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.records.journal import Journal, Json, Words
-from refkernels.runs.sweeps.tally import Tally
+from refkernels.runs.sweeps.tally import SweepTally
 
 ENVIRONMENT = " environment"  # the end of the key of a framework's description
 FINAL = (None, "ok", "unsupported")  # None: an environment record has no status
@@ -35,7 +35,7 @@ class SweepJournal(Journal):
         """Whether it is a chunk's result or a framework's description."""
         if key.endswith(ENVIRONMENT):
             return isinstance(result["environment"], dict) and isinstance(result["status"], str)
-        Tally.from_json(result["tally"])  # raises for anything else
+        SweepTally.from_json(result["tally"])  # raises for anything else
         return True
 
     def finish(self, records: list[Json]) -> Path:

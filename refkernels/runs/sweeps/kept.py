@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.frameworks.gateway import Session
-from refkernels.runs.sweeps.question import Question
+from refkernels.runs.sweeps.question import SweepQuestion
 
 IDLE_SECONDS = 30.0
 _kept = threading.local()
@@ -40,7 +40,7 @@ class _Seat:
 
 
 @contextlib.contextmanager
-def taken(question: Question) -> Iterator[Session]:
+def taken(question: SweepQuestion) -> Iterator[Session]:
     """The session for a question, started on first use and kept for this thread's next question."""
     settings = dict(question.settings)
     key = (str(question.framework), tuple(sorted(settings.items())))
@@ -59,7 +59,7 @@ def taken(question: Question) -> Iterator[Session]:
             seat.leave()
 
 
-def prepare(question: Question) -> None:
+def prepare(question: SweepQuestion) -> None:
     """Start the session for a question; a failure to start is reported when the question is
     asked."""
     with taken(question) as session:

@@ -26,9 +26,9 @@ from refkernels.frameworks.gateway import Session
 from refkernels.metrology import ulp_error
 from refkernels.op import Op
 from refkernels.runs.sweeps import judging, patterns
-from refkernels.runs.sweeps.chunk import ChunkFailed, Question, judge_any
+from refkernels.runs.sweeps.chunk import ChunkFailed, SweepQuestion, judge_any
 from refkernels.runs.sweeps.search import BATCH, searched, stratified
-from refkernels.runs.sweeps.tally import Json, Tally
+from refkernels.runs.sweeps.tally import Json, SweepTally
 
 _CLIMBERS = 64  # the worst pairs, from which the climb goes on
 _EDGES = 8  # pairs next to overflow, and as many next to zero, that climb too
@@ -40,7 +40,7 @@ Pairs = npt.NDArray[np.uint64]  # (n, 2) patterns
 
 
 @dataclass
-class Batch(Tally):
+class Batch(SweepTally):
     """The tally of some pairs, by codes that fit into the kernels' integers: the binade of the
     first input, then the pair's place in `pairs`, which are sorted."""
 
@@ -60,9 +60,9 @@ class Batch(Tally):
         pairs = self.pairs[where & ((1 << _RANK) - 1)]
         return [patterns.values_of(side, self.format) for side in pairs.T]
 
-    def settled(self) -> Tally:
+    def settled(self) -> SweepTally:
         """The same tally, by the pairs' numbers instead of their codes."""
-        whole = Tally(self.format, 2)
+        whole = SweepTally(self.format, 2)
         whole.counts, whole.distances, whole.worst = self.counts, self.distances, self.worst
         for mine, its in ((self.worst_bits, whole.worst_bits), (self.firsts, whole.firsts)):
             for row in np.flatnonzero(mine[:, 0] >= 0):
@@ -77,21 +77,21 @@ class Batch(Tally):
 
 
 @in_default_mode
-def run_pair_island(question: Question, seed: int, island: int, tries: int) -> Json:
+def run_pair_island(question: SweepQuestion, seed: int, island: int, tries: int) -> Json:
     """Search with `tries` pairs; returns what `run_island` does."""
     op, random = registry.get(question.op), np.random.default_rng([seed, island])
-    tally = Tally(formats.get(question.dtype), 2)
+    tally = SweepTally(formats.get(question.dtype), 2)
     arguments = (question, op, random, tries, tally)
     return searched(question, tally, lambda session: _search(session, *arguments))
 
 
 def _search(
     session: Session,
-    question: Question,
+    question: SweepQuestion,
     op: Op,
     random: np.random.Generator,
     tries: int,
-    tally: Tally,
+    tally: SweepTally,
 ) -> None:
     regimes = _regimes(op, tally.format)
     climbed = np.empty((0, 2), np.uint64)
@@ -123,7 +123,7 @@ def _climbers(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
 
 
 def _try(
-    session: Session, question: Question, op: Op, pairs: Pairs, tally: Tally
+    session: Session, question: SweepQuestion, op: Op, pairs: Pairs, tally: SweepTally
 ) -> tuple[Pairs, npt.NDArray[np.float64]]:
     """The pairs that were judged, with |error| in ulp (-1 where none is defined) and |answer|."""
     inputs = [patterns.values_of(side, tally.format) for side in pairs.T]

@@ -15,7 +15,7 @@ ONE_THREAD = {
 
 
 @dataclass(frozen=True)
-class Question:
+class SweepQuestion:
     """An op, a framework, a device and a format. `call` limits the inputs of one call of the
     framework; an answer may depend on its position in the array, so it is part of the question.
     `seat` is the framework as the user named it (`seat_names`); `settings` include its own."""

@@ -9,14 +9,14 @@ from refkernels import registry
 from refkernels.arithmetic.formats import Format
 from refkernels.records.words import SCHEMA
 from refkernels.runs.sweeps import chunk, judging, patterns
-from refkernels.runs.sweeps.chunk import Question
+from refkernels.runs.sweeps.chunk import SweepQuestion
 from refkernels.runs.sweeps.patterns import Span
-from refkernels.runs.sweeps.tally import BEYOND, Json, Tally
+from refkernels.runs.sweeps.tally import BEYOND, Json, SweepTally
 
 _WRONG = ("special_value_mismatches", "stray_nans")
 
 
-def head(question: Question, description: Mapping[str, Any]) -> Json:
+def head(question: SweepQuestion, description: Mapping[str, Any]) -> Json:
     """The head of every record, whether the sweep succeeded or not."""
     return {
         "schema": SCHEMA,
@@ -34,22 +34,22 @@ def head(question: Question, description: Mapping[str, Any]) -> Json:
     }
 
 
-def environment(question: Question, description: Mapping[str, Any]) -> Json:
+def environment(question: SweepQuestion, description: Mapping[str, Any]) -> Json:
     """The environment as a separate record, for the page."""
     environment = {**description["environment"], "framework": question.name}
     return {"schema": SCHEMA, "kind": "environment", **environment}
 
 
-def failure(question: Question, description: Mapping[str, Any]) -> Json:
+def failure(question: SweepQuestion, description: Mapping[str, Any]) -> Json:
     """The record of a framework that could not be swept at all."""
     status = {"status": description["status"], "reason": description["reason"]}
     return {**head(question, description), **status}
 
 
 def record(
-    question: Question,
+    question: SweepQuestion,
     description: Mapping[str, Any],
-    tally: Tally,
+    tally: SweepTally,
     spans: Sequence[Span],
     failures: Sequence[Json],
     method: Mapping[str, Any],
@@ -110,14 +110,14 @@ def _verdict(counts: Mapping[str, int], worst: Mapping[str, Any], limit: float |
     return "rounding" if any(counts[name] for name in inexact) else "correctly_rounded"
 
 
-def _worst(question: Question, tally: Tally) -> Json:
+def _worst(question: SweepQuestion, tally: SweepTally) -> Json:
     """The largest error with its input; empty where no error is defined anywhere."""
     binade = tally.worst_binade()
     if binade is None:
         return {}
     pattern, got = tally.worst_bits[binade].tolist()
     exact = chunk.evaluate(
-        registry.get(question.op), np.array([pattern]), Tally(tally.format, tally.takes),
+        registry.get(question.op), np.array([pattern]), SweepTally(tally.format, tally.takes),
         ("rounding", tally.format),
     )  # fmt: skip
     return {
@@ -129,7 +129,7 @@ def _worst(question: Question, tally: Tally) -> Json:
     }
 
 
-def _point(pattern: int, got: int, tally: Tally) -> Json:
+def _point(pattern: int, got: int, tally: SweepTally) -> Json:
     """The input, or both inputs with a comma between, and the answer."""
     inputs = patterns.parts(pattern, tally.format, tally.takes)
     return {
@@ -145,16 +145,16 @@ def _hexadecimal(inputs: Sequence[int], format: Format) -> str:
     return ", ".join(patterns.hexadecimal(pattern, format) for pattern in inputs)
 
 
-def _ends(span: Span, tally: Tally) -> list[str]:
+def _ends(span: Span, tally: SweepTally) -> list[str]:
     return [_hexadecimal([end] * tally.takes, tally.format) for end in (span.start, span.stop - 1)]
 
 
-def _distances(tally: Tally) -> dict[str, int]:
+def _distances(tally: SweepTally) -> dict[str, int]:
     places = np.flatnonzero(tally.distances).tolist()
     return {judging.distance_label(place): int(tally.distances[place]) for place in places}
 
 
-def _invariants(known: Sequence[Any], tally: Tally) -> list[Json]:
+def _invariants(known: Sequence[Any], tally: SweepTally) -> list[Json]:
     statements = {invariant.name: invariant.statement for invariant in known}
     return [
         {
@@ -168,7 +168,7 @@ def _invariants(known: Sequence[Any], tally: Tally) -> list[Json]:
     ]
 
 
-def _binades(tally: Tally) -> list[Json]:
+def _binades(tally: SweepTally) -> list[Json]:
     """One entry for each binade with inputs: the data of the plots."""
     entries = []
     for row in np.flatnonzero(tally.counts[:, judging.INPUTS]).tolist():

@@ -30,9 +30,9 @@ from refkernels.runs.sweeps.crew import Crew, Job, Processes
 from refkernels.runs.sweeps.journal import ENVIRONMENT, Json, SweepJournal
 from refkernels.runs.sweeps.pairs import run_pair_island
 from refkernels.runs.sweeps.patterns import Span
-from refkernels.runs.sweeps.question import ONE_THREAD, Question
+from refkernels.runs.sweeps.question import ONE_THREAD, SweepQuestion
 from refkernels.runs.sweeps.search import run_island
-from refkernels.runs.sweeps.tally import Tally
+from refkernels.runs.sweeps.tally import SweepTally
 from refkernels.seat_names import SeatName, merged
 from refkernels.suggestion import instead, quoted
 
@@ -45,7 +45,7 @@ _NARROW = 32  # bits: formats up to this width are swept, wider ones searched
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """What a sweep asks, independent of the workers that answer it."""
 
     ops: tuple[str, ...]
@@ -62,10 +62,10 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Unit:
+class SweepUnit:
     """One framework, op and format: a question and the jobs that answer it."""
 
-    question: Question
+    question: SweepQuestion
     spans: tuple[Span, ...]
     method: Mapping[str, Any]
     jobs: tuple[tuple[Job, int], ...]  # with the number of inputs of each
@@ -83,7 +83,7 @@ def plan(
     range: str | None = None,
     settings: Mapping[str, str] | None = None,
     **others: Any,
-) -> Plan:
+) -> SweepPlan:
     """A Plan of known names. `frameworks` are names of seats (`seat_names`), whose own settings and
     device take precedence over those given for all. Raises ValueError (unknown op, dtype or range,
     an op that no sweep can cover), FrameworkError (unknown framework or flag), and TypeError for an
@@ -101,7 +101,7 @@ def plan(
     seats = {str(name): (spec, name) for spec, name in map(catalog.seat, frameworks)}
     for spec, name in seats.values():
         split_settings(spec.framework, _settings(settings, name))
-    return Plan(
+    return SweepPlan(
         tuple(dict.fromkeys(ops)), tuple(seats.values()), tuple(dict.fromkeys(dtypes)),
         range=range, settings=settings, **others,
     )  # fmt: skip
@@ -109,7 +109,7 @@ def plan(
 
 @in_default_mode
 def sweep(
-    plan: Plan,
+    plan: SweepPlan,
     directory: Path,
     *,
     resume: bool = False,
@@ -124,7 +124,7 @@ def sweep(
     where the directory holds another sweep, CrewError where no worker is available, TypeError or
     ValueError for an argument that is no plan, folder or crew.
     """
-    if not isinstance(plan, Plan):
+    if not isinstance(plan, SweepPlan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `plan` makes one.")
     if crew is not None and not isinstance(crew, Crew):
         raise TypeError(f"crew is of type {type(crew).__name__}, but it must be a Crew.")
@@ -152,7 +152,7 @@ def sweep(
                 results.append(records.failure(unit.question, description))
             else:
 
-                def report(swept: int, unit: Unit = unit, before: int = done) -> None:
+                def report(swept: int, unit: SweepUnit = unit, before: int = done) -> None:
                     progress(Progress(unit.label, before + swept, total))
 
                 results.append(_sweep_unit(unit, description, crew, journal, report))
@@ -166,14 +166,14 @@ def sweep(
         crew.close(at_once)
 
 
-def units_of(plan: Plan) -> list[Unit]:
+def units_of(plan: SweepPlan) -> list[SweepUnit]:
     """One unit for each op, framework and format."""
     units = []
     for spec, name in plan.frameworks:
         settings, device = _settings(plan.settings, name), name.device or plan.device
         for op in plan.ops:
             for dtype in plan.dtypes:
-                question = Question(
+                question = SweepQuestion(
                     op, spec, device, dtype, settings, plan.call, plan.timeout, str(name.anywhere)
                 )
                 units.append(_unit(question, plan))
@@ -184,7 +184,7 @@ def _settings(settings: Mapping[str, str] | None, name: SeatName) -> dict[str, s
     return merged({**ONE_THREAD, **(settings or {})}, name)
 
 
-def _unit(question: Question, plan: Plan) -> Unit:
+def _unit(question: SweepQuestion, plan: SweepPlan) -> SweepUnit:
     format = formats.get(question.dtype)
     spans = patterns.everything(format)
     if plan.range is not None:
@@ -196,7 +196,7 @@ def _unit(question: Question, plan: Plan) -> Unit:
         for span in patterns.split(spans, plan.chunk):
             key = f"{label} {span.start:#x}-{span.stop:#x}"
             jobs.append((Job(key, run_chunk, (question, span.start, span.stop)), len(span)))
-        return Unit(question, spans, {"method": "exhaustive"}, tuple(jobs))
+        return SweepUnit(question, spans, {"method": "exhaustive"}, tuple(jobs))
     ranges = [[span.start, span.stop] for span in spans]
     for island, first in enumerate(range(0, plan.tries, ISLAND)):
         tries = min(ISLAND, plan.tries - first)
@@ -206,10 +206,10 @@ def _unit(question: Question, plan: Plan) -> Unit:
             job = Job(key, run_pair_island, (question, *place))
         jobs.append((job, tries))
     method = {"method": "search", "seed": plan.seed, "tries": plan.tries}
-    return Unit(question, spans, method, tuple(jobs))
+    return SweepUnit(question, spans, method, tuple(jobs))
 
 
-def _describe(unit: Unit, crew: Crew, journal: SweepJournal) -> Json:
+def _describe(unit: SweepUnit, crew: Crew, journal: SweepJournal) -> Json:
     """The framework's description; every worker is asked, so that all start it at the same time."""
     key = unit.label + ENVIRONMENT
     if key not in journal.done:
@@ -224,7 +224,11 @@ def _describe(unit: Unit, crew: Crew, journal: SweepJournal) -> Json:
 
 
 def _sweep_unit(
-    unit: Unit, description: Json, crew: Crew, journal: SweepJournal, report: Callable[[int], None]
+    unit: SweepUnit,
+    description: Json,
+    crew: Crew,
+    journal: SweepJournal,
+    report: Callable[[int], None],
 ) -> Json:
     sizes = {job.key: size for job, size in unit.jobs}
     swept = sum(size for key, size in sizes.items() if key in journal.done)
@@ -249,16 +253,16 @@ def _sweep_unit(
 
 
 def _merged(
-    unit: Unit, description: Json, journal: SweepJournal, failures: Mapping[str, Json]
+    unit: SweepUnit, description: Json, journal: SweepJournal, failures: Mapping[str, Json]
 ) -> Json:
     """The record of all chunks, in their order."""
     takes = len(registry.get(unit.question.op).inputs)
-    tally = Tally(formats.get(unit.question.dtype), takes)
+    tally = SweepTally(formats.get(unit.question.dtype), takes)
     failed: list[Json] = []
     untried = {"status": "not_tried", "reason": f"Not tried after {_IN_A_ROW} failures in a row."}
     for job, _ in unit.jobs:
         if job.key in journal.done:
-            tally.merge(Tally.from_json(journal.done[job.key]["tally"]))
+            tally.merge(SweepTally.from_json(journal.done[job.key]["tally"]))
         else:
             failed.append({"chunk": job.key, **failures.get(job.key, untried)})
     settle_borders(registry.get(unit.question.op), tally)
@@ -273,7 +277,7 @@ def _other_version(result: Json, description: Json) -> Json:
     return {"status": "error", "reason": reason}
 
 
-def _question(plan: Plan) -> Json:
+def _question(plan: SweepPlan) -> Json:
     """What must be the same for a stopped sweep to resume."""
     return {
         "refkernels": refkernels.__version__,
@@ -290,7 +294,7 @@ def _question(plan: Plan) -> Json:
     }
 
 
-def _label(question: Question) -> str:
+def _label(question: SweepQuestion) -> str:
     return f"{question.op} {question.name} {question.device} {question.dtype}"
 
 

@@ -20,9 +20,9 @@ from refkernels.frameworks.gateway import Session
 from refkernels.metrology import ulp_error
 from refkernels.op import Op
 from refkernels.runs.sweeps import kept, patterns
-from refkernels.runs.sweeps.chunk import ChunkFailed, Question, judge_any
+from refkernels.runs.sweeps.chunk import ChunkFailed, SweepQuestion, judge_any
 from refkernels.runs.sweeps.patterns import Span
-from refkernels.runs.sweeps.tally import Json, Tally
+from refkernels.runs.sweeps.tally import Json, SweepTally
 
 BATCH = 1 << 14  # inputs of one call
 _CLIMBERS = 64  # the worst inputs, from which the climb goes on
@@ -31,18 +31,18 @@ _STRATIFIED = 0.5  # this part of the tries is drawn from all binades, the rest 
 
 @in_default_mode
 def run_island(
-    question: Question, ranges: Sequence[Sequence[int]], seed: int, island: int, tries: int
+    question: SweepQuestion, ranges: Sequence[Sequence[int]], seed: int, island: int, tries: int
 ) -> Json:
     """Search the patterns of `ranges` ([start, stop] each) with `tries` inputs; returns what
     `run_chunk` does."""
     op, random = registry.get(question.op), np.random.default_rng([seed, island])
     spans = [Span(start, stop) for start, stop in ranges]
-    tally = Tally(formats.get(question.dtype))
+    tally = SweepTally(formats.get(question.dtype))
     arguments = (question, op, spans, random, tries, tally)
     return searched(question, tally, lambda session: _search(session, *arguments))
 
 
-def searched(question: Question, tally: Tally, search: Callable[[Session], None]) -> Json:
+def searched(question: SweepQuestion, tally: SweepTally, search: Callable[[Session], None]) -> Json:
     """The result of a search that fills a tally."""
     begin = time.perf_counter()
     with kept.taken(question) as session, kept.quiet():
@@ -58,12 +58,12 @@ def searched(question: Question, tally: Tally, search: Callable[[Session], None]
 
 def _search(
     session: Session,
-    question: Question,
+    question: SweepQuestion,
     op: Op,
     spans: Sequence[Span],
     random: np.random.Generator,
     tries: int,
-    tally: Tally,
+    tally: SweepTally,
 ) -> None:
     worst = np.empty(0, np.uint64)
     errors = np.empty(0)
@@ -86,7 +86,11 @@ def _search(
 
 
 def _try(
-    session: Session, question: Question, op: Op, where: npt.NDArray[np.uint64], tally: Tally
+    session: Session,
+    question: SweepQuestion,
+    op: Op,
+    where: npt.NDArray[np.uint64],
+    tally: SweepTally,
 ) -> npt.NDArray[np.float64]:
     """|error| of each input in ulp, -1 where none is defined."""
     x = patterns.values_of(where, tally.format)

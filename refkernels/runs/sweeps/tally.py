@@ -22,7 +22,7 @@ Side = tuple[int, float | None]  # of a border: the answer's bits, the exact val
 
 
 @dataclass
-class Tally:
+class SweepTally:
     """Counts by binade (columns `judging.COLUMNS`), ULP distances, the worst input of each binade.
 
     worst         (|error|, error, uncertainty) by binade, in ulp; |error| is -1 where there is none
@@ -104,7 +104,7 @@ class Tally:
         if pattern < kept[1]:
             kept[1:] = [pattern, got]
 
-    def merge(self, other: "Tally") -> None:
+    def merge(self, other: "SweepTally") -> None:
         """Add the other's inputs, which must not be among these."""
         self.counts += other.counts
         self.distances += other.distances
@@ -156,11 +156,11 @@ class Tally:
         return [int(pattern) if self.takes == 1 else f"{pattern:#x}", int(got)]
 
     @staticmethod
-    def from_json(content: Json) -> "Tally":
+    def from_json(content: Json) -> "SweepTally":
         """The tally that `to_json` wrote. Raises KeyError, ValueError or TypeError for others."""
         from refkernels.arithmetic import formats
 
-        tally = Tally(formats.get(content["format"]), content.get("takes", 1))
+        tally = SweepTally(formats.get(content["format"]), content.get("takes", 1))
         read = int if tally.takes == 1 else _hexadecimal
         for row, named in content["binades"].items():
             for name, number in named.items():

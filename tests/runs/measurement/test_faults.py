@@ -42,13 +42,15 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def outcome(planted: None, tmp_path_factory: pytest.TempPathFactory) -> measurement.Outcome:
+def outcome(planted: None, tmp_path_factory: pytest.TempPathFactory) -> measurement.RunOutcome:
     plan = measurement.select(dtypes=["float32"], cases=CASES)
     folder = tmp_path_factory.mktemp("faults") / "out"
     return measurement.measure(plan, folder, frameworks=FRAMEWORKS, devices=["cpu"], timeout=3.0)
 
 
-def measured(outcome: measurement.Outcome, fault: str, case: str = "", **wanted: str) -> list[Any]:
+def measured(
+    outcome: measurement.RunOutcome, fault: str, case: str = "", **wanted: str
+) -> list[Any]:
     """The measurements of one fake; at least one, so that no loop over them is empty."""
     found = [
         record
@@ -62,7 +64,7 @@ def measured(outcome: measurement.Outcome, fault: str, case: str = "", **wanted:
     return found
 
 
-def test_a_correct_kernel_raises_no_alarm(outcome: measurement.Outcome) -> None:
+def test_a_correct_kernel_raises_no_alarm(outcome: measurement.RunOutcome) -> None:
     records = measured(outcome, "correct")
     assert {record["status"] for record in records} == {"ok"}
     assert {record["verdict"] for record in records} <= {"rounding", "correctly_rounded"}
@@ -73,7 +75,7 @@ def test_a_correct_kernel_raises_no_alarm(outcome: measurement.Outcome) -> None:
     assert {record["verdict"] for record in plain} == {"correctly_rounded"}
 
 
-def test_every_element_one_ulp_off_is_seen(outcome: measurement.Outcome) -> None:
+def test_every_element_one_ulp_off_is_seen(outcome: measurement.RunOutcome) -> None:
     (product,) = measured(outcome, "one_ulp_off", "matmul/k_sweep[K=1,", direction="forward")
     assert product["verdict"] == "exceeds_bound"  # a product has one rounding: half an ulp
     (cosine,) = measured(outcome, "one_ulp_off", "cos/", direction="forward")
@@ -86,7 +88,7 @@ def test_every_element_one_ulp_off_is_seen(outcome: measurement.Outcome) -> None
     assert "nonzero_at_zero" in zeros["flags"]
 
 
-def test_flushed_subnormals_are_named(outcome: measurement.Outcome) -> None:
+def test_flushed_subnormals_are_named(outcome: measurement.RunOutcome) -> None:
     (forward,) = measured(outcome, "flush_to_zero", "sin/subnormals", direction="forward")
     assert "flushed_subnormals" in forward["flags"]
     assert forward["counts"]["flushed_subnormals"] > 1000
@@ -94,14 +96,14 @@ def test_flushed_subnormals_are_named(outcome: measurement.Outcome) -> None:
     assert elsewhere["flags"] == []
 
 
-def test_tf32_inputs_exceed_the_bound_of_float32(outcome: measurement.Outcome) -> None:
+def test_tf32_inputs_exceed_the_bound_of_float32(outcome: measurement.RunOutcome) -> None:
     for record in measured(outcome, "tf32_inputs", "matmul/k_sweep"):
         assert record["verdict"] == "exceeds_bound"
         assert "unusual" in record["flags"]
 
 
 def test_a_naive_variance_is_named_where_it_is_negative_and_where_not(
-    outcome: measurement.Outcome,
+    outcome: measurement.RunOutcome,
 ) -> None:
     (record,) = measured(outcome, "naive_variance", "layernorm/mean_over_std", direction="forward")
     assert record["verdict"] == "special_value_mismatch"  # NaN from a negative variance
@@ -109,7 +111,7 @@ def test_a_naive_variance_is_named_where_it_is_negative_and_where_not(
     assert "unusual" in record["flags"]
 
 
-def test_swapped_gradients_of_weight_and_bias_are_named(outcome: measurement.Outcome) -> None:
+def test_swapped_gradients_of_weight_and_bias_are_named(outcome: measurement.RunOutcome) -> None:
     records = measured(outcome, "swapped_gradients", "layernorm/affine", direction="backward")
     assert {record["output"]: record["verdict"] for record in records} == {
         "dx": "correctly_rounded",
@@ -118,7 +120,9 @@ def test_swapped_gradients_of_weight_and_bias_are_named(outcome: measurement.Out
     }
 
 
-def test_a_nan_is_a_special_value_mismatch_and_never_averaged(outcome: measurement.Outcome) -> None:
+def test_a_nan_is_a_special_value_mismatch_and_never_averaged(
+    outcome: measurement.RunOutcome,
+) -> None:
     for record in measured(outcome, "nan"):
         assert record["verdict"] == "special_value_mismatch"
         assert record["counts"]["special_value_mismatches"] == 1
@@ -126,7 +130,7 @@ def test_a_nan_is_a_special_value_mismatch_and_never_averaged(outcome: measureme
         assert record["ulp"] is None or record["ulp"]["max"] <= 1.5
 
 
-def test_a_wrong_shape_is_named_with_both_shapes(outcome: measurement.Outcome) -> None:
+def test_a_wrong_shape_is_named_with_both_shapes(outcome: measurement.RunOutcome) -> None:
     records = measured(outcome, "wrong_shape")
     assert {record["status"] for record in records} == {"wrong_shape"}
     (cosine,) = measured(outcome, "wrong_shape", "cos/", direction="forward")
@@ -140,7 +144,7 @@ STRIKING = tuple(
 
 @pytest.mark.parametrize("fault", STRIKING)
 def test_a_fault_in_one_op_is_a_status_and_the_others_are_measured(
-    outcome: measurement.Outcome, fault: str
+    outcome: measurement.RunOutcome, fault: str
 ) -> None:
     records = measured(outcome, fault)
     struck = [record for record in records if record["op"] == "sin"]
@@ -155,7 +159,7 @@ def test_a_fault_in_one_op_is_a_status_and_the_others_are_measured(
 
 @pytest.mark.parametrize("fault", ["import_error", "crash_at_import", "missing"])
 def test_a_framework_that_does_not_start_says_why_in_every_record(
-    outcome: measurement.Outcome, fault: str
+    outcome: measurement.RunOutcome, fault: str
 ) -> None:
     status = planted_faults.STATUS_OF.get(fault, "not_installed")
     records = measured(outcome, fault)
@@ -164,7 +168,7 @@ def test_a_framework_that_does_not_start_says_why_in_every_record(
     assert all(f"fake_{fault}" in record["reason"] for record in records)
 
 
-def test_the_outcome_tells_faults_from_what_is_missing(outcome: measurement.Outcome) -> None:
+def test_the_outcome_tells_faults_from_what_is_missing(outcome: measurement.RunOutcome) -> None:
     assert outcome.missing == ("fake_missing",)
     told = [r for r in outcome.records if r["kind"] == "measurement" and r["status"] != "ok"]
     harmless = [r for r in told if r["status"] in ("not_installed", "unsupported")]
@@ -173,7 +177,7 @@ def test_the_outcome_tells_faults_from_what_is_missing(outcome: measurement.Outc
     assert unsupported == {"numpy"}  # has no derivatives
 
 
-def test_every_framework_has_a_record_in_every_unit(outcome: measurement.Outcome) -> None:
+def test_every_framework_has_a_record_in_every_unit(outcome: measurement.RunOutcome) -> None:
     found = {
         (r["framework"], r["case"]["name"], r["direction"])
         for r in outcome.records

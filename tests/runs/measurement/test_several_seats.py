@@ -17,13 +17,13 @@ CASE = "sin/subnormals[seed=0]"
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> measurement.Outcome:
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> measurement.RunOutcome:
     plan = measurement.select(["sin"], ["float32"], [CASE])
     folder = tmp_path_factory.mktemp("seats") / "out"
     return measurement.measure(plan, folder, frameworks=NAMES, settings={"FOR_ALL": "1"})
 
 
-def test_each_seat_has_records_of_its_own(outcome: measurement.Outcome) -> None:
+def test_each_seat_has_records_of_its_own(outcome: measurement.RunOutcome) -> None:
     measured = [one for one in outcome.records if one.get("status") == "ok"]
     settings = {one["framework"]: one["settings"] for one in measured}
     assert settings == {
@@ -36,7 +36,7 @@ def test_each_seat_has_records_of_its_own(outcome: measurement.Outcome) -> None:
 
 
 def test_each_seat_has_an_environment_and_agrees_with_each_other(
-    outcome: measurement.Outcome,
+    outcome: measurement.RunOutcome,
 ) -> None:
     told = [one["framework"] for one in outcome.records if one["kind"] == "environment"]
     assert len(told) == len(set(told)) == 3
@@ -45,7 +45,7 @@ def test_each_seat_has_an_environment_and_agrees_with_each_other(
     assert all(str(parse(name)) == name for pair in pairs for name in pair)
 
 
-def test_a_run_with_the_same_seats_goes_on(outcome: measurement.Outcome) -> None:
+def test_a_run_with_the_same_seats_goes_on(outcome: measurement.RunOutcome) -> None:
     plan = measurement.select(["sin"], ["float32"], [CASE])
     again = measurement.measure(
         plan, outcome.path.parent, frameworks=NAMES, settings={"FOR_ALL": "1"}, resume=True

@@ -16,7 +16,7 @@ from refkernels.op import Op
 from refkernels.runs import sweeps
 from refkernels.runs.sweeps import chunk, patterns
 from refkernels.runs.sweeps.patterns import Span
-from refkernels.runs.sweeps.tally import Tally
+from refkernels.runs.sweeps.tally import SweepTally
 
 Json = dict[str, Any]
 
@@ -30,7 +30,9 @@ def rounded(op: Op, span: Span, dtype: str = "float32") -> Any:
     return exact[op.outputs[0]].round(format)[0]
 
 
-def judged(op: Op, span: Span, got: Any, cuts: tuple[int, ...] = (), order: Any = None) -> Tally:
+def judged(
+    op: Op, span: Span, got: Any, cuts: tuple[int, ...] = (), order: Any = None
+) -> SweepTally:
     """The tally of answers to a span, judged in the pieces that `cuts` makes, merged in `order`."""
     format = formats.of(got)
     ends = [span.start, *sorted(cuts), span.stop]
@@ -38,14 +40,14 @@ def judged(op: Op, span: Span, got: Any, cuts: tuple[int, ...] = (), order: Any 
     tallies = []
     for piece in pieces:
         part = np.ascontiguousarray(got[piece.start - span.start : piece.stop - span.start])
-        tally = Tally(format)
+        tally = SweepTally(format)
         chunk.judge_call(op, piece, part, tally)
         tally.borders = {
             piece.start: {"after": chunk.side(op, piece.start, part[:1])},
             piece.stop: {"before": chunk.side(op, piece.stop - 1, part[-1:])},
         }
         tallies.append(tally)
-    whole = Tally(format)
+    whole = SweepTally(format)
     for place in order if order is not None else range(len(tallies)):
         whole.merge(tallies[place])
     chunk.settle_borders(op, whole)
@@ -57,7 +59,7 @@ def careful(op: Op) -> Op:
     return replace(op, fast=None)
 
 
-def figures(tally: Tally) -> Json:
+def figures(tally: SweepTally) -> Json:
     """What must not depend on the way of judging: all but errors' last digits, tiers and times."""
     told = tally.to_json()
     for binade in told["binades"].values():

@@ -17,7 +17,7 @@ from refkernels.metrology import ulp_distance, ulp_error
 from refkernels.op import Op
 from refkernels.runs.sweeps import chunk, judging, patterns, plain
 from refkernels.runs.sweeps.patterns import Span
-from refkernels.runs.sweeps.tally import BEYOND, Tally
+from refkernels.runs.sweeps.tally import BEYOND, SweepTally
 
 # Subnormals, around 1, where exp overflows, the largest floats with infinity and NaNs, negative
 # zero, the end of all patterns, each across a binade's border; where exp underflows by far, and
@@ -243,11 +243,11 @@ def test_answers_beyond_the_bound_of_an_op_s_forms_are_counted(dtype: str) -> No
     span = Span(ones, ones + 2000)  # from x = -1 on
     x = patterns.values_of(np.arange(span.start, span.stop), format)
     right = op.evaluate("forward", {"x": x}, {}, ("rounding", format))["y"].round(format)[0]
-    tally = Tally(format)
+    tally = SweepTally(format)
     chunk.judge_call(op, span, right, tally)
     assert BEYOND not in tally.invariants
     wrong = right.copy()
     wrong[1234] = wrong[1234] * x.dtype.type(1.01)
-    tally = Tally(format)
+    tally = SweepTally(format)
     chunk.judge_call(op, span, wrong, tally)
     assert tally.invariants[BEYOND][:2] == [1, span.start + 1234]

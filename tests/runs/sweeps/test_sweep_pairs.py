@@ -15,7 +15,7 @@ from refkernels.arithmetic import formats
 from refkernels.runs import sweeps
 from refkernels.runs.sweeps import chunk, kept, pairs, patterns, records, run
 from refkernels.runs.sweeps.patterns import Span
-from refkernels.runs.sweeps.tally import Tally
+from refkernels.runs.sweeps.tally import SweepTally
 
 Kernel = Callable[[Any, Any], Any]
 
@@ -34,12 +34,12 @@ def searched(
     def taken(_: Any) -> Iterator[Any]:
         yield SimpleNamespace(run=answer, info={"version": "1"}, spec="planted")
 
-    question = chunk.Question(op, "planted", "cpu", "float32")
+    question = chunk.SweepQuestion(op, "planted", "cpu", "float32")
     with monkeypatch.context() as patched:
         patched.setattr(kept, "taken", taken)
         patched.setattr(pairs, "BATCH", 1 << 10)
         result = pairs.run_pair_island(question, 0, 0, tries)
-        tally = Tally.from_json(result["tally"])
+        tally = SweepTally.from_json(result["tally"])
         span = Span(0, 1 << 32)
         return records.record(question, result, tally, [span], [], {"method": "search"})
 
@@ -113,12 +113,12 @@ def test_tallies_of_pairs_read_back_and_pairs_are_drawn_everywhere(dtype: str) -
             assert strange.sum() > 5
     bit = np.uint64(1 << (format.p - 2))
     assert np.all(some[np.isnan(a), 0] & bit)  # what a signalling NaN gives is left to the library
-    tally = Tally(format, 2)
+    tally = SweepTally(format, 2)
     last = patterns.numbered([int(one) for one in some[-1]], format)
     tally.counts[3, 0] = 5
     tally.worst[3], tally.worst_bits[3], tally.firsts[6] = (2.0, -2.0, 0.0), (last, 7), (last, 9)
     tally.add_violations("sign", 2, last, 8)
-    again = Tally.from_json(tally.to_json())
+    again = SweepTally.from_json(tally.to_json())
     assert again.to_json() == tally.to_json()
     assert patterns.parts(again.worst_bits[3, 0], format, 2) == some[-1].tolist()
 

@@ -228,7 +228,7 @@ def test_a_chunk_whose_inputs_are_not_all_judged_has_no_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(chunk, "judge_call", lambda *_: (0.0, 0.0))
-    question = chunk.Question("sin", "numpy", "cpu", "float32")
+    question = chunk.SweepQuestion("sin", "numpy", "cpu", "float32")
     with pytest.raises(RuntimeError, match="0 of 64 inputs were judged"):
         chunk.run_chunk(question, 0x3F800000, 0x3F800040)
     kept.release()

@@ -12,7 +12,7 @@ from sweep_helpers import figures, judged, rounded
 from refkernels import registry
 from refkernels.records import codec
 from refkernels.runs.sweeps.patterns import Span
-from refkernels.runs.sweeps.tally import Tally
+from refkernels.runs.sweeps.tally import SweepTally
 
 SPAN = Span(0x3EFFF000, 0x3F001000)
 
@@ -65,14 +65,14 @@ def test_cuts_beside_specials_change_nothing(op: str, first: int) -> None:
 
 def test_json_reads_back_to_the_same_tally() -> None:
     text = codec.dumps(WHOLE.to_json())
-    again = Tally.from_json(json.loads(text))
+    again = SweepTally.from_json(json.loads(text))
     assert codec.dumps(again.to_json()) == text
     for one, other in zip(again.table, WHOLE.table, strict=True):
         assert (one == other).all()
 
 
 def test_counts_beyond_2_53_stay_exact() -> None:
-    tally = Tally(WHOLE.format)
+    tally = SweepTally(WHOLE.format)
     tally.counts[7, 0] = 2**53 + 1
-    again = Tally.from_json(json.loads(codec.dumps(tally.to_json())))
+    again = SweepTally.from_json(json.loads(codec.dumps(tally.to_json())))
     assert again.inputs == 2**53 + 1
