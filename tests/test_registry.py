@@ -62,7 +62,7 @@ def test_the_ops_of_the_design_are_there() -> None:
 def test_an_unknown_op_is_told_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"no op 'sine': did you mean 'sin'.*one of .*sinh, cosh"):
         registry.get("sine")
-    with pytest.raises(TypeError, match="by its name, not by a list"):
+    with pytest.raises(TypeError, match="Give an op's name, not a list"):
         registry.get(["sin"])  # type: ignore[arg-type]
 
 

@@ -52,10 +52,12 @@ class Draft:
             new = getattr(better, name)
             if name not in self._own:
                 whole = np.broadcast_to(part, self.shape)
-                if np.array_equal(whole[index], new):
+                signed = name == "hi"  # whose zeros have signs
+                if not signed and np.array_equal(whole[index], new):
                     continue
                 # zeros cost nothing until they are written
-                part = np.array(whole, new.dtype) if part.any() else np.zeros(self.shape, new.dtype)
+                kept = signed or part.any()
+                part = np.array(whole, new.dtype) if kept else np.zeros(self.shape, new.dtype)
                 self._parts[name] = part
                 self._own.add(name)
             part[index] = new

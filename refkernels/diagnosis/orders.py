@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from refkernels.diagnosis.summation import SummationTree, known
+from refkernels.diagnosis.summation.tree import canonical
 
 Place = Literal["", "last", "first", "start"]
 _BLOCKS = (384, 256, 320, 192, 128, 512, 64, 32, 16, 1024)  # of K, as BLAS libraries cut it
@@ -164,7 +165,7 @@ def _inserted(tree: SummationTree, at: int) -> SummationTree:
         place.append(add(*(place[child] for child in children)))
         if n + k == at:
             place[-1] = add(place[-1], n)
-    return SummationTree.built(n + 1, nodes, [leaf for leaf in tree.fused if leaf >= 0])
+    return canonical(n + 1, nodes, [leaf for leaf in tree.fused if leaf >= 0])
 
 
 def _chain_end(tree: SummationTree, count: int) -> int:

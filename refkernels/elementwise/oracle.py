@@ -61,11 +61,11 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
     def values(left: Open) -> dict[str, Enclosure]:
         return {"y": trusted(*_double_double(function.values, flat[left["y"]]))}
 
-    def exactly(left: Open) -> dict[str, Enclosure]:
+    def by_exact(left: Open) -> dict[str, Enclosure]:
         at = left["y"]
         return {"y": exact.values(function, to_float64(flat[at]), question, answer.at(at))}
 
-    steps = [("double_double", values), ("exact", exactly)][fast is None :]
+    steps = [("double_double", values), ("exact", by_exact)][fast is None :]
     climb({"y": answer}, {"y": rest}, tier, steps, question.undecided)
     return answer.enclosure().reshape(x.shape)
 
@@ -102,13 +102,13 @@ def backward(
     spread(flat_x.size, block)
     answer = Draft(*columns)
 
-    def exactly(left: Open) -> dict[str, Enclosure]:
+    def by_exact(left: Open) -> dict[str, Enclosure]:
         at = left["dx"]
         pair = to_float64(flat_dy[at]), to_float64(flat_x[at])
         return {"dx": exact.gradients(function, *pair, question, answer.at(at))}
 
     rest = {"dx": _undecided(answer, question)}
-    climb({"dx": answer}, rest, "double_double", [("exact", exactly)], question.undecided)
+    climb({"dx": answer}, rest, "double_double", [("exact", by_exact)], question.undecided)
     return answer.enclosure().reshape(x.shape)
 
 

@@ -92,9 +92,9 @@ def _with_untouched(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
     """And which elements are of a row without a gradient, and whether there are any. A row is one
-    index of the first axis."""
+    index of the first axis of two or more: what has one axis has no rows to leave out."""
     ready, grad = _prepare(inputs, params, direction), inputs["grad"]
-    none = np.all(grad == 0, axis=tuple(range(1, grad.ndim)), keepdims=True)
+    none = np.all(grad == 0, axis=tuple(range(1, grad.ndim)), keepdims=True) & (grad.ndim > 1)
     untouched = np.array(np.broadcast_to(none, grad.shape))
     told = {**ready.params, "sparse": bool(untouched.any())}
     return Prepared({**ready.inputs, "untouched": untouched}, told)

@@ -34,6 +34,14 @@ def test_an_enclosure_that_a_draft_is_made_of_stays_as_it_is() -> None:
         assert getattr(draft.enclosure(), name)[1] == getattr(known, name)[1]
 
 
+def test_zeros_keep_their_signs() -> None:
+    signs = np.array([True, False, True, False])
+    known = Enclosure(np.where(signs, -0.0, 0.0), 0.0, np.array([0.0, 0.0, 1.0, 1.0]))
+    draft = Draft.of(known)
+    draft.put(np.array([3]), Enclosure(np.array([-0.0])))
+    assert np.signbit(draft.enclosure().hi).tolist() == [True, False, True, True]
+
+
 @pytest.mark.parametrize(("open_", "second"), [([1, 5], [5]), ([0], []), ([], None)])
 def test_each_tier_gets_what_the_one_before_leaves(
     open_: list[int], second: list[int] | None

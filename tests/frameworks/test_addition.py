@@ -149,7 +149,7 @@ def test_names_that_cannot_be_kept_are_a_sentence(
     (tmp_path / "file").touch()
     for wrong in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/self")):
         monkeypatch.setenv("REFKERNELS_HOME", str(wrong))
-        with pytest.raises(FrameworkError, match=r"cannot be (written|read) .*(REFK|mend)"):
+        with pytest.raises(FrameworkError, match=r"cannot be (written|read) .*(REFK|repair)"):
             addition.add("numpy", sys.executable)
         with pytest.raises(FrameworkError, match=r"cannot be made .*REFKERNELS_HOME"):
             environments.create("torch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from refkernels.diagnosis.summation.tree import SummationTree
+from refkernels.diagnosis.summation.tree import SummationTree, canonical
 
 NUMPY_BLOCK = 128  # above it NumPy's pairwise sum splits
 _LANES = 8
@@ -42,7 +42,7 @@ class _Builder:
         return self.add(self.halves(terms[:middle]), self.halves(terms[middle:]))
 
     def tree(self, fused: Iterable[int] = ()) -> SummationTree:
-        return SummationTree.built(self.leaves, self.nodes, fused)
+        return canonical(self.leaves, self.nodes, fused)
 
 
 def sequential(n: int, *, fma: bool = False) -> SummationTree:

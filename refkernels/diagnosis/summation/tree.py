@@ -39,23 +39,7 @@ class SummationTree:
         leaves = as_count(leaves, "leaves")
         checked = [_numbers(children) for children in as_list(nodes, "nodes")]
         _check(leaves, checked)
-        return SummationTree.built(leaves, checked, _numbers(fused))
-
-    @staticmethod
-    def built(
-        leaves: int, nodes: Sequence[tuple[int, ...]], fused: Iterable[int] = ()
-    ) -> SummationTree:
-        """The same, unchecked, for nodes that form one tree by construction."""
-        smallest = list(range(leaves))
-        for children in nodes:
-            smallest.append(min([smallest[child] for child in children]))
-        ordered: list[tuple[int, ...]] = []
-        place = list(range(leaves + len(nodes)))
-        for node in _post_order(leaves, nodes, smallest):
-            place[node] = leaves + len(ordered)
-            inner = sorted(nodes[node - leaves], key=smallest.__getitem__)
-            ordered.append(tuple([place[child] for child in inner]))
-        return SummationTree(leaves, tuple(ordered), _marks(ordered, fused))
+        return canonical(leaves, checked, _numbers(fused))
 
     @property
     def root(self) -> int:
@@ -106,6 +90,22 @@ class SummationTree:
     def with_fused(self, leaves: Iterable[int]) -> SummationTree:
         """The same order where these leaves' products enter their additions unrounded."""
         return SummationTree(self.leaves, self.nodes, _marks(self.nodes, _numbers(leaves)))
+
+
+def canonical(
+    leaves: int, nodes: Sequence[tuple[int, ...]], fused: Iterable[int] = ()
+) -> SummationTree:
+    """`SummationTree.of` for nodes that are one tree by construction: nothing is checked."""
+    smallest = list(range(leaves))
+    for children in nodes:
+        smallest.append(min([smallest[child] for child in children]))
+    ordered: list[tuple[int, ...]] = []
+    place = list(range(leaves + len(nodes)))
+    for node in _post_order(leaves, nodes, smallest):
+        place[node] = leaves + len(ordered)
+        inner = sorted(nodes[node - leaves], key=smallest.__getitem__)
+        ordered.append(tuple([place[child] for child in inner]))
+    return SummationTree(leaves, tuple(ordered), _marks(ordered, fused))
 
 
 def _marks(nodes: Iterable[tuple[int, ...]], fused: Iterable[int]) -> tuple[int, ...]:
