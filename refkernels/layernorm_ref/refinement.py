@@ -111,7 +111,7 @@ class Refinement:
         """For `ladder.climb`, after the first tier."""
         steps: list[tuple[str, Step]] = [
             ("double_double", self.double_double),
-            ("exact", self.exactly),
+            ("exact", self.by_exact),
         ]
         return steps[first == "double_double" :]
 
@@ -142,10 +142,10 @@ class Refinement:
             return y(x, self.problem, records)
         return dx(x, widened(self.problem.cotangent[rows]), self.problem, records)
 
-    def exactly(self, left: Open) -> Enclosures:
+    def by_exact(self, left: Open) -> Enclosures:
         """A `ladder.Step`: what is asked of a row comes one after the other, so that its integers
         are made once and not kept."""
-        found = self._by_columns(left, Columns.exactly)
+        found = self._by_columns(left, Columns.by_exact)
         problem, asked = self.problem, self.question
         pairs = {name: self._places(name, at) for name, at in left.items() if name not in COLUMNS}
         parts: dict[str, list[Enclosure]] = {name: [] for name in pairs}
@@ -237,7 +237,7 @@ class Columns:
                 of_name.append(one[inside])
         return {name: joined(one) for name, one in parts.items()}
 
-    def exactly(self, question: Question, left: Open) -> Enclosures:
+    def by_exact(self, question: Question, left: Open) -> Enclosures:
         """By integers."""
         found = {}
         for name, wanted in left.items():

@@ -56,7 +56,7 @@ LEFT_OUT = {
     "layernorm_ref.Moments": GIVEN,
     "matmul_ref.Backward": GIVEN,
     "matmul_ref.LinearBackward": GIVEN,
-    "runs.measurement.Outcome": GIVEN,
+    "runs.measurement.RunOutcome": GIVEN,
     "runs.measurement.Plan": "select() makes it, which is called",
     "runs.measurement.Progress": GIVEN,
     "metrology.Summary": GIVEN,
@@ -67,7 +67,7 @@ LEFT_OUT = {
     "runs.sweeps.Dask": "joins a cluster",
     "runs.sweeps.Lent": "holds an executor, as it is handed",
     "diagnosis.summation.SummationTree": "of() makes it, which is called",
-    "runs.sweeps.Plan": "plan() makes it, which is called",
+    "runs.sweeps.SweepPlan": "plan() makes it, which is called",
     "runs.sweeps.Processes": "starts processes",
     "runs.sweeps.Progress": GIVEN,
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "crew": ("Crew", "CrewError", "Dask", "Lent", "Processes"),
     "patterns": ("RangeError",),
-    "run": ("Plan", "Progress", "plan", "sweep"),
+    "run": ("Progress", "SweepPlan", "plan", "sweep"),
 }
 
 __all__ = [

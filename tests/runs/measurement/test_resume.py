@@ -152,7 +152,7 @@ def test_a_finished_run_resumed_does_nothing(
 ) -> None:
     out, records = undisturbed
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    monkeypatch.setattr(pages, "show_measured", lambda directory: None)
+    monkeypatch.setattr(pages, "show_measured", lambda *_: None)
     monkeypatch.delattr(run, "_measure_one")  # not one unit is measured
     with planted_faults.registered(planted_faults.framework("correct", tmp_path)):
         resumed = CliRunner().invoke(app, words(out, "--resume"))
