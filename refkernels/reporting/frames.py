@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from refkernels.arguments import as_path
 from refkernels.records.files import write_whole
 from refkernels.reporting.reading import Record, RecordsError, read_records
 
@@ -82,17 +83,17 @@ class Records(Sequence[Record]):
             raise ImportError(
                 "to_parquet needs pyarrow, which is not installed: pip install pyarrow."
             ) from None
-        return write_whole(Path(path), content)
+        return write_whole(as_path(path, "path"), content)
 
 
 def load_records(path: str | os.PathLike[str]) -> Records:
     """The records of a run: what `refkernels measure --out DIR` wrote, or a sweep.
 
     path    the folder, or one file of records in JSON lines
-    Raises ValueError, in a sentence, where there is none and where a line is no record: with the
-    line's number.
+    Raises ValueError, in a sentence, where there is none and where a line is no record (with the
+    line's number), TypeError for what is no path.
     """
-    place = Path(path)
+    place = as_path(path, "path")
     if not place.is_dir():
         return Records(read_records(place))
     files = [place / name for name in FILES if (place / name).exists()]
