@@ -70,15 +70,14 @@ def _mathml(found: re.Match[str]) -> str:
 def gallery_pages() -> list[tuple[str, str]]:
     """A page for each thread in each language, and their index."""
     from refkernels import gallery
-    from refkernels.reporting.gallery import gallery_page
+    from refkernels.cli.gallery import page_of
 
     pages, rows = [], []
     for name in gallery.names():
         entry = gallery.load(name)
-        explanation, schedule = entry.explain(), _schedule(entry)
+        explanation = entry.explain()
         for language, suffix in LANGUAGES.items():
-            answer = explanation.to_markdown(language)
-            page = gallery_page(entry.to_dict(), answer, schedule, language)
+            page = page_of(entry, explanation, language)
             other = f"[{'中文' if language == 'en' else 'English'}]({name}{_other(language)})"
             pages.append((f"gallery/{name}{suffix}", f"{page}\n\n{other}\n"))
         rows.append(f"| [{name}]({name}.md) ([中文]({name}.zh.md)) | {explanation.summary} |")
@@ -90,12 +89,6 @@ INTRODUCTION = (
     "Discrepancies that people reported in public threads, each with the explanation that "
     "`refkernels explain` gives of its numbers. `refkernels gallery NAME` prints the same page."
 )
-
-
-def _schedule(entry: Any) -> Any:
-    from refkernels.gallery import consequences
-
-    return consequences.cosine_decay() if entry.consequence == "cosine_decay" else None
 
 
 def _other(language: str) -> str:

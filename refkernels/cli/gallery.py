@@ -40,7 +40,7 @@ def gallery(
         ]
         typer.echo(json.dumps(rows[0] if name else rows, ensure_ascii=False, indent=1))
     elif name:
-        typer.echo(_page(*explained[0], lang))
+        typer.echo(page_of(*explained[0], lang))
     else:
         _table(explained)
 
@@ -67,7 +67,8 @@ def _table(explained: list[tuple[Any, Any]]) -> None:
     typer.echo("* answers recorded elsewhere. `refkernels gallery NAME` shows one in full.")
 
 
-def _page(entry: Any, explanation: Any, lang: str) -> str:
+def page_of(entry: Any, explanation: Any, lang: str) -> str:
+    """What is printed of one entry, in Markdown; the site has the same page."""
     from refkernels.gallery import consequences
     from refkernels.reporting.gallery import gallery_page
 

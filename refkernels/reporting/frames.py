@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -41,16 +42,13 @@ class Records(Sequence[Record]):
         return iter(self._records)
 
     def __repr__(self) -> str:
-        kinds = ", ".join(f"{self.kinds[kind]:,} of kind {kind}" for kind in self.kinds)
+        kinds = ", ".join(f"{number:,} of kind {kind}" for kind, number in self.kinds.items())
         return f"Records({kinds})"
 
     @property
     def kinds(self) -> dict[str, int]:
         """How many records there are of each kind."""
-        kinds: dict[str, int] = {}
-        for record in self:
-            kinds[record["kind"]] = kinds.get(record["kind"], 0) + 1
-        return kinds
+        return dict(Counter(record["kind"] for record in self))
 
     def of(self, kind: str = "measurement", **fields: Any) -> Records:
         """The records of one kind whose fields have these values: of(op="sin", dtype="float32")."""

@@ -379,7 +379,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "在此查看更多：`refkernels report {folder} --all`",
     ),
     "seat_line": ("{share} rounding at most", "{share} 只有舍入误差"),
-    "line_more": ("{n} more symptoms", "另有 {n} 项现象"),
+    "line_more": ("further symptoms: {n}", "另有 {n} 项现象"),
     "line_edge": ("edge cases: {n}", "极端情形：{n}"),
     "all_elements": ("all elements", "全部元素"),
     "short:digits": ("{right} of {whole} digits right", "{whole} 位数字中 {right} 位正确"),
