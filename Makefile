@@ -11,6 +11,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
 FRAMEWORKS := torch paddle oneflow mindspore
 REPORT ?= report
 QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/schedule_ref \
@@ -45,8 +46,7 @@ bench: environments
 	$(BIN)/python benchmarks/accuracy.py || [ $$? -eq 1 ]  # 1: the report tells of a fault
 	$(BIN)/python benchmarks/speed.py || [ $$? -eq 1 ]  # 1: a bar is missed, which the table tells
 
-docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+docs: $(DOCS_READY)
 	PYTHONPATH=. $(BIN)/mkdocs build --quiet --strict
 
 table: $(READY)
@@ -60,6 +60,10 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) has no venv module with pip: install it (Debian: apt install python3-venv)." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	@touch $@
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 clean:

@@ -45,6 +45,7 @@ def read_records(path: Path) -> list[Record]:
             f"{path}, line {broken}: not UTF-8 text, so this is not a records file."
         ) from None
     ended = text.endswith("\n")
+    plain = _is_plain(text.replace("\n", " "))  # one look at the whole costs less than one a line
     lines = text.split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
@@ -53,7 +54,7 @@ def read_records(path: Path) -> list[Record]:
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 last = number == len(lines) and not ended
-                records.append(_parse(line, f"{path}, line {number}", last))
+                records.append(_parse(line, f"{path}, line {number}", last, plain))
     return records
 
 
@@ -74,7 +75,12 @@ def _no_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _parse(line: str, where: str, last: bool) -> Record:
+def _is_plain(text: str) -> bool:
+    """Whether every page can show every character of the text."""
+    return text.isascii() and text.isprintable() and not _ESCAPES.search(text)
+
+
+def _parse(line: str, where: str, last: bool, plain: bool) -> Record:
     try:
         record = codec.loads(line)
     except ValueError as fault:
@@ -93,8 +99,7 @@ def _parse(line: str, where: str, last: bool) -> Record:
         )
     if codec.holds_words(line):  # few do: the others need no walk through all their fields
         record = codec.restored(record, schema.TEXTS)
-    plain = line.isascii() and line.isprintable()
-    if _ESCAPES.search(line) or not (plain or showable(line) == line):
+    if not (plain or _is_plain(line)) and (_ESCAPES.search(line) or showable(line) != line):
         record = _shown(record)
     _check(record, where)
     return record
