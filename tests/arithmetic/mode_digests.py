@@ -1,6 +1,7 @@
 """A line for each op, direction and format: a digest of all that it answers.
 
-python mode_digests.py MODE...   everything imported in the first mode, and run in each of them
+python mode_digests.py MODE:DTYPE...   everything imported in the first mode, and run in each of
+them, in the format that is named beside it
 """
 
 import hashlib
@@ -37,7 +38,7 @@ def questions() -> dict[tuple[str, str], Inputs]:
     return found
 
 
-def digests(asked: dict[tuple[str, str], Inputs]) -> list[str]:
+def digests(asked: dict[tuple[str, str], Inputs], dtype: str) -> list[str]:
     """What every op answers: enclosures, certified roundings, bounds, conditions, plain."""
     from refkernels import registry
     from refkernels.arithmetic.formats import BINARY32
@@ -46,22 +47,21 @@ def digests(asked: dict[tuple[str, str], Inputs]) -> list[str]:
     lines = []
     for name, op in registry.ops().items():
         for direction in op.directions:
-            for dtype in ("float32", "float64"):
-                given, params = _question(op, direction, dtype, asked)
-                inputs = {one: given[one] for one in op.takes(direction) if one in given}
-                question = (direction, inputs, params)
-                exact = op.evaluate(*question)
-                rounded = op.evaluate(*question, ("rounding", dtype))
-                bound, plain = (f(*question, BINARY32) for f in (op.bound, op.plain))
-                condition = op.condition(*question)
-                output = op.names(direction)[0]
-                record = judge(
-                    op, direction, output, plain[output], exact[output], bound=bound[output],
-                    inputs=inputs, params=params,
-                )  # fmt: skip
-                told = [_bits(part) for part in (exact, rounded, bound, plain, condition)]
-                digest = hashlib.sha256(repr([*told, record]).encode()).hexdigest()[:16]
-                lines.append(f"{name} {direction} {dtype} {digest}")
+            given, params = _question(op, direction, dtype, asked)
+            inputs = {one: given[one] for one in op.takes(direction) if one in given}
+            question = (direction, inputs, params)
+            exact = op.evaluate(*question)
+            rounded = op.evaluate(*question, ("rounding", dtype))
+            bound, plain = (f(*question, BINARY32) for f in (op.bound, op.plain))
+            condition = op.condition(*question)
+            output = op.names(direction)[0]
+            record = judge(
+                op, direction, output, plain[output], exact[output], bound=bound[output],
+                inputs=inputs, params=params,
+            )  # fmt: skip
+            told = [_bits(part) for part in (exact, rounded, bound, plain, condition)]
+            digest = hashlib.sha256(repr([*told, record]).encode()).hexdigest()[:16]
+            lines.append(f"{name} {direction} {dtype} {digest}")
     return lines
 
 
@@ -86,7 +86,7 @@ def _bits(answer: dict[str, Any]) -> list[bytes]:
 
 if __name__ == "__main__":
     prepared = questions()
-    for mode in sys.argv[1:]:
+    for mode, dtype in (argument.split(":") for argument in sys.argv[1:]):
         set_mode(mode)
-        for line in digests(prepared):
+        for line in digests(prepared, dtype):
             print(mode, line)

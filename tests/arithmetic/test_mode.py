@@ -94,24 +94,28 @@ def test_where_the_mode_cannot_be_set_another_one_is_a_sentence(
 
 
 @pytest.fixture(scope="module")
-def wanted() -> list[str]:
-    return digests(questions())
+def wanted() -> dict[str, list[str]]:
+    return {dtype: digests(questions(), dtype) for dtype in ("float32", "float64")}
 
 
 @settable
-@pytest.mark.parametrize("order", [("flush", "zero"), ("up", "down")], ids="-".join)
+@pytest.mark.parametrize(
+    "order", [("flush:float32", "zero:float64"), ("up:float64", "down:float32")], ids="-".join
+)
 def test_every_op_answers_with_the_same_bits_in_every_mode(
-    order: tuple[str, ...], wanted: list[str]
+    order: tuple[str, ...], wanted: dict[str, list[str]]
 ) -> None:
-    """The first of the modes is set before the package is imported."""
-    assert len(wanted) == 2 * sum(len(op.directions) for op in registry.ops().values())
-    told = subprocess.run(
+    """The first of the modes is set before the package is imported. Each mode is tried in one
+    format, and each process in both."""
+    outputs = sum(len(op.directions) for op in registry.ops().values())
+    printed = subprocess.run(
         [sys.executable, str(HERE / "mode_digests.py"), *order],
         capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
-    for name in order:
-        found = [line.removeprefix(f"{name} ") for line in told if line.startswith(name)]
-        assert found == wanted, name
+    for name, dtype in (argument.split(":") for argument in order):
+        found = [line.removeprefix(f"{name} ") for line in printed if line.startswith(name)]
+        assert len(found) == outputs
+        assert found == wanted[dtype], name
 
 
 @settable
