@@ -58,7 +58,7 @@ ALLOWED = {
     "kernels": {"arithmetic", "elementwise"},
     "contexts": {"arithmetic", "elementwise", "elementary_ref", "kernels", "records", "trig_ref"},
     "ops": {"arithmetic", "contexts", "elementwise", *OP},
-    "frameworks": {"records"},
+    "frameworks": {"records", "registry", "op"},  # the op that a kernel of the user's computes
     "runs": {"records", "arithmetic", "metrology", "frameworks", "registry", *OP},
     "reporting": {"records"},
     "rendering": {"reporting", "frameworks"},

@@ -9,6 +9,7 @@ import typer
 
 from refkernels.cli.shared import completion, explaining, pages, severity
 from refkernels.cli.shared.endings import refuse, stop
+from refkernels.cli.shared.kernels import named_kernels
 from refkernels.cli.shared.options import (
     Language,
     Settings,
@@ -28,9 +29,31 @@ def measure(
             autocompletion=completion.frameworks,
         ),
     ] = None,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A function of yours, FILE.py:FUNCTION or LIBRARY.so:FUNCTION with --abi: alone, "
+            "or beside the frameworks of --framework. Repeatable."
+        ),
+    ] = None,
+    abi: Annotated[
+        str | None,
+        typer.Option(
+            help='What the C function of --kernel takes: "float32* x, float32* y, int64 n".'
+        ),
+    ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option(
+            help="Where --kernel runs: the path of a Python, or a framework whose Python it is."
+        ),
+    ] = None,
     op: Annotated[
         list[str] | None,
-        typer.Option(help="All by default. Repeatable.", autocompletion=completion.ops),
+        typer.Option(
+            help="All by default; of a --kernel, the op in its name. Repeatable.",
+            autocompletion=completion.ops,
+        ),
     ] = None,
     dtype: Annotated[
         list[str] | None,
@@ -81,6 +104,11 @@ def measure(
 
     severity.check(fail_on)
     check_language(lang)
+    if kernel:
+        own, computed = named_kernels(kernel, op or [], abi, python)
+        framework, op = [*own, *(framework or ())], op or computed
+    elif abi or python:
+        refuse("--abi and --python say how a --kernel is called: give one.")
     try:
         plan = measurement.select(op or (), dtype or (), case or (), full=full or show_list)
     except ValueError as error:

@@ -20,10 +20,12 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from refkernels.frameworks import kernels
 from refkernels.seat_names import SeatName, SeatNameError, parse
 from refkernels.suggestion import instead, quoted
 
@@ -67,6 +69,7 @@ class Framework:
     python        an interpreter's path or an execnet spec, which skips the search
     on_host       the host's own interpreter always has it (NumPy)
     in_system     no distribution: the machine has it, and with it every interpreter (libm)
+    kernel        what the adapter is told of a kernel of the user's (`kernels`)
     """
 
     name: str
@@ -79,15 +82,21 @@ class Framework:
     python: str | None = None
     on_host: bool = False
     in_system: bool = False
+    kernel: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.name:  # without one it gets the name of its entry point
+        if self.name and self.kernel is None:  # without one it gets the name of its entry point
             SeatName(self.name)  # raises for a name that no user could type
         object.__setattr__(self, "adapter", Path(self.adapter))
         if not self.module:
             object.__setattr__(self, "module", self.name)
         if not self.distributions:
             object.__setattr__(self, "distributions", (self.module,))
+
+    def source(self) -> str:
+        """The adapter, as it is sent to the interpreter."""
+        text = self.adapter.read_text(encoding="utf-8")
+        return text if self.kernel is None else f"{text}\nbegin({dict(self.kernel)!r})\n"
 
     def pin(self, version: str) -> Pin:
         """The needs of `version`; "" is the newest, whose needs are those of the first pin."""
@@ -207,8 +216,9 @@ def get(spec: str | Spec | Framework) -> Spec:
 def seat(text: str) -> tuple[Spec, SeatName]:
     """The framework that a seat's name means, and the parsed name.
 
-    Raises `UnknownFramework` for text that is no name, for a framework that is not in the catalog,
-    and for a kernel, which no command runs; TypeError for an argument that is no text.
+    A kernel is a framework of one op (`kernels`). Raises `UnknownFramework` for text that is no
+    name, for a framework that is not in the catalog and a kernel that cannot be run; TypeError for
+    an argument that is no text.
     """
     if not isinstance(text, str):
         raise TypeError(f"a seat is asked for by its name, not by a {type(text).__name__}")
@@ -217,11 +227,7 @@ def seat(text: str) -> tuple[Spec, SeatName]:
     except SeatNameError as error:
         raise UnknownFramework(str(error)) from None
     if name.kernel is not None:
-        raise UnknownFramework(
-            f"{quoted(text)} is a kernel of yours, which is not run here: give its output to "
-            "`refkernels explain OP --input ... --output ...`, or assert it in a test with "
-            "refkernels.testing.assert_kernel"
-        )
+        return Spec(_of_kernel(name)), name
     known = _frameworks()
     if name.framework not in known:
         raise UnknownFramework(
@@ -229,6 +235,15 @@ def seat(text: str) -> tuple[Spec, SeatName]:
             f"(an entry point of group {ENTRY_POINT_GROUP!r} adds one)"
         )
     return Spec(known[name.framework], name.version), name
+
+
+def _of_kernel(name: SeatName) -> Framework:
+    try:
+        kernel = kernels.read(name)
+    except kernels.KernelError as error:
+        raise UnknownFramework(str(error)) from None
+    adapter, python = REMOTE / "kernel_adapter.py", kernel.python or None
+    return Framework(str(name.kernel), adapter, python=python, kernel=kernel.literals)
 
 
 def _frameworks() -> dict[str, Framework]:

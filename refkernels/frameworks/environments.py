@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from refkernels.frameworks import catalog, creation, home, places, versions
@@ -92,8 +92,10 @@ def required() -> frozenset[str]:
 
 
 def find(name: str | Spec) -> Interpreter:
-    """The interpreter for a framework; raise `NotInstalled` with the cure."""
+    """The interpreter for a framework or a kernel; raise `NotInstalled` with the cure."""
     spec = catalog.get(name)
+    if spec.framework.kernel is not None:
+        return _of_kernel(spec)
     interpreters = list(_everywhere(spec))
     for known in interpreters:
         if not spec.version or (known.version and versions.fits(known.version, spec.version)):
@@ -104,6 +106,14 @@ def find(name: str | Spec) -> Interpreter:
         if known.source == "named" or versions.may_fit(known.version, spec.version):
             return known
     raise NotInstalled(_cure(spec))
+
+
+def _of_kernel(spec: Spec) -> Interpreter:
+    """The interpreter that a kernel's name says: a framework's, a path, or the running one."""
+    python = spec.framework.python or sys.executable
+    if python.partition("==")[0] in catalog.names():
+        return replace(find(python), spec=spec, version="")
+    return Interpreter(spec, python, "named" if spec.framework.python else "running")
 
 
 def create(name: str | Spec, progress: Progress = lambda line: None) -> Interpreter:

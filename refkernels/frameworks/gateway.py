@@ -27,7 +27,7 @@ from refkernels.frameworks.catalog import Framework, FrameworkError, Spec
 from refkernels.frameworks.process import NoReply, WorkerProcess
 from refkernels.frameworks.transport import INLINE_BYTES
 from refkernels.records.words import DIRECTIONS, DTYPES
-from refkernels.seat_names import SeatName, merged
+from refkernels.seat_names import merged, parse
 from refkernels.suggestion import instead
 
 STATUSES = (
@@ -101,7 +101,7 @@ class Session:
             self.spec, self.name = catalog.seat(spec)
         else:
             self.spec = catalog.get(spec)
-            self.name = SeatName(self.spec.name, self.spec.version)
+            self.name = parse(str(self.spec))
         given = {str(key): str(value) for key, value in (settings or {}).items()}
         self.settings = merged(given, self.name)
         self.timeout = timeout
@@ -280,11 +280,10 @@ class Session:
         return False
 
     def _hello(self, flags: Mapping[str, str]) -> dict[str, Any]:
-        adapter = self.spec.framework.adapter
         return {
             "do": "hello",
-            "source": adapter.read_text(encoding="utf-8"),
-            "file": str(adapter),
+            "source": self.spec.framework.source(),
+            "file": str(self.spec.framework.adapter),
             "flags": dict(flags),
             "dtypes": list(DTYPES),
             "inline_bytes": INLINE_BYTES,

@@ -203,7 +203,9 @@ def _keep_environments(journal: MeasurementJournal, records: list[Record]) -> No
 def _question(
     plan: Plan, frameworks: Sequence[str], devices: Sequence[str], settings: dict[str, str]
 ) -> dict[str, Any]:
-    """What must be the same for a run to resume."""
+    """What must be the same for a run to resume; of a kernel, the file's content too."""
+    kernels = {name: catalog.seat(name)[0].framework.kernel for name in frameworks}
+    versions = {name: kernel["version"] for name, kernel in kernels.items() if kernel is not None}
     return {
         "refkernels": refkernels.__version__,
         "frameworks": list(frameworks),
@@ -211,6 +213,7 @@ def _question(
         "settings": settings,
         "full": plan.full,
         "units": [unit.key for unit in plan.units],
+        **({"kernels": versions} if versions else {}),
     }
 
 

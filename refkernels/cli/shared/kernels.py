@@ -1,0 +1,54 @@
+"""`--kernel`, `--op`, `--abi` and `--python` as names of seats, which can be typed back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from refkernels.cli.shared.endings import refuse
+from refkernels.seat_names import SeatName, SeatNameError, merged, parse
+
+
+def named_kernels(
+    kernels: Sequence[str], ops: Sequence[str], abi: str | None, python: str | None
+) -> tuple[list[str], list[str]]:
+    """The seats of the kernels, and the ops that they compute: each the op in its function's name,
+    or the one that is given. Ends the command with a sentence for what is no kernel."""
+    from refkernels.frameworks import catalog
+
+    names, computed = [], []
+    for text in kernels:
+        try:
+            name = _with(parse(text), "abi", abi)
+            if name.kernel is None:
+                refuse(
+                    f"{text} is no kernel, which is FILE.py:FUNCTION: a framework is --framework."
+                )
+            name = _with(name, "python", python)
+            if len(ops) == 1 and not _tells_op(name, ops[0]):
+                name = _with(name, "op", ops[0])
+            spec, _ = catalog.seat(str(name))
+        except (SeatNameError, catalog.FrameworkError) as error:
+            refuse(f"{error}.")
+        assert spec.framework.kernel is not None
+        names.append(str(name))
+        computed.append(str(spec.framework.kernel["op"]))
+    return names, list(dict.fromkeys(computed))
+
+
+def _tells_op(name: SeatName, op: str) -> bool:
+    """Whether the function's own name is enough."""
+    from refkernels.frameworks import catalog
+
+    try:
+        kernel = catalog.seat(str(name))[0].framework.kernel
+    except catalog.FrameworkError:
+        return False
+    return kernel is not None and kernel["op"] == op
+
+
+def _with(name: SeatName, key: str, value: str | None) -> SeatName:
+    """The name with one more setting, unless it says its own."""
+    if value is None or key in dict(name.settings):
+        return name
+    return replace(name, settings=tuple(merged({key: value}, name).items()))

@@ -1,0 +1,154 @@
+"""A kernel of the user's as a seat: a function of a file, and the op that it computes.
+
+    ./my_kernels.py:layernorm                   the op is read from the function's name
+    ./my_kernels.py:fast_ln@op=layernorm        or given
+    ./triton_ln.py:layernorm@python=torch       in the interpreter of a framework, or a path
+    ./libmine.so:my_gelu@abi=float32* x%2C float32* y%2C int64 n
+
+    op      the op; without it, the longest op whose words follow one another in the function's
+            name: fused_log_softmax is log_softmax. A name that ends in _backward, _bwd or _grad is
+            the op's backward; FUNCTION_backward in the same file belongs to FUNCTION
+    arrays  numpy, torch, jax or cupy: what the function takes and returns; without it, the arrays
+            of the first of torch, jax and cupy that its file imports, else NumPy's
+    python  the interpreter; this one by default
+    abi     a C function's arguments (`remote/kernel_adapter.py`): needed for a library, and only
+            there
+
+The version of a kernel is a digest of its file, so that a run of another version is not resumed.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from refkernels.seat_names import SeatName
+from refkernels.suggestion import instead, quoted
+
+if TYPE_CHECKING:
+    from refkernels.op import Op
+    from refkernels.records.words import Direction
+
+SETTINGS = ("op", "abi", "arrays", "python")
+ARRAYS = ("numpy", "torch", "jax", "cupy")
+_BACKWARD = {"backward", "bwd", "grad"}
+
+
+class KernelError(ValueError):
+    """The name is no kernel that can be run; the message is one sentence with the cure."""
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """What a seat's name says of a kernel: `literals` is for its adapter, `python` its interpreter
+    ("" for this one)."""
+
+    op: str
+    python: str
+    literals: dict[str, Any]
+
+
+def read(name: SeatName) -> KernelFacts:
+    """The kernel that a seat's name means. Raises KernelError for a file that is not there, a name
+    without an op, and settings that fit neither."""
+    assert name.kernel is not None
+    path, function = Path(name.kernel.file).expanduser(), name.kernel.function
+    settings = dict(name.settings)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise KernelError(
+            f"{path} cannot be read ({error.strerror}): a kernel is FILE.py:FUNCTION, with the "
+            "file's path from here"
+        ) from None
+    op, direction = _op_of(function, settings.get("op"))
+    _check(path, settings, str(name.kernel))
+    if path.suffix.lower() == ".py":
+        _check_function(content, path, function)
+    literals = {
+        "file": str(path.absolute()),
+        "function": function,
+        "version": f"sha256:{hashlib.sha256(content).hexdigest()[:12]}",
+        "op": op.name,
+        "direction": direction,
+        "inputs": {way: list(op.takes(way)) for way in op.directions},
+        "outputs": {way: list(op.names(way)) for way in op.directions},
+        "params": dict(op.params),
+        "abi": settings.get("abi", ""),
+        "arrays": settings.get("arrays", ""),
+    }
+    return KernelFacts(op.name, settings.get("python", ""), literals)
+
+
+def _check(path: Path, settings: dict[str, str], kernel: str) -> None:
+    arrays = settings.get("arrays")
+    if arrays is not None and arrays not in ARRAYS:
+        raise KernelError(f"arrays={arrays} is none of {', '.join(ARRAYS)}")
+    if path.suffix.lower() == ".py" and "abi" in settings:
+        raise KernelError(f"{kernel} is Python, which has no abi: leave it out")
+    if path.suffix.lower() != ".py" and "abi" not in settings:
+        raise KernelError(
+            f"{kernel} is in a library, which does not say what it takes: give its arguments, "
+            'such as --abi "float32* x, float32* y, int64 n"'
+        )
+
+
+def _check_function(content: bytes, path: Path, function: str) -> None:
+    """Refuse a name that the file cannot bind, without running it."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError) as error:
+        raise KernelError(f"{path} is no Python file ({error})") from None
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    imported: set[str] = set()
+    functions = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            functions.append(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            imported |= {(alias.asname or alias.name) for alias in node.names}
+    if "*" not in imported and function not in {*names, *imported, *functions}:
+        raise KernelError(
+            f"{path} has no function {quoted(function)}: {instead(function, functions)}"
+        )
+
+
+def _op_of(function: str, chosen: str | None) -> tuple[Op, Direction]:
+    """The op and the direction that a function's name tells, or the op that was chosen."""
+    from refkernels import registry
+
+    words = [word for word in re.split(r"_|(?<=[a-z])(?=[A-Z])", function) if word]
+    words = [word.lower() for word in words]
+    direction: Direction = "backward" if words and words[-1] in _BACKWARD else "forward"
+    if chosen is not None:
+        try:
+            op = registry.get(chosen)
+        except ValueError as error:
+            raise KernelError(str(error).rstrip(".")) from None
+    else:
+        op = _named(words, function)
+    if direction not in op.directions:
+        raise KernelError(f"{function} is named as a backward kernel, and {op.name} has none")
+    return op, direction
+
+
+def _named(words: list[str], function: str) -> Op:
+    """The op of the longest name whose letters some words in a row spell."""
+    from refkernels import registry
+
+    ops = {name.replace("_", ""): op for name, op in registry.ops().items()}
+    spelt = {
+        "".join(words[start:end])
+        for start in range(len(words))
+        for end in range(start + 1, len(words) + 1)
+    }
+    if found := sorted(ops.keys() & spelt, key=len):
+        return ops[found[-1]]
+    raise KernelError(
+        f"which op {quoted(function)} computes does not show in its name: say it with --op, or as "
+        f"@op=NAME behind the function ({instead(function, registry.ops())})"
+    )

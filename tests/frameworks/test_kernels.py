@@ -1,0 +1,246 @@
+"""A kernel of the user's is a seat: found, called and judged like a framework's op."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from refkernels import registry
+from refkernels.frameworks import catalog
+from refkernels.frameworks.gateway import Session
+from refkernels.records.journal import JournalError
+from refkernels.runs import measurement
+
+CASE = registry.get("var").cases()[0].name
+X = np.random.default_rng(0).standard_normal((3, 7)).astype(np.float32)
+
+MINE = """
+import numpy as np
+
+def layernorm(x, weight=None, bias=None, eps=1.0):
+    d = x - x.mean(-1, keepdims=True)
+    y = d / np.sqrt((d * d).mean(-1, keepdims=True) + np.asarray(eps, x.dtype))
+    y = y if weight is None else y * weight
+    return (y if bias is None else y + bias).astype(x.dtype)
+
+def fast_log_softmax(values):
+    return values - values.max(-1, keepdims=True)
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+def softmax_backward(dy, x):
+    y = softmax(x)
+    return y * (dy - (y * dy).sum(-1, keepdims=True))
+
+def gelu_tanh_bwd(dy, x):
+    return dy
+
+def var(x):
+    return x.var(-1)
+
+def two_matmuls(a, b):
+    return a @ b, b @ a
+
+def secret(x):
+    return np.sin(x)
+
+def sqrt(x):
+    assert x.dtype.name == "bfloat16"
+    return np.sqrt(x)
+"""
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("kernels") / "mine.py"
+    path.write_text(MINE)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("function", "op", "direction"),
+    [
+        ("layernorm", "layernorm", "forward"),
+        ("fast_log_softmax", "log_softmax", "forward"),
+        ("softmax_backward", "softmax", "backward"),
+        ("gelu_tanh_bwd", "gelu_tanh", "backward"),
+        ("two_matmuls@op=matmul", "matmul", "forward"),
+    ],
+)
+def test_the_op_is_the_longest_that_the_name_spells(
+    mine: Path, function: str, op: str, direction: str
+) -> None:
+    spec, name = catalog.seat(f"{mine}:{function}")
+    assert spec.framework.kernel is not None
+    assert (spec.framework.kernel["op"], spec.framework.kernel["direction"]) == (op, direction)
+    assert catalog.seat(str(name))[1] == name
+
+
+@pytest.mark.parametrize(
+    ("seat", "reason"),
+    [
+        ("{folder}/none.py:f", "cannot be read"),
+        ("{folder}/mine.py:layrnorm@op=layernorm", "did you mean 'layernorm'"),
+        ("{folder}/mine.py:secret", "does not show in its name"),
+        ("{folder}/mine.py:layernorm@op=layrnorm", "did you mean 'layernorm'"),
+        ("{folder}/mine.py:layernorm@arrays=pandas", "none of numpy, torch, jax, cupy"),
+        ("{folder}/mine.py:layernorm@abi=float32* x", "has no abi"),
+        ("{folder}/lib.so:layernorm", "does not say what it takes"),
+        ("{folder}/broken.py:layernorm", "is no Python file"),
+    ],
+)
+def test_what_is_no_kernel_is_refused_in_a_sentence(mine: Path, seat: str, reason: str) -> None:
+    (mine.parent / "lib.so").write_bytes(b"")
+    (mine.parent / "broken.py").write_text("def layernorm(:")
+    with pytest.raises(catalog.UnknownFramework, match=reason) as refused:
+        catalog.seat(seat.format(folder=mine.parent))
+    assert "\n" not in str(refused.value)
+
+
+def test_inputs_go_by_name_or_place_and_params_are_the_ops(mine: Path) -> None:
+    op = registry.get("layernorm")
+    with Session(f"{mine}:layernorm") as session:
+        reply = session.run("layernorm", "forward", {"x": X, "weight": X[0]}, {})
+        assert reply.ok, reply.reason
+        given = {"x": X, "weight": X[0]}
+        exact = np.asarray(op.evaluate("forward", given, {"eps": op.params["eps"]})["y"].hi)
+        assert np.abs(reply.outputs["y"] - exact).max() < 1e-5  # the op's eps, not the function's 1
+        other = session.run("layernorm", "forward", given, {"normalized_shape": (3, 7)})
+        assert other.status == "unsupported"
+        assert "takes no normalized_shape" in str(other.reason)
+        same = session.run("layernorm", "forward", given, {"normalized_shape": (7,)})
+        assert np.array_equal(same.outputs["y"], reply.outputs["y"])
+        assert session.run("layernorm", "backward", {**given, "dy": X}, {}).status == "unsupported"
+    with Session(f"{mine}:fast_log_softmax") as session:
+        by_place = session.run("log_softmax", "forward", {"x": X}, {"axis": 1}).outputs["y"]
+        assert np.array_equal(by_place, X - X.max(-1, keepdims=True))
+        assert session.run("log_softmax", "forward", {"x": X}, {"axis": 0}).status == "unsupported"
+
+
+def test_a_backward_kernel_beside_the_function_is_its_backward(mine: Path) -> None:
+    with Session(f"{mine}:softmax") as both, Session(f"{mine}:softmax_backward") as alone:
+        first = both.run("softmax", "backward", {"dy": X, "x": X}, {})
+        second = alone.run("softmax", "backward", {"dy": X, "x": X}, {})
+        assert np.array_equal(first.outputs["dx"], second.outputs["dx"])
+        assert alone.run("softmax", "forward", {"x": X}, {}).status == "unsupported"
+
+
+def test_more_outputs_than_the_op_has_are_an_error_and_bfloat16_is_ml_dtypes(mine: Path) -> None:
+    with Session(f"{mine}:two_matmuls@op=matmul") as session:
+        reply = session.run("matmul", "forward", {"a": X, "b": X.T.copy()}, {})
+        assert reply.status == "error"
+        assert "returns 2 arrays, and the op has c" in str(reply.reason)
+    half = np.array([2.0, 3.0], ml_dtypes.bfloat16)
+    with Session(f"{mine}:sqrt") as session:
+        (y,) = session.run("sqrt", "forward", {"x": half}, {}).outputs.values()
+        assert y.dtype == ml_dtypes.bfloat16
+        assert np.array_equal(y, np.sqrt(half))
+
+
+def test_a_run_measures_it_and_is_not_resumed_with_another_file(mine: Path, tmp_path: Path) -> None:
+    seat = f"{mine}:var"
+    plan = measurement.select(["var"], ["float32"], [CASE])
+    outcome = measurement.measure(plan, tmp_path / "run", frameworks=[seat])
+    answered = [r for r in outcome.records if r["kind"] == "measurement" and r["status"] == "ok"]
+    assert answered
+    assert {(r["framework"], r["output"]) for r in answered} == {(seat, "y")}
+    assert all(record["version"].startswith("sha256:") for record in answered)
+    again = measurement.measure(plan, tmp_path / "run", frameworks=[seat], resume=True)
+    assert again.records == outcome.records
+    mine.write_text(MINE.replace("x.var(-1)", "x.var(-1, ddof=1)"))
+    try:
+        with pytest.raises(JournalError, match="another"):
+            measurement.measure(plan, tmp_path / "run", frameworks=[seat], resume=True)
+    finally:
+        mine.write_text(MINE)
+
+
+LIBRARY = """
+void my_reciprocal(const float *x, float *y, long long n) {
+    for (long long i = 0; i < n; i++) y[i] = 1.0f / x[i];
+}
+void outer(const double *a, const double *b, double *c, int rows, int columns) {
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++) c[i * columns + j] = a[i] * b[j];
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc) here")
+def test_a_c_function_takes_pointers_lengths_and_params(tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text(LIBRARY)
+    library = tmp_path / "libmine.so"
+    command = ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "mine.c")]
+    subprocess.run(command, check=True)
+    abi = "float32* x%2C float32* y%2C int64 n"
+    with Session(f"{library}:my_reciprocal@abi={abi}") as session:
+        reply = session.run("reciprocal", "forward", {"x": X}, {})
+        assert np.array_equal(reply.outputs["y"], 1 / X)
+        wide = session.run("reciprocal", "forward", {"x": X.astype(np.float64)}, {})
+        assert wide.status == "unsupported"
+        assert "takes x as float32" in str(wide.reason)
+        bits = session.sweep("reciprocal", "float32", 0x3F800000, 1000).outputs[""]
+        x = np.arange(0x3F800000, 0x3F800000 + 1000, dtype=np.uint32).view(np.float32)
+        assert np.array_equal(bits, 1 / x)
+    abi = "float64* a, float64* b, float64* c[a_0 b_1], int32 a_0, int32 b_1".replace(",", "%2C")
+    a, b = np.arange(3.0)[:, None], np.arange(5.0)[None]
+    with Session(f"{library}:outer@op=matmul,abi={abi}") as session:
+        reply = session.run("matmul", "forward", {"a": a, "b": b}, {})
+        assert np.array_equal(reply.outputs["c"], a @ b)
+
+
+TORCH = """
+import torch
+
+def rms_norm(x, weight, eps=None):
+    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + eps) * weight
+"""
+
+
+def test_a_function_of_torch_tensors_has_autograd_s_gradients(
+    tmp_path: Path, session_for: Callable[[str], Session]
+) -> None:
+    session_for("torch")  # or a visible skip
+    (tmp_path / "mine.py").write_text(TORCH)
+    given = {"dy": X, "x": X, "weight": X[0]}
+    op = registry.get("rms_norm")
+    with Session(f"{tmp_path / 'mine.py'}:rms_norm@python=torch") as session:
+        reply = session.run("rms_norm", "backward", given, {})
+        assert reply.ok, reply.reason
+        exact = op.evaluate("backward", given, {})
+        assert set(reply.outputs) == {"dx", "dweight"}
+        for name, got in reply.outputs.items():
+            assert np.abs(got - exact[name].hi).max() < 1e-5
+        half = session.run(
+            "rms_norm",
+            "forward",
+            {"x": X.astype(ml_dtypes.bfloat16), "weight": X[0].astype(ml_dtypes.bfloat16)},
+            {},
+        )
+        assert half.outputs["y"].dtype == ml_dtypes.bfloat16
+
+
+def test_the_command_takes_the_op_from_the_name(mine: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "refkernels", "measure", "--kernel", f"{mine.name}:var"]
+    command += ["--dtype", "float32", "--case", CASE, "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=mine.parent)
+    assert done.returncode == 0, done.stderr
+    assert "1 op in" in " ".join(done.stdout.split())
+    assert f"{mine.name}:var" in done.stdout
+    for wrong, reason in (
+        (["--kernel", "torch"], "torch is no kernel"),
+        (["--abi", "float32* x"], "give one"),
+        (["--kernel", f"{mine.name}:secret"], "does not show in its name"),
+    ):
+        refused = subprocess.run(
+            [*command[:4], *wrong], capture_output=True, text=True, cwd=mine.parent
+        )
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1), refused.stderr
+        assert reason in refused.stderr
