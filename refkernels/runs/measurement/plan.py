@@ -1,8 +1,6 @@
 """What a run consists of: units, each one case in one dtype and direction for all frameworks.
 
-The core of an op's cases shows most of what all cases show, in a third of the time. It takes the
-first, the middle and the last case of each regime in float32, the first in other formats, and every
-case of a published thread (`seed_`). Invariance is then measured over the core, forward in float32.
+By default only the core of an op's cases (`op.core`), with its invariance forward in float32.
 """
 
 import fnmatch
@@ -11,7 +9,7 @@ from dataclasses import dataclass
 
 from refkernels import registry
 from refkernels.arguments import as_flag, as_names
-from refkernels.op import DTYPES, Case, Direction, Op
+from refkernels.op import DTYPES, Case, Direction, Op, core
 from refkernels.suggestion import instead, nearest, quoted
 
 INVARIANCE_DTYPES = ("float32", "float64")
@@ -123,18 +121,6 @@ def select(
             "shows the dtypes of each."
         )
     return Plan(tuple(op.name for op in chosen), wanted, tuple(units), full)
-
-
-def core(cases: Sequence[Case], dtype: str) -> list[Case]:
-    """The cases on which a format is measured by default, in their order: a few of each regime."""
-    regimes: dict[str, list[Case]] = {}
-    for case in cases:
-        regimes.setdefault(case.regime, []).append(case)
-    chosen: list[Case] = []
-    for regime, same in regimes.items():
-        few = (0, (len(same) - 1) // 2, -1) if dtype == "float32" else (0,)
-        chosen += same if regime.startswith("seed_") else (same[i] for i in few)
-    return [case for case in cases if case in chosen]
 
 
 def _matches(case: Case, pattern: str) -> bool:

@@ -1,0 +1,119 @@
+"""The cases of an op as the parameters of a test: what the frameworks are measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.op import Case, Direction, Op, core
+from refkernels.records.words import DIRECTIONS
+from refkernels.suggestion import instead, quoted
+from refkernels.testing.assertions import assert_kernel
+
+LEVELS = ("core", "full")
+
+
+@dataclass(frozen=True)
+class KernelCase:
+    """One question to a kernel: `inputs` by name, the cotangent included, and `params`.
+
+    The arrays are built when they are first asked for, from the seed in the case's name: always the
+    same bits. They are read-only: `{name: array.copy()}` for a kernel that writes to its inputs.
+    """
+
+    op: Op
+    direction: Direction
+    dtype: str
+    case: Case
+
+    @property
+    def __name__(self) -> str:  # pytest's id
+        return f"{self.case.name} {self.dtype} {self.direction}"
+
+    def __str__(self) -> str:
+        return self.__name__
+
+    @cached_property
+    def _built(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+        arrays, params = in_default_mode(self.case.build)(self.dtype)
+        inputs = {name: arrays[name] for name in self.op.takes(self.direction) if name in arrays}
+        for array in inputs.values():
+            array.flags.writeable = False
+        return inputs, {**self.op.params, **params}
+
+    @property
+    def inputs(self) -> dict[str, npt.NDArray[Any]]:
+        return dict(self._built[0])
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return dict(self._built[1])
+
+    def check(self, outputs: Any, **demands: Any) -> None:
+        """`assert_kernel` of this question; `outputs` and `demands` are its arguments."""
+        __tracebackhide__ = True
+        assert_kernel(self.op, self.inputs, outputs, self.params, self.direction, **demands)
+
+
+@in_default_mode
+def cases(
+    op: str | Op,
+    dtype: Any = "float32",
+    level: str = "core",
+    directions: Iterable[Direction] = DIRECTIONS,
+) -> list[KernelCase]:
+    """The cases of an op, for `pytest.mark.parametrize`, which names each test after its case:
+
+        @pytest.mark.parametrize("case", cases("softmax", directions=["forward"]))
+        def test_my_softmax(case):
+            case.check(my_softmax(**case.inputs, **case.params))
+
+    op          a name that `refkernels.registry` knows, or an `Op` of your own with cases
+    dtype       of the floating inputs, or several
+    level       "core": a few cases of each regime, on which `refkernels measure` measures by
+                default; "full": all
+    directions  "forward", "backward", both by default
+
+    Raises ValueError for an unknown op, dtype, level or direction, and where the op has no such
+    case; TypeError for what is none of these.
+    """
+    known = registry.get(op)
+    if level not in LEVELS:
+        raise ValueError(f"There is no level {quoted(str(level))}: {instead(str(level), LEVELS)}.")
+    found = list(_questions(known, _several(dtype), level, list(_several(directions))))
+    if not found:
+        raise ValueError(f"{known.name} has no case in {dtype}.")
+    return found
+
+
+def _questions(
+    op: Op, dtypes: Iterable[Any], level: str, directions: list[Any]
+) -> Iterator[KernelCase]:
+    for direction in directions:
+        if direction not in DIRECTIONS:
+            raise ValueError(
+                f"There is no direction {quoted(str(direction))}: it is 'forward' or 'backward'."
+            )
+    for given in dtypes:
+        dtype = formats.get(given).name
+        for case in op.cases() if level == "full" else core(op.cases(), dtype):
+            for direction in op.directions:
+                if (
+                    dtype in case.dtypes
+                    and direction in directions
+                    and direction in case.directions
+                ):
+                    yield KernelCase(op, direction, dtype, case)
+
+
+def _several(value: Any) -> Iterable[Any]:
+    one = isinstance(value, str | type | np.dtype) or not isinstance(value, Iterable)
+    return (value,) if one else value
