@@ -20,6 +20,7 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import bytecode
 import workloads
 from stopwatch import quartiles
 
@@ -149,6 +150,7 @@ def main() -> int:
         )
     except ValueError as error:
         parser.error(str(error))
+    bytecode.keep(old.package / "refkernels", new.package / "refkernels")
     found = []
     for name in workloads.workloads():
         if not arguments.only or any(part in name for part in arguments.only):

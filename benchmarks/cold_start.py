@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import bytecode
+
 ARRAYS = """
 import numpy as np
 x = np.random.default_rng(0).normal(1e3, 1.0, (32, 768)).astype(np.float32)
@@ -112,6 +114,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.names) - set(FIRST_ANSWERS):
         parser.error(f"there is no {unknown.pop()!r}: {', '.join(FIRST_ANSWERS)}")
+    bytecode.keep()
     for name in options.names or FIRST_ANSWERS:
         if options.kernels:
             with tempfile.TemporaryDirectory() as folder:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import bytecode
 import numba
 import numpy as np
 import peers
@@ -115,6 +116,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
     parser.add_argument("--without", action="append", default=[], help="A section. Repeatable.")
     arguments = parser.parse_args()
+    bytecode.keep()
     began = time.perf_counter()
     torch = peers.Torch(numba.get_num_threads())
     try:

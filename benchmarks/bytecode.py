@@ -1,0 +1,14 @@
+"""Bytecode as an installed package has it: without it a process compiles each module it imports."""
+
+import compileall
+import os
+from pathlib import Path
+
+HERE = Path(__file__).parent.parent / "refkernels"
+
+
+def keep(*packages: Path) -> None:
+    """Compile the packages' modules, as pip does, and let the processes to come keep theirs too."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for package in packages or (HERE,):
+        compileall.compile_dir(package, quiet=2)
