@@ -19,6 +19,7 @@ from refkernels.cli import (
     report,
     reveal,
     sweep,
+    tolerances,
     warm,
 )
 from refkernels.cli.shared.endings import Commands
@@ -52,6 +53,7 @@ app.command()(reveal.reveal)
 app.command()(align.align)
 app.command()(gallery.gallery)
 app.command()(ops.ops)
+app.command()(tolerances.tolerances)
 app.command()(warm.warm)
 app.command()(report.report)
 app.command()(compare.compare)

@@ -1,0 +1,94 @@
+"""`refkernels tolerances`: the atol and rtol that a proven bound allows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from refkernels.cli.shared import completion
+from refkernels.cli.shared.case import read_case, tensors_of
+from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.options import MOST_ELEMENTS, AsJson, Names, Params
+
+
+def tolerances(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="CASE.npz|OP", help="A case file, or an op.", autocompletion=completion.ops
+        ),
+    ],
+    inputs: Annotated[
+        Names | None, typer.Option("--input", help="NAME=FILE.npy or FILE.npz. Repeatable.")
+    ] = None,
+    shape: Annotated[
+        Names | None,
+        typer.Option(help="NAME=32,768: standard normal numbers in that shape. Repeatable."),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option(help="Of the inputs of --shape.", autocompletion=completion.dtypes)
+    ] = "float32",
+    param: Params = None,
+    direction: Annotated[str | None, typer.Option(help="forward (default) or backward.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the random inputs.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Print the smallest atol and rtol with which allclose passes every right kernel.
+
+    They follow from the rounding bound on these inputs. Ends with status 2 where no tolerance is
+    right.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from refkernels.frameworks.catalog import FrameworkError
+    from refkernels.testing import tolerances as of
+
+    try:
+        with tensors_of([], 120.0) as tensors:
+            case = read_case(what, inputs or [], [], param or [], direction, tensors)
+        case.inputs.update(_drawn(shape or (), dtype, seed, case.inputs))
+        found = of(case.op, case.inputs, case.params, case.direction)
+    except (ValueError, TypeError, FrameworkError) as error:
+        refuse(str(error))
+    if as_json:
+        finite = {name: asdict(one) for name, one in found.items()}
+        typer.echo(json.dumps(finite, allow_nan=False))
+        return
+    table = Table("output", "atol", "rtol", "ulp", box=None)
+    for name, one in found.items():
+        table.add_row(name, f"{one.atol:g}", f"{one.rtol:g}", f"{one.ulp:.3g}")
+    console = Console()
+    console.print(table)
+    console.print("ulp: what they allow an element of median size, on these inputs alone.")
+
+
+def _drawn(shapes: Sequence[str], dtype: str, seed: int, given: dict[str, Any]) -> dict[str, Any]:
+    """The arrays of --shape. Raises ValueError, one sentence."""
+    import numpy as np
+
+    from refkernels.arithmetic import formats
+
+    format, rng = formats.get(dtype), np.random.default_rng(seed)
+    if format.dtype is None:
+        raise ValueError(f"{dtype} is a format that no array has.")
+    drawn: dict[str, Any] = {}
+    for text in shapes:
+        name, _, lengths = text.partition("=")
+        try:
+            axes = tuple(int(length) for length in lengths.split(",") if length.strip())
+        except ValueError:
+            axes = (-1,)
+        if not name or not lengths or min(axes, default=0) < 0:
+            raise ValueError(f"--shape {text!r} is not NAME=LENGTH,LENGTH, such as x=32,768.")
+        if math.prod(axes) > MOST_ELEMENTS:
+            raise ValueError(f"--shape {text!r} has more than {MOST_ELEMENTS:,} elements.")
+        if name in given or name in drawn:
+            raise ValueError(f"{name} is given twice.")
+        drawn[name] = rng.standard_normal(axes).astype(format.dtype)
+    return drawn

@@ -1,0 +1,120 @@
+"""The atol and rtol that a proven bound allows, for test suites that must keep `allclose`.
+
+A kernel of the op's named forms errs by at most b_i on element z_i. `allclose` asks for
+|got_i - z_i| <= atol + rtol |z_i|. So any pair with b_i <= atol + rtol |z_i| for all i passes every
+such kernel, on these inputs. Of these pairs the one is taken that allows the least on average,
+atol + rtol mean |z|: a convex function of rtol, once atol = max(0, max_i (b_i - rtol |z_i|)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import question
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.metrology import outputs as answered
+from refkernels.metrology.ulp_errors import ulp as ulp_of
+from refkernels.op import Direction, Op
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """`atol` and `rtol` of one output, and how many ulp they allow on its element of median size:
+    what `allclose` cannot see there."""
+
+    atol: float
+    rtol: float
+    ulp: float
+
+
+@in_default_mode
+def tolerances(
+    op: str | Op,
+    inputs: Mapping[str, Any],
+    params: Mapping[str, Any] | None = None,
+    direction: Direction = "forward",
+    *,
+    dtype: Any = None,
+) -> dict[str, Tolerance]:
+    """The smallest tolerances, by output name, with which `allclose` against the exact value passes
+    every kernel of the op's named forms on these inputs; both rounded up to two digits.
+
+    They hold for these inputs: others have other bounds, and `assert_kernel` derives each element's
+    own. `dtype` is that of the outputs, by default that of the inputs (the narrowest). An expected
+    value that is rounded, in float64 say, adds its own rounding.
+
+    Raises ValueError where the bound is infinite in an element, or an exact value is no finite
+    number: no tolerance is right there; and ValueError or TypeError for a question that
+    `assert_kernel` refuses.
+    """
+    known, arrays, settings = question.read(op, inputs, params, direction)
+    format = formats.get(dtype) if dtype is not None else _narrowest(arrays)
+    names = known.names(direction)
+    asked = answered.ask(known, direction, arrays, settings, dict.fromkeys(names, format))
+    return {name: _tolerance(name, asked, format) for name in asked.reference}
+
+
+def _narrowest(arrays: Mapping[str, npt.NDArray[Any]]) -> Format:
+    found = [formats.of(array) for array in arrays.values() if formats.is_one(array.dtype)]
+    return min(found, key=lambda format: format.p)
+
+
+def _tolerance(name: str, asked: answered.Asked, format: Format) -> Tolerance:
+    exact = asked.reference[name]
+    size = (np.abs(exact.hi) * np.exp2(np.asarray(exact.scale, np.float64))).ravel()
+    bound = asked.bound[name].ravel()
+    if not size.size:
+        return Tolerance(0.0, 0.0, 0.0)
+    if wrong := int((~(np.isfinite(size) & np.isfinite(bound))).sum()):
+        raise ValueError(
+            f"{name}: {wrong} of {size.size} elements are no finite numbers, or may overflow on "
+            "the way, so that no tolerance is right: give inputs without them."
+        )
+    rtol = _up(_best_rtol(size, bound))
+    atol = _up(_atol(rtol, size, bound))
+    middle = float(np.median(size))
+    ulp = (atol + rtol * middle) / float(ulp_of(middle, format))
+    return Tolerance(atol, rtol, ulp)
+
+
+def _atol(rtol: float, size: Array, bound: Array) -> float:
+    """The least atol beside this rtol; as `allclose` computes it, product and sum rounded."""
+    rest = float((bound - np.nextafter(rtol * size, 0.0)).max())
+    return math.nextafter(rest, math.inf) if rest > 0.0 else 0.0
+
+
+def _best_rtol(size: Array, bound: Array) -> float:
+    """The rtol of the least average: the minimum over rtol >= 0 of the largest of the lines
+    b_i + rtol (mean - z_i) and rtol mean. One falling and one rising line enclose it; the largest
+    line where they meet takes the place of one of them, until none is larger."""
+    offsets, slopes = np.append(bound, 0.0), float(size.mean()) - np.append(size, 0.0)
+    falling, rising, rtol = int(np.argmax(offsets)), len(size), 0.0
+    while slopes[falling] < 0.0:
+        rtol = (offsets[falling] - offsets[rising]) / (slopes[rising] - slopes[falling])
+        heights = offsets + rtol * slopes
+        largest = int(np.argmax(heights))
+        if heights[largest] <= max(heights[falling], heights[rising]):
+            break
+        falling, rising = (largest, rising) if slopes[largest] < 0.0 else (falling, largest)
+    return float(rtol)
+
+
+def _up(value: float) -> float:
+    """Rounded up to two decimal digits."""
+    if value == 0.0:
+        return 0.0
+    exponent = math.floor(math.log10(value)) - 1
+    for digits in range(int(value / 10.0**exponent), 102):
+        if float(f"{digits}e{exponent}") >= value:
+            return float(f"{digits}e{exponent}")
+    raise AssertionError(value)
