@@ -10,7 +10,7 @@ from refkernels.records import codec
 
 T = TypeVar("T")
 _WORDS = {
-    str: "a text", int: "a whole number", float: "a number", bool: "true or false",
+    str: "a string", int: "a whole number", float: "a number", bool: "true or false",
     list: "a list", dict: "an object",
 }  # fmt: skip
 
@@ -70,7 +70,7 @@ class Fields:
             raise CaptureError(f"{self.where}: {name} is no hexadecimal float.") from None
 
     def texts(self, name: str) -> dict[str, str]:
-        """An object whose values are texts."""
+        """An object whose values are strings."""
         read = self.mapping(name)
         return {key: self._taken(f"{name}.{key}", str, value) for key, value in read.items()}
 

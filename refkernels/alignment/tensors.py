@@ -63,7 +63,7 @@ class TensorFile(Mapping[str, Array]):
         if not isinstance(metadata, dict) or not all(
             isinstance(value, str) for value in metadata.values()
         ):
-            raise self._wrong("its __metadata__ is no mapping of texts to texts")
+            raise self._wrong("its __metadata__ is no mapping of strings to strings")
         self.metadata: dict[str, str] = metadata
         self._entries = {name: self._entry(name, entry) for name, entry in header.items()}
         self._check_spans(size - self._begin)

@@ -208,7 +208,7 @@ def seat(text: str) -> tuple[Spec, SeatName]:
     """The framework that a seat's name means, and the parsed name.
 
     Raises `UnknownFramework` for text that is no name, for a framework that is not in the catalog,
-    and for a kernel, which no command runs; TypeError for an argument that is no text.
+    and for a kernel, which no command runs; TypeError for an argument that is no string.
     """
     if not isinstance(text, str):
         raise TypeError(f"a seat is asked for by its name, not by a {type(text).__name__}")

@@ -318,13 +318,13 @@ def _array(argument: Argument, value: Any) -> Any:
 
 
 def _param(name: str, value: Any, default: Any) -> Any:
-    """A param, checked by its default: a number, a truth value or a text. The op's `prepare` checks
-    all other params."""
+    """A param, checked by its default: a number, a truth value or a string. The op's `prepare`
+    checks all other params."""
     if isinstance(default, float):
         return as_real(value, name)
     if isinstance(default, TextOrNumbers):
         return value
-    for kind, called in ((bool, "True or False"), (str, "a text")):
+    for kind, called in ((bool, "True or False"), (str, "a string")):
         if isinstance(default, kind) and not issubclass(type(value), kind):
             raise TypeError(f"{name} is {shown(value)}, but it must be {called}.")
     return value

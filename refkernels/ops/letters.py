@@ -64,7 +64,7 @@ class Signature:
         """From `x[... n] -> y[... n]`, the coupled letters, and the names of `everywhere`, both
         separated by spaces.
 
-        Raises ValueError for a text that is no signature.
+        Raises ValueError for a string that is no signature.
         """
         left, arrow, right = text.partition("->")
         if not arrow:
