@@ -182,7 +182,10 @@ def _function(
     helpers = _called(function, functions)
     texts = [ast.get_source_segment(source, node) or "" for node in helpers]
     returned = [
-        one.value for node in helpers for one in ast.walk(node) if isinstance(one, ast.Return)
+        statement.value
+        for node in helpers
+        for statement in ast.walk(node)
+        if isinstance(statement, ast.Return)
     ]
     several = any(isinstance(value, ast.Dict | ast.DictComp) for value in returned)
     if isinstance(function, ast.Lambda):
