@@ -222,13 +222,13 @@ def seat(text: str) -> tuple[Spec, SeatName]:
             "`refkernels explain OP --input ... --output ...`, or assert it in a test with "
             "refkernels.testing.assert_kernel"
         )
-    known = _frameworks()
-    if name.framework not in known:
+    by_name = _frameworks()
+    if name.framework not in by_name:
         raise UnknownFramework(
-            f"no framework is named {quoted(name.framework)}: {instead(name.framework, known)} "
+            f"no framework is named {quoted(name.framework)}: {instead(name.framework, by_name)} "
             f"(an entry point of group {ENTRY_POINT_GROUP!r} adds one)"
         )
-    return Spec(known[name.framework], name.version), name
+    return Spec(by_name[name.framework], name.version), name
 
 
 def _frameworks() -> dict[str, Framework]:
