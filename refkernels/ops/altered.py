@@ -64,8 +64,8 @@ def without(formula: Any, part: tuple[int, int, int, bool]) -> Any:
         return Apart(tuple(each and without(each, part) for each in formula.formulas))
 
     @functools.wraps(formula, updated=())
-    def read(xp: Any, /, *given: Any, **named: Any) -> Any:
-        return formula(_Partial(xp, part), *given, **named)
+    def read(xp: Any, /, *arguments: Any, **named: Any) -> Any:
+        return formula(_Partial(xp, part), *arguments, **named)
 
     return read
 
@@ -117,9 +117,9 @@ def overflowing(form: Any, format: Format, chosen: int, beyond: dict[int, str]) 
     """The formula, to be read in float64, with the results of its `chosen` primitive infinite
     beyond the format. `beyond` gets the primitives, by number, that exceed it somewhere."""
 
-    def formula(xp: Any, /, **given: Any) -> Any:
+    def formula(xp: Any, /, **arguments: Any) -> Any:
         inner = _Overflowing(format, chosen, beyond)
-        return form(inner, **{name: _entered(inner, value) for name, value in given.items()})
+        return form(inner, **{name: _entered(inner, value) for name, value in arguments.items()})
 
     return formula
 

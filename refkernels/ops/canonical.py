@@ -152,26 +152,26 @@ def canonical(signature: Signature, prepared: Prepared) -> Canonical:
     signature = prepared.signature or signature
     inputs, pieces = _joined(signature, prepared.inputs)
     lengths, leading = _lengths(signature, inputs)
-    letters = list(dict.fromkeys(x for one in signature.takes.values() for x in one.own))
+    letters = list(dict.fromkeys(x for taken in signature.takes.values() for x in taken.own))
     rows = math.prod(leading)
-    largest = max(signature.takes.values(), key=lambda one: len(one.letters))
+    largest = max(signature.takes.values(), key=lambda argument: len(argument.letters))
     arrays: dict[str, Array | None] = {}
     for name, array in inputs.items():
         argument = signature.takes.get(name) or largest
         arrays[name] = None if array is None else _flattened(argument, array, leading, letters)
     shapes = {
-        name: (rows if one.rows else 1, *_own(one, letters, lengths))
-        for name, one in signature.gives.items()
+        name: (rows if output.rows else 1, *_own(output, letters, lengths))
+        for name, output in signature.gives.items()
     }
 
     def restore(name: str, array: Array) -> Any:
-        one = signature.gives[name]
-        own = tuple(lengths[letter] for letter in one.own)
-        if one.several:
-            return _apart(array, pieces[one.own])
-        return prepared.restore(name, array.reshape((*leading, *own) if one.rows else own))
+        output = signature.gives[name]
+        own = tuple(lengths[letter] for letter in output.own)
+        if output.several:
+            return _apart(array, pieces[output.own])
+        return prepared.restore(name, array.reshape((*leading, *own) if output.rows else own))
 
-    by_row = {name: one.rows for name, one in signature.gives.items()}
+    by_row = {name: output.rows for name, output in signature.gives.items()}
     return Canonical(signature, arrays, prepared.params, rows, shapes, by_row, restore)
 
 

@@ -95,23 +95,25 @@ def formulas_of(
     everywhere      the inputs whose every row matters to all rows: `letters.Signature`
     scalars         "binary64" where kernels hold params in it and combine them there
     """
-    way = Signature.parse(signature, coupled, everywhere)
-    above = {f"d{output}": output for output in cotangents or list(way.gives)[:1]}
-    floats = [one.name for one in way.takes.values() if one.kind == "float"]
-    below = {f"d{one}": one for one in (floats if gradients is None else gradients)}
+    read_signature = Signature.parse(signature, coupled, everywhere)
+    above = {f"d{output}": output for output in cotangents or list(read_signature.gives)[:1]}
+    floats = [taken.name for taken in read_signature.takes.values() if taken.kind == "float"]
+    below = {f"d{source}": source for source in (floats if gradients is None else gradients)}
     definition = truth or next(iter(forms.values()))
     reverse = None
     if below:
-        turn = functools.partial(
+        derive = functools.partial(
             derived,
-            outputs=tuple(way.gives),
+            outputs=tuple(read_signature.gives),
             cotangents=above,
             inputs=tuple(below.values()),
         )
-        ways = backward or {form: turn(formula) for form, formula in forms.items()}
-        exact = backward_truth or (next(iter(ways.values())) if backward else turn(definition))
-        reverse = Way(way.backward(above, below), ways, exact)
-    forward = Way(way, forms, definition)
+        backward_forms = backward or {form: derive(formula) for form, formula in forms.items()}
+        exact = backward_truth or (
+            next(iter(backward_forms.values())) if backward else derive(definition)
+        )
+        reverse = Way(read_signature.backward(above, below), backward_forms, exact)
+    forward = Way(read_signature, forms, definition)
     return Formulas(name, params or {}, forward, reverse, faults, prepare, scalars)
 
 

@@ -173,9 +173,12 @@ class Formulas:
         format: Format | str,
     ) -> dict[str, Doubles]:
         """The largest of the forms' bounds, elementwise."""
-        every = self.form_bounds(direction, inputs, params, format).values()
-        names = next(iter(every))
-        return {n: functools.reduce(np.maximum, (one[n] for one in every)) for n in names}
+        bounds_of_forms = self.form_bounds(direction, inputs, params, format).values()
+        names = next(iter(bounds_of_forms))
+        return {
+            n: functools.reduce(np.maximum, (bounds[n] for bounds in bounds_of_forms))
+            for n in names
+        }
 
     @in_default_mode
     def condition(
@@ -239,8 +242,8 @@ class Formulas:
         """The certified value of another formula, a fault's."""
         question = self.question(direction, inputs, params)
         names = self.names(direction, question)
-        found = _evaluation().settle(formula, question, names, Question.parse(certify))
-        return {name: restored(question, name, one) for name, one in found.items()}
+        enclosures = _evaluation().settle(formula, question, names, Question.parse(certify))
+        return {name: restored(question, name, enclosure) for name, enclosure in enclosures.items()}
 
     @in_default_mode
     def bounded(

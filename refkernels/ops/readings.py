@@ -184,7 +184,7 @@ class _Blocks:
         spread(question.rows, block, length)
         self.statistics = statistics
         return {
-            name: tuple(map(np.concatenate, zip(*(one[name] for one in blocks), strict=True)))
+            name: tuple(map(np.concatenate, zip(*(parts[name] for parts in blocks), strict=True)))
             if blocks
             else self._parts(name, self._outputs(question.arrays)[name], 0)
             for name in by_row
