@@ -55,11 +55,11 @@ def settle(
     formula    the certified formula
     ieee       the definition whose binary64 arithmetic gives special values; formula by default
     """
-    return _Answer(formula, question, names, asked, ieee or formula).settled()
+    return _AnswerSoFar(formula, question, names, asked, ieee or formula).settled()
 
 
-class _Answer:
-    """The answer so far: a draft of each output."""
+class _AnswerSoFar:
+    """A draft of each output."""
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ def _dot2(rows: int, across: int, elementwise: bool) -> Any:
         state: Any, place: Any, error: Any,
     ) -> Any:  # fmt: skip
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            call = _Call(context, builder, signature, arguments)
+            call = _IntrinsicCall(context, builder, signature, arguments)
             sums = [[vectors.zeros(builder) for _ in "scd"] for _ in range(tile)]
 
             def each(n: int, left: Any, right: Any) -> None:
@@ -69,7 +69,7 @@ def _slices(rows: int, across: int) -> Any:
         state: Any, place: Any, alpha: Any, i: Any, beta: Any, j: Any,
     ) -> Any:  # fmt: skip
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            call = _Call(context, builder, signature, arguments)
+            call = _IntrinsicCall(context, builder, signature, arguments)
             anchors = []
             for n in range(tile):
                 row = vectors.broadcast(builder, call.data(8), arguments[9], n // across)
@@ -97,7 +97,7 @@ def _slices(rows: int, across: int) -> Any:
     return accumulate
 
 
-class _Call:
+class _IntrinsicCall:
     """One use of an intrinsic; all begin with a, a_at, step, b, b_at, terms, state, place."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:
