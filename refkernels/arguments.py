@@ -13,23 +13,23 @@ from typing import Any, cast
 
 
 class TextOrNumbers(str):
-    """A param's default that is a text where numbers may stand too: padding="valid"."""
+    """A param's default that is a string where numbers may stand too: padding="valid"."""
 
     __slots__ = ()
 
 
 def as_names(value: Any, name: str) -> tuple[str, ...]:
-    """A list, tuple or set of texts. Raises TypeError for anything else."""
+    """A list, tuple or set of strings. Raises TypeError for anything else."""
     names = as_list(value, name)
     if strange := [item for item in names if not isinstance(item, str)]:
-        raise TypeError(f"{name} holds a {type(strange[0]).__name__}, but it must hold texts.")
+        raise TypeError(f"{name} holds a {type(strange[0]).__name__}, but it must hold strings.")
     return tuple(names)
 
 
 def as_text(value: Any, name: str) -> str:
-    """A text. Raises TypeError for anything else."""
+    """A string. Raises TypeError for anything else."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a text.")
+        raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a string.")
     return value
 
 
@@ -45,14 +45,14 @@ def as_mapping(value: Any, name: str) -> dict[str, Any]:
         raise TypeError(f"{name} must map names to values, and is of type {type(value).__name__}.")
     if strange := [key for key in mapping if not isinstance(key, str)]:
         raise TypeError(
-            f"{name} has a {type(strange[0]).__name__} among its keys, which are texts."
+            f"{name} has a {type(strange[0]).__name__} among its keys, which must be strings."
         )
     return mapping
 
 
 def as_list(value: Any, name: str) -> list[Any]:
     """The items of a list, tuple, set or range. Raises TypeError for anything else, also for a
-    single text, whose items would be its letters."""
+    single string, whose items would be its letters."""
     if isinstance(value, list | tuple | set | frozenset | range):
         with contextlib.suppress(Exception):  # the caller's own class may raise anything
             return list(value)
@@ -98,8 +98,8 @@ def as_path(value: Any, name: str) -> Path:
 
 def as_settings(value: Any) -> dict[str, str]:
     """Environment variables and framework flags; None gives none. Raises TypeError for anything but
-    a mapping of texts to texts."""
+    a mapping of strings to strings."""
     settings = as_mapping(value, "settings")
     if not all(isinstance(text, str) for text in settings.values()):
-        raise TypeError("settings must map texts to texts: {'OMP_NUM_THREADS': '1'}.")
+        raise TypeError("settings must map strings to strings: {'OMP_NUM_THREADS': '1'}.")
     return settings

@@ -60,7 +60,7 @@ _SIZES = {
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64",
             "int": "int32", "short": "int16", "bool_": "bool", "byte": "uint8"}  # fmt: skip
 
-# Optimizer state: the framework's own word, with framework and type where it has two meanings.
+# Optimizer state: the framework's own name, with framework and type where it has two meanings.
 _STATE = {
     "exp_avg": "m", "moment1": "m", "adam_m": "m", "lamb_m": "m",
     "exp_avg_sq": "v", "moment2": "v", "adam_v": "v", "lamb_v": "v",
@@ -129,7 +129,7 @@ def _mapped(value, path, change):
 
 
 def _plain(value):
-    """What JSON can hold of a hyper-parameter; raises TypeError for anything else."""
+    """A hyper-parameter in the types of JSON. Raises TypeError for one that JSON cannot hold."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -144,17 +144,17 @@ def _plain(value):
 
 
 def _simple(values, read=None):
-    """The entries of a dictionary that JSON can hold, without a leading underscore; `read` turns a
-    framework's scalar into a number."""
-    found = {}
+    """The entries of a dictionary that JSON can hold, without leading underscores of keys; `read`
+    turns a framework's scalar into a number."""
+    entries = {}
     for key, value in values.items():
         if key.startswith("__"):
             continue
         try:
-            found[key.lstrip("_")] = _plain(read(value) if read else value)
+            entries[key.lstrip("_")] = _plain(read(value) if read else value)
         except TypeError:
             continue
-    return found
+    return entries
 
 
 def _bits_of_bfloat16(array):
@@ -165,7 +165,7 @@ def _bits_of_bfloat16(array):
 
 
 def _wide(dtype, array):
-    """The array in float64, exactly."""
+    """The array as float64, exactly; BF16 arrays hold the 16-bit patterns."""
     if dtype == "BF16":
         array = (array.astype(np.uint32) << 16).view(np.float32)
     return array.astype(np.float64)
@@ -248,7 +248,7 @@ def _write_safetensors(path, tensors, metadata):
 
 
 class _Framework:
-    """What a framework must tell; the defaults are PyTorch's words, which OneFlow shares."""
+    """What the probe asks of a framework; the defaults are PyTorch's, which OneFlow shares."""
 
     name = ""
     forward = "forward"  # the method that a layer's call runs
@@ -309,7 +309,7 @@ class _Framework:
         return self.api.is_grad_enabled()
 
     def symbolic(self):
-        """Whether a graph is being built just now: tensors have no values then."""
+        """Whether a graph is being built now: its tensors have no values."""
         return False
 
     def dtype_of(self, tensor):
@@ -325,7 +325,7 @@ class _Framework:
         return dtype, np.array(array, order="C") if copy else np.ascontiguousarray(array)
 
     def has_values(self, tensor):
-        """Whether it is more than a name in a graph."""
+        """Whether a tensor has values: one in a graph that is being built has none."""
         return True
 
     def numpy(self, tensor):
@@ -346,10 +346,10 @@ class _Framework:
 
     def hyperparameters(self, layer):
         values = {key: value for key, value in vars(layer).items() if key not in self._base}
-        found = _simple(values, self.scalar)
-        if "epsilon" in found:
-            found["eps"] = found.pop("epsilon")
-        return found
+        entries = _simple(values, self.scalar)
+        if "epsilon" in entries:
+            entries["eps"] = entries.pop("epsilon")
+        return entries
 
     def scalar(self, value):
         """A framework's scalar as a number, a dtype as its name; anything else as it is."""
@@ -362,16 +362,17 @@ class _Framework:
 
     def renamed(self, optimizer, values, only=None):
         """The hyper-parameters of an optimizer under the oracles' names; `only`: names to keep."""
-        found = {}
+        hyperparameters = {}
         for key, value in _simple(values, self.scalar).items():
             if only is not None and key not in only:
                 continue
             if key == "betas":
-                found["beta1"], found["beta2"] = value
+                hyperparameters["beta1"], hyperparameters["beta2"] = value
             else:
                 special = "%s.%s.%s" % (self.name, type(optimizer).__name__, key)
-                found[_HYPERPARAMETERS.get(special, _HYPERPARAMETERS.get(key, key))] = value
-        return found
+                common_name = _HYPERPARAMETERS.get(key, key)
+                hyperparameters[_HYPERPARAMETERS.get(special, common_name)] = value
+        return hyperparameters
 
     def word(self, optimizer, key):
         special = "%s.%s.%s" % (self.name, type(optimizer).__name__, key)
@@ -406,11 +407,11 @@ class _Framework:
         return None
 
     def listen(self):
-        """Begin to hear of random numbers; return what ends it."""
+        """Begin to count random draws, where only counting shows them; return what ends it."""
         return lambda: None
 
     def random_state(self):
-        """What changes where random numbers are drawn."""
+        """A value that changes whenever random numbers are drawn."""
         return self.api.get_rng_state().numpy().tobytes()
 
     def accelerator(self):
@@ -418,14 +419,14 @@ class _Framework:
 
 
 def _arguments(instance):
-    """The names of the arguments that the classes of an object are made with."""
-    found = set()
+    """The names of the arguments of the constructors of an object's classes."""
+    names = set()
     for kind in type(instance).__mro__[:-1]:
         try:
-            found.update(inspect.signature(kind.__init__).parameters)
+            names.update(inspect.signature(kind.__init__).parameters)
         except (TypeError, ValueError):
             continue
-    return found - {"self", "args", "kwargs", "name", "parameters", "params"}
+    return names - {"self", "args", "kwargs", "name", "parameters", "params"}
 
 
 def _without(values, *keys):
@@ -433,8 +434,8 @@ def _without(values, *keys):
 
 
 def _wrap(owner, methods, before, after):
-    """Wrap methods of an instance, one within the other counting once; return what undoes it."""
-    held = {name: vars(owner)[name] for name in methods if name in vars(owner)}
+    """Wrap methods of an instance, nested calls counting once; return what undoes it."""
+    replaced = {name: vars(owner)[name] for name in methods if name in vars(owner)}
     depth = [0]
 
     def wrapped(original):
@@ -457,8 +458,8 @@ def _wrap(owner, methods, before, after):
 
     def undo():
         for name in methods:
-            if name in held:
-                object.__setattr__(owner, name, held[name])
+            if name in replaced:
+                object.__setattr__(owner, name, replaced[name])
             else:
                 object.__delattr__(owner, name)
 
@@ -526,7 +527,7 @@ class _Torch(_Framework):
     def random_state(self):
         cuda = self.api.cuda
         states = cuda.get_rng_state_all() if cuda.is_initialized() else []
-        return b"".join(one.numpy().tobytes() for one in [self.api.get_rng_state(), *states])
+        return b"".join(state.numpy().tobytes() for state in [self.api.get_rng_state(), *states])
 
     def accelerator(self):
         cuda = self.api.cuda
@@ -574,8 +575,8 @@ class _Paddle(_Framework):
 
     def gradient(self, parameter):
         main = getattr(parameter, "main_grad", None)
-        found = parameter._grad_ivar() if main is None else main
-        return None if found is None or found.is_selected_rows() else found
+        value = parameter._grad_ivar() if main is None else main
+        return None if value is None or value.is_selected_rows() else value
 
     def on_accumulation(self, parameter, receive):
         parameter._register_backward_hook(lambda: receive(self.gradient(parameter)))
@@ -585,35 +586,37 @@ class _Paddle(_Framework):
         return _wrap(optimizer, ("step", "minimize"), before, after)
 
     def defaults(self, optimizer):
-        found = self.renamed(optimizer, vars(optimizer), _arguments(optimizer))
-        found.update(self.renamed(optimizer, getattr(optimizer, "_default_dict", {})))
+        hyperparameters = self.renamed(optimizer, vars(optimizer), _arguments(optimizer))
+        hyperparameters.update(self.renamed(optimizer, getattr(optimizer, "_default_dict", {})))
         decay = optimizer.regularization
         if decay is not None:
-            found["weight_decay"] = self.coefficient(decay)
-            found["weight_decay_by"] = type(decay).__name__
+            hyperparameters["weight_decay"] = self.coefficient(decay)
+            hyperparameters["weight_decay_by"] = type(decay).__name__
         elif isinstance(getattr(optimizer, "_lamb_weight_decay", None), float):
-            found["weight_decay"] = optimizer._lamb_weight_decay
+            hyperparameters["weight_decay"] = optimizer._lamb_weight_decay
         if getattr(optimizer, "_regularization_method", "") == "l2_decay":  # fused into its kernel
-            found["weight_decay"] = float(optimizer._regularization_coeff)
-            found["weight_decay_by"] = "L2Decay"
+            hyperparameters["weight_decay"] = float(optimizer._regularization_coeff)
+            hyperparameters["weight_decay_by"] = "L2Decay"
         clip = optimizer._grad_clip
         if clip is not None:
-            found["grad_clip"] = dict(_simple(vars(clip)), type=type(clip).__name__)
-        found["lr"] = float(optimizer.get_lr())
-        return _without(found, "learning_rate", "regularization_method", "regularization_coeff")
+            hyperparameters["grad_clip"] = dict(_simple(vars(clip)), type=type(clip).__name__)
+        hyperparameters["lr"] = float(optimizer.get_lr())
+        return _without(
+            hyperparameters, "learning_rate", "regularization_method", "regularization_coeff"
+        )
 
     def groups(self, optimizer):
-        given = optimizer._param_groups
+        param_groups = optimizer._param_groups
         shared = _without(self.defaults(optimizer), "grad_clip", "weight_decay_by")
-        if not given or not isinstance(given[0], dict):
-            return [(list(given), shared)]
-        found = []
-        for group in given:
+        if not param_groups or not isinstance(param_groups[0], dict):
+            return [(list(param_groups), shared)]
+        described = []
+        for group in param_groups:
             own = self.renamed(optimizer, _without(group, "params", "learning_rate", "grad_clip"))
             scale = group.get("learning_rate", 1.0)
             own["lr"] = float(optimizer.get_lr()) * float(scale)
-            found.append((list(group["params"]), dict(shared, **own)))
-        return found
+            described.append((list(group["params"]), dict(shared, **own)))
+        return described
 
     def rates(self, optimizer):
         return [float(group["lr"]) for _, group in self.groups(optimizer)]
@@ -621,7 +624,7 @@ class _Paddle(_Framework):
     def exempt(self, optimizer, names):
         by_name = getattr(optimizer, "_apply_decay_param_fun", None)
         by_value = getattr(optimizer, "_exclude_from_weight_decay_fn", None)
-        found = []
+        exempted = []
         for parameters, _ in self.groups(optimizer):
             for parameter in parameters:
                 own = getattr(parameter, "regularizer", None)
@@ -630,8 +633,8 @@ class _Paddle(_Framework):
                     or (by_value is not None and by_value(parameter))
                     or (own is not None and self.coefficient(own) == 0.0)
                 ):
-                    found.append(names.get(id(parameter), parameter.name))
-        return found
+                    exempted.append(names.get(id(parameter), parameter.name))
+        return exempted
 
     def coefficient(self, decay):
         """The coefficient of an L1Decay or L2Decay."""
@@ -657,16 +660,16 @@ class _Paddle(_Framework):
     def flags(self):
         names = ["FLAGS_cudnn_deterministic", "FLAGS_embedding_deterministic"]
         try:
-            found = self.api.get_flags(names)
+            values = self.api.get_flags(names)
         except ValueError:
-            found = {}
-        return dict(_simple(found), default_dtype=self.api.get_default_dtype())
+            values = {}
+        return dict(_simple(values), default_dtype=self.api.get_default_dtype())
 
     def seed(self):
         return int(self.api.framework.core.default_cpu_generator().initial_seed())
 
     def random_state(self):
-        """The words of each generator, but for where it lies in memory."""
+        """Each generator's state in words, without its address in memory."""
         return [
             [word for word in str(state).split() if not word.startswith("0x")]
             for state in self.api.get_rng_state()
@@ -731,7 +734,7 @@ class _OneFlow(_Framework):
         return self.api.initial_seed() if hasattr(self.api, "initial_seed") else None
 
     def listen(self):
-        """Its generators tell nothing of what they drew: the functions that draw are counted."""
+        """OneFlow's generators do not show that they drew: the functions that draw are counted."""
         self._drawn, undo = 0, []
 
         def counted(function):
@@ -747,7 +750,7 @@ class _OneFlow(_Framework):
                 if callable(function) and _DRAWING.search(name):
                     setattr(module, name, counted(function))
                     undo.append((module, name, function))
-        return lambda: [setattr(*one) for one in undo]
+        return lambda: [setattr(*original) for original in undo]
 
     def random_state(self):
         return self._drawn
@@ -831,13 +834,13 @@ class _MindSpore(_Framework):
             if key not in self._base and not isinstance(value, tuple)
         }
         values.update(optimizer._params)
-        given = getattr(optimizer, "init_args", {})  # where a decorator hides the signature
-        found = self.renamed(optimizer, values, _arguments(optimizer) | set(given))
-        rate = found.pop("learning_rate", None)
+        init_args = getattr(optimizer, "init_args", {})  # where a decorator hides the signature
+        hyperparameters = self.renamed(optimizer, values, _arguments(optimizer) | set(init_args))
+        rate = hyperparameters.pop("learning_rate", None)
         first = self.scalar(getattr(optimizer, "init_learning_rate", rate))
         if isinstance(first, float):
-            found["lr"] = first
-        return found
+            hyperparameters["lr"] = first
+        return hyperparameters
 
     def groups(self, optimizer):
         if hasattr(optimizer, "param_groups"):
@@ -847,13 +850,13 @@ class _MindSpore(_Framework):
         decays = optimizer.weight_decay
         if not isinstance(decays, tuple):
             return [(parameters, dict(shared, lr=rates[0]))]
-        found = OrderedDict()
+        parameters_by_setting = OrderedDict()
         for parameter, rate, decay in zip(parameters, rates, decays):
             key = (rate, self.scalar(decay))
-            found.setdefault(key, []).append(parameter)
+            parameters_by_setting.setdefault(key, []).append(parameter)
         return [
             (members, dict(shared, lr=rate, weight_decay=decay))
-            for (rate, decay), members in found.items()
+            for (rate, decay), members in parameters_by_setting.items()
         ]
 
     def _rates(self, optimizer):
@@ -892,19 +895,19 @@ class _MindSpore(_Framework):
         parameter.set_data(self.api.Tensor(bits, parameter.dtype))
 
     def flags(self):
-        found = {}
+        values = {}
         for name in ("mode", "device_target", "deterministic", "jit_level"):
             try:
-                found[name] = _plain(self.api.get_context(name))
+                values[name] = _plain(self.api.get_context(name))
             except (ValueError, TypeError, KeyError, RuntimeError):
                 continue
-        return found
+        return values
 
     def seed(self):
         return self.api.get_seed()
 
     def listen(self):
-        """Functions that draw ask for a seed first, each time, and leave no other trace."""
+        """Functions that draw ask for a seed each time, and leave no other trace: count that."""
         module, self._drawn = importlib.import_module("mindspore.common.seed"), 0
         original = module.get_seed
 
@@ -928,7 +931,7 @@ _FRAMEWORKS = (_Torch, _Paddle, _OneFlow, _MindSpore)
 
 
 def _framework_of(model):
-    """The framework of a model, found by the classes that it is made of."""
+    """The framework of a model, by the modules of its classes."""
     roots = [kind.__module__.split(".")[0] for kind in type(model).__mro__]
     for framework in _FRAMEWORKS:
         if framework.name in roots:
@@ -1532,14 +1535,14 @@ class Capture:
         framework = self._framework
         if not hasattr(owner, framework.forward) or not hasattr(owner, "__dict__"):
             return {}
-        found = framework.held(owner)
+        tensors = framework.held(owner)
         if name in self._watched:
-            found.update(framework.own_buffers(owner))
-        return found
+            tensors.update(framework.own_buffers(owner))
+        return tensors
 
     def _listen(self, name, entering):
-        """Where random numbers were drawn since the last layer began or ended; in the first chosen
-        step, because it takes time."""
+        """Note where random numbers were drawn since a layer last began or ended; in the
+        first chosen step only, because it takes time."""
         if self._traced:
             return
         now = self._framework.random_state()
@@ -1555,10 +1558,11 @@ class Capture:
         self._entered = (name, self._inside) if entering else ()
 
     def _listen_to_the_rest(self):
-        """The end of a chosen step. Of later ones it is known only whether they drew at all."""
+        """Note what a chosen step drew after its last layer; of later ones, only whether they drew
+        at all."""
         if self._framework.random_state() != self._state:
-            known = self._random["layers"] or self._random["before"]
-            if not self._traced or not known:
+            located = self._random["layers"] or self._random["before"]
+            if not self._traced or not located:
                 self._random["outside"] = True
         self._traced = True
 
@@ -1589,8 +1593,8 @@ class Capture:
         except TypeError:
             self._scalars[name] = "<%s>" % type(value).__name__
 
-    def _before(self, given=None):
-        """The optimizer begins an update; `given`: the gradients, where it is called with them."""
+    def _before(self, passed_gradients=None):
+        """The optimizer begins an update; `passed_gradients`: those it is called with, if any."""
         start = time.perf_counter()
         self._updates += 1
         if self._updates > 1:
@@ -1601,13 +1605,13 @@ class Capture:
         framework = self._framework
         self._rates = [_plain(framework.scalar(rate)) for rate in framework.rates(self._optimizer)]
         if self._hashing:
-            if given is None:
+            if passed_gradients is None:
                 gradients = {
                     name: framework.gradient(self._parameters[name]) for name in self._trainable
                 }
             else:
                 names = [self._name_of.get(id(p)) for p in self._optimizer.parameters]
-                gradients = {name: value for name, value in zip(names, given) if name}
+                gradients = {name: value for name, value in zip(names, passed_gradients) if name}
             digest, squares = hashlib.sha256(), 0.0
             for name in self._trainable:
                 gradient = gradients.get(name)
@@ -1626,8 +1630,8 @@ class Capture:
         self._spend(start)
 
     def _norm_of_what_is_left(self):
-        """Of the gradients that no update took: of a step that a loss scaler skipped."""
-        framework, squares, found = self._framework, 0.0, False
+        """The norm of the gradients that no update took, in a step that a loss scaler skipped."""
+        framework, squares, any_gradient = self._framework, 0.0, False
         for name in self._trainable:
             gradient = framework.gradient(self._parameters[name])
             if framework.is_tensor(gradient) and framework.has_values(gradient):
@@ -1635,17 +1639,17 @@ class Capture:
             else:
                 pair = self._tensors.get("gradients/%s/backward" % name)
             if pair is not None:
-                squares, found = squares + _squares(*pair), True
-        return math.sqrt(squares) if found else None
+                squares, any_gradient = squares + _squares(*pair), True
+        return math.sqrt(squares) if any_gradient else None
 
     def _changes(self):
         """For each group, the hyper-parameters beside lr that are no longer those of run.json."""
         first, now = self._optimizer_told["groups"], self._describe_optimizer()["groups"]
-        found = [
+        changes = [
             {key: value for key, value in group.items() if key != "lr" and value != before.get(key)}
             for before, group in zip(first, now)
         ]
-        return found if len(first) != len(now) or any(found) else None
+        return changes if len(first) != len(now) or any(changes) else None
 
     def _after(self):
         self._updated = True
@@ -1681,7 +1685,7 @@ class Capture:
                 self._tensors[full] = "F64", np.array(value)
 
     def _finish(self, batch):
-        """Write the tensors of a chosen step; the reason where that failed."""
+        """Write the tensors of a chosen step. Returns the reason if that failed, None otherwise."""
         self._listen_to_the_rest()
         if batch is not None:
             for path, leaf in _leaves(batch):
@@ -1738,30 +1742,32 @@ class Capture:
             self._missed.append(sentence)
 
     def _not_captured(self):
-        found = list(self._framework.limits)
+        sentences = list(self._framework.limits)
         excluded = [name for name in self._layers if name not in self._recorded]
         for name in excluded:
             key = "" if name == _ROOT else name
             if key in self._unseen:
-                found.append("%s: not recorded, %s." % (name, self._unseen[key]))
+                sentences.append("%s: not recorded, %s." % (name, self._unseen[key]))
         left = [n for n in excluded if ("" if n == _ROOT else n) not in self._unseen]
         if left:
-            found.append("Left out by only=: %s." % ", ".join(left))
+            sentences.append("Left out by only=: %s." % ", ".join(left))
         if self._chosen_steps and self._never_called:
-            found.append(
+            sentences.append(
                 "Never called through their own forward (fused, used by their weights alone, or "
                 "not used): %s." % ", ".join(self._never_called)
             )
         if self._functions:
             counts = ", ".join("%s (%d)" % pair for pair in sorted(self._functions.items()))
-            found.append("Functions called in the model outside recorded layers: %s." % counts)
+            sentences.append("Functions called in the model outside recorded layers: %s." % counts)
         if self._optimizer_told is not None:
             groups = self._optimizer_told["groups"]
             listed = {name for group in groups for name in group["parameters"]}
             free = [name for name in self._trainable if name not in listed]
             if free:
-                found.append("Trainable, and in no group of the optimizer: %s." % ", ".join(free))
-        return found + self._missed
+                sentences.append(
+                    "Trainable, and in no group of the optimizer: %s." % ", ".join(free)
+                )
+        return sentences + self._missed
 
     def _describe_optimizer(self):
         if self._optimizer is None:
@@ -1917,7 +1923,7 @@ def _view(array):
 
 
 def _processor():
-    """The processor's name: Linux tells it in a file, other systems by `platform`."""
+    """The processor's name: from /proc/cpuinfo on Linux, from `platform` elsewhere."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             for line in lines:

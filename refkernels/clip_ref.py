@@ -6,11 +6,11 @@
     clip_by_value         min(max(g, -M), M)
 
 and g c. The gradients are one array, tensor after tensor; `tensor` has the number of the tensor
-that each element belongs to, from 0. Groups of parameters that are clipped one by one, as OneFlow's
-optimizers do, are clip_by_norm with the number of the group for that of the tensor. n is
-(Σ g²)^(1/2), or max |g| for norm_type=inf. A norm of 0 clips nothing; where it is infinite, c is 0,
-an infinite element NaN and every other 0; where an element is NaN, everything is. A max_norm of 0
-gives zeros, but 0 / 0 = NaN for way="max" where n is 0 too.
+that each element belongs to, from 0. Groups of parameters that are clipped separately, as by
+OneFlow's optimizers, are clip_by_norm with the group's number in place of the tensor's. n is
+(Σ g²)^(1/2), or max |g| for norm_type=inf. A norm of 0 clips nothing. For an infinite norm c is 0:
+infinite elements become NaN, all others 0. If an element is NaN, all are. A max_norm of 0 gives
+zeros, but 0 / 0 = NaN for way="max" where n is 0 too.
 
 Source: Pascanu, Mikolov and Bengio (2013), arXiv:1211.5063.
 """
@@ -40,25 +40,28 @@ _LISTED = "grads[n], tensor[n]:int"
 
 
 class Clipped(NamedTuple):
-    """The gradients, clipped, and the norm that they had."""
+    """The clipped gradients, and the norm before clipping."""
 
     clipped: Enclosure
     norm: Enclosure
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """`largest`: whether the norm is the largest magnitude; `count`: the number of tensors."""
-    told = dict(params)
+    """The formula's params. `largest`: whether the norm is the largest magnitude; `count`: the
+    number of tensors."""
+    formula_params = dict(params)
     for name in ("max_norm", "eps", "max_value"):
-        if name in told and not 0.0 <= as_real(told[name], name) < math.inf:
-            raise ValueError(f"{name} is {told[name]!r}: it is a finite number, 0 or more.")
-    if "way" in told and as_text(told["way"], "way") not in WAYS:
-        raise ValueError(f"way is {told['way']!r}: it is {' or '.join(map(repr, WAYS))}.")
-    if "norm_type" in told:
-        norm_type = as_real(told.pop("norm_type"), "norm_type")
+        if name in formula_params and not 0.0 <= as_real(formula_params[name], name) < math.inf:
+            raise ValueError(
+                f"{name} is {formula_params[name]!r}: it is a finite number, 0 or more."
+            )
+    if "way" in formula_params and as_text(formula_params["way"], "way") not in WAYS:
+        raise ValueError(f"way is {formula_params['way']!r}: it is {' or '.join(map(repr, WAYS))}.")
+    if "norm_type" in formula_params:
+        norm_type = as_real(formula_params.pop("norm_type"), "norm_type")
         if norm_type not in (2.0, math.inf):
             raise ValueError(f"norm_type is {norm_type!r}: it is 2 or inf.")
-        told["largest"] = norm_type == math.inf
+        formula_params["largest"] = norm_type == math.inf
     if "tensor" in inputs:
         tensor = inputs["tensor"]
         if inputs["grads"].shape != tensor.shape or tensor.ndim != 1:
@@ -68,15 +71,15 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
             )
         if tensor.size and not 0 <= tensor.min() <= tensor.max() < tensor.size:
             raise ValueError("tensor holds the numbers of tensors: from 0, below that of elements.")
-        told["count"] = int(tensor.max()) + 1 if tensor.size else 0
-    return Prepared(inputs, told)
+        formula_params["count"] = int(tensor.max()) + 1 if tensor.size else 0
+    return Prepared(inputs, formula_params)
 
 
 # --- norms -------------------------------------------------------------------------------------
 
 
 def _norms(xp: Any, grads: Any, tensor: Any, count: int, largest: bool = False) -> Any:
-    """Of each tensor: (1, count)."""
+    """The norm of each tensor, (1, count)."""
     if largest:
         masks = (tensor == k for k in range(count))
         own = [xp.max(xp.where(mask, abs(grads), xp.number(0))) for mask in masks]
@@ -91,7 +94,7 @@ def _whole(xp: Any, grads: Any, largest: bool) -> Any:
 
 
 def _of_norms(xp: Any, grads: Any, tensor: Any, count: int, largest: bool) -> Any:
-    """The norm of the tensors' norms, each kept in the arrays' format."""
+    """The norm of the tensors' norms, each stored in the arrays' format."""
     return xp.store(_whole(xp, xp.store(_norms(xp, grads, tensor, count, largest)), largest))
 
 
@@ -126,7 +129,7 @@ def _by_global_norm(
     xp: Any, grads: Any, tensor: Any, *, max_norm: Any, eps: Any, way: str, largest: bool,
     count: int, listed: bool = False,
 ) -> Any:  # fmt: skip
-    """`listed`: by the norm of norms, every step of it kept in the arrays' format."""
+    """`listed`: by the norm of norms, with every step stored in the arrays' format."""
     if not grads.shape[-1]:
         return grads, xp.number(0)
     ready = _of_norms(xp, grads, tensor, count, largest) if listed else _whole(xp, grads, largest)
@@ -157,7 +160,7 @@ def _by_value(xp: Any, grads: Any, *, max_value: Any) -> Any:
 
 
 def _global_fault(cause: str, factor: Callable[..., Any], norm: Any = None) -> Fault:
-    """Another factor; `norm`: another norm, as well."""
+    """A fault with another factor; `norm`: another norm."""
 
     def formula(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
         n = _whole(xp, grads, largest)
@@ -174,7 +177,7 @@ def _per_tensor(xp: Any, grads: Any, tensor: Any, count: int, largest: bool, **p
 
 
 def _other_eps(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
-    """Of the other way: with eps where there is none, or without it."""
+    """The other way's eps: with eps where there is none, or without it."""
     return _max(xp, n, max_norm) if way == "eps" else _eps(xp, n, max_norm, eps)
 
 
@@ -203,7 +206,7 @@ _GLOBAL = (
 
 
 def _tensor_fault(cause: str, factor: Callable[..., Any]) -> Fault:
-    """Another factor of the norms."""
+    """A fault with another factor of the norms."""
 
     def formula(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
         n = _norms(xp, grads, tensor, count, largest)
@@ -252,26 +255,26 @@ def _drawn(norm: float, kind: str, rng: np.random.Generator, dtype: str) -> Arra
     return {"grads": grads, "tensor": _TENSOR}
 
 
-def _cases(op: str, asked: tuple[tuple[str, dict[str, Any]], ...]) -> list[Case]:
-    """Those of one op: its regimes, in each of the ways that it may be asked."""
+def _cases(op: str, settings: tuple[tuple[str, dict[str, Any]], ...]) -> list[Case]:
+    """The cases of one op: its regimes, for each of these settings."""
     regimes = (
         ("clipped", "", 5.0, 1.0), ("barely", "", 1.01, 1.0), ("not_clipped", "", 0.7, 1.0),
         ("norm_is_max", "exact", 5.0, 5.0), ("zero", "zero", 1.0, 1.0),
         ("large", "large", 1.0, 1.0), ("tiny", "tiny", 1.0, 2.0**-20),
         ("infinite", "infinite", 5.0, 1.0), ("nan", "nan", 5.0, 1.0), ("invariance", "", 5.0, 1.0),
     )  # fmt: skip
-    found = []
-    for label, more in asked:
+    cases = []
+    for label, params_of_setting in settings:
         for regime, kind, norm, most in regimes:
             if label and regime not in ("clipped", "not_clipped", "norm_is_max", "infinite", "nan"):
                 continue
             shown: dict[str, float | str] = {
                 "norm": norm,
-                **{name: str(value) for name, value in more.items()},
+                **{name: str(value) for name, value in params_of_setting.items()},
             }
-            params, build = {"max_norm": most, **more}, partial(_drawn, norm, kind)
-            found.append(case(op, regime, shown, build, params, directions=("forward",)))
-    return found
+            params, build = {"max_norm": most, **params_of_setting}, partial(_drawn, norm, kind)
+            cases.append(case(op, regime, shown, build, params, directions=("forward",)))
+    return cases
 
 
 def _by_value_cases() -> list[Case]:
@@ -342,7 +345,7 @@ _BY_NAME = {op.name: op for op in OPS}
 def clip_by_global_norm(
     grads: Any, tensor: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Clipped:
-    """(clipped, norm) of gradients that are clipped by the norm of all of them.
+    """(clipped, norm) of gradients that are clipped by their common norm.
 
     grads       float16, bfloat16, float32 or float64, one axis: tensor after tensor
     tensor      whole numbers from 0: the tensor of each element
@@ -351,25 +354,25 @@ def clip_by_global_norm(
 
     The bound (`OPS`) is proven for one sum of squares and for the norm of the tensors' norms, each
     step of it kept in the arrays' format or not, sums in any order, where no square overflows.
-    Raises TypeError for other dtypes, ValueError for params that are none and shapes that differ.
+    Raises TypeError for other dtypes, ValueError for invalid params and shapes that differ.
     """
-    given = {"grads": grads, "tensor": tensor}
-    return Clipped(**_BY_NAME["clip_by_global_norm"].evaluate("forward", given, params, certify))
+    inputs = {"grads": grads, "tensor": tensor}
+    return Clipped(**_BY_NAME["clip_by_global_norm"].evaluate("forward", inputs, params, certify))
 
 
 def clip_by_norm(
     grads: Any, tensor: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Enclosure:
-    """The gradients, each tensor clipped by its own norm; way="max" by default. Else as
+    """The gradients, each tensor clipped by its own norm; way="max" by default. Otherwise as
     `clip_by_global_norm`."""
-    given = {"grads": grads, "tensor": tensor}
-    return _BY_NAME["clip_by_norm"].evaluate("forward", given, params, certify)["clipped"]
+    inputs = {"grads": grads, "tensor": tensor}
+    return _BY_NAME["clip_by_norm"].evaluate("forward", inputs, params, certify)["clipped"]
 
 
 def clip_by_value(
     grads: Any, *, max_value: float = 1.0, certify: Certify = "enclosure"
 ) -> Enclosure:
     """min(max(g, -max_value), max_value), of any shape; NaN stays. The bound is half an ulp, that
-    of a max_value which the format does not hold. Else as `clip_by_global_norm`."""
-    given, params = {"grads": grads}, {"max_value": max_value}
-    return _BY_NAME["clip_by_value"].evaluate("forward", given, params, certify)["clipped"]
+    of a max_value which the format does not hold. Otherwise as `clip_by_global_norm`."""
+    inputs, params = {"grads": grads}, {"max_value": max_value}
+    return _BY_NAME["clip_by_value"].evaluate("forward", inputs, params, certify)["clipped"]

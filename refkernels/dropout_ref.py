@@ -31,14 +31,14 @@ UPSCALE, DOWNSCALE = MODES = ("upscale_in_train", "downscale_in_infer")
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """`dropped`, which is a probability; `kept`, 1 / (1 - p) as float32 has it."""
+    """`dropped`, a probability; `kept`, 1 / (1 - p) in float32."""
     p = as_real(params["p"], "p")
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"p is {p!r}: it is the probability that an element is dropped.")
     mode = as_text(params["mode"], "mode")
     if mode not in MODES:
         raise ValueError(f"mode is {mode!r}: it is {' or '.join(map(repr, MODES))}.")
-    shapes = {name: one.shape for name, one in inputs.items() if one is not None}
+    shapes = {name: array.shape for name, array in inputs.items() if array is not None}
     if len({*shapes.values()}) > 1:
         raise ValueError(f"The arrays have shapes {shapes}: they are the same.")
     scale = np.float32(1.0) / np.float32(1.0 - p) if p < 1.0 else np.float32(0.0)
@@ -65,12 +65,12 @@ def _form(quotient: bool) -> Any:
 
 
 def _fault(cause: str, wrong: Any) -> Fault:
-    """`wrong`: from the masked x, and from what the op gives."""
+    """A fault. `wrong` gives the result from the op's arguments."""
 
     def formula(xp: Any, x: Any, mask: Any = None, **params: Any) -> Any:
         right = _form(True)(xp, x, mask, **params)
-        found = wrong(xp, x, mask, **params)
-        return right if found is None else found
+        result = wrong(xp, x, mask, **params)
+        return right if result is None else result
 
     return Fault(cause, formula, derived(formula, ("y",), {"dy": "y"}, ("x",)))
 
@@ -104,7 +104,7 @@ _FAULTS = (
 
 
 def cases() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
 
     def make(
         regime: str, p: float, mode: str = UPSCALE, n: int = 2003, scale: float = 1.0,
@@ -161,8 +161,8 @@ def dropout(
     product with 1 / (1 - p), p held in the working format or exactly. Raises TypeError for other
     dtypes, ValueError for another mode, for p outside [0, 1] and for shapes that differ.
     """
-    given = {"x": x} if mask is None else {"x": x, "mask": mask}
-    return OPS[0].evaluate("forward", given, {"p": p, "mode": mode}, certify)["y"]
+    inputs = {"x": x} if mask is None else {"x": x, "mask": mask}
+    return OPS[0].evaluate("forward", inputs, {"p": p, "mode": mode}, certify)["y"]
 
 
 def dropout_backward(
@@ -170,5 +170,5 @@ def dropout_backward(
     certify: Certify = "enclosure",
 ) -> Enclosure:  # fmt: skip
     """dx: dy, treated as `dropout` treats x."""
-    given = {"dy": dy, "x": x} if mask is None else {"dy": dy, "x": x, "mask": mask}
-    return OPS[0].evaluate("backward", given, {"p": p, "mode": mode}, certify)["dx"]
+    inputs = {"dy": dy, "x": x} if mask is None else {"dy": dy, "x": x, "mask": mask}
+    return OPS[0].evaluate("backward", inputs, {"p": p, "mode": mode}, certify)["dx"]

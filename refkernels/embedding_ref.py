@@ -2,7 +2,7 @@
 
     y_i = weight[indices_i]          dweight_v = Σ dy_i over the i with indices_i = v
 
-but 0 for v = padding_idx: that row gets no gradient. The order in which a kernel adds the rows of
+with 0 for v = padding_idx: that row gets no gradient. The order in which a kernel adds the rows of
 one index is a summation order like any other.
 """
 
@@ -31,8 +31,8 @@ _GRADIENT = Signature.parse(
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """Forward, the rows are taken here, where nothing is computed. Backward, the table itself does
-    not matter, but its shape."""
+    """Forward, the rows are taken here, because nothing is computed. Backward, only the shape of
+    the table matters."""
     weight, indices, padding = inputs["weight"], inputs["indices"], params["padding_idx"]
     if weight.ndim != 2:
         raise ValueError(f"weight has shape {weight.shape}: it is weight[v d].")
@@ -44,8 +44,8 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
         raise ValueError(f"padding_idx is {padding}, and weight has {v} rows.")
     padded = indices == (None if padding is None else padding % max(v, 1))
     if direction == "forward":
-        given = {"rows": weight[indices], "padding": np.asarray(padded)}
-        return Prepared(given, {}, signature=_LOOKUP)
+        arrays = {"rows": weight[indices], "padding": np.asarray(padded)}
+        return Prepared(arrays, {}, signature=_LOOKUP)
     flat = indices.reshape(-1)
     last = np.zeros(flat.size, bool)
     last[flat.size - 1 - np.unique(flat[::-1], return_index=True)[1]] = True
@@ -94,7 +94,7 @@ _FAULTS = (
 
 
 def cases() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     make = partial(case, "embedding")
     return [
         make("lookup", {"rows": 50, "d": 17}, _drawn((4, 8), 50, 17)),
@@ -147,8 +147,8 @@ def embedding(
 
     Raises TypeError for other dtypes, ValueError for an index that weight does not have.
     """
-    given = {"weight": weight, "indices": indices}
-    return OPS[0].evaluate("forward", given, {"padding_idx": padding_idx}, certify)["y"]
+    inputs = {"weight": weight, "indices": indices}
+    return OPS[0].evaluate("forward", inputs, {"padding_idx": padding_idx}, certify)["y"]
 
 
 def embedding_backward(
@@ -157,9 +157,9 @@ def embedding_backward(
 ) -> Enclosure:  # fmt: skip
     """dweight_v = Σ dy_i over the i with indices_i = v, 0 for v = padding_idx; weight's shape.
 
-    dy has y's shape; what else is as for `embedding`. The bound of an element that is the sum of k
+    dy has y's shape; otherwise as `embedding`. The bound of an element that is the sum of k
     is (k - 1) u Σ |dy_i|, proven for sums in any order. Source: Jeannerod and Rump (2013),
     doi:10.1137/120894488.
     """
-    given = {"dy": dy, "weight": weight, "indices": indices}
-    return OPS[0].evaluate("backward", given, {"padding_idx": padding_idx}, certify)["dweight"]
+    inputs = {"dy": dy, "weight": weight, "indices": indices}
+    return OPS[0].evaluate("backward", inputs, {"padding_idx": padding_idx}, certify)["dweight"]

@@ -265,7 +265,7 @@ class Op:
         """The certified answer, with what follows from it."""
         solver = self.solvers.get(direction)
         if solver is None:
-            return _Apart(self, direction, inputs, params, certify)
+            return _PartByPart(self, direction, inputs, params, certify)
         solution: Solution = solver(**self._arguments(direction, inputs, params), certify=certify)
         return solution
 
@@ -299,7 +299,7 @@ class Op:
         return {**arrays, **self.params, **params}
 
 
-class _Apart:
+class _PartByPart:
     """A Solution whose parts are computed one by one."""
 
     def __init__(

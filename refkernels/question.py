@@ -49,11 +49,11 @@ def _inputs(op: Op, direction: Direction, inputs: Any) -> Arrays:
 
 
 def _params(op: Op, params: Any) -> dict[str, Any]:
-    given = as_mapping(params, "params")
-    if unknown := [name for name in given if name not in op.params]:
+    settings = as_mapping(params, "params")
+    if unknown := [name for name in settings if name not in op.params]:
         meant = instead(unknown[0], op.params or ("none",), "it has")
         raise ValueError(f"{op.name} has no parameter {quoted(unknown[0])}: {meant}.")
-    for name, value in given.items():
+    for name, value in settings.items():
         if any(
             isinstance(op.params[name], kind) and isinstance(value, kind) for kind in (str, bool)
         ):
@@ -63,7 +63,7 @@ def _params(op: Op, params: Any) -> dict[str, Any]:
             raise TypeError(f"{name} is {shown(value)}: give a number, or a list of numbers.")
         if any(number is not None and is_huge(number) for number in values):
             raise ValueError(f"{name} is too large: no float holds it.")
-    return given
+    return settings
 
 
 def is_number(value: Any) -> bool:

@@ -2,9 +2,9 @@
 
     c_ij = scale_a_i scale_b_j (sum over k of a_ik b_kj) + bias_j
 
-a and b are float8 (e4m3fn, e5m2), int8, or numbers of any format; their numbers are exact, and so
-is what is asked for: the product of what is given, not of what it was quantised from. c has
-whatever format a kernel gives it.
+a and b are float8 (e4m3fn, e5m2), int8, or numbers of any format. Their numbers are taken exactly:
+the answer is the product of these operands, not of the numbers that they were quantised from. c has
+any format that a kernel gives it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _E4M3, _E5M2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2
 
 
 @dataclass(frozen=True, eq=False)
-class _Given:
-    """The arrays as they were given, a of two axes: what wrong kernels read in them."""
+class _Operands:
+    """The caller's arrays, a with two axes, and how wrong kernels read them."""
 
     a: Array
     b: Array
@@ -47,9 +47,9 @@ class _Given:
         return {self.a.dtype, self.b.dtype} <= {_E4M3, _E5M2}
 
     def misread(self) -> tuple[Array, Array]:
-        """Each float8 as the other one."""
+        """Each float8 read as the other float8."""
         others = {_E4M3: _E5M2, _E5M2: _E4M3}
-        both = (one.view(others[one.dtype]) for one in (self.a, self.b))
+        both = (operand.view(others[operand.dtype]) for operand in (self.a, self.b))
         return tuple(map(_exact, both))  # type: ignore[return-value]
 
     def saturated(self) -> tuple[Array, Array]:
@@ -57,12 +57,12 @@ class _Given:
         return tuple(map(_saturated, (self.a, self.b)))  # type: ignore[return-value]
 
     def wrapped(self) -> Array:
-        """The sums of products of int8 in int16."""
+        """The sums of products of int8, wrapped in int16."""
         return (self.a.astype(np.int64) @ self.b.astype(np.int64)).astype(np.int16)
 
 
 def _exact(array: Array) -> Array:
-    """Of 8 bits as float16, which holds them."""
+    """Numbers of 8 bits as float16, which holds them."""
     with np.errstate(invalid="ignore"):
         return array.astype(np.float16) if array.dtype in LOW else array
 
@@ -77,7 +77,7 @@ def _saturated(array: Array) -> Array:
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """A scale for every row of a and column of b."""
+    """One scale for every row of a and every column of b."""
     a, b, scale_a, scale_b = (inputs[name] for name in ("a", "b", "scale_a", "scale_b"))
     if a.ndim < 1 or b.ndim != 2 or a.shape[-1] != b.shape[0]:
         raise ValueError(f"a has shape {a.shape} and b {b.shape}: they are (..., K) and (K, N).")
@@ -89,7 +89,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     if scale_b.shape not in ((), columns):
         raise ValueError(f"scale_b has shape {scale_b.shape}: it is one number, or {columns}.")
     rows = int(np.prod(a.shape[:-1]))
-    found = {
+    arrays = {
         **inputs,
         "a": _exact(a),
         "b": _exact(b),
@@ -98,8 +98,8 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
         "row": np.arange(rows).reshape(a.shape[:-1]),
     }
     flat = np.broadcast_to(scale_a, a.shape[:-1]).reshape(rows)
-    given = _Given(a.reshape(rows, a.shape[-1]), b, flat, found["scale_b"])
-    return Prepared(found, {"given": given}, signature=_SIGNATURE)
+    operands = _Operands(a.reshape(rows, a.shape[-1]), b, flat, arrays["scale_b"])
+    return Prepared(arrays, {"operands": operands}, signature=_SIGNATURE)
 
 
 def _product(xp: Any, a: Any, b: Any) -> Any:
@@ -123,7 +123,7 @@ def _plus(y: Any, bias: Any) -> Any:
 def _after(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
-    """The scales applied to the sum, one after the other or their product."""
+    """The scales applied to the sum, one after the other or as their product."""
     total, rows = _product(xp, a, b), _column(xp, scale_a)
     by_rows = xp.either(total * rows * scale_b, total * scale_b * rows)
     return _plus(xp.either(by_rows, total * (rows * scale_b)), bias)
@@ -139,7 +139,7 @@ def _before(
 def _rounded(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
-    """The operands scaled, and kept in c's format."""
+    """The operands scaled, and stored in c's format."""
     left, right = xp.store(a * _column(xp, scale_a)), xp.store(b * _wide(xp, scale_b))
     return _plus(_product(xp, left, right), bias)
 
@@ -147,12 +147,12 @@ def _rounded(
 def _narrow(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
-    """Every partial sum kept in c's format."""
+    """Every partial sum stored in c's format."""
     total = xp.number(0)
     for k in range(a.shape[-1]):
-        one = np.array([k])
-        right = xp.reshape(xp.take(b, one, axis=-2), (1, b.shape[-1]))
-        total = xp.store(total + xp.take(a, one, axis=-1) * right)
+        index = np.array([k])
+        right = xp.reshape(xp.take(b, index, axis=-2), (1, b.shape[-1]))
+        total = xp.store(total + xp.take(a, index, axis=-1) * right)
     return _plus(total * _column(xp, scale_a) * scale_b, bias)
 
 
@@ -173,25 +173,25 @@ def _inverted(
 
 
 def _swapped(
-    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, given: _Given, bias: Any = None,
-    **_: Any,
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, operands: _Operands,
+    bias: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
-    """a's scales along the columns and b's along the rows, where there are as many."""
-    if given.scale_a.shape != given.scale_b.shape:
+    """a's scales along the columns and b's along the rows, where their numbers agree."""
+    if operands.scale_a.shape != operands.scale_b.shape:
         return _after(xp, a, b, scale_a, scale_b, bias)
-    rows, columns = xp.array(given.scale_b[row][:, None]), xp.array(given.scale_a[None])
+    rows, columns = xp.array(operands.scale_b[row][:, None]), xp.array(operands.scale_a[None])
     return _plus(_product(xp, a, b) * rows * columns, bias)
 
 
 def _of_others(read: str) -> Any:
-    """Other numbers for operands of float8."""
+    """A fault that reads other numbers from float8 operands."""
 
     def formula(
-        xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, given: _Given,
+        xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, operands: _Operands,
         bias: Any = None, **_: Any,
     ) -> Any:  # fmt: skip
-        if given.one_format:
-            left, right = getattr(given, read)()
+        if operands.one_format:
+            left, right = getattr(operands, read)()
             a, b = xp.array(left[row]), xp.array(right)
         return _after(xp, a, b, scale_a, scale_b, bias)
 
@@ -199,12 +199,12 @@ def _of_others(read: str) -> Any:
 
 
 def _wrapped(
-    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, given: _Given, bias: Any = None,
-    **_: Any,
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, operands: _Operands,
+    bias: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
-    if {given.a.dtype, given.b.dtype} != {np.dtype(np.int8)}:
+    if {operands.a.dtype, operands.b.dtype} != {np.dtype(np.int8)}:
         return _after(xp, a, b, scale_a, scale_b, bias)
-    total = xp.array(given.wrapped()[row].astype(np.float32))
+    total = xp.array(operands.wrapped()[row].astype(np.float32))
     return _plus(total * _column(xp, scale_a) * scale_b, bias)
 
 
@@ -222,7 +222,7 @@ _FAULTS = (
 
 
 def cases() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
 
     def make(regime: str, parameters: Any, *shape: int, **how: Any) -> Case:
         arrays = partial(_drawn, shape or (6, 48, 5), **how)
@@ -310,6 +310,6 @@ def scaled_matmul(
     Raises TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Micikevicius et al. (2022), "FP8 formats for deep learning", arXiv:2209.05433.
     """
-    given = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b}
-    given |= {} if bias is None else {"bias": bias}
-    return OPS[0].evaluate("forward", given, {}, certify)["c"]
+    inputs = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b}
+    inputs |= {} if bias is None else {"bias": bias}
+    return OPS[0].evaluate("forward", inputs, {}, certify)["c"]

@@ -21,7 +21,7 @@ REFUSED: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: arguments.as_names(["sin", 1], "ops"), "ops holds a int"),
     (lambda: arguments.as_mapping([("a", 1)], "params"), "params must map names to values"),
     (lambda: arguments.as_mapping({1: 2}, "params"), "params has a int among its keys"),
-    (lambda: arguments.as_settings({"A": 1}), "settings must map texts to texts"),
+    (lambda: arguments.as_settings({"A": 1}), "settings must map strings to strings"),
     (lambda: arguments.as_path(3, "directory"), "directory is of type int"),
     (lambda: arguments.as_path("a\0b", "directory"), "directory is no path"),
     (lambda: arguments.as_path("\ud800", "directory"), "directory is no path"),

@@ -3,8 +3,8 @@ elu, selu, softsign, log_sigmoid, swiglu.
 
     mish(x) -> y        mish_backward(dy, x) -> dx        Enclosures
 
-`formulas` has them and what is wrong with others, `OPS` the ops, with their bounds. sigmoid, silu,
-softplus, gelu and tanh are in `elementary_ref`.
+`formulas` has the formulas and wrong ways to compute them, `OPS` the ops, with their bounds.
+sigmoid, silu, softplus, gelu and tanh are in `elementary_ref`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def _limits_of_mish(
 
 
 def _activation(name: str, forms: str, backward: str, **described: Any) -> Op:
-    """`forms`, `backward`: the names of the formulas, the definition first."""
-    ways = [{way: getattr(formulas, way) for way in one.split()} for one in (forms, backward)]
+    """The op. `forms`, `backward`: the names of the formulas, the definition first."""
+    ways = [{way: getattr(formulas, way) for way in names.split()} for names in (forms, backward)]
     return formula_op(
         name,
         **{
@@ -113,7 +113,7 @@ def hardswish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     certify     the question (`refkernels.Enclosure`)
 
     The bound is about 4 u |y|: `OPS` has it elementwise, proven for the pieces, x gate / 6,
-    (x gate) (1 / 6) and x (gate / 6), where x 6 does not overflow.
+    (x gate) (1 / 6) and x (gate / 6), where 6 x does not overflow.
     Raises TypeError for other dtypes. Source: Howard et al. (2019), arXiv:1905.02244.
     """
     return _forward("hardswish", x, certify)
@@ -122,7 +122,7 @@ def hardswish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
 def hardswish_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """dx = dy times 0 for x <= -3, 1 for x >= 3, (2 x + 3) / 6 between; dy has x's shape.
 
-    The bound takes in the jump of the slope at ±3. Else as for `hardswish`.
+    The bound includes the jump of the slope at ±3. Otherwise as `hardswish`.
     """
     return _backward("hardswish", dy, x, certify)
 
@@ -130,31 +130,32 @@ def hardswish_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> En
 def mish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = x tanh(log(1 + e^x)); 0 at -inf. The bound is proven for x n / d (`formulas`) and for
     x tanh(softplus(x)), each function within 4 ulp. Source: Misra (2019), arXiv:1908.08681.
-    Else as `hardswish`."""
+    Otherwise as `hardswish`."""
     return _forward("mish", x, certify)
 
 
 def mish_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """dx = dy (t + x σ(x) (1 - t²)), t = tanh(log(1 + e^x)). Else as `mish`."""
+    """dx = dy (t + x σ(x) (1 - t²)), t = tanh(log(1 + e^x)). Otherwise as `mish`."""
     return _backward("mish", dy, x, certify)
 
 
 def hardsigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = min(max(x + 3, 0), 6) / 6. The bound is proven for this, for the product with 1 / 6 and
-    for min(max(x / 6 + 1 / 2, 0), 1). Source: Howard et al. (2019), arXiv:1905.02244. Else as
+    for min(max(x / 6 + 1 / 2, 0), 1). Source: Howard et al. (2019), arXiv:1905.02244. Otherwise as
     `hardswish`."""
     return _forward("hardsigmoid", x, certify)
 
 
 def hardsigmoid_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """dx = dy / 6 for |x| < 3, else 0; the bound takes in the jump at ±3. Else as `hardswish`."""
+    """dx = dy / 6 for |x| < 3, else 0; the bound takes in the jump at ±3. Otherwise as
+    `hardswish`."""
     return _backward("hardsigmoid", dy, x, certify)
 
 
 def elu(x: Any, *, alpha: float = 1.0, certify: Certify = "enclosure") -> Enclosure:
-    """y = x for x > 0, alpha (e^x - 1) else, alpha being the binary64 number given. The bound is
+    """y = x for x > 0, alpha (e^x - 1) else, with alpha taken exactly as binary64. The bound is
     proven for kernels that use expm1 (4 ulp). Source: Clevert et al. (2015), arXiv:1511.07289.
-    Else as `hardswish`."""
+    Otherwise as `hardswish`."""
     return _forward("elu", x, certify, alpha=alpha)
 
 
@@ -162,53 +163,54 @@ def elu_backward(
     dy: Any, x: Any, *, alpha: float = 1.0, certify: Certify = "enclosure"
 ) -> Enclosure:
     """dx = dy for x > 0, dy alpha e^x else; the bound is that of dy (y + alpha) too, and takes in
-    the jump at 0. Else as `elu`."""
+    the jump at 0. Otherwise as `elu`."""
     return _backward("elu", dy, x, certify, alpha=alpha)
 
 
 def selu(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = λ x for x > 0, λ α (e^x - 1) else, with the decimals of `formulas` for λ and α. Source:
-    Klambauer et al. (2017), arXiv:1706.02515. Else as `elu`."""
+    Klambauer et al. (2017), arXiv:1706.02515. Otherwise as `elu`."""
     return _forward("selu", x, certify)
 
 
 def selu_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """dx = λ dy for x > 0, λ α dy e^x else. Else as `elu_backward`."""
+    """dx = λ dy for x > 0, λ α dy e^x else. Otherwise as `elu_backward`."""
     return _backward("selu", dy, x, certify)
 
 
 def softsign(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = x / (1 + |x|); ±1 at ±inf. The bound is about 2 u |y|. Source: Turian, Bergstra and
-    Bengio (2009). Else as `hardswish`."""
+    Bengio (2009). Otherwise as `hardswish`."""
     return _forward("softsign", x, certify)
 
 
 def softsign_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """dx = dy / (1 + |x|)². The bound is proven for dy (1 / d)² and dy / d / d. Else as
+    """dx = dy / (1 + |x|)². The bound is proven for dy (1 / d)² and dy / d / d. Otherwise as
     `softsign`."""
     return _backward("softsign", dy, x, certify)
 
 
 def log_sigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = -log(1 + e^-x). The bound is proven for min(x, 0) - log1p(e^-|x|) and -softplus(-x),
-    each function within 4 ulp. Else as `hardswish`."""
+    each function within 4 ulp. Otherwise as `hardswish`."""
     return _forward("log_sigmoid", x, certify)
 
 
 def log_sigmoid_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """dx = dy / (1 + e^x). The bound is that of 1 - e / (1 + e) with a saved e, and of 1 - e^y,
-    too: absolute where x is large. Else as `log_sigmoid`."""
+    too: absolute where x is large. Otherwise as `log_sigmoid`."""
     return _backward("log_sigmoid", dy, x, certify)
 
 
 def swiglu(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = a σ(a) b, σ(a) = 1 / (1 + e^-a), a and b of one shape; a σ(a) is 0 at -inf. The
     bound is that of a silu kept in the arrays' format, too. Source: Shazeer (2020),
-    arXiv:2002.05202. Else as `hardswish`."""
+    arXiv:2002.05202. Otherwise as `hardswish`."""
     return _BY_NAME["swiglu"].evaluate("forward", {"a": a, "b": b}, {}, certify)["y"]
 
 
 def swiglu_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
-    """(da, db) = (dy b σ(a) (1 + a σ(-a)), dy a σ(a)); dy has the shape of y. Else as `swiglu`."""
+    """(da, db) = (dy b σ(a) (1 + a σ(-a)), dy a σ(a)); dy has the shape of y. Otherwise as
+    `swiglu`."""
     op = _BY_NAME["swiglu"]
     return tree("Swiglu", op.evaluate("backward", {"dy": dy, "a": a, "b": b}, {}, certify))

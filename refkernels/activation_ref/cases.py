@@ -18,8 +18,8 @@ SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan)
 def cases_of(
     op: str, points: tuple[float, ...] = (), params: Mapping[str, Any] | None = None
 ) -> list[Case]:
-    """Those of one activation: its edges or zeros are `points`; `params`: others than the
-    defaults, of one more case."""
+    """The cases of one activation. `points`: its edges or zeros; `params`: params other than the
+    defaults, for one more case."""
     shown = {k: v for k, v in (params or {}).items() if isinstance(v, int | float | str)}
     return [
         case(op, "range", {"size": 4}, _range(4.0)),
@@ -60,7 +60,7 @@ def around(centre: float, rng: np.random.Generator, dtype: str) -> Arrays:
 
 
 def gated(op: str) -> list[Case]:
-    """Those of an activation of two inputs, a gate a and b."""
+    """The cases of an activation of two inputs, a gate a and b."""
 
     def pair(size: float, n: int = 3000, tiny: float = 1.0) -> Any:
         return lambda rng, _: {

@@ -51,18 +51,19 @@ def limits(
     below: str = "",
     above: str = "",
 ) -> Prepared:
-    """`below`: the inputs in which -inf is the lowest number of the format; `above`: +inf."""
+    """The inputs with limits at infinities. `below`: the inputs in which the format's lowest number
+    replaces -inf; `above`: those in which its largest replaces +inf."""
     shapes = {name: array.shape for name, array in inputs.items()}
     if len({*shapes.values()}) > 1:
         raise ValueError(f"The arrays have shapes {shapes}: they are the same.")
-    found = dict(inputs)
+    clipped = dict(inputs)
     for name in {*below, *above} & {*inputs}:
         x = inputs[name]
         most = np.asarray(formats.of(x).max).astype(x.dtype)
-        found[name] = np.clip(
+        clipped[name] = np.clip(
             x, -most if name in below else -np.inf, most if name in above else np.inf
         ).astype(x.dtype)
-    return Prepared(found, params)
+    return Prepared(clipped, params)
 
 
 def sigmoid(xp: Any, x: Any) -> Any:
@@ -76,7 +77,8 @@ def _slack(xp: Any, x: Any) -> Any:
 
 
 def _softplus(xp: Any, x: Any) -> Any:
-    """By log1p(e^x) too; a kernel whose e^x overflows is at 40 as near as one that has no slack."""
+    """Also by log1p(e^x); from 40 on, a kernel whose e^x overflows is as near as one without
+    slack."""
     apart = xp.where(x < 0, xp.number(0), x) + _slack(xp, x)
     whole = xp.log1p(xp.exp(xp.minimum(x, xp.number(40))))
     return xp.either(apart, xp.where(x < 40, whole, apart))
@@ -143,7 +145,7 @@ def hardsigmoid_slope(xp: Any, dy: Any, x: Any) -> Any:
 
 
 def hardsigmoid_slope_of_either_side(xp: Any, dy: Any, x: Any) -> Any:
-    """Where x ± 3 may round to 0 as well."""
+    """The slope of either side at ±3, also where x ± 3 may round to 0."""
     gate = abs(x) - 3
     inside = Mask((abs(x) < 3).yes & (gate < 0).yes, (abs(x) > 3).yes & (gate > 0).yes)
     return xp.where(inside, dy * xp.number(Fraction(1, 6)), 0 * dy)
@@ -234,7 +236,7 @@ def log_sigmoid_slope(xp: Any, dy: Any, x: Any) -> Any:
 
 
 def log_sigmoid_slope_of_saved(xp: Any, dy: Any, x: Any) -> Any:
-    """Of the exponential that the forward pass kept."""
+    """The slope by the exponential that the forward pass kept."""
     e = xp.store(xp.exp(-abs(x)))
     part = e / (1 + e)
     return dy * xp.where(x < 0, 1 - part, part)
@@ -282,11 +284,11 @@ def swiglu_slope_stored(xp: Any, dy: Any, a: Any, b: Any) -> Any:
 
 
 def _without_alpha(formula: Any) -> Any:
-    return lambda xp, *x, **given: formula(xp, *x, **{**given, "alpha": xp.number(1)})
+    return lambda xp, *x, **arguments: formula(xp, *x, **{**arguments, "alpha": xp.number(1)})
 
 
 def _quotient_rule(xp: Any, dy: Any, x: Any) -> Any:
-    """dy / d - dy (|x| / d) / d, made of ops that keep their results in the storage format."""
+    """dy / d - dy (|x| / d) / d by ops that store their results in the storage format."""
     d = xp.store(1 + abs(x))
     through = xp.store(dy * xp.store(xp.store(abs(x) / d) / d))
     return xp.store(dy / d) - through

@@ -1,11 +1,11 @@
 """hardswish, with its gradient, certified: an activation made of arithmetic alone.
 
-    y = 0 for x <= -3,  x for x >= 3,  x (x + 3) / 6 between;  as kernels have it,
+    y = 0 for x <= -3,  x for x >= 3,  x (x + 3) / 6 between;  in kernels,
     y = x clip(x + 3, 0, 6) / 6
 
     dx = dy times 0, 1, (2 x + 3) / 6; at -3 and 3, where the slope jumps, 0 and 1
 
-The bound takes in the jump: a kernel may take the slope of either side at ±3, and where its x + 3
+The bound includes the jump: a kernel may take the slope of either side at ±3, and where its x + 3
 may round to 0 or 6. y at -inf is 0, the limit. x clip(x + 3, 0, 6) overflows for x > max / 6.
 
 Source: Howard et al. (2019), "Searching for MobileNetV3", arXiv:1905.02244.
@@ -64,7 +64,7 @@ _FAULTS = (
 
 
 def cases() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     make = partial(case, "hardswish")
     return [
         make("range", {"size": 4}, lambda rng, _: with_dy(rng, rng.uniform(-4, 4, 4000))),
@@ -94,7 +94,7 @@ def _ties(rng: np.random.Generator, dtype: str) -> Arrays:
 
 
 def _below_least(got: Any, inputs: Any, params: Any) -> Any:
-    """-3/8 is a number of every format; 8 u is more than the bound allows."""
+    """Below -3/8, a number of every format, by more than 8 u, which exceeds the bound."""
     return np.asarray(got, np.float64) < -0.375 * (1.0 + 8.0 * formats.of(got).u)
 
 

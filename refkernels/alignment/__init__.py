@@ -1,12 +1,12 @@
-"""Captured training runs: read back, judged against the oracles, and held against each other.
+"""Captured training runs: read back, judged by the oracles, and compared with each other.
 
-run          what `refkernels.capture` recorded (docs/capture.md)
-differences  what differs before any number: data, weights, hyper-parameters, schedule
+run          a run that `refkernels.capture` recorded (docs/capture.md)
+differences  what differs before any computation: data, weights, hyper-parameters, schedule
 local        every captured layer and update judged on its own inputs
-clipping     what became of the gradients on their way to the update
+clipping     how gradients change between the backward pass and the update
 curves       the losses beside rounding-only runs
 metric       SQuAD's scores, and whether two differ by more than sampling
-verdict      what can be concluded
+verdict      the conclusion
 align        all of it
 """
 

@@ -1,4 +1,4 @@
-"""Which causes leave the definition as it is: they round worse, or hold numbers narrower."""
+"""Causes that keep the definition: they round worse, or store numbers in a narrower format."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _ANYWHERE = frozenset(
 
 
 def numerical(op: str, cause: str | None) -> bool:
-    """Whether a cause is the op in exact arithmetic: one of those that any op may have, or an
-    unstable way to compute this one (`Fault.unstable`)."""
+    """Whether a cause equals the op in exact arithmetic: one that any op may have, or an unstable
+    way to compute this op (`Fault.unstable`)."""
     return cause in _ANYWHERE or cause in _unstable(op)
 
 
@@ -29,4 +29,4 @@ def numerical(op: str, cause: str | None) -> bool:
 def _unstable(op: str) -> frozenset[str]:
     definition = registry.get(op).definition
     faults = () if definition is None else definition.faults
-    return frozenset(one.cause for one in faults if one.unstable)
+    return frozenset(fault.cause for fault in faults if fault.unstable)

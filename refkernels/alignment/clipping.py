@@ -1,10 +1,10 @@
-"""What happened to the gradients between the backward pass and the update: one factor for all, one
-for each group or each tensor, a clamp, or nothing.
+"""How gradients change between the backward pass and the update: by one factor for all, by one for
+each group or tensor, by a clamp, or not at all.
 
-A factor is known as an interval: what f may be, where every element is g f within one float of its
-own format. Clipping by a norm is recognised by a threshold c = f (n + eps), n the norm of what was
-scaled: it has to lie in the same narrow interval in every step that clips. Which eps (torch and
-OneFlow 1e-6, Paddle and MindSpore none) is told where the intervals tell them apart.
+A factor f is known as an interval, since every element is g f within one float of its own format.
+Clipping by a norm is recognised by a threshold c = f (n + eps), with n the norm of the scaled
+gradients: it must lie in the same narrow interval in every step that clips. The eps (1e-6 in torch
+and OneFlow, none in Paddle and MindSpore) is known where the intervals separate the two.
 """
 
 from __future__ import annotations
@@ -19,30 +19,31 @@ import numpy as np
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Rank, Run, StepTensors
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
 
 Interval = tuple[float, float]
 Scope = Literal["none", "global", "group", "tensor", "value", "other"]
-ADDED = (0.0, 1e-6)  # to the norm, by definitions of clipping
-_NARROW = 2.0**-8  # an interval that is not wider than this holds a power of two by chance never
-LEAST_SCALE = 16.0  # of a loss: what is less may be a choice of thresholds
-_NORM = 2.0**-21  # relative error that a float32 norm may have; a kernel's order is its own
+ADDED = (0.0, 1e-6)  # added to the norm, by the definitions of clipping
+_NARROW = 2.0**-8  # relative width: so narrow an interval hardly holds a power of two by chance
+LEAST_SCALE = 16.0  # of a loss: a smaller ratio may be a choice of thresholds
+_NORM = 2.0**-21  # relative error that a float32 norm may have, in any order of summation
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """A step's gradients: `factors` and `norms` by what was scaled ("" for all)."""
+    """A step's gradients: `factors` and `norms` by the scaled group or tensor ("" for all)."""
 
     step: int
     rank: int
     scope: Scope
     factors: Mapping[str, Interval] = field(default_factory=dict)
     norms: Mapping[str, float] = field(default_factory=dict)
-    limit: float | None = None  # of a clamp
+    limit: float | None = None  # the bound of a clamp
     room: float = _NORM
 
     @property
     def clips(self) -> tuple[str, ...]:
-        """What was scaled down, but for a loss scale that was taken out."""
+        """The parts that were scaled down, other than by the removal of a loss scale."""
         return tuple(
             name
             for name, factor in self.factors.items()
@@ -51,15 +52,15 @@ class Scaling:
 
     @property
     def unscales(self) -> bool:
-        """Whether a loss scale was taken out, and nothing else done."""
-        return bool(self.factors) and all(_unscales(one) for one in self.factors.values())
+        """Whether a loss scale was removed, and nothing else done."""
+        return bool(self.factors) and all(_unscales(factor) for factor in self.factors.values())
 
 
 @dataclass(frozen=True)
 class Clipping:
-    """What a run does to its gradients, over its captured steps. `thresholds`: by what was added to
-    the norm, the threshold that all steps share, as an interval; `constant`: a factor that does not
-    depend on the norm; `least`: the smallest factor, at most."""
+    """How a run changes its gradients, over its captured steps. `thresholds`: the threshold that
+    all steps share, as an interval, by the eps added to the norm; `constant`: a factor that does
+    not depend on the norm; `least`: an upper bound on the smallest factor."""
 
     scope: Scope
     steps: tuple[int, ...]
@@ -70,7 +71,7 @@ class Clipping:
 
 
 def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
-    """What became of a step's gradients; None where they were not recorded twice."""
+    """How a step's gradients change; None where they were not recorded before and after."""
     pairs = {}
     for name in rank.parameters:
         before = tensors.gradient(name, "backward")
@@ -78,8 +79,8 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
         after = tensors.gradient(name, "update") if after is None else after
         if before is not None and after is not None and before.shape == after.shape:
             pairs[name] = (before, after)
-    if not pairs or not all(np.isfinite(_wide(before)).all() for before, _ in pairs.values()):
-        return None  # nothing to learn of what overflowed
+    if not pairs or not all(np.isfinite(to_float64(before)).all() for before, _ in pairs.values()):
+        return None  # overflowed gradients show nothing
     if all(before.tobytes() == after.tobytes() for before, after in pairs.values()):
         return Scaling(step, rank.rank, "none")
     groups = {name: str(rank.parameters[name].group) for name in pairs}
@@ -97,54 +98,61 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
             room = max(_room(after) for _, after in pairs.values())
             return Scaling(step, rank.rank, scope, factors, norms, room=room)
     limit = max(float(np.max(np.abs(after), initial=0.0)) for _, after in pairs.values())
-    if all(np.array_equal(np.clip(one, -limit, limit), other) for one, other in pairs.values()):
+    if all(np.array_equal(np.clip(old, -limit, limit), new) for old, new in pairs.values()):
         return Scaling(step, rank.rank, "value", limit=limit)
     return Scaling(step, rank.rank, "other")
 
 
 def scalings(run: Run, chosen: Container[int] | None = None) -> tuple[Scaling, ...]:
-    """Of all captured steps of all ranks, or of the chosen ones."""
+    """The scalings of all captured steps of all ranks, or of the chosen steps."""
     return tuple(
-        one
+        step_scaling
         for rank in run.ranks
         for step in rank.steps
         if chosen is None or step in chosen
-        if (one := scaling(rank, step, rank.tensors(step))) is not None
+        if (step_scaling := scaling(rank, step, rank.tensors(step))) is not None
     )
 
 
 def shared(a: Sequence[Scaling], b: Sequence[Scaling]) -> tuple[Clipping | None, Clipping | None]:
-    """What two runs do in the steps that both captured."""
-    both = {(one.step, one.rank) for one in a} & {(one.step, one.rank) for one in b}
-    mine, other = ([one for one in side if (one.step, one.rank) in both] for side in (a, b))
-    return clipping(mine), clipping(other)
+    """How two runs change their gradients in the steps that both captured."""
+    shared_steps = {(scaling.step, scaling.rank) for scaling in a} & {
+        (scaling.step, scaling.rank) for scaling in b
+    }
+    shared_a, shared_b = (
+        [scaling for scaling in side if (scaling.step, scaling.rank) in shared_steps]
+        for side in (a, b)
+    )
+    return clipping(shared_a), clipping(shared_b)
 
 
-def clipping(found: Sequence[Scaling]) -> Clipping | None:
-    """What a run does to its gradients; None where no step tells."""
-    if not found:
+def clipping(step_scalings: Sequence[Scaling]) -> Clipping | None:
+    """How a run changes its gradients; None where no step shows it."""
+    if not step_scalings:
         return None
-    scaled = [one for one in found if one.scope != "none" and (one.clips or not one.unscales)]
-    steps = tuple(one.step for one in found)
+    scaled = [
+        step for step in step_scalings if step.scope != "none" and (step.clips or not step.unscales)
+    ]
+    steps = tuple(step.step for step in step_scalings)
     if not scaled:
         return Clipping("none", steps)
-    widest = max((one.scope for one in scaled), key=_WIDTH.index)
+    widest = max((step.scope for step in scaled), key=_WIDTH.index)
     if widest in ("value", "other"):
         return Clipping(widest, steps, limit=scaled[0].limit)
-    factors = [factor for one in scaled for factor in one.factors.values()]
+    factors = [factor for step in scaled for factor in step.factors.values()]
     least = min(high for _, high in factors)
-    same = _crossing(factors)
-    norms = [norm for one in scaled for norm in one.norms.values()]
-    apart = 1 + 4 * max(one.room for one in scaled)
-    if same is not None and len(factors) > 1 and max(norms) > min(norms) * apart:
-        return Clipping(widest, steps, constant=same, least=least)
+    constant = _crossing(factors)
+    norms = [norm for step in scaled for norm in step.norms.values()]
+    room = 1 + 4 * max(step.room for step in scaled)
+    if constant is not None and len(factors) > 1 and max(norms) > min(norms) * room:
+        return Clipping(widest, steps, constant=constant, least=least)
     thresholds = {}
     for added in ADDED:
         threshold = _crossing(
-            (low * (norm + added) * (1 - one.room), high * (norm + added) * (1 + one.room))
-            for one in scaled
-            for part in one.clips
-            for (low, high), norm in [(one.factors[part], one.norms[part])]
+            (low * (norm + added) * (1 - step.room), high * (norm + added) * (1 + step.room))
+            for step in scaled
+            for part in step.clips
+            for (low, high), norm in [(step.factors[part], step.norms[part])]
         )
         if threshold is not None:
             thresholds[added] = threshold
@@ -155,26 +163,26 @@ _WIDTH = ("none", "global", "group", "tensor", "value", "other")
 
 
 def _room(gradient: Array) -> float:
-    """Relative error of a norm that is held in the gradient's own format."""
+    """Relative error of a norm that is stored in the gradient's own format."""
     return max(_NORM, 2.0 ** (3 - formats.of(gradient).p))
 
 
 def _factor(before: Array, after: Array) -> Interval:
-    """What every element may have been multiplied by; an empty interval where no number is."""
+    """The factors that may have multiplied every element; an empty interval where there is none."""
     format = formats.of(after)
-    given, got = before.astype(np.float64).reshape(-1), after.astype(np.float64).reshape(-1)
-    known = (np.abs(got) >= 2 * format.min_normal) & np.isfinite(given) & np.isfinite(got)
-    if not known.any():
-        return (-math.inf, math.inf) if not np.any(got[given == 0.0]) else (1.0, 0.0)
-    given, got = given[known], got[known]
-    room = np.abs(got) * 2.0 ** (1 - format.p)
+    old, new = to_float64(before).reshape(-1), to_float64(after).reshape(-1)
+    usable = (np.abs(new) >= 2 * format.min_normal) & np.isfinite(old) & np.isfinite(new)
+    if not usable.any():
+        return (-math.inf, math.inf) if not np.any(new[old == 0.0]) else (1.0, 0.0)
+    old, new = old[usable], new[usable]
+    room = np.abs(new) * 2.0 ** (1 - format.p)
     with np.errstate(all="ignore"):
-        ends = np.sort(np.stack(((got - room) / given, (got + room) / given)), axis=0)
+        ends = np.sort(np.stack(((new - room) / old, (new + room) / old)), axis=0)
     return float(np.max(ends[0])), float(np.min(ends[1]))
 
 
 def _unscales(factor: Interval) -> bool:
-    """Whether a factor is a power of two below 1, known well enough to tell."""
+    """Whether a factor is a power of two below 1, known closely enough."""
     low, high = factor
     if not 0.0 < low <= high < 1.0 or high > low * (1 + _NARROW):
         return False
@@ -182,13 +190,16 @@ def _unscales(factor: Interval) -> bool:
 
 
 def before_unscale(a: Clipping | None, b: Clipping | None) -> tuple[str, int] | None:
-    """Which of two runs ("A", "B") seems to clip before a loss scale is taken out, and that scale:
-    where one threshold is the other over a power of two."""
+    """The run ("A" or "B") that seems to clip before the loss scale is removed, and that scale:
+    one threshold is then the other over a power of two."""
     if a is None or b is None:
         return None
     for added in a.thresholds.keys() & b.thresholds.keys():
-        one, two = a.thresholds[added], b.thresholds[added]
-        for run, (large, small) in (("B", (one, two)), ("A", (two, one))):
+        threshold_a, threshold_b = a.thresholds[added], b.thresholds[added]
+        for run, (large, small) in (
+            ("B", (threshold_a, threshold_b)),
+            ("A", (threshold_b, threshold_a)),
+        ):
             if not 0.0 < small[0] <= small[1] or not large[0] > small[1]:
                 continue
             scale = 2.0 ** round(math.log2(large[0] / small[0]))
@@ -202,26 +213,24 @@ def _shared(each: Mapping[str, Interval], owner: Mapping[str, str]) -> dict[str,
     for name, factor in each.items():
         parts.setdefault(owner[name], []).append(factor)
     crossings = {part: _crossing(factors) for part, factors in parts.items()}
-    if any(one is None for one in crossings.values()):
+    if any(crossing is None for crossing in crossings.values()):
         return None
-    return {part: one for part, one in crossings.items() if one is not None}
+    return {part: crossing for part, crossing in crossings.items() if crossing is not None}
 
 
 def _crossing(intervals: Iterable[Interval]) -> Interval | None:
-    together = list(intervals)
-    if not together:
+    listed = list(intervals)
+    if not listed:
         return None
-    low, high = max(one[0] for one in together), min(one[1] for one in together)
+    low, high = max(interval[0] for interval in listed), min(interval[1] for interval in listed)
     return (low, high) if low <= high else None
 
 
-def _wide(array: Array) -> Array:
-    return array.astype(np.float64)
-
-
 def _norm(arrays: Iterable[Array]) -> float:
-    wide = [array.astype(np.float64).reshape(-1) for array in arrays]
-    largest = max((float(np.max(np.abs(one), initial=0.0)) for one in wide), default=0.0)
+    wide = [to_float64(array).reshape(-1) for array in arrays]
+    largest = max((float(np.max(np.abs(array), initial=0.0)) for array in wide), default=0.0)
     if not 0.0 < largest < math.inf:
         return largest
-    return largest * math.sqrt(math.fsum(float(np.sum(np.square(one / largest))) for one in wide))
+    return largest * math.sqrt(
+        math.fsum(float(np.sum(np.square(array / largest))) for array in wide)
+    )

@@ -1,10 +1,11 @@
 """The same step of two runs, value by value, where both began with the same weights and batch.
 
-Functions outside layers are not captured, and no oracle judges them; what they do differently shows
-in the next layer's input. So values are compared in the order in which a step makes them: layers
-forward, the loss, cotangents backward, gradients. Rounding differs too, and no bound is proven for
-what it grows to on the way: a place is suspected where more than half of the format's digits differ
-(in norm) and everything before it agrees in more than half. A factor that they share is named.
+Functions outside layers are not captured, and no oracle judges them; a difference in them shows in
+the next layer's input. So values are compared in the order in which a step makes them: layers
+forward, the loss, cotangents backward, gradients. Rounding makes them differ too, and no bound on
+its growth is proven: a place is suspected where more than half of the format's digits differ (in
+norm) and everything before it agrees in more than half. If one value is a multiple of the other,
+the factor is reported.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from refkernels.alignment.run import Call, Rank, Run, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
 _RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
-_CANCELLED = 16.0  # how many roundings of its terms a sum may err by
+_CANCELLED = 16.0  # a sum may err by so many roundings of its terms
 Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
 
 
 @dataclass(frozen=True)
 class Departure:
-    """Where two runs' values part: `what` is an input, output, cotangent or gradient of `where`;
-    `apart`: the norm of the difference over that of A's; `factor`: B's over A's, where the one is a
-    multiple of the other; `parted`: of `places` compared in this stage, those that part likewise;
-    `cause`: what whole parts of the batch are counted for, where that explains it."""
+    """Where two runs' values part. `what`: an input, output, cotangent or gradient of `where`;
+    `apart`: the norm of the difference over that of A's value; `factor`: B's value over A's, if one
+    is a multiple of the other; `parted`: how many of the `places` compared in this stage part
+    likewise; `cause`: other weights of whole parts of the batch, if they explain it."""
 
     step: int
     stage: Stage
@@ -47,7 +48,7 @@ class Departure:
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _Comparison:
     stage: Stage
     where: str
     what: str
@@ -56,31 +57,31 @@ class _Pair:
     digits: float  # 2^-p/2
 
 
-def departure(one: Run, two: Run, matched: Matched) -> Departure | None:
-    """The first place where a shared captured step parts; None where there is none. A step that the
-    two did not begin alike is passed over, and so is what follows from random numbers."""
-    a, b = one.first, two.first
+def departure(run_a: Run, run_b: Run, matched: Matched) -> Departure | None:
+    """The first place where a shared captured step parts; None where there is none. Steps that the
+    two did not begin alike are skipped, and so are values that depend on random numbers."""
+    a, b = run_a.first, run_b.first
     several = max(a.world_size, b.world_size) > 1
     if _draws(a) or _draws(b):
         return None
-    lines = {line.step: line for line in a.lines}, {line.step: line for line in b.lines}
+    lines_by_step = {line.step: line for line in a.lines}, {line.step: line for line in b.lines}
     steps = sorted(set(a.steps) & set(b.steps))
     for step in steps:
         tensors = a.tensors(step), b.tensors(step)
-        pair = lines[0][step], lines[1][step]
+        lines_of_step = lines_by_step[0][step], lines_by_step[1][step]
         if not _begin_alike(*tensors, matched):
             continue
-        found = None
-        if pair[0].batch_hash == pair[1].batch_hash:
-            found = _departure(a, b, tensors, matched, *pair)
-        if found is not None and found.stage in ("forward", "loss"):
-            return found
-        if found is not None or several:
-            why = cause(one, two, step, matched)
-            if found is not None:
-                return replace(found, cause=why)
-            if why is not None:
-                return Departure(step, "clip", a.model, "update", math.nan, None, 0, 0, why)
+        parting = None
+        if lines_of_step[0].batch_hash == lines_of_step[1].batch_hash:
+            parting = _departure(a, b, tensors, matched, *lines_of_step)
+        if parting is not None and parting.stage in ("forward", "loss"):
+            return parting
+        if parting is not None or several:
+            batch_cause = cause(run_a, run_b, step, matched)
+            if parting is not None:
+                return replace(parting, cause=batch_cause)
+            if batch_cause is not None:
+                return Departure(step, "clip", a.model, "update", math.nan, None, 0, 0, batch_cause)
     return None
 
 
@@ -91,31 +92,32 @@ def _draws(rank: Rank) -> bool:
 
 
 def _departure(
-    a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, one: StepLine,
-    two: StepLine,
+    a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, line_a: StepLine,
+    line_b: StepLine,
 ) -> Departure | None:  # fmt: skip
-    pairs = list(_pairs(a, b, tensors, matched, one, two))
+    pairs = list(_pairs(a, b, tensors, matched, line_a, line_b))
     parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     scale = None if parted is None else _taken_out(parted, pairs)
     if scale is not None and max(scale, 1 / scale) < LEAST_SCALE:
-        # A clip by the norm takes out any factor: only where one run leaves its gradients as they
-        # are, and the updates agree, the other has taken it out itself.
-        scale = None if all(_changes(*one) for one in zip((a, b), tensors, strict=True)) else scale
+        # Clipping by the norm removes any factor. Only where one run leaves its gradients unchanged
+        # and the updates agree has the other run removed the factor itself.
+        both = all(_changes(*side) for side in zip((a, b), tensors, strict=True))
+        scale = None if both else scale
     if scale is not None:
-        pairs = list(_pairs(a, b, tensors, matched, one, two, scale))
+        pairs = list(_pairs(a, b, tensors, matched, line_a, line_b, scale))
         parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     if parted is None:
         return None
     alike = [pair for pair in pairs if pair.stage == parted.stage]
     same = [pair for pair in alike if pair.apart > pair.digits and _near(pair, parted)]
     return Departure(
-        one.step, parted.stage, parted.where, parted.what, parted.apart, parted.factor,
+        line_a.step, parted.stage, parted.where, parted.what, parted.apart, parted.factor,
         len(same), len(alike),
     )  # fmt: skip
 
 
-def _taken_out(parted: _Pair, pairs: list[_Pair]) -> float | None:
-    """The power of two that scales a backward pass and is gone before the update, if it does."""
+def _taken_out(parted: _Comparison, pairs: list[_Comparison]) -> float | None:
+    """The power of two that scales a backward pass and is removed before the update, or None."""
     factor, behind = parted.factor, [pair for pair in pairs if pair.stage == "clip"]
     if parted.stage not in ("backward", "gradient") or factor is None or factor <= 0.0:
         return None
@@ -130,62 +132,64 @@ def _changes(rank: Rank, tensors: StepTensors) -> bool:
     whens = ("backward", "update")
     each = [[_gradient(tensors, name, when) for when in whens] for name in rank.parameters]
     return any(
-        one is not None and two is not None and not np.array_equal(one, two) for one, two in each
+        before is not None and after is not None and not np.array_equal(before, after)
+        for before, after in each
     )
 
 
-def _near(one: _Pair, other: _Pair) -> bool:
-    if one.factor is None or other.factor is None:
-        return one.factor is other.factor
-    return math.isclose(one.factor, other.factor, rel_tol=2 * one.digits)
+def _near(first: _Comparison, second: _Comparison) -> bool:
+    if first.factor is None or second.factor is None:
+        return first.factor is second.factor
+    return math.isclose(first.factor, second.factor, rel_tol=2 * first.digits)
 
 
-def _begin_alike(one: StepTensors, two: StepTensors, matched: Matched) -> bool:
-    """Up to one weight moved by a perturbation."""
-    apart = 0
+def _begin_alike(tensors_a: StepTensors, tensors_b: StepTensors, matched: Matched) -> bool:
+    """Whether two steps begin with the same weights, up to one that a perturbation moved."""
+    moved = 0
     for name, partner in matched.parameters.items():
-        mine, other = one.parameter(name), two.parameter(partner)
-        if mine is not None and other is not None and not equal(mine, other):
-            turned = oriented(mine, other)
-            if mine.shape != turned.shape or np.count_nonzero(mine != turned) > 1:
+        weight_a, weight_b = tensors_a.parameter(name), tensors_b.parameter(partner)
+        if weight_a is not None and weight_b is not None and not equal(weight_a, weight_b):
+            turned = oriented(weight_a, weight_b)
+            if weight_a.shape != turned.shape or np.count_nonzero(weight_a != turned) > 1:
                 return False
-            apart += 1
-    return apart <= 1
+            moved += 1
+    return moved <= 1
 
 
 def _pairs(
-    a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, one: StepLine,
-    two: StepLine, scale: float = 1.0,
-) -> Iterator[_Pair]:  # fmt: skip
-    """Up to where other random numbers come in: what follows from these cannot be compared.
-    `scale`: by which B's backward pass is scaled."""
+    a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, line_a: StepLine,
+    line_b: StepLine, scale: float = 1.0,
+) -> Iterator[_Comparison]:  # fmt: skip
+    """The comparisons of a step, up to the first other random numbers: values that follow from
+    these cannot be compared. `scale`: the scale of B's backward pass."""
     layers = [name for name in a.layers if name in matched.layers and not a.contains(name)]
     calls: dict[str, list[tuple[Call, Call]]] = {}
     for name in layers:
-        made = tensors[0].calls(name), tensors[1].calls(matched.layers[name])
-        if len(made[0]) == len(made[1]):  # else the one accumulates over parts of the batch
-            calls[name] = list(zip(*made, strict=True))
+        calls_of_layer = tensors[0].calls(name), tensors[1].calls(matched.layers[name])
+        # unequal where one run accumulates over parts of the batch
+        if len(calls_of_layer[0]) == len(calls_of_layer[1]):
+            calls[name] = list(zip(*calls_of_layer, strict=True))
     drawn = a.draws.before or b.draws.before
     for name in layers:
         drops = _drops(a, name) or _drops(b, matched.layers[name])
-        for mine, other in calls.get(name, ()):
-            if drawn and _other_numbers(mine, other):
+        for call_a, call_b in calls.get(name, ()):
+            if drawn and _other_numbers(call_a, call_b):
                 return
             for what in ("inputs", "outputs"):
                 random = drops if what == "outputs" else drawn and name == layers[0]
-                compared = _of("forward", name, what, getattr(mine, what), getattr(other, what))
+                compared = _of("forward", name, what, getattr(call_a, what), getattr(call_b, what))
                 for pair in compared:
                     if random and pair.apart > pair.digits:
                         return
                     yield pair
-    if one.loss is not None and two.loss is not None:
-        dtype = formats.get(one.loss_dtype or "float32").storage
-        losses = [np.array([line.loss], dtype) for line in (one, two)]
+    if line_a.loss is not None and line_b.loss is not None:
+        dtype = formats.get(line_a.loss_dtype or "float32").storage
+        losses = [np.array([line.loss], dtype) for line in (line_a, line_b)]
         yield from _of("loss", "loss", "loss", {"0": losses[0]}, {"0": losses[1]})
     for name in reversed(layers):
-        for mine, other in reversed(calls.get(name, [])):
+        for call_a, call_b in reversed(calls.get(name, [])):
             for what in ("cotangents", "input_gradients"):
-                sides = getattr(mine, what), getattr(other, what)
+                sides = getattr(call_a, what), getattr(call_b, what)
                 yield from _of("backward", name, what, *sides, scale=scale)
     floors = cotangent_sizes(a, tensors[0])
     for name, partner in matched.parameters.items():
@@ -197,31 +201,31 @@ def _pairs(
 def _gradients(
     stage: Stage, when: str, tensors: tuple[StepTensors, StepTensors], name: str, partner: str,
     floors: Mapping[str, float], scale: float = 1.0,
-) -> Iterator[_Pair]:  # fmt: skip
-    """Of a parameter, as the backward pass left it or as the update received it."""
-    mine, other = _gradient(tensors[0], name, when), _gradient(tensors[1], partner, when)
+) -> Iterator[_Comparison]:  # fmt: skip
+    """A parameter's gradient, as the backward pass left it or as the update received it."""
+    gradient_a, gradient_b = _gradient(tensors[0], name, when), _gradient(tensors[1], partner, when)
     weights = tensors[0].parameter(name), tensors[1].parameter(partner)
-    if mine is None or other is None:
+    if gradient_a is None or gradient_b is None:
         return
     if weights[0] is not None and weights[1] is not None:
-        other = oriented(weights[0], other, weights[1])
+        gradient_b = oriented(weights[0], gradient_b, weights[1])
     what = "gradient" if when == "backward" else when
     floor = floors.get(name, 0.0)
     if when == "update":
-        floor *= _share(tensors[0].gradient(name, "backward"), mine)
-    yield from _of(stage, name, what, {"0": mine}, {"0": other}, floor, scale)
+        floor *= _share(tensors[0].gradient(name, "backward"), gradient_a)
+    yield from _of(stage, name, what, {"0": gradient_a}, {"0": gradient_b}, floor, scale)
 
 
 def _share(before: Array | None, after: Array) -> float:
-    """What clipping, or taking out a loss scale, leaves of a gradient."""
+    """The share of a gradient that clipping, or removing a loss scale, leaves."""
     if before is None:
         return 1.0
-    sizes = [float(np.linalg.norm(one.astype(np.float64))) for one in (before, after)]
+    sizes = [float(np.linalg.norm(gradient.astype(np.float64))) for gradient in (before, after)]
     return sizes[1] / sizes[0] if 0.0 < sizes[0] < math.inf else 1.0
 
 
 def _gradient(tensors: StepTensors, name: str, when: str) -> Array | None:
-    """For the update: what an optimizer that clips by itself has made of it."""
+    """A gradient; for the update, after the optimizer's own clipping."""
     clipped = tensors.gradient(name, "clipped") if when == "update" else None
     return tensors.gradient(name, when) if clipped is None else clipped
 
@@ -231,57 +235,61 @@ def _drops(rank: Rank, name: str) -> bool:
     return named or name in rank.draws.layers
 
 
-def _other_numbers(mine: Call, other: Call) -> bool:
-    """Whether inputs that count or choose (ids, a mask) are others."""
-    pairs = zip(mine.inputs.values(), other.inputs.values(), strict=False)
-    return any(one.dtype.kind in "biu" and not np.array_equal(one, two) for one, two in pairs)
+def _other_numbers(call_a: Call, call_b: Call) -> bool:
+    """Whether integer or boolean inputs (ids, a mask) differ."""
+    pairs = zip(call_a.inputs.values(), call_b.inputs.values(), strict=False)
+    return any(
+        array_a.dtype.kind in "biu" and not np.array_equal(array_a, array_b)
+        for array_a, array_b in pairs
+    )
 
 
 def _whole(factor: float, digits: float) -> bool:
-    """Whether a factor, or what it is one part of, is a whole number."""
+    """Whether a factor or its inverse is a whole number."""
     larger = abs(factor) if abs(factor) >= 1.0 else 1.0 / abs(factor) if factor else math.inf
     return larger < math.inf and math.isclose(larger, round(larger), rel_tol=digits)
 
 
 def cotangent_sizes(rank: Rank, tensors: StepTensors) -> dict[str, float]:
-    """By parameter, the largest norm of the cotangents of a layer that has it."""
-    found: dict[str, float] = {}
+    """The largest norm of the cotangents of a layer that has the parameter, by parameter."""
+    largest: dict[str, float] = {}
     for layer in rank.layers.values():
         sizes = [
-            float(np.linalg.norm(one.astype(np.float64)))
+            float(np.linalg.norm(cotangent.astype(np.float64)))
             for call in tensors.calls(layer.name)
-            for one in call.cotangents.values()
+            for cotangent in call.cotangents.values()
         ]
         for name in layer.parameters.values():
-            found[name] = max(found.get(name, 0.0), *sizes, 0.0)
-    return found
+            largest[name] = max(largest.get(name, 0.0), *sizes, 0.0)
+    return largest
 
 
 def null_directions(rank: Rank, step: int) -> tuple[str, ...]:
-    """Parameters whose gradient has lost more than half of its digits to cancellation: zero in
-    exact arithmetic, or nearly. Adam and its kin move them by their roundings' signs."""
-    tensors, found = rank.tensors(step), []
+    """Parameters whose gradient has lost more than half of its digits to cancellation: it is zero
+    in exact arithmetic, or nearly. Adam and its kin move them by the signs of roundings."""
+    tensors, names = rank.tensors(step), []
     for name, size in cotangent_sizes(rank, tensors).items():
         gradient = tensors.gradient(name, "backward")
         if gradient is None or not size < math.inf:
             continue
         norm = float(np.linalg.norm(gradient.astype(np.float64)))
         if 0.0 < norm <= size * 2.0 ** (-formats.of(gradient).p / 2):
-            found.append(name)
-    return tuple(found)
+            names.append(name)
+    return tuple(names)
 
 
 def _of(
-    stage: Stage, where: str, what: str, mine: Mapping[str, Array], other: Mapping[str, Array],
-    floor: float = 0.0, scale: float = 1.0,
-) -> Iterator[_Pair]:  # fmt: skip
-    """`floor`: what a gradient is made of; where that cancels, a quarter of the digits may go, and
-    where little more than half of them are left, those are its roundings, and are not compared."""
-    for one, two in zip(mine.values(), other.values(), strict=False):
-        if one.shape != two.shape or one.dtype.kind not in "fV" or not one.size:
+    stage: Stage, where: str, what: str, arrays_a: Mapping[str, Array],
+    arrays_b: Mapping[str, Array], floor: float = 0.0, scale: float = 1.0,
+) -> Iterator[_Comparison]:  # fmt: skip
+    """`floor`: the size of a gradient's terms. Where these cancel, a quarter of the digits may be
+    lost; where cancellation leaves nothing but roundings, the gradient is not compared."""
+    for array_a, array_b in zip(arrays_a.values(), arrays_b.values(), strict=False):
+        if array_a.shape != array_b.shape or array_a.dtype.kind not in "fV" or not array_a.size:
             continue
-        digits = 2.0 ** (-min(formats.of(one).p, formats.of(two).p) / 2)
-        left, right = one.astype(np.float64).reshape(-1), two.astype(np.float64).reshape(-1) / scale
+        digits = 2.0 ** (-min(formats.of(array_a).p, formats.of(array_b).p) / 2)
+        left = array_a.astype(np.float64).reshape(-1)
+        right = array_b.astype(np.float64).reshape(-1) / scale
         norms = float(np.linalg.norm(left)), float(np.linalg.norm(right))
         size = max(norms[0], math.sqrt(digits) * floor)
         if not 0.0 < size < math.inf or not np.isfinite(right).all():
@@ -290,8 +298,8 @@ def _of(
             continue
         apart = float(np.linalg.norm(right - left)) / size
         factor = float(np.dot(left, right)) / size**2
-        multiple = one.size > 1 or _whole(factor, digits)
+        multiple = array_a.size > 1 or _whole(factor, digits)
         multiple = multiple and float(np.linalg.norm(right - factor * left)) <= digits * size * abs(
             factor
         )
-        yield _Pair(stage, where, what, apart, factor if multiple else None, digits)
+        yield _Comparison(stage, where, what, apart, factor if multiple else None, digits)

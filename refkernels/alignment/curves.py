@@ -1,26 +1,26 @@
-"""Two loss curves beside curves that rounding alone makes: a p-value, and what it could have seen.
+"""Two loss curves beside curves that differ by rounding alone: a p-value, and its sensitivity.
 
 Null runs are runs of one definition that differ in roundings only. All curves are treated alike:
-the spread s_t of step t is that of all of them, the candidate among them, and no smaller than one
-ulp of the loss. Where the spread came from the null runs alone, 200 steps and 19 runs would give
-false alarms in 15 to 53 % of right runs at a nominal 5 %.
+the spread s_t of step t is that of all of them, the candidate included, and no smaller than one ulp
+of the loss. With a spread from the null runs alone, 200 steps and 19 runs would give false alarms
+in 15 to 53 % of right runs at a nominal 5 %.
 
     against a reference   S_k = max_t |L_kt - R_t| / s_t;  p = #{k: S_k >= S, itself included}/(K+1)
     of a pair A, B        D_ij = max_t |L_it - L_jt| / s_t over all pairs of the K + 2 curves;
                           p = #{pairs: D >= D_AB} / C(K + 2, 2)
 
-A pair is told from all others by no more than one curve of K + 2 can be: where B alone deviates, so
-do all pairs with B, and p is of the order of 1 / (K + 2). So the two are also looked at one by one:
-`extreme` says that one of them is farther from the median of the others than any null run is (by
-chance with probability 2 / (K + 2)), and `p_normal` how surprising that is where rounding spreads
+A pair can be no more exceptional than one curve among K + 2: where B alone deviates, so do all
+pairs with B, and p is of the order of 1 / (K + 2). So the two are also tested one by one. `extreme`
+says whether one of them is farther from the median of the others than any null run is (by chance
+with probability 2 / (K + 2)), and `p_normal` how surprising that is where rounding spreads
 normally: Student's t at the worst step, times the number of steps, times two.
 
 p and the probability of `extreme` are exact where the curves are exchangeable under the null
 hypothesis: where the candidate's roundings are as large, and as evenly spread about zero, as those
-of the null runs. Null runs that are taken `wider` are not exchangeable with it, for they are spread
-about their own mean, and nothing is proven then: simulated, p keeps to its level, and one of two is
-the farthest no more often (benchmarks/null_experiments.py). A large p proves nothing;
-`least_rate_change` says what would have been seen.
+of the null runs. Null runs that are taken `wider` are not exchangeable with it, because they are
+spread about their own mean. Then nothing is proven; in simulations p keeps to its level, and one of
+the two is the farthest no more often (benchmarks/null_experiments.py). A large p proves nothing;
+`least_rate_change` gives the smallest change that would have been noticed.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ Curves = npt.NDArray[np.float64]  # (runs, steps)
 
 @dataclass(frozen=True)
 class CurveTest:
-    """`statistic`: S or D_AB, `step` where it is taken; `p`, and the least p that so many runs can
-    give; `steps`: how many were compared; `undecidable_after`: the step from which rounding spreads
-    as far as other seeds do, None where it does not, or no other seeds were given. `growth`: the
-    finite-time rate by which the spread grows, a step. `least_rate_change`: the smallest relative
-    change of the learning rate that the test would have noticed; None where the loss does not
-    fall."""
+    """`statistic`: S or D_AB, and the `step` that attains it; `p`, and the least p that so many
+    runs can give; `steps`: how many were compared; `undecidable_after`: the step from which
+    rounding spreads as far as other seeds do, None where it does not or no other seeds were given.
+    `growth`: the rate at which the spread grows per step. `least_rate_change`: the smallest
+    relative change of the learning rate that the test would have noticed; None where the loss does
+    not fall."""
 
     statistic: float
     step: int
@@ -66,17 +66,17 @@ def against_reference(
     seeds: Curves | None = None,
 ) -> CurveTest:  # fmt: skip
     """A run against the curve of its definition, beside rounding-only runs of that definition."""
-    everything = np.vstack((candidate[None], nulls))
-    length, after = _length(np.vstack((everything, reference[None])), dtype, seeds)
-    everything, reference = everything[:, :length], reference[:length]
-    spread = np.sqrt(np.mean(np.square(everything - reference), axis=0))
+    all_curves = np.vstack((candidate[None], nulls))
+    length, after = _length(np.vstack((all_curves, reference[None])), dtype, seeds)
+    all_curves, reference = all_curves[:, :length], reference[:length]
+    spread = np.sqrt(np.mean(np.square(all_curves - reference), axis=0))
     spread = np.maximum(spread, _ulp(reference, dtype))
-    ratios = np.abs(everything - reference) / spread
+    ratios = np.abs(all_curves - reference) / spread
     scores = np.max(ratios, axis=1)
     p = float(np.count_nonzero(scores >= scores[0])) / len(scores)
     critical = _critical(scores[1:])
     extreme = bool(scores[0] > np.max(scores[1:], initial=0.0))
-    figures = (p, 1.0 / len(scores), extreme, _student(everything, (0,), _ulp(reference, dtype)))
+    figures = (p, 1.0 / len(scores), extreme, _student(all_curves, (0,), _ulp(reference, dtype)))
     return _test(ratios[0], figures, nulls, spread, reference, critical, after)
 
 
@@ -88,49 +88,49 @@ def of_pair(
     from their mean are taken `wider` times as wide."""
     middle = np.mean(nulls, axis=0)
     nulls = middle + wider * (nulls - middle) if wider > 1.0 else nulls
-    everything = np.vstack((a[None], b[None], nulls))
-    length, after = _length(everything, dtype, seeds)
-    everything = everything[:, :length]
-    middle = np.mean(everything, axis=0)
-    spread = np.maximum(np.std(everything, axis=0, ddof=1), _ulp(middle, dtype))
-    scaled = everything / spread
-    first, second = np.triu_indices(len(everything), 1)
+    all_curves = np.vstack((a[None], b[None], nulls))
+    length, after = _length(all_curves, dtype, seeds)
+    all_curves = all_curves[:, :length]
+    middle = np.mean(all_curves, axis=0)
+    spread = np.maximum(np.std(all_curves, axis=0, ddof=1), _ulp(middle, dtype))
+    scaled = all_curves / spread
+    first, second = np.triu_indices(len(all_curves), 1)
     scores = np.array(
         [np.max(np.abs(scaled[i] - scaled[j])) for i, j in zip(first, second, strict=True)]
     )
     ratios = np.abs(scaled[0] - scaled[1])
-    own = float(np.max(ratios))
-    p = float(np.count_nonzero(scores >= own)) / len(scores)
+    observed = float(np.max(ratios))
+    p = float(np.count_nonzero(scores >= observed)) / len(scores)
     critical = _critical(scores[(first > 1) & (second > 1)])
-    normal = _student(everything, (0, 1), _ulp(middle, dtype))
-    figures = (p, 1.0 / len(scores), _extreme(everything), normal)
+    normal = _student(all_curves, (0, 1), _ulp(middle, dtype))
+    figures = (p, 1.0 / len(scores), _extreme(all_curves), normal)
     return _test(ratios, figures, nulls, spread, middle, critical, after)
 
 
-def _extreme(everything: Curves) -> bool:
-    """Whether one of the first two is the farthest of all, each from the median of the others, in
-    their mean absolute deviations."""
+def _extreme(all_curves: Curves) -> bool:
+    """Whether one of the first two curves is the farthest of all: each is measured from the median
+    of the others, in their mean absolute deviations."""
     scores = []
-    for which in range(len(everything)):
-        others = np.delete(everything, which, axis=0)
+    for which in range(len(all_curves)):
+        others = np.delete(all_curves, which, axis=0)
         middle = np.median(others, axis=0)
         width = np.mean(np.abs(others - middle), axis=0)
-        away = np.abs(everything[which] - middle)
+        away = np.abs(all_curves[which] - middle)
         with np.errstate(divide="ignore", invalid="ignore"):
             scores.append(float(np.max(np.where(away > 0.0, away / width, 0.0))))
     return max(scores[:2]) > max(scores[2:], default=0.0)
 
 
-def _student(everything: Curves, which: tuple[int, ...], ulp: Curve) -> float | None:
-    """The least p, over these curves and all steps, of Student's test of one more observation;
-    None of fewer than two others. No width is less than an ulp: where most losses have the same
-    bits, as at the first steps, the rest are as far from them as the format's grid is wide."""
-    others = np.delete(everything, which, axis=0)
+def _student(all_curves: Curves, which: tuple[int, ...], ulp: Curve) -> float | None:
+    """The least p, over these curves and all steps, of Student's test of one more observation; None
+    with fewer than two others. No width is less than an ulp: where most losses have the same bits,
+    as at the first steps, the others differ by the format's spacing."""
+    others = np.delete(all_curves, which, axis=0)
     count = len(others)
     if count < 2:
         return None
     width = np.maximum(np.std(others, axis=0, ddof=1), ulp)
-    away = np.abs(everything[list(which)] - np.mean(others, axis=0))
+    away = np.abs(all_curves[list(which)] - np.mean(others, axis=0))
     t = away / (width * math.sqrt(1.0 + 1.0 / count))
     return min(1.0, t.size * _tail(float(np.max(t)), count - 1))
 
@@ -142,24 +142,25 @@ def _tail(t: float, freedom: int) -> float:
 
 
 def needed(level: float) -> int:
-    """How many null runs it takes for one deviating run of two to be less probable than a level."""
+    """How many null runs make one deviating run of two less probable than the level."""
     return math.floor(2.0 / level) - 1
 
 
-def _length(everything: Curves, dtype: Any, seeds: Curves | None) -> tuple[int, int | None]:
-    """How many steps are compared: up to the first loss that is no number, and up to saturation."""
-    finite = np.all(np.isfinite(everything), axis=0)
-    length = int(np.argmin(finite)) if not finite.all() else everything.shape[1]
+def _length(all_curves: Curves, dtype: Any, seeds: Curves | None) -> tuple[int, int | None]:
+    """The number of compared steps, up to the first NaN or infinity and up to saturation; and the
+    step of saturation, if any."""
+    finite = np.all(np.isfinite(all_curves), axis=0)
+    length = int(np.argmin(finite)) if not finite.all() else all_curves.shape[1]
     if length < 1:
         raise ValueError("a loss of the first step is no finite number: there is no curve.")
     if seeds is None or len(seeds) < 2:
         return length, None
     length = min(length, seeds.shape[1])
-    other = np.std(seeds[:, :length], axis=0, ddof=1)
-    within = np.std(everything[:, :length], axis=0, ddof=1)
-    full = np.nonzero(within >= other)[0]
-    full = full[full > 0]  # before the first update all runs begin alike
-    return (int(full[0]), int(full[0])) if full.size else (length, None)
+    between = np.std(seeds[:, :length], axis=0, ddof=1)
+    within = np.std(all_curves[:, :length], axis=0, ddof=1)
+    saturated = np.nonzero(within >= between)[0]
+    saturated = saturated[saturated > 0]  # before the first update all runs begin alike
+    return (int(saturated[0]), int(saturated[0])) if saturated.size else (length, None)
 
 
 def _ulp(losses: Curve, dtype: Any) -> Curve:
@@ -169,7 +170,7 @@ def _ulp(losses: Curve, dtype: Any) -> Curve:
 
 
 def _critical(scores: Curve) -> float:
-    """What 95 % of the null runs stay below."""
+    """The score that 95 % of the null runs stay below."""
     return float(np.quantile(scores, 0.95)) if scores.size else math.inf
 
 
@@ -195,8 +196,8 @@ def least_rate_change(losses: Curve, spread: Curve, critical: float) -> float | 
     """The smallest relative change of the learning rate whose effect leaves the spread.
 
     A gradient flow with a rate larger by a factor 1 + d runs through the same losses, (1 + d) times
-    as fast: L(t (1 + d)) - L(t) ~ d t L'(t). L' is that of a line through all steps up to t, which
-    batches' own differences do not reach. An estimate, for small steps.
+    as fast: L(t (1 + d)) - L(t) ~ d t L'(t). L' is the slope of a line through all steps up to t,
+    which averages out the differences between batches. An estimate, for small steps.
     """
     if len(losses) < 3 or not math.isfinite(critical):
         return None

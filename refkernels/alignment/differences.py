@@ -1,7 +1,7 @@
 """What differs between two runs before any number is judged: data, weights, hyper-parameters.
 
-In the order in which they are to be suspected. What makes two runs different trainings is told
-apart from what is only noted: versions, threads, devices.
+Differences come in the order of suspicion. Those that make two runs different trainings are
+decisive; others, such as versions, threads and devices, are only noted.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Topic = Literal[
 
 @dataclass(frozen=True)
 class RunDifference:
-    """One thing that is not the same. `where`: what it is of; `a`, `b`: what each run says, ""
-    where it says nothing; `step`: where it is first seen; `decisive`: whether the runs are
-    different trainings for it; `kind`: in which words it is told, with the numbers of `details`."""
+    """One difference. `where`: its subject; `a`, `b`: each run's value, "" for none; `step`: where
+    it is first seen; `decisive`: whether it makes the runs different trainings; `kind`: the
+    sentence that reports it, with the numbers of `details`."""
 
     topic: Topic
     where: str
@@ -41,26 +41,26 @@ class RunDifference:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-# Hyper-parameters by what they mean where they are absent.
+# What absent hyper-parameters mean.
 _ABSENT: dict[str, Any] = {
     "momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "amsgrad": False,
     "maximize": False, "do_bias_correction": True, "lazy_mode": False, "centered": False,
 }  # fmt: skip
 _COMPARED = (*_ABSENT, "beta1", "beta2", "eps", "alpha", "rho", "lr_decay")
-_OPEN = ("eps", "scale")  # None: the framework's own, which the oracle judges
+_OPEN = ("eps", "scale")  # None means the framework's default, which the oracle judges
 _FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
 _UNSAID = {"inplace", "training", "name", "device", "dtype", "full_name", "cls_name"}
-_LISTED = 5  # layers or parameters without a partner
+_LISTED = 5  # how many layers or parameters without a partner are listed
 _ALIASES = {"use_nesterov": "nesterov"}
 
 
 def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
-    """All of them, in the order of suspicion."""
+    """All differences, in the order of suspicion."""
     first, second = a.first, b.first
     read_alike = _shards(a, b)
-    told = any(one.decisive for one in read_alike)  # then later ranks' batches differ for it
-    found = [
-        *_data(a, b, told),
+    shared = any(difference.decisive for difference in read_alike)
+    return (
+        *_data(a, b, shared),
         *read_alike,
         *_weights(first, second, matched),
         *_model(first, second, matched),
@@ -69,107 +69,112 @@ def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
         *_schedule(first, second, matched),
         *_updates(a, b),
         *_setup(a, b),
-    ]
-    return tuple(found)
+    )
 
 
 def _shared(a: Rank, b: Rank) -> Iterator[tuple[StepLine, StepLine]]:
-    other = {line.step: line for line in b.lines}
-    return ((line, other[line.step]) for line in a.lines if line.step in other)
+    lines_b = {line.step: line for line in b.lines}
+    return ((line, lines_b[line.step]) for line in a.lines if line.step in lines_b)
 
 
 def shards(run: Run) -> tuple[RunDifference, ...]:
-    """What the ranks of one run read alike: for tensor-parallel runs as it should be, so noted."""
-    return tuple(replace(one, decisive=False) for one in _ranks(run))
+    """Rows that ranks of one run share. Tensor-parallel runs rightly share them: only noted."""
+    return tuple(replace(difference, decisive=False) for difference in _ranks(run))
 
 
 def _shards(a: Run, b: Run) -> tuple[RunDifference, ...]:
-    """What ranks read alike; no difference where both runs do it."""
-    found = [tuple(_ranks(run)) for run in (a, b)]
-    if all(found) and found[0][0].kind == found[1][0].kind:
+    """Rows that ranks share; not decisive where both runs share them."""
+    shared_rows = [tuple(_ranks(run)) for run in (a, b)]
+    if all(shared_rows) and shared_rows[0][0].kind == shared_rows[1][0].kind:
         return (*shards(a), *shards(b))
-    return (*found[0], *found[1])
+    return (*shared_rows[0], *shared_rows[1])
 
 
 def _data(a: Run, b: Run, shared: bool) -> Iterator[RunDifference]:
-    """Batches, rank by rank; of other numbers of ranks, the rows that all of them read. `shared`:
-    ranks read one another's rows, and miss their own for it."""
+    """Batches, rank by rank; with different numbers of ranks, the rows of all ranks together.
+    `shared`: ranks read one another's rows, and so miss their own."""
     if len(a.ranks) != len(b.ranks):
         yield from _rows(a, b, shared)
         return
-    for one, other in zip(a.ranks[:1] if shared else a.ranks, b.ranks, strict=False):
-        for found in _batches(one, other):
-            yield found
+    for rank_a, rank_b in zip(a.ranks[:1] if shared else a.ranks, b.ranks, strict=False):
+        for difference in _batches(rank_a, rank_b):
+            yield difference
             return
 
 
 def _rows(a: Run, b: Run, shared: bool) -> Iterator[RunDifference]:
-    """The first step whose rows, of all ranks together, are others; where ranks share theirs, whose
-    rows the other run does not read."""
-    mine, other = (_rows_by_step(run) for run in (a, b))
-    for step in sorted(mine.keys() & other.keys()):
-        sets = set(mine[step]), set(other[step])
+    """The first step in which the rows of all ranks together differ. Where ranks share rows, those
+    of one run may be part of the other's."""
+    rows_a, rows_b = (_rows_by_step(run) for run in (a, b))
+    for step in sorted(rows_a.keys() & rows_b.keys()):
+        sets = set(rows_a[step]), set(rows_b[step])
         within = shared and (sets[0] <= sets[1] or sets[1] <= sets[0])
-        if not within and sorted(mine[step]) != sorted(other[step]):
+        if not within and sorted(rows_a[step]) != sorted(rows_b[step]):
             yield RunDifference("data", "batch", step=step, kind="batch")
             return
 
 
 def _rows_by_step(run: Run) -> dict[int, list[str]]:
-    """Of the steps whose rows every rank recorded."""
-    found: dict[int, list[list[str]]] = {}
+    """The rows of all ranks, by step, where every rank recorded them."""
+    rows_of_ranks: dict[int, list[list[str]]] = {}
     for rank in run.ranks:
         for line in rank.lines:
             if line.rows is not None:
-                found.setdefault(line.step, []).append(list(line.rows))
-    whole = {step: rows for step, rows in found.items() if len(rows) == len(run.ranks)}
-    return {step: list(itertools.chain(*rows)) for step, rows in whole.items()}
+                rows_of_ranks.setdefault(line.step, []).append(list(line.rows))
+    complete = {step: rows for step, rows in rows_of_ranks.items() if len(rows) == len(run.ranks)}
+    return {step: list(itertools.chain(*rows)) for step, rows in complete.items()}
 
 
 def _batches(a: Rank, b: Rank) -> Iterator[RunDifference]:
-    """Batches by their hashes: of other rows, or of the same in another order."""
-    for mine, other in _shared(a, b):
-        if mine.batch_hash is None or other.batch_hash is None:
+    """Batches by their hashes: other rows, or the same rows in another order."""
+    for line_a, line_b in _shared(a, b):
+        if line_a.batch_hash is None or line_b.batch_hash is None:
             continue
-        if mine.batch_hash != other.batch_hash:
-            same = bool(mine.rows and other.rows and sorted(mine.rows) == sorted(other.rows))
-            late = {} if same else _late_batches(a, b)
-            kind = "reordered" if same else "late_batch" if late else "batch"
+        if line_a.batch_hash != line_b.batch_hash:
+            reordered = bool(
+                line_a.rows and line_b.rows and sorted(line_a.rows) == sorted(line_b.rows)
+            )
+            late = {} if reordered else _late_batches(a, b)
+            kind = "reordered" if reordered else "late_batch" if late else "batch"
             yield RunDifference(
-                "data", "batch", step=mine.step, decisive=not same, kind=kind, details=late
+                "data", "batch", step=line_a.step, decisive=not reordered, kind=kind, details=late
             )
             return
 
 
 def _late_batches(a: Rank, b: Rank) -> dict[str, Any]:
-    """Whether one run trains on the batches of the other, some steps late."""
-    mine, other = ([line.batch_hash for line in rank.lines] for rank in (a, b))
+    """The delay, if one run trains on the batches of the other some steps late."""
+    hashes_a, hashes_b = ([line.batch_hash for line in rank.lines] for rank in (a, b))
     for by in (1, -1, 2, -2):
-        ahead, behind = (mine, other[by:]) if by > 0 else (mine[-by:], other)
+        ahead, behind = (hashes_a, hashes_b[by:]) if by > 0 else (hashes_a[-by:], hashes_b)
         pairs = list(zip(ahead, behind, strict=False))
-        if len(pairs) > 1 and len(set(mine)) > 1 and all(one == late for one, late in pairs):
+        if (
+            len(pairs) > 1
+            and len(set(hashes_a)) > 1
+            and all(hash_ahead == hash_behind for hash_ahead, hash_behind in pairs)
+        ):
             return {"run": "B" if by > 0 else "A", "steps": abs(by)}
     return {}
 
 
 def _ranks(run: Run) -> Iterator[RunDifference]:
-    """Ranks that read the same rows: all of them train on one shard, or shards overlap."""
+    """Ranks that read the same rows: they train on one shard, or shards overlap."""
     ranks = [rank for rank in run.ranks if rank.lines]
-    for one, other in itertools.combinations(ranks, 2):
-        for mine, theirs in _shared(one, other):
-            rows = set(mine.rows or ()), set(theirs.rows or ())
+    for first, second in itertools.combinations(ranks, 2):
+        for line_of_first, line_of_second in _shared(first, second):
+            rows = set(line_of_first.rows or ()), set(line_of_second.rows or ())
             if shared := len(rows[0] & rows[1]):
                 same = shared == len(rows[0]) == len(rows[1])
-                told = {"one": one.rank, "other": other.rank, "shared": shared}
+                numbers = {"one": first.rank, "other": second.rank, "shared": shared}
                 kind = "same_rows" if same else "shared_rows"
                 yield RunDifference(
-                    "ranks", run.folder.name, step=mine.step, kind=kind, details=told
+                    "ranks", run.folder.name, step=line_of_first.step, kind=kind, details=numbers
                 )
                 return
 
 
 def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
-    """Initial weights, of the first step that both captured; by hash where none was."""
+    """Initial weights, from the first step that both captured; by hash where there is none."""
     if a.framework == b.framework and a.initial_parameters == b.initial_parameters:
         return
     steps = sorted(set(a.steps) & set(b.steps))
@@ -178,31 +183,31 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             alike = not (a.perturbed or b.perturbed)
             yield RunDifference("weights", "", decisive=alike, kind="all_weights")
         return
-    mine, other = a.tensors(steps[0]), b.tensors(steps[0])
+    tensors_a, tensors_b = a.tensors(steps[0]), b.tensors(steps[0])
     for name, partner in matched.parameters.items():
-        one, two = mine.parameter(name), other.parameter(partner)
-        if one is None or two is None or equal(one, two):
+        weight_a, weight_b = tensors_a.parameter(name), tensors_b.parameter(partner)
+        if weight_a is None or weight_b is None or equal(weight_a, weight_b):
             continue
-        if sorted(one.shape) != sorted(two.shape):
-            shapes = str(one.shape), str(two.shape)
+        if sorted(weight_a.shape) != sorted(weight_b.shape):
+            shapes = str(weight_a.shape), str(weight_b.shape)
             yield RunDifference("weights", name, *shapes, steps[0], kind="shape")
             continue
-        turned = oriented(one, two)
-        apart = _apart(one.astype(np.float64), turned.astype(np.float64))
+        turned = oriented(weight_a, weight_b)
+        apart = _apart(weight_a.astype(np.float64), turned.astype(np.float64))
         expected = _moved(a, name) + _moved(b, partner)
         yield RunDifference(
             "weights", name, step=steps[0], decisive=apart > expected, kind="weights",
-            details={"apart": apart, "elements": int(one.size)},
+            details={"apart": apart, "elements": int(weight_a.size)},
         )  # fmt: skip
 
 
 def _moved(rank: Rank, name: str) -> int:
-    """How many of a parameter's elements a perturbation has moved."""
+    """How many of a parameter's elements a perturbation moved."""
     return int(rank.perturbed is not None and rank.perturbed.get("parameter") == name)
 
 
-def _apart(one: Any, two: Any) -> int:
-    return int(np.count_nonzero(one != two))
+def _apart(a: Any, b: Any) -> int:
+    return int(np.count_nonzero(a != b))
 
 
 def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
@@ -213,58 +218,64 @@ def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             if isinstance(kind_of(rank.layers[name], rank.layers[name].hyperparameters), LayerKind)
         ]
         for name in judged[:_LISTED]:
-            told = {"run": which, "type": rank.layers[name].type}
-            yield RunDifference("model", name, kind="lone_layer", details=told)
+            lone = {"run": which, "type": rank.layers[name].type}
+            yield RunDifference("model", name, kind="lone_layer", details=lone)
     for which, names in (("A", matched.lone_a), ("B", matched.lone_b)):
         for name in names[:_LISTED]:
             yield RunDifference("model", name, kind="lone_parameter", details={"run": which})
     for name, partner in matched.parameters.items():
-        one, two = a.parameters[name], b.parameters[partner]
-        if one.dtype != two.dtype:
-            yield RunDifference("dtype", name, one.dtype, two.dtype)
-        if one.trainable != two.trainable:
-            frozen = "B" if one.trainable else "A"
+        parameter_a, parameter_b = a.parameters[name], b.parameters[partner]
+        if parameter_a.dtype != parameter_b.dtype:
+            yield RunDifference("dtype", name, parameter_a.dtype, parameter_b.dtype)
+        if parameter_a.trainable != parameter_b.trainable:
+            frozen = "B" if parameter_a.trainable else "A"
             yield RunDifference("model", name, kind="frozen", details={"run": frozen})
 
 
 def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
-    """Params of the same layers, as their ops take them."""
+    """The params of matched layers, as their ops take them."""
     settings = _settings_of_layers(a), _settings_of_layers(b)
     for name, partner in matched.layers.items():
-        one = kind_of(a.layers[name], settings[0][name])
-        two = kind_of(b.layers[partner], settings[1][partner])
-        if isinstance(one, str) or isinstance(two, str):
+        kind_a = kind_of(a.layers[name], settings[0][name])
+        kind_b = kind_of(b.layers[partner], settings[1][partner])
+        if isinstance(kind_a, str) or isinstance(kind_b, str):
             yield from _declared(a.layers[name], b.layers[partner], a.framework == b.framework)
             continue
-        if one.op != two.op:
-            yield RunDifference("layer", name, one.op, two.op)
+        if kind_a.op != kind_b.op:
+            yield RunDifference("layer", name, kind_a.op, kind_b.op)
             continue
-        mine, other = one.params(settings[0][name]), two.params(settings[1][partner])
-        if isinstance(mine, str) or isinstance(other, str):
+        params_a, params_b = kind_a.params(settings[0][name]), kind_b.params(settings[1][partner])
+        if isinstance(params_a, str) or isinstance(params_b, str):
             continue
-        absent = registry.get(one.op).params
-        for param in dict.fromkeys((*mine, *other)):
-            pair = mine.get(param, absent.get(param)), other.get(param, absent.get(param))
+        absent = registry.get(kind_a.op).params
+        for param in dict.fromkeys((*params_a, *params_b)):
+            pair = params_a.get(param, absent.get(param)), params_b.get(param, absent.get(param))
             if param in _OPEN and None in pair:
                 continue
             if param != "normalized_shape" and not _alike(*pair):
                 yield RunDifference("layer", f"{name}: {param}", _shown(pair[0]), _shown(pair[1]))
 
 
-def _declared(one: Layer, two: Layer, same: bool) -> Iterator[RunDifference]:
-    """What layers without an oracle say of themselves: a framework's own type, in one framework;
-    how much is dropped, in any."""
-    mine, other = one.hyperparameters, two.hyperparameters
-    own = same and one.module == two.module and one.module.partition(".")[0] in _FRAMEWORKS
-    names = sorted(mine.keys() & other.keys() - _UNSAID) if own else ["p"]
+def _declared(layer_a: Layer, layer_b: Layer, same: bool) -> Iterator[RunDifference]:
+    """The recorded settings of layers without an oracle: all of them for a framework's own type
+    in one framework, else the dropout rate."""
+    settings_a, settings_b = layer_a.hyperparameters, layer_b.hyperparameters
+    own = (
+        same
+        and layer_a.module == layer_b.module
+        and layer_a.module.partition(".")[0] in _FRAMEWORKS
+    )
+    names = sorted(settings_a.keys() & settings_b.keys() - _UNSAID) if own else ["p"]
     for name in names:
-        pair = mine.get(name), other.get(name)
+        pair = settings_a.get(name), settings_b.get(name)
         if None not in pair and not _alike(*pair):
-            yield RunDifference("layer", f"{one.name}: {name}", _shown(pair[0]), _shown(pair[1]))
+            yield RunDifference(
+                "layer", f"{layer_a.name}: {name}", _shown(pair[0]), _shown(pair[1])
+            )
 
 
 def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:
-    """With what the first captured step's calls were given."""
+    """The settings of each layer, with the arguments of the first captured step's first call."""
     tensors = rank.tensors(rank.steps[0]) if rank.steps else None
     calls = {name: tensors.calls(name) if tensors else () for name in rank.layers}
     return {
@@ -274,14 +285,14 @@ def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:
 
 
 def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
-    """Types, and each parameter's own settings; said once for all parameters that share it."""
+    """Types, and each parameter's settings; one difference for all parameters that share it."""
     if a.optimizer is None or b.optimizer is None:
         return
     types = a.optimizer.type, b.optimizer.type
     if types[0] != types[1]:
         redefined = definition(a.optimizer) != definition(b.optimizer)
         yield RunDifference("optimizer", "type", *types, decisive=redefined)
-    found: dict[tuple[str, str, str], list[str]] = {}
+    changed: dict[tuple[str, str, str], list[str]] = {}
     lone: dict[str, list[str]] = {}
     settings = _settings(a), _settings(b)
     for name, partner in matched.parameters.items():
@@ -289,19 +300,22 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             if (name in settings[0]) != (partner in settings[1]):
                 lone.setdefault("B" if name in settings[0] else "A", []).append(name)
             continue
-        mine, other = settings[0][name], settings[1][partner]
-        decays = mine.get("weight_decay") and other.get("weight_decay")
+        settings_a, settings_b = settings[0][name], settings[1][partner]
+        decays = settings_a.get("weight_decay") and settings_b.get("weight_decay")
         coupled = ("decoupled_weight_decay",) if types[0] == types[1] and decays else ()
         for param in (*_COMPARED, *coupled):
-            pair = mine.get(param, _ABSENT.get(param)), other.get(param, _ABSENT.get(param))
+            pair = (
+                settings_a.get(param, _ABSENT.get(param)),
+                settings_b.get(param, _ABSENT.get(param)),
+            )
             if None not in pair and not _alike(*pair):
-                found.setdefault((param, _shown(pair[0]), _shown(pair[1])), []).append(name)
+                changed.setdefault((param, _shown(pair[0]), _shown(pair[1])), []).append(name)
     for run, names in lone.items():
         more = {"run": run, "more": len(names) - 1}
         yield RunDifference("optimizer", names[0], kind="not_updated", details=more)
-    for (param, one, two), names in found.items():
+    for (param, value_a, value_b), names in changed.items():
         more = {"param": param, "more": len(names) - 1}
-        yield RunDifference("optimizer", names[0], one, two, kind="setting", details=more)
+        yield RunDifference("optimizer", names[0], value_a, value_b, kind="setting", details=more)
 
 
 def _settings(rank: Rank) -> dict[str, Mapping[str, Any]]:
@@ -314,24 +328,23 @@ def _of(group: Group, name: str) -> Mapping[str, Any]:
     return {**own, "weight_decay": 0.0} if name in group.exempt else own
 
 
-def _alike(one: Any, two: Any) -> bool:
-    """Equal, or equal as float32 holds them."""
-    if isinstance(one, list | tuple) or isinstance(two, list | tuple):
-        return _alike_in_each(one, two)
-    if isinstance(one, bool | str) or isinstance(two, bool | str) or one is None or two is None:
-        return bool(one == two)
+def _alike(a: Any, b: Any) -> bool:
+    """Whether two values are equal, or equal in float32."""
+    if isinstance(a, list | tuple) or isinstance(b, list | tuple):
+        return _alike_in_each(a, b)
+    if isinstance(a, bool | str) or isinstance(b, bool | str) or a is None or b is None:
+        return bool(a == b)
     try:
-        return float(one) == float(two) or np.float32(one) == np.float32(two)
+        return float(a) == float(b) or np.float32(a) == np.float32(b)
     except (TypeError, ValueError):
-        return bool(one == two)
+        return bool(a == b)
 
 
-def _alike_in_each(one: Any, two: Any) -> bool:
-    """A number stands for every axis."""
-    count = max(len(value) for value in (one, two) if isinstance(value, list | tuple))
+def _alike_in_each(a: Any, b: Any) -> bool:
+    """Whether sequences are alike item by item; a number stands for every axis."""
+    count = max(len(value) for value in (a, b) if isinstance(value, list | tuple))
     several = [
-        tuple(value) if isinstance(value, list | tuple) else (value,) * count
-        for value in (one, two)
+        tuple(value) if isinstance(value, list | tuple) else (value,) * count for value in (a, b)
     ]
     if len(several[0]) != len(several[1]):
         return False
@@ -343,79 +356,81 @@ def _shown(value: Any) -> str:
 
 
 def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
-    """The first step whose learning rates differ by more than float32 rounds them, by the groups
-    that parameters are in."""
+    """The first step whose learning rates differ by more than a float32 rounding, by parameter
+    group."""
     groups = dict.fromkeys(
         (a.parameters[name].group, b.parameters[partner].group)
         for name, partner in matched.parameters.items()
     )
-    skips = [mine.step for mine, other in _shared(a, b) if a.skipped(mine) != b.skipped(other)]
-    told = set()
-    for mine, other in _shared(a, b):
-        for one, two in groups:
-            left, right = _rate(mine, one), _rate(other, two)
-            if left is None or right is None or (one, two) in told:
+    skips = [
+        line_a.step for line_a, line_b in _shared(a, b) if a.skipped(line_a) != b.skipped(line_b)
+    ]
+    reported = set()
+    for line_a, line_b in _shared(a, b):
+        for group_a, group_b in groups:
+            rate_a, rate_b = _rate(line_a, group_a), _rate(line_b, group_b)
+            if rate_a is None or rate_b is None or (group_a, group_b) in reported:
                 continue
-            if not math.isclose(left, right, rel_tol=2.0**-23):
-                if skips and mine.step > skips[0] and _alike_by_update(a, b, one, two):
+            if not math.isclose(rate_a, rate_b, rel_tol=2.0**-23):
+                if skips and line_a.step > skips[0] and _alike_by_update(a, b, group_a, group_b):
                     continue
-                told.add((one, two))
-                late = _late(a, b, one, two)
+                reported.add((group_a, group_b))
+                late = _late(a, b, group_a, group_b)
                 kind = "late" if late else "rate"
-                rates = _shown(left), _shown(right)
+                rates = _shown(rate_a), _shown(rate_b)
                 yield RunDifference(
-                    "schedule", f"{one}", *rates, mine.step, kind=kind, details=late
+                    "schedule", f"{group_a}", *rates, line_a.step, kind=kind, details=late
                 )
 
 
-def _alike_by_update(a: Rank, b: Rank, one: int | None, two: int | None) -> bool:
-    """Whether the rates are the same from update to update: a schedule may wait with a skipped
-    one."""
-    mine = [_rate(line, one) for line in a.lines if line.updates and not a.skipped(line)]
-    other = [_rate(line, two) for line in b.lines if line.updates and not b.skipped(line)]
+def _alike_by_update(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -> bool:
+    """Whether the rates agree from update to update: a schedule may pause when an update is
+    skipped."""
+    rates_a = [_rate(line, group_a) for line in a.lines if line.updates and not a.skipped(line)]
+    rates_b = [_rate(line, group_b) for line in b.lines if line.updates and not b.skipped(line)]
     return all(
-        left is None or right is None or math.isclose(left, right, rel_tol=2.0**-23)
-        for left, right in zip(mine, other, strict=False)
+        rate_a is None or rate_b is None or math.isclose(rate_a, rate_b, rel_tol=2.0**-23)
+        for rate_a, rate_b in zip(rates_a, rates_b, strict=False)
     )
 
 
 def _updates(a: Run, b: Run) -> Iterator[RunDifference]:
-    """The first step in which one run updates its weights more often than the other; and before it,
-    the first in which a loss scaler skipped the update of one."""
+    """The first step in which one run updates its weights more often than the other; and before
+    it, the first in which a loss scaler skipped one run's update."""
     if a.first.optimizer is None or b.first.optimizer is None:
         return
     skipped = False
-    for mine, other in _shared(a.first, b.first):
-        skips = a.first.skipped(mine), b.first.skipped(other)
+    for line_a, line_b in _shared(a.first, b.first):
+        skips = a.first.skipped(line_a), b.first.skipped(line_b)
         if skips[0] != skips[1]:
             if not skipped:
                 run = "A" if skips[0] else "B"
                 yield RunDifference(
-                    "schedule", "updates", step=mine.step, decisive=False, kind="skipped",
+                    "schedule", "updates", step=line_a.step, decisive=False, kind="skipped",
                     details={"run": run},
                 )  # fmt: skip
             skipped = True
-        elif mine.updates != other.updates and not skips[0]:
-            counts = str(mine.updates), str(other.updates)
-            yield RunDifference("schedule", "updates", *counts, mine.step, kind="updates")
+        elif line_a.updates != line_b.updates and not skips[0]:
+            counts = str(line_a.updates), str(line_b.updates)
+            yield RunDifference("schedule", "updates", *counts, line_a.step, kind="updates")
             return
 
 
 def _rate(line: StepLine, group: int | None) -> float | None:
-    known = line.lr is not None and group is not None and group < len(line.lr)
-    return line.lr[group] if known and line.lr is not None and group is not None else None
+    recorded = line.lr is not None and group is not None and group < len(line.lr)
+    return line.lr[group] if recorded and line.lr is not None and group is not None else None
 
 
-def _late(a: Rank, b: Rank, one: int | None, two: int | None) -> dict[str, Any]:
-    """Whether one schedule is the other, some steps late."""
-    mine = [rate for line in a.lines if (rate := _rate(line, one)) is not None]
-    other = [rate for line in b.lines if (rate := _rate(line, two)) is not None]
+def _late(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -> dict[str, Any]:
+    """The delay, if one schedule is the other some steps late."""
+    rates_a = [rate for line in a.lines if (rate := _rate(line, group_a)) is not None]
+    rates_b = [rate for line in b.lines if (rate := _rate(line, group_b)) is not None]
     for by in (1, -1, 2, -2):
-        # B has at step t what A had at step t - by.
-        ahead, behind = (mine, other[by:]) if by > 0 else (mine[-by:], other)
+        # At step t B has the rate that A had at step t - by.
+        ahead, behind = (rates_a, rates_b[by:]) if by > 0 else (rates_a[-by:], rates_b)
         pairs = list(zip(ahead, behind, strict=False))
         moves = len({rate for rate, _ in pairs}) > 1
-        alike = (math.isclose(rate, late, rel_tol=2.0**-22) for rate, late in pairs)
+        alike = (math.isclose(rate, later, rel_tol=2.0**-22) for rate, later in pairs)
         if len(pairs) > 2 and moves and all(alike):
             run, steps = ("B", by) if by > 0 else ("A", -by)
             return {"run": run, "steps": steps}
@@ -423,7 +438,7 @@ def _late(a: Rank, b: Rank, one: int | None, two: int | None) -> dict[str, Any]:
 
 
 def _setup(a: Run, b: Run) -> Iterator[RunDifference]:
-    """What does not make another training: noted."""
+    """Differences that do not make another training: only noted."""
     first, second = a.first, b.first
     if len(a.ranks) != len(b.ranks) or first.world_size != second.world_size:
         yield RunDifference(

@@ -1,4 +1,4 @@
-"""The fields of a JSON object from a stranger's file, each taken with its type or refused."""
+"""The fields of a JSON object from an untrusted file, each read with its type or refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from refkernels.records import codec
 
 T = TypeVar("T")
 _WORDS = {
-    str: "a text", int: "a whole number", float: "a number", bool: "true or false",
+    str: "a string", int: "a whole number", float: "a number", bool: "true or false",
     list: "a list", dict: "an object",
 }  # fmt: skip
 
@@ -25,8 +25,8 @@ class Fields:
         self.where = where
 
     def _taken(self, name: str, kind: type, value: Any) -> Any:
-        fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
-        if not fits or (isinstance(value, bool) and kind is not bool):
+        right_type = isinstance(value, kind) or (kind is float and isinstance(value, int))
+        if not right_type or (isinstance(value, bool) and kind is not bool):
             raise CaptureError(f"{self.where}: {name} must be {_WORDS[kind]}.")
         return float(value) if kind is float else value
 
@@ -55,7 +55,7 @@ class Fields:
         return self._taken(name, dict, self._there(name))
 
     def maybe(self, name: str, kind: type) -> Any:
-        """A value of that type, or None for null and for a field that is not there."""
+        """A value of that type, or None for null and for an absent field."""
         value = self.values.get(name)
         return None if value is None else self._taken(name, kind, value)
 
@@ -70,21 +70,21 @@ class Fields:
             raise CaptureError(f"{self.where}: {name} is no hexadecimal float.") from None
 
     def texts(self, name: str) -> dict[str, str]:
-        """An object whose values are texts."""
-        found = self.mapping(name)
-        return {key: self._taken(f"{name}.{key}", str, value) for key, value in found.items()}
+        """An object whose values are strings."""
+        read = self.mapping(name)
+        return {key: self._taken(f"{name}.{key}", str, value) for key, value in read.items()}
 
     def tuple_of(self, name: str, kind: type) -> tuple[Any, ...]:
         """A list whose elements are of one type."""
-        found = self._taken(name, list, self._there(name))
-        return tuple(self._taken(f"an element of {name}", kind, value) for value in found)
+        items = self._taken(name, list, self._there(name))
+        return tuple(self._taken(f"an element of {name}", kind, value) for value in items)
 
     def objects(self, name: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
         """A list of objects, each read by `read`."""
-        found = self._taken(name, list, self._there(name))
+        results = self._taken(name, list, self._there(name))
         return tuple(
             read(Fields(value, f"{self.where}: {name}[{index}]"))
-            for index, value in enumerate(found)
+            for index, value in enumerate(results)
         )
 
 

@@ -1,8 +1,8 @@
-"""Which op a captured layer, or a watched function, is: by its type's name, as frameworks give it.
+"""The op of a captured layer or watched function, by the name that frameworks give its type.
 
-`LayerNorm`, `layer_norm` and `nn.LayerNorm` are one name here; `MSELoss` and `mse_loss` too. What a
-layer was made with and the arguments of its call that are no tensors are its settings; the op's
-params are read from these.
+`LayerNorm`, `layer_norm` and `nn.LayerNorm` are one name here; so are `MSELoss` and `mse_loss`. A
+layer's settings are its hyper-parameters and the arguments of its call that are no tensors; the
+op's params are read from them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from refkernels import registry
 from refkernels.alignment.run import Call, Layer, Rank
 
-HELD = "self."  # before the name of a tensor that a layer holds as a plain attribute
+HELD = "self."  # prefix of a tensor that a layer holds as a plain attribute
 Settings = Mapping[str, Any]
 Params = Callable[[Settings], "dict[str, Any] | str"]
 
@@ -25,11 +25,11 @@ def _nothing(settings: Settings) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LayerKind:
-    """How a type is judged. `takes`: the op's inputs by position; `weights`: those that are
+    """How a type is judged. `takes`: the op's inputs by position; `weights`: the inputs that are
     parameters of a layer; `arguments`: a function's arguments by position, where it does not name
-    them; `params`: the op's params, or the reason why they cannot be had; `joins`: whether the rows
-    of several calls may be put end to end; `turned`: frameworks that hold the weight the other way;
-    `classes`: whether x has an axis of classes that is not the last.
+    them; `params`: gives the op's params, or the reason why they are unknown; `joins`: whether the
+    rows of several calls may be concatenated; `turned`: frameworks that hold the weight
+    transposed; `classes`: whether x has an axis of classes that is not the last.
     """
 
     op: str
@@ -43,7 +43,7 @@ class LayerKind:
 
 
 def kind_of(layer: Layer, settings: Settings) -> LayerKind | str:
-    """How a layer is judged, or why it is not."""
+    """The kind of a layer, or the reason why it is not judged."""
     name = layer.type.rpartition(".")[2].lower().replace("_", "").removesuffix("loss")
     kind = KINDS.get(name)
     if kind is None:
@@ -56,30 +56,32 @@ def kind_of(layer: Layer, settings: Settings) -> LayerKind | str:
 
 
 def settings_of(rank: Rank, layer: Layer, call: Call | None) -> dict[str, Any]:
-    """What a layer was made with, and the arguments of a call that are no tensors, by name."""
-    made = {"framework": rank.framework, **layer.hyperparameters}
+    """A layer's hyper-parameters, and the arguments of a call that are no tensors, by name."""
+    settings = {"framework": rank.framework, **layer.hyperparameters}
     if call is None:
-        return made
+        return settings
     names = _names(layer)
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for path, value in call.scalars.items():
         head, _, inner = path.partition(".")
         name = names.get(head, head)
         if inner:
-            given.setdefault(name, []).append(value)
+            arguments.setdefault(name, []).append(value)
         else:
-            given[name] = value
-    return {**made, **given}
+            arguments[name] = value
+    return {**settings, **arguments}
 
 
 def tensor_names(layer: Layer, call: Call) -> dict[str, str]:
-    """The paths of a call's input tensors by argument, and by position; of tensors that the layer
-    holds beside its parameters and buffers, by attribute."""
+    """The paths of a call's input tensors by argument and by position; those of tensors that the
+    layer holds besides its parameters and buffers, by attribute."""
     names = _names(layer)
-    found = {str(position): path for position, path in enumerate(call.inputs) if path.isdigit()}
-    given = [path for path in call.inputs if not path.startswith(HELD)]
-    held = {path.removeprefix(HELD): path for path in call.inputs if path.startswith(HELD)}
-    return held | found | {names.get(path, path): path for path in given}
+    by_position = {
+        str(position): path for position, path in enumerate(call.inputs) if path.isdigit()
+    }
+    by_argument = [path for path in call.inputs if not path.startswith(HELD)]
+    by_attribute = {path.removeprefix(HELD): path for path in call.inputs if path.startswith(HELD)}
+    return by_attribute | by_position | {names.get(path, path): path for path in by_argument}
 
 
 def _names(layer: Layer) -> dict[str, str]:
@@ -98,11 +100,11 @@ def _eps(settings: Settings) -> dict[str, Any]:
 
 
 def _eps_or_none(settings: Settings) -> dict[str, Any] | str:
-    """PyTorch takes that of the format where none is given."""
-    known = _first(settings, "eps", "epsilon", "variance_epsilon")
-    if known is None and settings.get("framework") != "torch":
+    """eps; None where PyTorch takes the format's own."""
+    eps = _first(settings, "eps", "epsilon", "variance_epsilon")
+    if eps is None and settings.get("framework") != "torch":
         return "its eps was not recorded"
-    return {"eps": None if known is None else float(known)}
+    return {"eps": None if eps is None else float(eps)}
 
 
 def _normalised(settings: Settings) -> dict[str, Any]:
@@ -135,25 +137,25 @@ def _windows(settings: Settings) -> dict[str, Any] | str:
         return f"its padding is {settings['padding_mode']}"
     if _first(settings, "data_format", default="NC")[:2] != "NC":
         return "its channels come last"
-    found: dict[str, Any] = {"groups": int(_first(settings, "groups", "group", default=1))}
+    params: dict[str, Any] = {"groups": int(_first(settings, "groups", "group", default=1))}
     for name, default in (("stride", 1), ("padding", 0), ("dilation", 1)):
         value = _first(settings, name, default=default)
-        found[name] = tuple(value) if isinstance(value, list) else value
-    mode = settings.get("pad_mode", "pad")  # MindSpore's own word
+        params[name] = tuple(value) if isinstance(value, list) else value
+    mode = settings.get("pad_mode", "pad")  # MindSpore's word
     if mode == "valid":
-        found["padding"] = 0
+        params["padding"] = 0
     elif mode == "same":
-        if found["stride"] not in (1, (1,), (1, 1)):
+        if params["stride"] not in (1, (1,), (1, 1)):
             return "its padding depends on its stride"
-        found["padding"] = "same"
+        params["padding"] = "same"
     elif mode != "pad":
         return f"its padding is {mode}"
-    sides = found["padding"]
+    sides = params["padding"]
     if isinstance(sides, tuple) and len(sides) == 4:
         if sides[0] != sides[1] or sides[2] != sides[3]:
             return "its padding is not the same on both sides"
-        found["padding"] = (sides[0], sides[2])
-    return found
+        params["padding"] = (sides[0], sides[2])
+    return params
 
 
 def _attention(settings: Settings) -> dict[str, Any] | str:
@@ -181,8 +183,8 @@ def _reduced(*names: str) -> Params:
             return "its weight is no tensor that was recorded"
         if settings.get("is_huber") is True and _first(settings, "delta", default=1.0) != 1.0:
             return "its delta is not 1"
-        kept = {name: settings[name] for name in names if settings.get(name) is not None}
-        return {"reduction": str(_first(settings, "reduction", default="mean")), **kept}
+        chosen = {name: settings[name] for name in names if settings.get(name) is not None}
+        return {"reduction": str(_first(settings, "reduction", default="mean")), **chosen}
 
     return params
 
@@ -194,7 +196,7 @@ def _loss(op: str, *names: str, weights: tuple[str, ...] = (), classes: bool = F
 
 
 def _masked(settings: Settings) -> dict[str, Any] | str:
-    """BERT's loss is no framework's own layer: one that does not say its eps may be another."""
+    """BERT's loss is no framework's layer: without a recorded eps it may be another definition."""
     eps = _first(settings, "eps", "epsilon")
     return "its eps was not recorded" if eps is None else {"eps": float(eps), "reduction": "mean"}
 

@@ -1,9 +1,9 @@
 """Every captured op of a run judged on its own inputs: verdict, error / bound, cause.
 
-Nothing here compares runs, and no error of one op reaches the next: what a layer is held against is
-the certified answer to the inputs that it got. What keeps to its bound, and errs as the plain
-algorithm does, is rounding. What does not is explained; the same op with the same cause in later
-places is taken to be so explained, and is not searched again.
+Nothing here compares runs, and no error of one op reaches the next: a layer is compared with the
+certified answer to the inputs that it got. An output within its bound, with errors like the plain
+algorithm's, is rounding. Any other is explained; once an op has shown one cause in several places,
+later places take the same cause without a search.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from refkernels.records.codec import number
 Answers = Callable[
     [str, Direction, Mapping[str, Array], Mapping[str, Any]], "dict[str, Array] | None"
 ]
-_SEEING = "torch"  # whose functions the probe sees, outside of recorded layers
+_SEEING = "torch"  # the framework whose functions outside recorded layers the probe sees
 BIASED = 4.0  # standard deviations of the mean of signed errors
 _WEIGHTS = ("weight", "bias")
-_FEW = 30  # signed errors say nothing of a side
-_FACTOR = "scale_factor"  # which says by how much, and not why
-_SEARCHES = 2  # of one op with one type, before its cause is taken to be the same
+_FEW = 30  # fewer signed errors show no bias
+_FACTOR = "scale_factor"  # a cause that gives the amount, not the reason
+_SEARCHES = 2  # searches for one op and type before its cause is taken to be the same
 
 
 @dataclass(frozen=True)
 class Judgement:
     """One output of a question. `over_bound`: the largest error / bound; `worst`: the parameter or
-    tensor that has it; `cause` and `confidence` as `explain` gives them, of the whole question;
-    `bias`: mean of the signed errors in standard deviations of that mean. `attributed`: False of a
+    tensor that has it; `cause` and `confidence`: those that `explain` gives for the whole question;
+    `bias`: mean of the signed errors in standard deviations of that mean. `attributed`: False for a
     weight's gradient that this layer does not explain: a function may use the weight too.
-    `negligible`: no element that breaks its bound is off by more than the rounding of its tensor's
-    largest, as where a masked probability is e^-64 and not 0. `gross`: half of the digits are wrong
-    in norm, or the bound is broken by as much. `declared`: the cause is a form that the framework's
-    documentation gives as its own."""
+    `negligible`: no element that breaks its bound is off by more than a rounding of its tensor's
+    largest element, as where a masked probability is e^-64 and not 0. `gross`: half of the digits
+    are wrong in norm, or the bound is broken by as much. `declared`: the cause is a form that the
+    framework documents as its own."""
 
     place: Place
     op: str
@@ -75,20 +75,20 @@ class Judgement:
 
     @property
     def ordinary(self) -> bool:
-        """Whether it is what rounding makes of the definition."""
+        """Whether it is the definition up to ordinary rounding."""
         return self.verdict in ("rounding", "correctly_rounded") and not self.unusual
 
     @property
     def wrong(self) -> bool:
-        """Whether no kernel of the definition answers so: a bound is broken, or evidence says that
-        another definition was computed."""
+        """Whether no kernel of the definition gives this answer: a bound is broken, or the evidence
+        shows another definition."""
         bad = self.verdict not in ("rounding", "correctly_rounded") or self._renamed
         return bad and self.attributed
 
     @property
     def redefined(self) -> bool:
-        """Whether it is another definition, and not the same one computed worse, and it shows: by
-        its cause, or where none is sure, by its size."""
+        """Whether it is visibly another definition, and not the same one computed worse: by its
+        cause, or by its size where no cause is sure."""
         if not self.wrong or self.negligible or numerical(self.op, self.cause):
             return False
         return self.gross or (self._renamed and self.cause != _FACTOR)
@@ -100,14 +100,14 @@ class Judgement:
 
     @property
     def one_sided(self) -> bool:
-        """Whether the roundings lean to one side more than chance does."""
+        """Whether the roundings are biased beyond chance."""
         return abs(self.bias) > BIASED
 
 
 @dataclass(frozen=True)
 class LocalTruth:
-    """What the oracles say of a run, in the order of the run. `sees_functions`: whether the probe
-    would have named every function that the model calls outside of layers."""
+    """The oracles' judgements of a run, in the order of the run. `sees_functions`: whether the
+    probe names every function that the model calls outside layers."""
 
     judgements: tuple[Judgement, ...]
     unjudged: tuple[Unjudged, ...]
@@ -116,16 +116,16 @@ class LocalTruth:
 
     @property
     def wrong(self) -> tuple[Judgement, ...]:
-        """What is no rounding, the first first."""
-        return tuple(one for one in self.judgements if one.wrong)
+        """The judgements beyond rounding, in the order of the run."""
+        return tuple(judgement for judgement in self.judgements if judgement.wrong)
 
     @property
     def unexplained(self) -> tuple[str, ...]:
-        """Layers whose weights have gradients that the layer's own calls do not make."""
+        """Layers whose weights' gradients do not follow from the layer's own calls."""
         names = (
-            one.place.name
-            for one in self.judgements
-            if not one.attributed and not numerical(one.op, one.cause)
+            judgement.place.name
+            for judgement in self.judgements
+            if not judgement.attributed and not numerical(judgement.op, judgement.cause)
         )
         return tuple(dict.fromkeys(names))
 
@@ -135,7 +135,7 @@ def judge_run(
     chosen: tuple[int, ...] | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> LocalTruth:
-    """All captured steps of all ranks, or the chosen ones."""
+    """Judges all captured steps of all ranks, or the chosen ones."""
     judgements: list[Judgement] = []
     unjudged: dict[Unjudged, None] = {}
     searched: dict[tuple[str, ...], list[dict[str, Any]]] = {}
@@ -153,39 +153,39 @@ def judge_run(
                 except (ValueError, TypeError) as error:
                     reason = str(error).rstrip(".")
                     unjudged[Unjudged(question.place.name, question.type, reason)] = None
-    missing = tuple(dict.fromkeys(one for rank in run.ranks for one in rank.not_captured))
-    in_order = sorted(judgements, key=lambda one: one.place.when)
+    missing = tuple(dict.fromkeys(remark for rank in run.ranks for remark in rank.not_captured))
+    in_order = sorted(judgements, key=lambda judgement: judgement.place.when)
     sees = all(rank.framework == _SEEING and not _containers(rank) for rank in run.ranks)
     return LocalTruth(tuple(in_order), tuple(unjudged), missing, sees)
 
 
 def judge_questions(rank: Rank, step: int, answer: Answers) -> list[Judgement]:
-    """What other kernels would get for a step's own questions, the first of each op and pass:
-    `answer` gives their outputs, None of an op that it does not know."""
+    """Judges other kernels on a step's questions, the first of each op and pass. `answer` gives
+    their outputs, None for an op that it does not know."""
     judged: list[Judgement] = []
     seen = set()
     for question, _ in _read(rank, step):
         if question is None or (question.op, question.direction) in seen:
             continue
         seen.add((question.op, question.direction))
-        asked = question.op, question.direction, question.inputs, question.params
+        arguments = question.op, question.direction, question.inputs, question.params
         try:
-            outputs = answer(*asked)
+            outputs = answer(*arguments)
             if outputs is not None:
-                known = {name: outputs[name] for name in question.outputs if name in outputs}
-                judged += _judged(replace(question, outputs=known), None)
+                wanted = {name: outputs[name] for name in question.outputs if name in outputs}
+                judged += _judged(replace(question, outputs=wanted), None)
         except (ValueError, TypeError):
             continue
     return judged
 
 
 def _containers(rank: Rank) -> list[str]:
-    """Recorded layers with layers within: what they compute themselves is not seen."""
+    """Recorded layers that contain layers: their own computations are not seen."""
     return [name for name in rank.layers if rank.contains(name)]
 
 
 def _read(rank: Rank, step: int) -> Iterator[tuple[CapturedQuestion | None, tuple[Unjudged, ...]]]:
-    line = next(one for one in rank.lines if one.step == step)
+    line = next(line for line in rank.lines if line.step == step)
     tensors = rank.tensors(step)
     for read in (
         read_layers(rank, step, tensors),
@@ -201,24 +201,27 @@ def _read(rank: Rank, step: int) -> Iterator[tuple[CapturedQuestion | None, tupl
 def _judged(
     question: CapturedQuestion, searched: dict[tuple[str, ...], list[dict[str, Any]]] | None
 ) -> list[Judgement]:
-    """`searched`: the causes that were found before, by op; None: causes are not asked for."""
-    asked = (question.op, question.inputs, question.outputs, question.params, question.direction)
-    problem, outputs = one_kernel(*asked)
+    """The judgements of a question. `searched`: the causes found before, by op; None: no causes are
+    searched for."""
+    problem, outputs = one_kernel(
+        question.op, question.inputs, question.outputs, question.params, question.direction
+    )
     fits = {name: fit_to_truth(problem, name, got) for name, got in outputs.items()}
-    known = {name: one for name, one in fits.items() if one is not None}
+    judgeable = {name: fit for name, fit in fits.items() if fit is not None}
     cause: dict[str, Any] = {}
-    if searched is not None and any(not one.ordinary for one in known.values()):
+    if searched is not None and any(not fit.ordinary for fit in judgeable.values()):
         before = searched.setdefault((question.op, question.direction, question.type), [])
-        if question.own or len(before) < _SEARCHES or len({one["cause"] for one in before}) > 1:
+        several = len({earlier["cause"] for earlier in before}) > 1
+        if question.own or len(before) < _SEARCHES or several:
             cause = _explained(problem, outputs)
             before.append(cause)
         else:
             cause = {**before[0], "summary": ""}
     judged = [
-        _judgement(question, name, one, _size(problem, name, outputs[name], one), cause)
-        for name, one in known.items()
+        _judgement(question, name, fit, _size(problem, name, outputs[name], fit), cause)
+        for name, fit in judgeable.items()
     ]
-    if question.place.stage == "update" and any(_guessed(one) for one in judged):
+    if question.place.stage == "update" and any(_guessed(judgement) for judgement in judged):
         format = problem.format
         if format.p < formats.get("float32").p:
             raise ValueError(
@@ -228,19 +231,19 @@ def _judged(
     return judged
 
 
-def _guessed(one: Judgement) -> bool:
-    """Whether it breaks its bound, and nothing says why."""
-    return one.wrong and one.confidence not in ("proven", "matched")
+def _guessed(judgement: Judgement) -> bool:
+    """Whether it breaks its bound for no proven or matched cause."""
+    return judgement.wrong and judgement.confidence not in ("proven", "matched")
 
 
 def _explained(problem: Problem, outputs: dict[str, Array]) -> dict[str, Any]:
-    said = explain_kernel(problem, outputs)
-    details = dict(said.candidates[0].details) if said.cause else {}
+    explanation = explain_kernel(problem, outputs)
+    details = dict(explanation.candidates[0].details) if explanation.cause else {}
     return {
-        "cause": said.cause,
-        "confidence": said.confidence,
+        "cause": explanation.cause,
+        "confidence": explanation.confidence,
         "details": details,
-        "summary": said.summary,
+        "summary": explanation.summary,
     }
 
 
@@ -262,7 +265,7 @@ def _judgement(
 
 @dataclass(frozen=True)
 class _Size:
-    """How far off an output is, beside its bound."""
+    """The size of an output's errors, apart from its bound."""
 
     bias: float
     negligible: bool
@@ -283,7 +286,7 @@ def _size(problem: Problem, output: str, got: Array, fit: Fit) -> _Size:
 
 
 def _bias(problem: Problem, output: str, got: Array) -> float:
-    """Mean of the signed errors, in floats, by its own standard deviation; 0 of a few."""
+    """Mean of the signed errors, in floats, in its own standard deviations; 0 for a few errors."""
     reference = problem.truth.reference[output]
     signed = steps(got.reshape(-1), reference.reshape(-1))
     signed = signed[np.abs(signed) < 2.0**31]

@@ -1,9 +1,9 @@
-"""Which layer of one run is which of the other's: by order, type, shape and values.
+"""Matches the layers and parameters of two runs: by order, type, shape and values.
 
-Frameworks name layers and weights each in their own way, and some hold a matrix the other way
-round. Two layers can be the same where they are of one op and their weights have the same shapes,
-turned or not; of those that can be, order decides, by the longest common subsequence; what remains
-is matched by equal values. A map (name in A to name in B) goes before all of this.
+Each framework names layers and weights in its own way, and some hold a matrix transposed. Two
+layers may match where they have one op and their weights have the same shapes, transposed or not.
+Among those, order decides, by the longest common subsequence; the rest is matched by equal values.
+A map (name in A to name in B) comes before all of this.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from refkernels.alignment.run import Layer, Rank
 from refkernels.alignment.tensors import CaptureError
 
 _WORDS = {"gamma": "weight", "embedding_table": "weight", "beta": "bias"}
-_OP = {"gelu_tanh": "gelu"}  # the same place in a model, by another formula
+_OP = {"gelu_tanh": "gelu"}  # the same role in a model, by another formula
 
 
 @dataclass(frozen=True)
@@ -37,58 +37,64 @@ class Matched:
 
 
 def matched(a: Rank, b: Rank, given: Mapping[str, str] | None = None) -> Matched:
-    """The layers and parameters of two runs. Raises CaptureError for a map that names what is not
-    there."""
+    """The matched layers and parameters of two runs. Raises CaptureError for a map with an unknown
+    name."""
     given = dict(given or {})
     _check(given, a, b)
-    mine = [one for one in a.layers.values() if one.calls and one.name not in given]
-    other = [one for one in b.layers.values() if one.calls and one.name not in given.values()]
+    unmatched_a = [layer for layer in a.layers.values() if layer.calls and layer.name not in given]
+    unmatched_b = [
+        layer for layer in b.layers.values() if layer.calls and layer.name not in given.values()
+    ]
     layers = {name: partner for name, partner in given.items() if name in a.layers}
-    layers |= _in_order(a, b, mine, other)
+    layers |= _in_order(a, b, unmatched_a, unmatched_b)
     parameters = {name: partner for name, partner in given.items() if name in a.parameters}
     for name, partner in layers.items():
-        words = {_word(own): of for own, of in b.layers[partner].parameters.items()}
-        for own, of in a.layers[name].parameters.items():
-            if _word(own) in words:
-                parameters.setdefault(of, words[_word(own)])
+        words = {
+            _word(name_in_layer): parameter
+            for name_in_layer, parameter in b.layers[partner].parameters.items()
+        }
+        for name_in_layer, parameter in a.layers[name].parameters.items():
+            if _word(name_in_layer) in words:
+                parameters.setdefault(parameter, words[_word(name_in_layer)])
     parameters |= _same_name(a, b, parameters)
     parameters |= _by_value(a, b, parameters)
     return Matched(
         layers,
         parameters,
-        tuple(one.name for one in mine if one.name not in layers),
-        tuple(one.name for one in other if one.name not in layers.values()),
+        tuple(layer.name for layer in unmatched_a if layer.name not in layers),
+        tuple(layer.name for layer in unmatched_b if layer.name not in layers.values()),
         tuple(name for name in a.parameters if name not in parameters),
         tuple(name for name in b.parameters if name not in parameters.values()),
     )
 
 
-def equal(one: Array, other: Array) -> bool:
-    """Whether two weights have the same values, one of them turned or not."""
+def equal(first: Array, second: Array) -> bool:
+    """Whether two weights have the same values, possibly transposed."""
     return any(
-        array.shape == other.shape and array.tobytes() == other.tobytes()
-        for array in (one, *([one.T.copy()] if one.ndim == 2 else []))
+        array.shape == second.shape and array.tobytes() == second.tobytes()
+        for array in (first, *([first.T.copy()] if first.ndim == 2 else []))
     )
 
 
-def oriented(one: Array, other: Array, like: Array | None = None) -> Array:
-    """`other`, turned where that makes it more like `one`: frameworks hold matrices either way.
-    `like`: an array of the other's, and of `one`'s shape or its turned shape, to decide by."""
-    seen = other if like is None else like
-    if one.ndim != 2 or seen.ndim != 2:
-        return other
-    straight = one.shape == seen.shape and np.count_nonzero(one != seen)
-    turned = one.shape == seen.T.shape and np.count_nonzero(one != seen.T)
+def oriented(target: Array, array: Array, like: Array | None = None) -> Array:
+    """`array`, transposed where that makes it more like `target`: frameworks hold matrices either
+    way. `like`: another array of the same run, of `target`'s shape or its transpose, to decide
+    by."""
+    guide = array if like is None else like
+    if target.ndim != 2 or guide.ndim != 2:
+        return array
+    straight = target.shape == guide.shape and np.count_nonzero(target != guide)
+    turned = target.shape == guide.T.shape and np.count_nonzero(target != guide.T)
     if straight is False or (turned is not False and turned < straight):
-        return other.T
-    return other
+        return array.T
+    return array
 
 
 def _check(given: Mapping[str, str], a: Rank, b: Rank) -> None:
     for names, rank in ((given.keys(), a), (given.values(), b)):
         known = {*rank.layers, *rank.parameters}
-        if strange := [name for name in names if name not in known]:
-            raise CaptureError(f"The map names {strange[0]!r}, which {rank.folder} does not have.")
+        if unknown := [name for name in names if name not in known]:
+            raise CaptureError(f"The map names {unknown[0]!r}, which {rank.folder} does not have.")
 
 
 def _word(own: str) -> str:
@@ -99,20 +105,20 @@ def _key(rank: Rank, layer: Layer) -> tuple[object, ...]:
     kind = kind_of(layer, layer.hyperparameters)
     op = _OP.get(kind.op, kind.op) if isinstance(kind, LayerKind) else layer.type
     shapes = sorted(
-        (_word(own), tuple(sorted(rank.parameters[of].shape)))
-        for own, of in layer.parameters.items()
-        if of in rank.parameters
+        (_word(name_in_layer), tuple(sorted(rank.parameters[parameter].shape)))
+        for name_in_layer, parameter in layer.parameters.items()
+        if parameter in rank.parameters
     )
     return op, *shapes
 
 
-def _in_order(a: Rank, b: Rank, mine: list[Layer], other: list[Layer]) -> dict[str, str]:
-    keys = [_key(a, one) for one in mine], [_key(b, one) for one in other]
+def _in_order(a: Rank, b: Rank, layers_a: list[Layer], layers_b: list[Layer]) -> dict[str, str]:
+    keys = [_key(a, layer) for layer in layers_a], [_key(b, layer) for layer in layers_b]
     blocks = difflib.SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks()
     return {
-        mine[block.a + at].name: other[block.b + at].name
+        layers_a[block.a + k].name: layers_b[block.b + k].name
         for block in blocks
-        for at in range(block.size)
+        for k in range(block.size)
     }
 
 
@@ -129,11 +135,11 @@ def _same_name(a: Rank, b: Rank, parameters: Mapping[str, str]) -> dict[str, str
 
 
 def _by_value(a: Rank, b: Rank, parameters: Mapping[str, str]) -> dict[str, str]:
-    """Parameters whose values in the first captured step are those of one other alone."""
+    """Parameters whose values in the first captured step equal those of exactly one other."""
     if not a.steps or not b.steps:
         return {}
     first, second = a.tensors(a.steps[0]), b.tensors(b.steps[0])
-    taken, found = set(parameters.values()), {}
+    taken, partners = set(parameters.values()), {}
     for name in a.parameters:
         array = None if name in parameters else first.parameter(name)
         if array is None:
@@ -142,11 +148,11 @@ def _by_value(a: Rank, b: Rank, parameters: Mapping[str, str]) -> dict[str, str]
             partner
             for partner in b.parameters
             if partner not in taken
-            and (other := second.parameter(partner)) is not None
-            and other.size == array.size
-            and equal(array, other)
+            and (candidate := second.parameter(partner)) is not None
+            and candidate.size == array.size
+            and equal(array, candidate)
         ]
         if len(alike) == 1:
-            found[name] = alike[0]
+            partners[name] = alike[0]
             taken.add(alike[0])
-    return found
+    return partners

@@ -3,8 +3,8 @@
 Normalisation and scores are those of the official evaluation of SQuAD 1.1 (Rajpurkar et al. 2016,
 arXiv:1606.05250): lower case, no punctuation, no articles, single spaces; the best over all given
 answers. Two models that answered the same questions are compared by McNemar's exact test on the
-questions that one of them alone has right (McNemar 1947); of two figures without their predictions
-only the unpaired difference can be judged, which is weaker.
+questions that only one of them has right (McNemar 1947). For two figures without their predictions
+only the weaker, unpaired difference can be judged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PUNCTUATION = set(string.punctuation)
 
 
 def normalised(answer: str) -> str:
-    """An answer as it is compared."""
+    """An answer in the form that is compared."""
     kept = "".join(letter for letter in answer.lower() if letter not in _PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", kept).split())
 
@@ -37,16 +37,16 @@ def f1(prediction: str, answers: Sequence[str]) -> float:
 
 
 def _f1(prediction: str, answer: str) -> float:
-    mine, right = normalised(prediction).split(), normalised(answer).split()
-    shared = sum((Counter(mine) & Counter(right)).values())
-    return 2.0 * shared / (len(mine) + len(right)) if shared else 0.0
+    predicted, right = normalised(prediction).split(), normalised(answer).split()
+    shared = sum((Counter(predicted) & Counter(right)).values())
+    return 2.0 * shared / (len(predicted) + len(right)) if shared else 0.0
 
 
 @dataclass(frozen=True)
 class MetricTest:
     """`difference` of two percentages in points; `deviation`: its standard deviation by sampling of
     questions alone; `p`, two-sided; `paired`: whether the same questions were compared one by one;
-    `only_a`, `only_b`: the questions that one alone has right."""
+    `only_a`, `only_b`: how many questions only one of them has right."""
 
     difference: float
     deviation: float
@@ -59,7 +59,7 @@ class MetricTest:
 
 def of_figures(a: float, b: float, questions: int) -> MetricTest:
     """Two percentages of right answers to so many questions each, by the normal approximation of
-    two independent binomials. Raises ValueError for what is no percentage, or no question."""
+    two independent binomials. Raises ValueError for other numbers, or for no questions."""
     for value in (a, b):
         if not 0.0 <= value <= 100.0:
             raise ValueError(f"a metric is {value:g}: give a percentage from 0 to 100.")
@@ -99,21 +99,21 @@ def mcnemar(only_a: int, only_b: int) -> float:
 
 def right_answers(dataset: object) -> dict[str, list[str]]:
     """The accepted answers by question id, of a SQuAD file. Raises ValueError for another file."""
-    found: dict[str, list[str]] = {}
+    answers_by_id: dict[str, list[str]] = {}
     try:
         for article in dataset["data"]:  # type: ignore[index]
             for paragraph in article["paragraphs"]:
                 for question in paragraph["qas"]:
                     texts = [str(answer["text"]) for answer in question["answers"]]
-                    found[str(question["id"])] = texts or [""]
+                    answers_by_id[str(question["id"])] = texts or [""]
     except (KeyError, TypeError, IndexError):
         raise ValueError("this is no SQuAD file: data, paragraphs, qas and answers.") from None
-    return found
+    return answers_by_id
 
 
 def exact(predictions: object, right: Mapping[str, Sequence[str]]) -> dict[str, bool]:
     """Which questions are answered exactly; a question without a prediction is not. Raises
-    ValueError for what is no map of predictions."""
+    ValueError where predictions are no mapping."""
     if not isinstance(predictions, dict):
         raise ValueError("predictions are a JSON object: question id to answer.")
     return {

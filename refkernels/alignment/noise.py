@@ -1,12 +1,13 @@
-"""Whether null runs round as the two runs do that they are held against: then p means what it says.
+"""Whether null runs round like the two runs that they are compared with: only then is p valid.
 
-Rounding reaches a loss in proportion to its size. So the errors of each op, by the certified answer
-to its own inputs, are held against those of the same op in the null runs: where A or B err c times
-as much in the mean square, the null runs' deviations are taken c times as wide (up to LIKE, beyond
-which errors are not alike), and p stays conservative. Errors that lean to a side, where those of
-the null runs do not, add up and do not average out: then p is not valid, as for noise beyond LIKE.
+Rounding affects a loss in proportion to its size. So the errors of each op, against the certified
+answer to its own inputs, are compared with those of the same op in the null runs. Where A or B err
+c times as much in the mean square, the null runs' deviations are taken c times as wide (up to LIKE,
+beyond which errors are not alike), and p stays conservative. Errors that are biased where those of
+the null runs are not add up instead of averaging out: then p is not valid, as for noise beyond
+LIKE.
 
-What null runs err is read from the first of them that captured a step; all of them use the same
+The null runs' errors are those of the first null run that captured a step; all of them use the same
 kernels. Those of `refkernels.training.null_runs` have no layers: their arithmetic answers the
 questions of A's first captured step.
 """
@@ -22,16 +23,15 @@ from refkernels.alignment.run import Run
 from refkernels.diagnosis.fit import LIKE
 from refkernels.training.arithmetic import answers
 
-_FEW = 30  # a mean square of fewer errors says little
+_FEW = 30  # a mean square of fewer errors is unreliable
 _Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class Noise:
-    """`wider`: by how much the null runs' deviations are widened, 1 where they err as much;
-    `where`: the op whose errors ask for the most. `invalid`: an op that errs beyond what widening
-    may make up for, or leans to a side; "" where p is valid. `known`: whether the null runs'
-    errors could be measured."""
+    """`wider`: the factor that widens the null runs' deviations, 1 where they err as much; `where`:
+    the op whose errors need the most. `invalid`: an op whose errors are too large for widening, or
+    biased; "" where p is valid. `known`: whether the null runs' errors could be measured."""
 
     wider: float = 1.0
     where: str = ""
@@ -40,20 +40,21 @@ class Noise:
 
 
 def noise_of(runs: Sequence[Run], local: Sequence[LocalTruth], nulls: Sequence[Run]) -> Noise:
-    """Of these runs beside null runs."""
-    captured = next((one for one in nulls if one.first.steps), None)
+    """The noise of null runs, compared with these runs."""
+    captured = next((run for run in nulls if run.first.steps), None)
     if captured is not None:
-        found = list(judge_run(captured, captured.first.steps[:1]).judgements)
-    elif all("arithmetic" in one.first.notes for one in nulls) and runs[0].first.steps:
+        null_judgements = list(judge_run(captured, captured.first.steps[:1]).judgements)
+    elif all("arithmetic" in run.first.notes for run in nulls) and runs[0].first.steps:
         rank = runs[0].first
-        found = judge_questions(rank, rank.steps[0], answers(0))
+        null_judgements = judge_questions(rank, rank.steps[0], answers(0))
     else:
         return Noise(known=False)
-    return compared([side.judgements for side in local], found)
+    return compared([side.judgements for side in local], null_judgements)
 
 
 def compared(sides: Sequence[Sequence[Judgement]], nulls: Sequence[Judgement]) -> Noise:
-    """The errors of runs beside those of null runs, op by op, in units of the plain kernel's."""
+    """The errors of runs compared with those of null runs, op by op, in units of the plain
+    kernel's."""
     noise, leaning = _sizes(nulls), _biases(nulls)
     ratios: dict[_Key, float] = {}
     for side in sides:
@@ -74,21 +75,27 @@ def compared(sides: Sequence[Sequence[Judgement]], nulls: Sequence[Judgement]) -
 def _biases(judged: Sequence[Judgement]) -> dict[_Key, float]:
     """The mean of each op's signed errors over all layers, in its own standard deviations."""
     sums: dict[_Key, tuple[int, float]] = {}
-    for one in judged:
-        if one.ordinary and one.attributed:
-            count, total = sums.get(_key(one), (0, 0.0))
-            sums[_key(one)] = count + one.elements, total + math.sqrt(one.elements) * one.bias
+    for judgement in judged:
+        if judgement.ordinary and judgement.attributed:
+            count, total = sums.get(_key(judgement), (0, 0.0))
+            sums[_key(judgement)] = (
+                count + judgement.elements,
+                total + math.sqrt(judgement.elements) * judgement.bias,
+            )
     return {key: total / math.sqrt(n) for key, (n, total) in sums.items() if n}
 
 
 def _sizes(judged: Sequence[Judgement]) -> dict[_Key, float]:
-    """The root of the mean square error of each op's output, over all layers that have it; what is
-    no rounding is left to the local verdict."""
+    """The root mean square error of each op's output, over all layers that have it; outputs beyond
+    rounding are left to the local verdict."""
     sums: dict[_Key, tuple[int, float]] = {}
-    for one in judged:
-        if one.ordinary and one.attributed and math.isfinite(one.over_plain):
-            count, total = sums.get(_key(one), (0, 0.0))
-            sums[_key(one)] = count + one.elements, total + one.elements * one.over_plain**2
+    for judgement in judged:
+        if judgement.ordinary and judgement.attributed and math.isfinite(judgement.over_plain):
+            count, total = sums.get(_key(judgement), (0, 0.0))
+            sums[_key(judgement)] = (
+                count + judgement.elements,
+                total + judgement.elements * judgement.over_plain**2,
+            )
     return {key: math.sqrt(total / n) for key, (n, total) in sums.items() if n >= _FEW}
 
 
@@ -96,8 +103,8 @@ def _ratio(own: float, null: float) -> float:
     return 0.0 if own == 0.0 else own / null if null > 0.0 else math.inf
 
 
-def _key(one: Judgement) -> _Key:
-    return one.op, str(one.place.stage), one.output
+def _key(judgement: Judgement) -> _Key:
+    return judgement.op, str(judgement.place.stage), judgement.output
 
 
 def _name(key: _Key) -> str:

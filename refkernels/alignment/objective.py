@@ -1,13 +1,13 @@
-"""What a run minimises, by its own figures: the multiple of its loss whose gradient it descends.
+"""The multiple of its own loss whose gradient a run descends.
 
-Gradients are linear in what is minimised. With l_k what a loss layer answered in its k-th call, c_k
-the cotangent of that answer, and w_r what the gradient of rank r counts in what the update
-receives, that is the gradient of
+Gradients are linear in the objective. Let l_k be a loss layer's answer in its k-th call, c_k the
+cotangent of that answer, and w_r the weight of rank r's gradient in the gradient that the update
+receives. That is the gradient of
 
     sum over ranks r and calls k of w_r c_k l_k
 
-which is the loss that the run says it has, or a multiple of it. Of several ranks each says its own:
-a mean of them, weighed or not, lies between the least and the greatest, so that the multiple is an
+which is the loss that the run reports, or a multiple of it. Each of several ranks reports its own:
+a mean of them, weighted or not, lies between the least and the greatest, so the multiple is an
 interval.
 """
 
@@ -30,24 +30,24 @@ Interval = tuple[float, float]
 def multiple(
     run: Run, step: int, tensors: Sequence[StepTensors], counted: Sequence[float]
 ) -> Interval | None:
-    """`counted`: w of each rank. None where no loss layer was captured, or a rank did not say its
-    loss."""
+    """The multiple. `counted`: w of each rank. None where no loss layer was captured, or a rank did
+    not report its loss."""
     parts = [
         weight * float(np.vdot(cotangent, loss))
-        for rank, some, weight in zip(run.ranks, tensors, counted, strict=True)
-        for layer in _loss_layers(rank, some)
+        for rank, rank_tensors, weight in zip(run.ranks, tensors, counted, strict=True)
+        for layer in _loss_layers(rank, rank_tensors)
         for loss, cotangent in layer.answers
     ]
     losses = [line.loss for rank in run.ranks for line in rank.lines if line.step == step]
-    known = [one for one in losses if one is not None and math.isfinite(one)]
-    if not parts or len(known) < len(run.ranks) or min(known) * max(known) <= 0.0:
+    reported = [run_loss for run_loss in losses if run_loss is not None and math.isfinite(run_loss)]
+    if not parts or len(reported) < len(run.ranks) or min(reported) * max(reported) <= 0.0:
         return None
-    ends = sorted(math.fsum(parts) / one for one in known)
+    ends = sorted(math.fsum(parts) / run_loss for run_loss in reported)
     return (ends[0], ends[-1]) if math.isfinite(ends[0] + ends[-1]) else None
 
 
 def holds(multiple: Interval | None, factor: float, digits: float) -> bool:
-    """Whether a multiple may be that factor, but for `digits` of it."""
+    """Whether a multiple may be that factor, up to a relative `digits`."""
     if multiple is None or not math.isfinite(factor):
         return False
     return multiple[0] - digits * abs(factor) <= factor <= multiple[1] + digits * abs(factor)
@@ -56,16 +56,18 @@ def holds(multiple: Interval | None, factor: float, digits: float) -> bool:
 def weighs_alike(
     run: Run, tensors: Sequence[StepTensors], counted: Sequence[float], digits: float
 ) -> bool:
-    """Whether a loss layer answers each part of the batch with its own mean, and all of these count
-    the same."""
+    """Whether a loss layer answers each part of the batch with its own mean, and all these means
+    have the same weight."""
     shares: dict[str, list[float]] = {}
-    for rank, some, weight in zip(run.ranks, tensors, counted, strict=True):
-        for layer in _loss_layers(rank, some):
+    for rank, rank_tensors, weight in zip(run.ranks, tensors, counted, strict=True):
+        for layer in _loss_layers(rank, rank_tensors):
             if layer.mean and all(loss.size == 1 for loss, _ in layer.answers):
-                own = [weight * float(cotangent.sum()) for _, cotangent in layer.answers]
-                shares.setdefault(layer.name, []).extend(own)
+                part_shares = [weight * float(cotangent.sum()) for _, cotangent in layer.answers]
+                shares.setdefault(layer.name, []).extend(part_shares)
     return any(
-        len(some) > 1 and max(some) - min(some) <= digits * max(some) for some in shares.values()
+        len(layer_shares) > 1
+        and max(layer_shares) - min(layer_shares) <= digits * max(layer_shares)
+        for layer_shares in shares.values()
     )
 
 
@@ -86,7 +88,7 @@ def _loss_layers(rank: Rank, tensors: StepTensors) -> Iterator[_LossLayer]:
         params = kind.params(layer.hyperparameters)
         mean = not isinstance(params, str) and params.get("reduction", "mean") == "mean"
         answers = [
-            (one.outputs.get("0"), one.cotangents.get("0")) for one in tensors.calls(layer.name)
+            (call.outputs.get("0"), call.cotangents.get("0")) for call in tensors.calls(layer.name)
         ]
         pairs = tuple(
             (loss.astype(np.float64), cotangent.astype(np.float64))

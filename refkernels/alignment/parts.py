@@ -1,11 +1,11 @@
-"""How much each row of a batch counts in the gradient that an update receives.
+"""The weight of each row of a batch in the gradient that an update receives.
 
-A step's gradient is a sum over parts: over the calls of a layer (micro-batches), on each rank. Each
-part has the cotangents of its own rows, and what an update receives is a combination of the ranks'
-gradients, whose coefficients are solved for. Row by row, the quotient of two runs says what one of
-them does otherwise: the sum over parts for their mean, the mean of means of parts that have not the
-same number of tokens, a loss scale that is left in. A quotient does not say which of the two is
-wrong: that is the one whose gradient is not that of its own loss (`objective`).
+A step's gradient is a sum over parts: the calls of a layer (micro-batches) on each rank. Each part
+has the cotangents of its own rows, and an update receives a combination of the ranks' gradients,
+whose coefficients are solved for. Row by row, the quotient of two runs shows what one of them does
+differently: a sum over parts instead of their mean, a mean of means over parts with unequal numbers
+of tokens, a loss scale left in. A quotient does not show which of the two is wrong: that is the run
+whose gradient is not that of its own loss (`objective`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Word = Literal[
 
 @dataclass(frozen=True)
 class FactorCause:
-    """Why one run's gradients are multiples of the other's. `run`: the one that does it; `sure`:
-    whether its own figures say so, and not the comparison alone, in which the other may as well do
-    the reverse."""
+    """Why one run's gradients are multiples of the other's. `run`: the responsible run; `sure`:
+    whether its own figures show it; the comparison alone would also allow the reverse in the other
+    run."""
 
     word: Word
     run: str
@@ -42,9 +42,10 @@ class FactorCause:
 
 
 @dataclass(frozen=True)
-class _Side:
-    """One run: `cells` by its parts; `calls` of each rank; `multiple` of its own loss whose
-    gradient its update receives; `alike`: whether each part's own mean counts the same."""
+class _RunParts:
+    """One run. `cells`: by its parts; `calls`: their number on each rank; `multiple`: that of its
+    own loss whose gradient its update receives; `alike`: whether each part's own mean has the same
+    weight."""
 
     run: str
     cells: Sequence[_Cell]
@@ -54,13 +55,13 @@ class _Side:
 
     @property
     def factor(self) -> float:
-        """What all rows count here by what they count in the other run, where that is one."""
+        """The weight of the rows here over that in the other run, where all rows agree."""
         return self.cells[0].factor
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """The rows that are in one part of A and one of B: what each counts in B, by what in A."""
+    """The rows that are in one part of A and one of B, with their weight in B over that in A."""
 
     part: tuple[int, int]
     factor: float
@@ -68,109 +69,116 @@ class _Cell:
 
 
 def cause(a: Run, b: Run, step: int, matched: Matched) -> FactorCause | None:
-    """What one of two runs, that began the step alike, does to whole parts of its batch; None where
-    no row counts otherwise, or that does not explain it."""
+    """Why whole parts of the batch have other weights in one of two runs that began the step alike;
+    None where no weight differs, or no known cause explains it."""
     tensors = [[rank.tensors(step) for rank in run.ranks if step in rank.steps] for run in (a, b)]
-    if any(len(some) != run.first.world_size for some, run in zip(tensors, (a, b), strict=True)):
+    if any(
+        len(run_tensors) != run.first.world_size
+        for run_tensors, run in zip(tensors, (a, b), strict=True)
+    ):
         return None
-    mine, other = (_coefficients(run, some) for run, some in zip((a, b), tensors, strict=True))
-    if mine is None or other is None:
+    weights_a, weights_b = (
+        _coefficients(run, run_tensors) for run, run_tensors in zip((a, b), tensors, strict=True)
+    )
+    if weights_a is None or weights_b is None:
         return None
     order = _order(a, b, step)
     for name in reversed(list(a.first.layers)):
         if name not in matched.layers or a.first.contains(name):
             continue
         calls = tuple(
-            [one.calls(own) for one in some]
-            for some, own in zip(tensors, (name, matched.layers[name]), strict=True)
+            [tensors_of_rank.calls(layer_name) for tensors_of_rank in run_tensors]
+            for run_tensors, layer_name in zip(tensors, (name, matched.layers[name]), strict=True)
         )
-        found, digits = _cells(calls[0], calls[1], mine, other, order), _digits(calls[0])
-        if found and any(abs(one.factor - 1) > digits for one in found[0]):
+        cells_by_run = _cells(calls[0], calls[1], weights_a, weights_b, order)
+        digits = _digits(calls[0])
+        if cells_by_run and any(abs(cell.factor - 1) > digits for cell in cells_by_run[0]):
             sides = [
-                _Side(
-                    word, cells, [len(one) for one in called],
-                    objective.multiple(run, step, some, counted),
-                    objective.weighs_alike(run, some, counted, 4 * digits),
+                _RunParts(
+                    word, cells, [len(rank_calls) for rank_calls in called],
+                    objective.multiple(run, step, run_tensors, counted),
+                    objective.weighs_alike(run, run_tensors, counted, 4 * digits),
                 )
-                for word, run, cells, called, some, counted in (
-                    ("B", b, found[0], calls[1], tensors[1], other),
-                    ("A", a, found[1], calls[0], tensors[0], mine),
+                for word, run, cells, called, run_tensors, counted in (
+                    ("B", b, cells_by_run[0], calls[1], tensors[1], weights_b),
+                    ("A", a, cells_by_run[1], calls[0], tensors[0], weights_a),
                 )
             ]  # fmt: skip
-            elements = sum(one.outputs["0"].size for some in calls[0] for one in some)
+            elements = sum(call.outputs["0"].size for rank_calls in calls[0] for call in rank_calls)
             return _named(sides, digits, elements)
     return None
 
 
 def _digits(calls: _Calls) -> float:
-    """A float of half as many digits, as in `comparison`."""
-    first = next(call for some in calls for call in some)
+    """The relative size of half of the format's digits, as in `comparison`."""
+    first = next(call for rank_calls in calls for call in rank_calls)
     return 2.0 ** (-formats.of(first.outputs["0"]).p / 2)
 
 
 def _coefficients(run: Run, tensors: Sequence[StepTensors]) -> list[float] | None:
-    """What each rank's gradient counts in what the first rank's update receives; None where that is
-    no one number for all parameters."""
+    """The coefficient of each rank's gradient in the gradient that the first rank's update
+    receives; None where no one coefficient serves all parameters."""
     rows, received = [], []
     for name in run.first.parameters:
-        own = [one.gradient(name, "backward") for one in tensors]
-        got = tensors[0].gradient(name, "clipped")
-        got = tensors[0].gradient(name) if got is None else got
-        known = [one for one in own if one is not None]
-        if got is None or len(known) != len(own) or not known:
+        own = [rank_tensors.gradient(name, "backward") for rank_tensors in tensors]
+        new = tensors[0].gradient(name, "clipped")
+        new = tensors[0].gradient(name) if new is None else new
+        recorded = [array for array in own if array is not None]
+        if new is None or len(recorded) != len(own) or not recorded:
             continue
-        rows.append(np.stack([one.astype(np.float64).reshape(-1) for one in known]))
-        received.append(got.astype(np.float64).reshape(-1))
-        digits = 2.0 ** (-formats.of(got).p / 2)
-    if not rows or not all(np.isfinite(one).all() for one in (*rows, *received)):
+        rows.append(np.stack([array.astype(np.float64).reshape(-1) for array in recorded]))
+        received.append(new.astype(np.float64).reshape(-1))
+        digits = 2.0 ** (-formats.of(new).p / 2)
+    if not rows or not all(np.isfinite(array).all() for array in (*rows, *received)):
         return None
-    every, update = np.concatenate(rows, axis=1), np.concatenate(received)
-    size, largest = np.linalg.norm(update), np.max(np.abs(every), initial=0.0)
+    gradients, update = np.concatenate(rows, axis=1), np.concatenate(received)
+    size, largest = np.linalg.norm(update), np.max(np.abs(gradients), initial=0.0)
     if not size or not largest:
         return None
-    found, _, rank, _ = np.linalg.lstsq((every / largest).T, update / size, rcond=digits)
-    apart = np.linalg.norm((every / largest).T @ found - update / size)
-    if rank < len(every) or apart > digits:
+    coefficients, _, rank, _ = np.linalg.lstsq((gradients / largest).T, update / size, rcond=digits)
+    apart = np.linalg.norm((gradients / largest).T @ coefficients - update / size)
+    if rank < len(gradients) or apart > digits:
         return None
-    found[np.abs(found) <= digits * np.max(np.abs(found))] = 0.0
-    return list(found * size / largest)
+    coefficients[np.abs(coefficients) <= digits * np.max(np.abs(coefficients))] = 0.0
+    return list(coefficients * size / largest)
 
 
 def _order(a: Run, b: Run, step: int) -> list[int] | None:
-    """For each row of A's batches, over all ranks, its place among B's; None where hashes do not
-    tell: then rows are taken to come in the same order."""
+    """For each row of A's batches, over all ranks, its index among B's; None where hashes do not
+    decide: then the rows are taken to be in the same order."""
     rows: list[list[str]] = []
     for run in (a, b):
         lines = [line for rank in run.ranks for line in rank.lines if line.step == step]
         rows.append([row for line in lines for row in line.rows or ()])
     if len(rows[0]) != len(set(rows[0])) or sorted(rows[0]) != sorted(rows[1]) or not rows[0]:
         return None
-    place = {row: at for at, row in enumerate(rows[1])}
+    place = {row: k for k, row in enumerate(rows[1])}
     return [place[row] for row in rows[0]]
 
 
-_Calls = Sequence[Sequence[Call]]  # of each rank
+_Calls = Sequence[Sequence[Call]]  # by rank
 
 
 def _cells(
-    one: _Calls, two: _Calls, mine: Sequence[float], other: Sequence[float],
+    calls_a: _Calls, calls_b: _Calls, weights_a: Sequence[float], weights_b: Sequence[float],
     order: Sequence[int] | None,
 ) -> tuple[list[_Cell], list[_Cell]] | None:  # fmt: skip
-    """The cells by the parts of B, with B's rows by A's; and by the parts of A, the other way."""
-    left, right = _rows(one, mine), _rows(two, other)
-    if left is None or right is None or left.outputs.shape != right.outputs.shape:
+    """The cells by the parts of B, with B's weights over A's; and by the parts of A, the
+    inverse."""
+    rows_a, rows_b = _rows(calls_a, weights_a), _rows(calls_b, weights_b)
+    if rows_a is None or rows_b is None or rows_a.outputs.shape != rows_b.outputs.shape:
         return None
-    if order is not None and len(order) == len(left.outputs):
-        right = _Rows(right.outputs[order], right.cotangents[order], right.parts[order])
-    digits = _digits(one)
-    apart = np.linalg.norm(left.outputs - right.outputs)
-    if not apart <= digits * np.linalg.norm(left.outputs):
+    if order is not None and len(order) == len(rows_a.outputs):
+        rows_b = _PartRows(rows_b.outputs[order], rows_b.cotangents[order], rows_b.parts[order])
+    digits = _digits(calls_a)
+    apart = np.linalg.norm(rows_a.outputs - rows_b.outputs)
+    if not apart <= digits * np.linalg.norm(rows_a.outputs):
         return None
-    found: tuple[list[_Cell], list[_Cell]] = ([], [])
-    pairs = np.concatenate((left.parts, right.parts), axis=1)
+    cells: tuple[list[_Cell], list[_Cell]] = ([], [])
+    pairs = np.concatenate((rows_a.parts, rows_b.parts), axis=1)
     for pair in np.unique(pairs, axis=0):
         chosen = (pairs == pair).all(axis=1)
-        x, y = left.cotangents[chosen], right.cotangents[chosen]
+        x, y = rows_a.cotangents[chosen], rows_b.cotangents[chosen]
         tokens = ((x != 0.0) | (y != 0.0)).reshape(-1, x.shape[-1])
         count, size = int(np.count_nonzero(tokens.any(axis=1))), float(np.sum(x * x))
         if not count:
@@ -178,63 +186,65 @@ def _cells(
         factor = float(np.sum(x * y)) / size if size else math.inf
         if size and not np.linalg.norm(y - factor * x) <= digits * abs(factor) * size**0.5:
             return None
-        mine_part, other_part = tuple(map(int, pair[:2])), tuple(map(int, pair[2:]))
-        found[0].append(_Cell((other_part[0], other_part[1]), factor, count))
+        part_a, part_b = tuple(map(int, pair[:2])), tuple(map(int, pair[2:]))
+        cells[0].append(_Cell((part_b[0], part_b[1]), factor, count))
         inverse = 1 / factor if factor else math.inf
-        found[1].append(_Cell((mine_part[0], mine_part[1]), inverse, count))
-    return found
+        cells[1].append(_Cell((part_a[0], part_a[1]), inverse, count))
+    return cells
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _PartRows:
     outputs: Array
     cotangents: Array
     parts: Array  # rank and call of each row
 
 
-def _rows(calls: _Calls, coefficients: Sequence[float]) -> _Rows | None:
-    """Of all parts one behind the other, along the first axis; cotangents as the update counts
+def _rows(calls: _Calls, coefficients: Sequence[float]) -> _PartRows | None:
+    """The rows of all parts, concatenated along the first axis; cotangents as the update weighs
     them."""
     outputs, cotangents, parts = [], [], []
-    for rank, (some, coefficient) in enumerate(zip(calls, coefficients, strict=True)):
-        for at, call in enumerate(some):
+    for rank, (rank_calls, coefficient) in enumerate(zip(calls, coefficients, strict=True)):
+        for k, call in enumerate(rank_calls):
             output, cotangent = call.outputs.get("0"), call.cotangents.get("0")
             if output is None or cotangent is None or output.ndim < 2:
                 return None
             outputs.append(output.astype(np.float64))
             cotangents.append(coefficient * cotangent.astype(np.float64))
-            parts.append(np.full((len(output), 2), (rank, at)))
-    if not outputs or len({one.shape[1:] for one in outputs}) != 1:
+            parts.append(np.full((len(output), 2), (rank, k)))
+    if not outputs or len({part_outputs.shape[1:] for part_outputs in outputs}) != 1:
         return None
-    return _Rows(np.concatenate(outputs), np.concatenate(cotangents), np.concatenate(parts))
+    return _PartRows(np.concatenate(outputs), np.concatenate(cotangents), np.concatenate(parts))
 
 
-def _named(sides: Sequence[_Side], digits: float, elements: int) -> FactorCause | None:
-    """`elements`: of all rows together."""
-    factors = [one.factor for one in sides[0].cells]
+def _named(sides: Sequence[_RunParts], digits: float, elements: int) -> FactorCause | None:
+    """The named cause. `elements`: the number of elements of all rows."""
+    factors = [cell.factor for cell in sides[0].cells]
     largest = max(map(abs, factors))
     if largest < math.inf and max(factors) - min(factors) <= 4 * digits * largest:
         return _of_all(sides, 4 * digits, elements)
     for side in sides:
         parts: dict[tuple[int, int], list[_Cell]] = {}
-        for one in side.cells:
-            parts.setdefault(one.part, []).append(one)
-        if len(side.calls) > 1 and all(one.factor == 0.0 or one.part[0] == 0 for one in side.cells):
+        for cell in side.cells:
+            parts.setdefault(cell.part, []).append(cell)
+        if len(side.calls) > 1 and all(
+            cell.factor == 0.0 or cell.part[0] == 0 for cell in side.cells
+        ):
             return FactorCause("not_reduced", side.run, {"parts": len(side.calls)})
-        if len(parts) < 2 or not all(math.isfinite(one.factor) for one in side.cells):
+        if len(parts) < 2 or not all(math.isfinite(cell.factor) for cell in side.cells):
             continue
-        rows = {part: sum(one.rows for one in some) for part, some in parts.items()}
-        weights = [one.factor * rows[one.part] for one in side.cells]
+        rows = {part: sum(cell.rows for cell in cells) for part, cells in parts.items()}
+        weights = [cell.factor * rows[cell.part] for cell in side.cells]
         if max(weights) - min(weights) <= 4 * digits * max(weights):
-            tokens = ", ".join(str(one) for one in list(rows.values())[:8])
-            told = {"parts": len(parts), "tokens": tokens}
-            return FactorCause("mean_of_means", side.run, told, side.alike)
+            tokens = ", ".join(str(count) for count in list(rows.values())[:8])
+            details = {"parts": len(parts), "tokens": tokens}
+            return FactorCause("mean_of_means", side.run, details, side.alike)
     return None
 
 
-def _of_all(sides: Sequence[_Side], room: float, elements: int) -> FactorCause | None:
-    """One factor for all rows. A power of two that divides the number of tokens or of elements may
-    be a sum for a mean, and is not taken for a loss scale."""
+def _of_all(sides: Sequence[_RunParts], room: float, elements: int) -> FactorCause | None:
+    """The cause of one factor for all rows. A power of two that divides the number of tokens or of
+    elements may come from a sum in place of a mean, and is not taken for a loss scale."""
     departs = _departing(sides, room)
     suspects = [side for side in sides if departs in (None, side.run)]
     sure = departs is not None
@@ -251,7 +261,7 @@ def _of_all(sides: Sequence[_Side], room: float, elements: int) -> FactorCause |
         power = exponent - 1 if mantissa < 0.75 else exponent
         if 2.0**power < LEAST_SCALE or not math.isclose(side.factor, 2.0**power, rel_tol=room):
             continue
-        tokens = sum(one.rows for one in side.cells)
+        tokens = sum(cell.rows for cell in side.cells)
         if tokens % 2**power and elements % 2**power:
             return FactorCause("loss_scale", side.run, {"scale": 2**power}, sure)
     return (
@@ -259,9 +269,9 @@ def _of_all(sides: Sequence[_Side], room: float, elements: int) -> FactorCause |
     )
 
 
-def _departing(sides: Sequence[_Side], room: float) -> str | None:
-    """The run whose gradient is not that of its own loss, but of a multiple that makes up for what
-    the two differ by; or whose other's is. None where neither tells, or both do."""
+def _departing(sides: Sequence[_RunParts], room: float) -> str | None:
+    """The run whose gradient is that of its own loss times the factor by which the two differ; or
+    the run opposite one whose gradient is right. None where neither or both show it."""
     right, off = (
         {
             side.run: objective.holds(side.multiple, is_, room)
@@ -271,7 +281,7 @@ def _departing(sides: Sequence[_Side], room: float) -> str | None:
         }
         for turn in (1, -1)
     )
-    for one, other in (("A", "B"), ("B", "A")):
-        if (right[other] and not right[one]) or (off[one] and not off[other]):
-            return one
+    for run, opposite in (("A", "B"), ("B", "A")):
+        if (right[opposite] and not right[run]) or (off[run] and not off[opposite]):
+            return run
     return None

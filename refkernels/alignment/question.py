@@ -1,4 +1,4 @@
-"""What a captured run says that an oracle can check: one op, its inputs, and what came out."""
+"""A question from a captured run that an oracle can check: one op, its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,27 +13,23 @@ from refkernels.op import Direction
 
 Array = npt.NDArray[Any]
 Stage = Literal["forward", "backward", "clip", "update"]
-STAGES: tuple[Stage, ...] = (
-    "forward",
-    "backward",
-    "clip",
-    "update",
-)  # of a training step, in order
+STAGES: tuple[Stage, ...] = ("forward", "backward", "clip", "update")  # in a step's order
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a run: a stage of a step, of a layer, or of a parameter group."""
+    """A place in a run: a step, a stage, and a layer or parameter group."""
 
     step: int
     stage: Stage
     name: str
-    order: int = 0  # of the layer in the forward pass, of the group in the optimizer
+    order: int = 0  # the layer's index in the forward pass, or the group's in the optimizer
     rank: int = 0
 
     @property
     def when(self) -> tuple[int, int, int, int]:
-        """For sorting: what comes first in a run. Backward passes run from the last layer."""
+        """The key that sorts places as a run reaches them: backward passes start at the last
+        layer."""
         turn = -self.order if self.stage == "backward" else self.order
         return self.step, STAGES.index(self.stage), turn, self.rank
 
@@ -41,8 +37,8 @@ class Place:
 @dataclass(frozen=True)
 class CapturedQuestion:
     """An op's question, and the run's answer. `parts`: the parameters that an optimizer's question
-    puts end to end, and where each of them ends; `own`: causes that the framework's documentation
-    gives as its own definition."""
+    concatenates, and where each of them ends; `own`: causes that the framework documents as its own
+    definition."""
 
     place: Place
     op: str
@@ -55,13 +51,17 @@ class CapturedQuestion:
     own: tuple[str, ...] = ()
 
     def part(self, index: int) -> str:
-        """The parameter that an element of the whole belongs to."""
+        """The parameter that an element of the concatenation belongs to."""
         return next((name for name, end in self.parts if index < end), self.place.name)
+
+
+class NotJudged(Exception):
+    """Why a layer or an update is not judged."""
 
 
 @dataclass(frozen=True)
 class Unjudged:
-    """What was captured and is not judged, and why."""
+    """A captured layer or update that is not judged, and the reason."""
 
     name: str
     type: str
@@ -70,14 +70,15 @@ class Unjudged:
 
 @dataclass(frozen=True)
 class Read:
-    """What is to be judged of a step, and what is not."""
+    """The questions of a step, and what is not judged."""
 
     questions: tuple[CapturedQuestion, ...] = ()
     unjudged: tuple[Unjudged, ...] = field(default=())
 
 
 def joined(arrays: list[Array]) -> Array | None:
-    """Calls of a layer one behind the other, along the first axis; None where they do not fit."""
+    """The arrays of a layer's calls, concatenated along the first axis; None where shapes
+    differ."""
     shapes = {array.shape[1:] for array in arrays}
     scalars = len(arrays) > 1 and any(array.ndim == 0 for array in arrays)
     if len(shapes) != 1 or scalars:

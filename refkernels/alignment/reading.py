@@ -1,7 +1,7 @@
-"""One rank of a captured run, read from its folder: each field with its type, each line alone.
+"""One rank of a captured run, read from its folder: each field with its type, each line by itself.
 
-What is damaged costs no more than itself: a line that cannot be read, or a step whose file is
-damaged, becomes a remark, and the rest is there.
+Damage stays local: a line that cannot be read, or a step whose file is damaged, becomes a remark,
+and the rest is read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _read_text(path: Path) -> str:
 
 
 def read_rank(folder: Path) -> Rank:
-    """What one process recorded. Raises CaptureError where run.json cannot be read."""
+    """The record of one process. Raises CaptureError where run.json cannot be read."""
     path = folder / "run.json"
     run = Fields(json_of(_read_text(path), str(path)), str(path))
     if run.values.get("format") != FORMAT:
@@ -59,43 +59,45 @@ def read_rank(folder: Path) -> Rank:
     remarks = [] if complete else [f"{folder} was not finished: the run was killed, or goes on."]
     lines = _read_lines(folder / "steps.jsonl", remarks)
     draws = run.maybe("random", dict)
-    told, damaged = _look_at_steps(folder, lines, rank, remarks)
+    all_remarks, damaged = _look_at_steps(folder, lines, rank, remarks)
     return Rank(
         folder, complete, run.text("framework"), run.texts("versions"), run.mapping("device"),
         run.mapping("flags"), run.texts("environment"), run.mapping("seeds"), rank,
         world, run.tuple_of("steps", int), run.count("every"), run.mapping("notes"),
         run.maybe("perturbed", dict), run.text("initial_parameters"), run.text("model"),
-        {one.name: one for one in parameters},
-        {one.name: one for one in run.objects("buffers", _parameter)},
+        {item.name: item for item in parameters},
+        {item.name: item for item in run.objects("buffers", _parameter)},
         None if optimizer is None else _optimizer(Fields(optimizer, f"{path}: optimizer")),
-        {one.name: one for one in layers}, run.tuple_of("not_captured", str),
-        lines, told, Draws() if draws is None else _draws(Fields(draws, f"{path}: random")),
+        {item.name: item for item in layers}, run.tuple_of("not_captured", str),
+        lines, all_remarks, Draws() if draws is None else _draws(Fields(draws, f"{path}: random")),
         damaged,
     )  # fmt: skip
 
 
 def _read_lines(path: Path, remarks: list[str]) -> tuple[StepLine, ...]:
-    """The whole lines, in order; what cannot be read becomes a remark."""
-    *whole, rest = _read_text(path).split("\n")
-    if rest:
+    """The complete lines, in order; a line that cannot be read becomes a remark."""
+    *whole, unfinished = _read_text(path).split("\n")
+    if unfinished:
         remarks.append(f"{path} ends within a line: its last step was not finished.")
-    found: list[StepLine] = []
+    step_lines: list[StepLine] = []
     for number, text in enumerate(whole, 1):
         where = f"{path}: line {number}"
         try:
             line = _line(Fields(json_of(text, where), where))
-            if found and line.step <= found[-1].step:
-                raise CaptureError(f"{where}: step {line.step} does not follow {found[-1].step}.")
-            found.append(line)
+            if step_lines and line.step <= step_lines[-1].step:
+                raise CaptureError(
+                    f"{where}: step {line.step} does not follow {step_lines[-1].step}."
+                )
+            step_lines.append(line)
         except CaptureError as error:
             remarks.append(str(error))
-    return tuple(found)
+    return tuple(step_lines)
 
 
 def _look_at_steps(
     folder: Path, lines: tuple[StepLine, ...], rank: int, remarks: list[str]
 ) -> tuple[tuple[str, ...], dict[int, str]]:
-    """All remarks, and why the tensors of a step that has a line cannot be read."""
+    """All remarks, and by step the reason why tensors that a line announces cannot be read."""
     damaged = {}
     for line in lines:
         if line.reason is not None:
@@ -107,10 +109,10 @@ def _look_at_steps(
         except CaptureError as error:
             damaged[line.step] = str(error)
             remarks.append(str(error))
-    told = {line.step for line in lines if line.captured}
+    announced = {line.step for line in lines if line.captured}
     for name in sorted(os.listdir(folder)):
         match = _STEP.fullmatch(name)
-        if match and int(match[1]) not in told:
+        if match and int(match[1]) not in announced:
             remarks.append(f"{folder / name} belongs to a step that was not finished.")
     return tuple(remarks), damaged
 

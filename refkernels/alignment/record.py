@@ -1,4 +1,4 @@
-"""An alignment as a record: strict JSON, of which every view is made."""
+"""An alignment as a record: strict JSON, from which every view is made."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from refkernels.records.words import SCHEMA
 def of(alignment: Any) -> dict[str, Any]:
     """The record of an `Alignment`."""
     verdict = alignment.verdict
-    told = {
+    fields = {
         "schema": SCHEMA,
         "kind": "alignment",
         "runs": [_run(run) for run in alignment.runs],
         "verdict": {
             "word": verdict.word,
-            "suspects": [_suspect(one) for one in verdict.suspects],
-            "reasons": [asdict(one) for one in verdict.reasons],
+            "suspects": [_suspect(item) for item in verdict.suspects],
+            "reasons": [asdict(item) for item in verdict.reasons],
         },
-        "differences": [asdict(one) for one in alignment.differences],
-        "local": [_local(one) for one in alignment.local],
-        "clips": [_clip(one) for one in alignment.clips],
+        "differences": [asdict(item) for item in alignment.differences],
+        "local": [_local(item) for item in alignment.local],
+        "clips": [_clip(item) for item in alignment.clips],
         "curve": None if alignment.curve is None else asdict(alignment.curve),
         "noise": None if alignment.noise is None else asdict(alignment.noise),
-        "band": [list(one) for one in alignment.band],
+        "band": [list(item) for item in alignment.band],
         "losses": [[[line.step, line.loss] for line in run.first.lines] for run in alignment.runs],
         "matched": _matched(alignment.matched),
-        "null_directions": [list(one) for one in alignment.null_directions],
+        "null_directions": [list(item) for item in alignment.null_directions],
         "remarks": list(alignment.remarks),
     }
-    return dict(storable(told))
+    return dict(storable(fields))
 
 
 def _run(run: Run) -> dict[str, Any]:
@@ -57,52 +57,62 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
-def _suspect(one: Suspect) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "step": one.step, "topic": one.topic, "where": one.where, "run": one.run,
-        "places": one.places,
+def _suspect(suspect: Suspect) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "step": suspect.step, "topic": suspect.topic, "where": suspect.where, "run": suspect.run,
+        "places": suspect.places,
     }  # fmt: skip
-    if isinstance(one.source, RunDifference):
-        return {**told, "source": "difference", **asdict(one.source)}
-    if isinstance(one.source, Judgement):
-        return {**told, "source": "judgement", "judgement": _judgement(one.source)}
-    if isinstance(one.source, Departure):
-        return {**told, "source": "departure", **asdict(one.source)}
-    early = before_unscale(*one.source)
+    if isinstance(suspect.source, RunDifference):
+        return {**fields, "source": "difference", **asdict(suspect.source)}
+    if isinstance(suspect.source, Judgement):
+        return {**fields, "source": "judgement", "judgement": _judgement(suspect.source)}
+    if isinstance(suspect.source, Departure):
+        return {**fields, "source": "departure", **asdict(suspect.source)}
+    early = before_unscale(*suspect.source)
     return {
-        **told, "source": "clip", "clips": [_clip(side) for side in one.source],
+        **fields, "source": "clip", "clips": [_clip(side) for side in suspect.source],
         "before_unscale": None if early is None else {"run": early[0], "scale": early[1]},
     }  # fmt: skip
 
 
-def _judgement(one: Judgement) -> dict[str, Any]:
+def _judgement(judgement: Judgement) -> dict[str, Any]:
     return {
-        **{name: value for name, value in asdict(one).items() if name != "place"},
-        **asdict(one.place),
-        "wrong": one.wrong,
-        "redefined": one.redefined,
+        **{name: value for name, value in asdict(judgement).items() if name != "place"},
+        **asdict(judgement.place),
+        "wrong": judgement.wrong,
+        "redefined": judgement.redefined,
     }
 
 
 def _local(local: LocalTruth) -> dict[str, Any]:
-    """Every op with its worst figure; each judgement that is not ordinary rounding."""
+    """Every op with its worst figures, and each judgement that is not ordinary rounding."""
     table: dict[tuple[str, str, str], list[Judgement]] = {}
-    for one in local.judgements:
-        table.setdefault((one.type, one.op, one.place.stage), []).append(one)
+    for judgement in local.judgements:
+        table.setdefault((judgement.type, judgement.op, judgement.place.stage), []).append(
+            judgement
+        )
     rows = [
         {
             "type": kind,
             "op": op,
             "stage": stage,
             "outputs": len(group),
-            "elements": sum(one.elements for one in group),
-            "over_bound": max((one.over_bound for one in group if one.attributed), default=0.0),
-            "over_plain": max(one.over_plain for one in group),
-            "wrong": sum(one.wrong and not (one.negligible or one.declared) for one in group),
-            "negligible": sum(one.wrong and one.negligible for one in group),
-            "unattributed": sum(not one.attributed for one in group),
-            "unusual": sum(one.unusual and one.attributed and not one.wrong for one in group),
-            "one_sided": sum(one.one_sided for one in group),
+            "elements": sum(judgement.elements for judgement in group),
+            "over_bound": max(
+                (judgement.over_bound for judgement in group if judgement.attributed), default=0.0
+            ),
+            "over_plain": max(judgement.over_plain for judgement in group),
+            "wrong": sum(
+                judgement.wrong and not (judgement.negligible or judgement.declared)
+                for judgement in group
+            ),
+            "negligible": sum(judgement.wrong and judgement.negligible for judgement in group),
+            "unattributed": sum(not judgement.attributed for judgement in group),
+            "unusual": sum(
+                judgement.unusual and judgement.attributed and not judgement.wrong
+                for judgement in group
+            ),
+            "one_sided": sum(judgement.one_sided for judgement in group),
         }
         for (kind, op, stage), group in table.items()
     ]
@@ -110,8 +120,10 @@ def _local(local: LocalTruth) -> dict[str, Any]:
         "ops": rows,
         "layers": _layers(local),
         "judged": len(local.judgements),
-        "unordinary": [_judgement(one) for one in local.judgements if not one.ordinary],
-        "unjudged": [asdict(one) for one in local.unjudged],
+        "unordinary": [
+            _judgement(judgement) for judgement in local.judgements if not judgement.ordinary
+        ],
+        "unjudged": [asdict(unjudged) for unjudged in local.unjudged],
         "not_captured": list(local.not_captured),
     }
 
@@ -119,15 +131,23 @@ def _local(local: LocalTruth) -> dict[str, Any]:
 def _layers(local: LocalTruth) -> list[dict[str, Any]]:
     """Every layer and pass at its worst step, in the order of the run."""
     table: dict[tuple[str, str], list[Judgement]] = {}
-    for one in local.judgements:
-        table.setdefault((one.place.name, one.place.stage), []).append(one)
+    for judgement in local.judgements:
+        table.setdefault((judgement.place.name, judgement.place.stage), []).append(judgement)
     rows = []
     for (name, stage), group in table.items():
-        worst = max(group, key=lambda one: (one.wrong, one.cause is not None, one.over_bound))
+        worst = max(
+            group,
+            key=lambda judgement: (
+                judgement.wrong,
+                judgement.cause is not None,
+                judgement.over_bound,
+            ),
+        )
         rows.append(
             {
                 "name": name, "stage": stage, "type": worst.type, "step": worst.place.step,
-                "over_bound": worst.over_bound, "wrong": sum(one.wrong for one in group),
+                "over_bound": worst.over_bound,
+                "wrong": sum(judgement.wrong for judgement in group),
                 "cause": worst.cause, "confidence": worst.confidence, "details": worst.details,
             }
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a captured run says of itself: parameters, layers, optimizer, and a line for each step."""
+"""The record of a captured run: parameters, layers, optimizer, and a line for each step."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from refkernels.alignment.steps import StepTensors, open_step
 from refkernels.alignment.tensors import CaptureError
 
-_KEPT = 2  # steps whose headers are not read again
+_KEPT = 2  # steps whose headers are kept
 ROOT = "(root)"  # the layer that is the whole model
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter or a buffer. `dtype` is safetensors' word; `group` an index of the optimizer's
-    groups, None where no group has it."""
+    """A parameter or a buffer. `dtype`: the name that safetensors uses; `group`: the index of its
+    optimizer group, None where no group has it."""
 
     name: str
     shape: tuple[int, ...]
@@ -31,7 +31,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer: `parameters` and `buffers` are the names of its tensors by the layer's own words."""
+    """A layer. `parameters` and `buffers`: the names of its tensors by the layer's own names."""
 
     name: str
     type: str
@@ -47,7 +47,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Group:
-    """A parameter group at entry; `exempt`: parameters that the optimizer itself does not decay."""
+    """A parameter group at entry. `exempt`: parameters that the optimizer itself does not decay."""
 
     parameters: tuple[str, ...]
     exempt: tuple[str, ...]
@@ -56,7 +56,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """The optimizer at entry; `state`: the framework's own word for each word of the state."""
+    """The optimizer at entry. `state`: the framework's own name for each name of the state."""
 
     type: str
     module: str
@@ -67,7 +67,7 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class StepLine:
-    """A finished step. Figures that were not finite are infinities and NaN here; None: not told."""
+    """A finished step. Figures may be infinities and NaN; None: not recorded."""
 
     step: int
     loss: float | None
@@ -89,8 +89,8 @@ class StepLine:
 
 @dataclass(frozen=True)
 class Draws:
-    """Where random numbers were drawn in chosen steps. `layers`: in these, by themselves; `before`:
-    before the first layer of a step (data, noise); `outside`: between layers."""
+    """Where random numbers were drawn in chosen steps: inside these `layers`; `before` the first
+    layer of a step (data, noise); `outside`, between layers."""
 
     layers: tuple[str, ...] = ()
     before: bool = False
@@ -99,8 +99,8 @@ class Draws:
 
 @dataclass(frozen=True)
 class Rank:
-    """What one process of a run recorded. `remarks` name what is missing or damaged; `damaged`
-    gives the reason by step."""
+    """The record of one process of a run. `remarks`: what is missing or damaged; `damaged`: the
+    reasons by step."""
 
     folder: Path
     complete: bool
@@ -142,12 +142,12 @@ class Rank:
         norm = line.gradient_norm
         if norm is None or math.isfinite(norm):
             return False
-        last = [one.parameters_hash for one in self.lines if one.step < line.step]
-        before = last[-1] if last else self.initial_parameters
+        hashes = [earlier.parameters_hash for earlier in self.lines if earlier.step < line.step]
+        before = hashes[-1] if hashes else self.initial_parameters
         return line.updates == 0 or (before is not None and before == line.parameters_hash)
 
     def contains(self, layer: str) -> bool:
-        """Whether a layer has layers within it."""
+        """Whether a layer contains other layers."""
         others = (name for name in self.layers if name != layer)
         return any(layer == ROOT or name.startswith(f"{layer}.") for name in others)
 

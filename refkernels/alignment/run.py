@@ -1,7 +1,7 @@
-"""A captured run, read back: what `refkernels.capture` wrote (docs/capture.md gives the format).
+"""A captured run, read back from the files of `refkernels.capture` (format: docs/capture.md).
 
-`Run.read(folder)` reads every rank's run.json and steps.jsonl and looks at the header of every
-step's tensors; the tensors themselves stay in their files until they are asked for.
+`Run.read(folder)` reads every rank's run.json and steps.jsonl and checks the header of every step's
+tensors; the tensors themselves stay in their files until they are used.
 """
 
 from __future__ import annotations
@@ -40,19 +40,22 @@ class Run:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What is missing or damaged, over all ranks."""
-        world = {rank.world_size for rank in self.ranks}
-        found = [remark for rank in self.ranks for remark in rank.remarks]
-        if len(world) > 1:
-            found.append(f"The ranks of {self.folder} tell different world sizes: {sorted(world)}.")
-        missing = sorted(set(range(max(world))) - {rank.rank for rank in self.ranks})[:9]
+        world_sizes = {rank.world_size for rank in self.ranks}
+        remarks = [remark for rank in self.ranks for remark in rank.remarks]
+        if len(world_sizes) > 1:
+            remarks.append(
+                f"The ranks of {self.folder} give different world sizes: {sorted(world_sizes)}."
+            )
+        missing = sorted(set(range(max(world_sizes))) - {rank.rank for rank in self.ranks})[:9]
         if missing:
             listed = ", ".join(map(str, missing))
-            found.append(f"{self.folder} lacks these ranks of {max(world)}: {listed}.")
-        return tuple(found)
+            remarks.append(f"{self.folder} lacks these ranks of {max(world_sizes)}: {listed}.")
+        return tuple(remarks)
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> Run:
-        """The run in a folder, or of one rank where the folder is a rank's. Raises CaptureError."""
+        """The run in a folder; in a rank's folder, a run of that rank alone. Raises
+        CaptureError."""
         path = as_path(folder, "folder")
         try:
             names = sorted(os.listdir(path))
@@ -60,29 +63,31 @@ class Run:
             raise CaptureError(f"{path} is no folder that can be read ({error}).") from None
         if "run.json" in names:
             return cls(path, (read_rank(path),))
-        found = sorted((int(match[1]), name) for name in names if (match := _RANK.fullmatch(name)))
-        if not found:
+        numbered = sorted(
+            (int(match[1]), name) for name in names if (match := _RANK.fullmatch(name))
+        )
+        if not numbered:
             raise CaptureError(
                 f"{path} holds no captured run: it has neither rank_0/run.json nor run.json."
             )
-        ranks = tuple(read_rank(path / name) for _, name in found)
-        for (number, name), rank in zip(found, ranks, strict=True):
+        ranks = tuple(read_rank(path / name) for _, name in numbered)
+        for (number, name), rank in zip(numbered, ranks, strict=True):
             if number != rank.rank:
                 raise CaptureError(f"{path / name} says that it is rank {rank.rank}.")
         return cls(path, ranks)
 
 
 def runs_in(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The run that a folder is; or, where it is none, the runs that are folders in it, in order.
-    Raises CaptureError where there are neither."""
+    """The folder itself if it holds a run, else the folders of runs inside it, in order. Raises
+    CaptureError where there are neither."""
     path = as_path(folder, "folder")
     try:
-        inner = sorted(one for one in path.iterdir() if one.is_dir())
+        inner = sorted(inside for inside in path.iterdir() if inside.is_dir())
     except OSError as error:
         raise CaptureError(f"{path} is no folder that can be read ({error}).") from None
-    if (path / "run.json").exists() or any(_RANK.fullmatch(one.name) for one in inner):
+    if (path / "run.json").exists() or any(_RANK.fullmatch(inside.name) for inside in inner):
         return (path,)
-    found = tuple(one for one in inner if (one / "rank_0" / "run.json").exists())
-    if not found:
+    runs = tuple(inside for inside in inner if (inside / "rank_0" / "run.json").exists())
+    if not runs:
         raise CaptureError(f"{path} holds no captured run, and no folder of one.")
-    return found
+    return runs

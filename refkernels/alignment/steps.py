@@ -1,4 +1,4 @@
-"""A captured step's tensors by what they are: parameters, gradients, state, calls of layers."""
+"""A captured step's tensors by role: parameters, gradients, state, calls of layers."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Call:
 
 
 class StepTensors:
-    """The tensors of one step of one rank. Arrays are read-only and lie on the mapped file."""
+    """The tensors of one step of one rank: read-only arrays on the mapped file."""
 
     def __init__(self, file: TensorFile, scalars: Mapping[str, Any]) -> None:
         self.file = file
         self.scalars = scalars
 
     def get(self, name: str) -> Array | None:
-        """The tensor of that name in the file, None where it is not there."""
+        """The tensor of that name in the file, None where it is absent."""
         return self.file.get(name)
 
     def parameter(self, name: str, when: str = "before") -> Array | None:
@@ -55,27 +55,28 @@ class StepTensors:
         return self.get(f"parameters/{name}/{when}")
 
     def buffer(self, name: str, when: str = "before") -> Array | None:
-        """A buffer at the "before" or "after" of the step."""
+        """A buffer "before" or "after" the step."""
         return self.get(f"buffers/{name}/{when}")
 
     def gradient(self, name: str, when: str = "update") -> Array | None:
-        """A gradient as "backward" left it, as the "update" received it, or "clipped" within it."""
+        """A gradient as "backward" left it, as the "update" received it, or "clipped" inside it."""
         return self.get(f"gradients/{name}/{when}")
 
     def state(self, name: str, when: str = "before") -> dict[str, Array]:
-        """The optimizer state of a parameter by its words; of "": what belongs to no parameter."""
+        """The optimizer state of a parameter, by name; of "", the state that belongs to no
+        parameter."""
         words = self._states.get((name, when), {})
         return {word: self.file[full] for word, full in words.items()}
 
     @cached_property
     def _states(self) -> dict[tuple[str, str], dict[str, str]]:
-        found: dict[tuple[str, str], dict[str, str]] = {}
+        states: dict[tuple[str, str], dict[str, str]] = {}
         for full in self.file:
             parts = full.split("/")
             if parts[0] == "state" and len(parts) > 3:
                 owner = "/".join(parts[1:-2]), parts[-1]
-                found.setdefault(owner, {})[parts[-2]] = full
-        return found
+                states.setdefault(owner, {})[parts[-2]] = full
+        return states
 
     @cached_property
     def batch(self) -> dict[str, Array]:
@@ -97,7 +98,7 @@ class StepTensors:
 
     @cached_property
     def _calls(self) -> dict[str, tuple[Call, ...]]:
-        found: dict[str, dict[int, dict[str, dict[str, Any]]]] = {}
+        calls_by_layer: dict[str, dict[int, dict[str, dict[str, Any]]]] = {}
         for name in (*sorted(self.file), *sorted(self.scalars)):
             parts = _CALL.fullmatch(name)
             if parts is None:
@@ -108,7 +109,7 @@ class StepTensors:
             where = "scalars" if scalar else parts["out"] or parts["back"]
             if backward and where == "inputs":
                 where = "input_gradients"
-            call = found.setdefault(parts["name"], {}).setdefault(index, {})
+            call = calls_by_layer.setdefault(parts["name"], {}).setdefault(index, {})
             value = self.scalars[name] if scalar else self.file[name]
             call.setdefault(where, {})[parts["path"]] = value
         kinds = ("inputs", "outputs", "scalars", "cotangents", "input_gradients")
@@ -117,17 +118,19 @@ class StepTensors:
                 Call(layer, index, **{kind: calls[index].get(kind, {}) for kind in kinds})
                 for index in sorted(calls)
             )
-            for layer, calls in found.items()
+            for layer, calls in calls_by_layer.items()
         }
 
 
 def open_step(folder: Path, step: int, rank: int) -> StepTensors:
     """The tensors of a step in the folder of its rank. Raises CaptureError."""
     file = TensorFile(folder / f"step_{step:06d}.safetensors")
-    said = file.metadata
-    if said.get("format") != FORMAT or said.get("format_version") != str(FORMAT_VERSION):
+    metadata = file.metadata
+    if metadata.get("format") != FORMAT or metadata.get("format_version") != str(FORMAT_VERSION):
         raise CaptureError(f"{file.path} was not written by refkernels.capture.")
-    if (said.get("step"), said.get("rank")) != (str(step), str(rank)):
-        raise CaptureError(f"{file.path} says to be step {said.get('step')!r} of another rank.")
-    scalars = json_of(said.get("scalars", "{}"), f"{file.path}: scalars")
+    if (metadata.get("step"), metadata.get("rank")) != (str(step), str(rank)):
+        raise CaptureError(
+            f"{file.path} claims to be step {metadata.get('step')!r} of another rank."
+        )
+    scalars = json_of(metadata.get("scalars", "{}"), f"{file.path}: scalars")
     return StepTensors(file, Fields(scalars, f"{file.path}: scalars").values)

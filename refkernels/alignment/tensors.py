@@ -1,9 +1,9 @@
 """The tensors of a captured step: a safetensors file, mapped and not loaded.
 
-Eight bytes of length, a JSON header, the bytes. The header's promises are held against the file
-before anything is read: each tensor's span against its shape and dtype, all spans together against
-the file's size (they begin at 0, touch, and end with the file). Format: github.com/huggingface/
-safetensors, "Format".
+The file holds eight bytes of length, a JSON header, and the tensors' bytes. The header is checked
+before any tensor is read: each span against its shape and dtype, all spans against the file's size
+(they begin at 0, touch, and end with the file). Format: github.com/huggingface/safetensors,
+"Format".
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _LONGEST_HEADER = 100_000_000  # the format's own limit
 
 
 class CaptureError(ValueError):
-    """What is wrong with a captured run, in one sentence that names the file."""
+    """A fault of a captured run, in one sentence that names the file."""
 
 
 class TensorFile(Mapping[str, Array]):
     """The tensors of a safetensors file by name: read-only arrays on the mapped file.
 
-    Iteration is in the order of the file. `metadata` are the header's own strings. Raises
-    CaptureError for a file that does not hold what its header says.
+    Iteration follows the header's order. `metadata`: the header's own strings. Raises CaptureError
+    for a file that contradicts its header.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -63,7 +63,7 @@ class TensorFile(Mapping[str, Array]):
         if not isinstance(metadata, dict) or not all(
             isinstance(value, str) for value in metadata.values()
         ):
-            raise self._wrong("its __metadata__ is no mapping of texts to texts")
+            raise self._wrong("its __metadata__ is no mapping of strings to strings")
         self.metadata: dict[str, str] = metadata
         self._entries = {name: self._entry(name, entry) for name, entry in header.items()}
         self._check_spans(size - self._begin)
@@ -96,9 +96,13 @@ class TensorFile(Mapping[str, Array]):
 
     def _check_spans(self, size: int) -> None:
         end = 0
-        for name, (_, _, first, last) in sorted(self._entries.items(), key=lambda one: one[1][2:]):
+        for name, (_, _, first, last) in sorted(
+            self._entries.items(), key=lambda entry: entry[1][2:]
+        ):
             if first != end:
-                raise self._wrong(f"{name!r} begins at {first:,}, where {end:,} bytes are told")
+                raise self._wrong(
+                    f"{name!r} begins at {first:,}, but the tensors before it end at {end:,}"
+                )
             end = last
         if end != size:
             raise self._wrong(f"its tensors end at {end:,}, its bytes at {size:,}")
@@ -135,7 +139,7 @@ class TensorFile(Mapping[str, Array]):
 
 
 def _counts(value: Any) -> bool:
-    """Whether it is a list of whole numbers from 0."""
+    """Whether a value is a list of whole numbers from 0."""
     return isinstance(value, list) and all(
         isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in value
     )

@@ -1,8 +1,8 @@
-"""The optimizer's step as a question: before, gradient and state in; after and state out.
+"""The optimizer's step as a question: weights, gradient and state in; weights and state out.
 
-An optimizer is known by its type's name. The parameters of a group that are decayed alike are put
-end to end, so that a step of a thousand tensors is a few questions; an optimizer whose step depends
-on a tensor's norm (LAMB) is asked tensor by tensor.
+An optimizer is recognised by its type's name. The parameters of a group that decay alike are
+concatenated, so that a step of a thousand tensors is a few questions; for an optimizer whose step
+depends on a tensor's norm (LAMB), each tensor is a question.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from refkernels import registry
-from refkernels.alignment.question import Array, CapturedQuestion, Place, Read, Unjudged
+from refkernels.alignment.question import Array, CapturedQuestion, NotJudged, Place, Read, Unjudged
 from refkernels.alignment.run import Optimizer, Rank, StepLine, StepTensors
 
 _BETAS = ("beta1", "beta2", "eps", "weight_decay")
@@ -24,15 +24,16 @@ _EXPECTED_DEFAULTS = {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False, "
 
 @dataclass(frozen=True)
 class OptimizerKind:
-    """How a type of optimizers is judged. `state`: the op's states, by the probe's words; `params`:
-    the op's params that come from hyper-parameters, by name; `renamed`: where the name differs."""
+    """How a type of optimizer is judged. `state`: the op's states, by the probe's words; `params`:
+    the op's params that come from hyper-parameters; `renamed`: the hyper-parameters' names where
+    they differ."""
 
     op: str
     state: tuple[str, ...]
     params: tuple[str, ...]
     renamed: Mapping[str, str] = field(default_factory=dict)
-    whole: bool = False  # each tensor by itself
-    refused: tuple[str, ...] = ("maximize", "lazy_mode")  # what the op has not, where it is true
+    whole: bool = False  # whether each tensor is a question
+    refused: tuple[str, ...] = ("maximize", "lazy_mode")  # settings without an op when true
 
 
 _SGD = OptimizerKind("sgd", ("buf",), ("momentum", "weight_decay", "nesterov", "dampening"))
@@ -58,9 +59,9 @@ KINDS: dict[str, OptimizerKind] = {
     "RMSprop": _RMSPROP,
     "RMSProp": _RMSPROP,
 }  # fmt: skip
-_OPTIONAL = {"vmax": "amsgrad", "mean": "centered"}  # by the setting that makes use of them
-# Forms that a framework's documentation gives as its own definition: no run is blamed for them,
-# though another framework's is another training.
+_OPTIONAL = {"vmax": "amsgrad", "mean": "centered"}  # states, by the setting that uses them
+# Forms that a framework documents as its own definition. No run is blamed for them, although a run
+# with another framework's form is another training.
 OWN: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("oneflow", "SGD"): ("dampened_first_step",),
     ("oneflow", "Adagrad"): ("eps_inside_sqrt",),
@@ -73,7 +74,7 @@ OWN: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 
 def definition(optimizer: Optimizer) -> str:
-    """The op of an optimizer, by one name for ops that agree at these settings."""
+    """The op of an optimizer; ops that agree at these settings have one name."""
     kind = KINDS.get(optimizer.type)
     op = optimizer.type if kind is None else kind.op
     decays = any(group.hyperparameters.get("weight_decay") for group in optimizer.groups)
@@ -104,32 +105,28 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
             names = [name for name in group.parameters if (name in group.exempt) == exempt]
             for chosen in [[name] for name in names] if kind.whole else _aged(tensors, names):
                 try:
-                    told = _question(rank, kind, line, tensors, order, settings, chosen, exempt)
-                except _NotJudged as reason:
+                    question = _question(rank, kind, line, tensors, order, settings, chosen, exempt)
+                except NotJudged as reason:
                     name = f"group {order} of the optimizer"
                     unjudged.append(Unjudged(name, optimizer.type, str(reason)))
                     continue
-                questions += [] if told is None else [told]
+                questions += [] if question is None else [question]
     return Read(tuple(questions), tuple(dict.fromkeys(unjudged)))
 
 
-class _NotJudged(Exception):
-    """Why an update is not judged."""
-
-
 def _aged(tensors: StepTensors, names: list[str]) -> list[list[str]]:
-    """Parameters by how often they were updated: one without a gradient in a step stays behind."""
-    found: dict[tuple[bytes | None, bool], list[str]] = {}
+    """Parameters grouped by how often they were updated: one without a gradient falls behind."""
+    names_by_age: dict[tuple[bytes | None, bool], list[str]] = {}
     for name in names:
         before, after = tensors.state(name), tensors.state(name, "after")
         step = after.get("step", before.get("step"))
         age = None if step is None else step.tobytes()
-        found.setdefault((age, "buf" in before), []).append(name)
-    return list(found.values())
+        names_by_age.setdefault((age, "buf" in before), []).append(name)
+    return list(names_by_age.values())
 
 
 def _sparse(rank: Rank) -> set[str]:
-    """Parameters whose gradients come row by row, and are added to the weights one by one."""
+    """Parameters whose gradients are sparse: rows that are added to the weights one by one."""
     return {
         name
         for layer in rank.layers.values()
@@ -151,44 +148,52 @@ def _question(
     settings: Mapping[str, Any], names: list[str], exempt: bool,
 ) -> CapturedQuestion | None:  # fmt: skip
     """The update of these parameters; None where none of them was recorded with a gradient."""
-    if strange := [name for name in kind.refused if settings.get(name)]:
-        raise _NotJudged(f"its {strange[0]} is on")
+    if refused := [name for name in kind.refused if settings.get(name)]:
+        raise NotJudged(f"its {refused[0]} is on")
     if kind.op == "sgd" and not settings.get("momentum"):
         kind = OptimizerKind("sgd", (), kind.params)
     if kind.op == "adam" and _decoupled(settings):
         kind = _ADAMW
-    unused = [word for word, asked in _OPTIONAL.items() if settings.get(asked) is False]
+    unused = [word for word, setting in _OPTIONAL.items() if settings.get(setting) is False]
     kind = replace(kind, state=tuple(word for word in kind.state if word not in unused))
     scale = _loss_scale(settings)
-    parts = [one for name in names if (one := _tensors(kind, tensors, name, scale)) is not None]
+    parts = [part for name in names if (part := _tensors(kind, tensors, name, scale)) is not None]
     if not parts:
         return None
     if any(name in _sparse(rank) for name, _, _ in parts):
-        raise _NotJudged("one of its gradients is sparse")
+        raise NotJudged("one of its gradients is sparse")
     inputs = _together([before for _, before, _ in parts])
     outputs = _together([after for _, _, after in parts])
     if len({array.dtype for array in (*inputs.values(), *outputs.values())}) > 1:
-        raise _NotJudged("its tensors have several dtypes")
+        raise NotJudged("its tensors have several dtypes")
     params = _params(kind, rank, line, tensors, order, settings, names, exempt)
     ends = np.cumsum([before["param"].size for _, before, _ in parts])
-    ended = tuple(zip((name for name, _, _ in parts), map(int, ends), strict=True))
+    part_ends = tuple(zip((name for name, _, _ in parts), map(int, ends), strict=True))
     assert rank.optimizer is not None
     name = parts[0][0] if kind.whole or len(parts) == 1 else _name(order, exempt, parts)
     place = Place(line.step, "update", name, order, rank.rank)
-    own = OWN.get((rank.framework, rank.optimizer.type), ())
+    documented = OWN.get((rank.framework, rank.optimizer.type), ())
     return CapturedQuestion(
-        place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type, ended, own
+        place,
+        kind.op,
+        "forward",
+        inputs,
+        params,
+        outputs,
+        rank.optimizer.type,
+        part_ends,
+        documented,
     )
 
 
 def _loss_scale(settings: Mapping[str, Any]) -> float:
-    """What an optimizer divides its gradients by, as MindSpore's do; a power of two, so that it
-    rounds nothing."""
+    """The loss scale by which MindSpore's optimizers divide gradients; a power of two, so that the
+    division is exact."""
     scale = settings.get("loss_scale")
     if not isinstance(scale, float) or scale == 1.0:
         return 1.0
     if math.frexp(scale)[0] != 0.5:
-        raise _NotJudged(f"its loss scale is {scale:g}, no power of two")
+        raise NotJudged(f"its loss scale is {scale:g}, no power of two")
     return scale
 
 
@@ -209,10 +214,10 @@ def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float)
         return None
     old, new = tensors.state(name), tensors.state(name, "after")
     if "master" in old or "master" in new:
-        raise _NotJudged("it keeps a wider copy of its parameters")
+        raise NotJudged("it keeps a wider copy of its parameters")
     if scale != 1.0:
         if np.any((grad != 0) & (np.abs(grad) < scale * float(np.finfo(grad.dtype).tiny))):
-            raise _NotJudged("its gradients underflow where they are divided by its loss scale")
+            raise NotJudged("its gradients underflow where they are divided by its loss scale")
         grad = grad / grad.dtype.type(scale)
     inputs, outputs = {"param": param, "grad": grad}, {"param": after}
     for word in kind.state:
@@ -220,7 +225,7 @@ def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float)
             inputs[word] = old.get(word, np.zeros_like(new[word]))
             outputs[word] = new[word]
         elif word not in _OPTIONAL and word != "buf":
-            raise _NotJudged(f"its state {word} was not recorded")
+            raise NotJudged(f"its state {word} was not recorded")
     flat = (lambda array: array) if kind.whole else (lambda array: array.reshape(-1))
     return (
         name,
@@ -230,7 +235,7 @@ def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float)
 
 
 def _together(parts: list[dict[str, Array]]) -> dict[str, Array]:
-    """The tensors by word, end to end."""
+    """The tensors by word, concatenated."""
     shared = [word for word in parts[0] if all(word in part for part in parts)]
     if len(parts) == 1:
         return {word: parts[0][word] for word in shared}
@@ -252,7 +257,7 @@ def _params(
         params["weight_decay"] = 0.0
     lr = line.lr[order] if line.lr is not None and order < len(line.lr) else settings.get("lr")
     if lr is None or not math.isfinite(lr):
-        raise _NotJudged("its learning rate was not recorded")
+        raise NotJudged("its learning rate was not recorded")
     params["lr"] = float(lr)
     if "step" in op.params:
         params["step"] = _count(kind, tensors, names, settings, line, rank)
@@ -263,18 +268,22 @@ def _count(
     kind: OptimizerKind, tensors: StepTensors, names: list[str], settings: Mapping[str, Any],
     line: StepLine, rank: Rank,
 ) -> int:  # fmt: skip
-    """Which step of the optimizer this is, from 1."""
-    for when, more in (("after", 0), ("before", 1)):
+    """The number of this step of the optimizer, from 1."""
+    for when, steps_to_come in (("after", 0), ("before", 1)):
         for name in (*names, ""):
             step = tensors.state(name, when).get("step")
-            if step is not None and step.size == 1 and float(step.reshape(-1)[0]) + more >= 1:
-                return int(step.reshape(-1)[0]) + more
+            if (
+                step is not None
+                and step.size == 1
+                and float(step.reshape(-1)[0]) + steps_to_come >= 1
+            ):
+                return int(step.reshape(-1)[0]) + steps_to_come
     for name in names:
         power = tensors.state(name).get("beta2_power")
         beta = settings.get("beta2")
         if power is not None and power.size == 1 and beta and 0 < float(power.reshape(-1)[0]) < 1:
             return max(round(math.log(float(power.reshape(-1)[0])) / math.log(float(beta))), 1)
-    if kind.op == "sgd":  # step 1 is the one without a buffer
+    if kind.op == "sgd":  # only step 1 has no buffer yet
         return 1 if all("buf" not in tensors.state(name) for name in names) else 2
-    before = [one.updates for one in rank.lines if one.step <= line.step]
-    return max(sum(before), 1)
+    updates = [earlier.updates for earlier in rank.lines if earlier.step <= line.step]
+    return max(sum(updates), 1)

@@ -1,9 +1,9 @@
-"""Is it the same training? What is to be suspected first, and what can be concluded.
+"""Is it the same training? The suspects in order, and the conclusion.
 
-Suspicion falls in the order of a training step: data, ranks, initial weights, the model and its
-hyper-parameters, forward, backward, clipping, schedule, update. The first of these is the verdict's
-cause; what comes after it on the way is not blamed again, but what an oracle found on a layer's own
-inputs stands by itself, and is listed.
+Suspicion follows the order of a training step: data, ranks, initial weights, the model and its
+hyper-parameters, forward, backward, clipping, schedule, update. The first suspect is the verdict's
+cause. Its consequences are not blamed again; but an oracle's finding on a layer's own inputs is no
+consequence, and is listed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise
 
 Word = Literal["same", "different", "undecidable"]
-LEVEL = 0.005  # p below which rounding is not believed
-_NAMED = 5  # layers in a reason
-_MARGIN = 2.0**-10  # a factor nearer to 1 may be one on the other side of the threshold
+LEVEL = 0.005  # p below which rounding alone is not believed
+_NAMED = 5  # how many layers a reason names
+_MARGIN = 2.0**-10  # a factor nearer to 1 may mean no clipping at all, by rounding of the norm
 _TOPICS = (
     "data", "ranks", "weights", "dtype", "model", "layer", "optimizer", "forward", "loss",
     "backward", "gradient", "clip", "schedule", "update",
@@ -33,9 +33,9 @@ _TOPICS = (
 
 @dataclass(frozen=True)
 class Suspect:
-    """Something that makes two runs different trainings. `run`: "A", "B", or "" for what only the
-    comparison shows; `source`: what it was read from; `places`: where the same cause was found, in
-    this layer or others, this one included."""
+    """Something that makes two runs different trainings. `run`: "A", "B", or "" where only the
+    comparison shows it; `source`: the finding; `places`: in how many places the same cause was
+    found, this one included."""
 
     step: int
     topic: str
@@ -51,7 +51,7 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why nothing can be concluded: a word of its own, and what goes into its sentence."""
+    """Why there is no conclusion: a word, and the details of its sentence."""
 
     word: Literal[
         "curves",
@@ -84,7 +84,7 @@ class Conclusion:
 
 
 def decide(
-    found: Sequence[RunDifference],
+    differing: Sequence[RunDifference],
     local: tuple[LocalTruth, LocalTruth],
     clips: tuple[Clipping | None, Clipping | None],
     matched: Matched,
@@ -92,12 +92,16 @@ def decide(
     parted: Departure | None = None,
     noise: Noise | None = None,
 ) -> Conclusion:
-    """The verdict on two runs; `clips`: of the steps that both captured. Curves beside null runs
-    that do not round as the runs do say nothing."""
-    suspects = [Suspect(one.step, one.topic, one.where, "", one) for one in found if one.decisive]
+    """The verdict on two runs. `clips`: from the steps that both captured. Curves prove nothing
+    beside null runs that do not round as the runs do."""
+    suspects = [
+        Suspect(difference.step, difference.topic, difference.where, "", difference)
+        for difference in differing
+        if difference.decisive
+    ]
     suspects += _of_one_run(local, matched)
     if clips_differ(*clips):
-        step = min(one.steps[0] for one in clips if one is not None)
+        step = min(clip.steps[0] for clip in clips if clip is not None)
         suspects.append(Suspect(step, "clip", "gradients", "", clips))
     if parted is not None and not _explained(parted, suspects):
         suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
@@ -111,21 +115,27 @@ def decide(
     if curve is not None and curve.extreme:
         few = {"runs": curve.runs, "needed": needed(LEVEL)}
         return Conclusion("undecidable", reasons=(Reason("few", few),))
-    skips = [one for one in found if one.kind == "skipped"]
-    reasons = [Reason("skipped", {"step": one.step, **one.details}) for one in skips]
+    skips = [difference for difference in differing if difference.kind == "skipped"]
+    reasons = [
+        Reason("skipped", {"step": difference.step, **difference.details}) for difference in skips
+    ]
     reasons += _open(local, curve)
     return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
 
 
 def _explained(parted: Departure, suspects: Sequence[Suspect]) -> bool:
-    """Whether what parts follows from what is suspected before it."""
+    """Whether the departure follows from an earlier suspect."""
     place = parted.step, _TOPICS.index(parted.stage)
-    return any(one.rank <= place for one in suspects)
+    return any(suspect.rank <= place for suspect in suspects)
 
 
 def decide_alone(local: LocalTruth) -> Conclusion:
     """The verdict on one run: is it its own definition?"""
-    suspects = [_suspect(one, "A") for one in local.wrong if one.redefined and not one.declared]
+    suspects = [
+        _suspect(judgement, "A")
+        for judgement in local.wrong
+        if judgement.redefined and not judgement.declared
+    ]
     if suspects:
         return Conclusion("different", _sorted(suspects))
     reasons = _unseen(local)
@@ -133,18 +143,23 @@ def decide_alone(local: LocalTruth) -> Conclusion:
 
 
 def _sorted(suspects: list[Suspect]) -> tuple[Suspect, ...]:
-    """In the order of suspicion, each cause of an op in a run once, where it is seen first."""
+    """The suspects in order, with each cause of an op in a run once, where it is first seen."""
     kept: dict[tuple[object, ...], Suspect] = {}
-    for at, one in enumerate(sorted(suspects, key=lambda one: one.rank)):
-        source = one.source
-        judged = isinstance(source, Judgement) and (one.run, one.topic, source.op, source.cause)
-        key = judged or (at,)
-        kept[key] = replace(kept[key], places=kept[key].places + 1) if key in kept else one
+    for k, suspect in enumerate(sorted(suspects, key=lambda suspect: suspect.rank)):
+        source = suspect.source
+        judged = isinstance(source, Judgement) and (
+            suspect.run,
+            suspect.topic,
+            source.op,
+            source.cause,
+        )
+        key = judged or (k,)
+        kept[key] = replace(kept[key], places=kept[key].places + 1) if key in kept else suspect
     return tuple(kept.values())
 
 
 def clips_differ(a: Clipping | None, b: Clipping | None) -> bool:
-    """Whether two runs do different things to their gradients, as far as is known."""
+    """Whether two runs are known to change their gradients differently."""
     if a is None or b is None:
         return False
     if a.scope != b.scope:
@@ -160,48 +175,56 @@ def clips_differ(a: Clipping | None, b: Clipping | None) -> bool:
     if not a.thresholds or not b.thresholds:
         return False
     return not any(
-        a.thresholds[one][0] <= b.thresholds[one][1]
-        and b.thresholds[one][0] <= a.thresholds[one][1]
-        for one in shared
+        a.thresholds[added][0] <= b.thresholds[added][1]
+        and b.thresholds[added][0] <= a.thresholds[added][1]
+        for added in shared
     )
 
 
 def _of_one_run(local: tuple[LocalTruth, LocalTruth], matched: Matched) -> list[Suspect]:
-    """What an oracle found in one run alone: what both do alike tells them not apart."""
+    """Findings of an oracle in one run alone: a finding in both does not distinguish them."""
     partner = {**matched.layers, **matched.parameters}
-    back = {other: one for one, other in partner.items()}
+    partner_of_b = {name_b: name_a for name_a, name_b in partner.items()}
     seen = [
-        {(one.place.step, one.place.stage, one.op, one.cause) for one in side.wrong}
+        {
+            (judgement.place.step, judgement.place.stage, judgement.op, judgement.cause)
+            for judgement in side.wrong
+        }
         for side in local
     ]
     places = [
-        {(one.place.step, one.place.stage, one.place.name, one.cause) for one in side.wrong}
+        {
+            (judgement.place.step, judgement.place.stage, judgement.place.name, judgement.cause)
+            for judgement in side.wrong
+        }
         for side in local
     ]
     suspects = []
     for which, side in enumerate(local):
-        for one in side.wrong:
-            if not one.redefined:
+        for judgement in side.wrong:
+            if not judgement.redefined:
                 continue
-            key = one.place.step, one.place.stage
-            if one.place.stage == "update":
-                alike = (*key, one.op, one.cause) in seen[1 - which]
+            key = judgement.place.step, judgement.place.stage
+            if judgement.place.stage == "update":
+                alike = (*key, judgement.op, judgement.cause) in seen[1 - which]
             else:
-                name = one.place.name
-                other = partner.get(name, name) if which == 0 else back.get(name, name)
-                alike = (*key, other, one.cause) in places[1 - which]
+                name = judgement.place.name
+                name_in_other = (
+                    partner.get(name, name) if which == 0 else partner_of_b.get(name, name)
+                )
+                alike = (*key, name_in_other, judgement.cause) in places[1 - which]
             if not alike:
-                suspects.append(_suspect(one, "AB"[which]))
+                suspects.append(_suspect(judgement, "AB"[which]))
     return suspects
 
 
-def _suspect(one: Judgement, run: str) -> Suspect:
-    topic = "loss" if one.output in ("loss", "dloss") else str(one.place.stage)
-    return Suspect(one.place.step, topic, one.worst, run, one)
+def _suspect(judgement: Judgement, run: str) -> Suspect:
+    topic = "loss" if judgement.output in ("loss", "dloss") else str(judgement.place.stage)
+    return Suspect(judgement.place.step, topic, judgement.worst, run, judgement)
 
 
 def _open(local: tuple[LocalTruth, LocalTruth], curve: CurveTest | None) -> list[Reason]:
-    """Why nothing found is not yet sameness."""
+    """The reasons why the absence of suspects does not prove sameness."""
     if curve is not None:
         after = curve.undecidable_after
         saturated = [] if after is None else [Reason("saturated", {"step": after})]
@@ -213,12 +236,12 @@ def _open(local: tuple[LocalTruth, LocalTruth], curve: CurveTest | None) -> list
 
 
 def _beyond(local: LocalTruth) -> list[Reason]:
-    """An op that breaks its bound and is no other definition: no curve makes up for that."""
-    found = [one for one in local.wrong if not one.redefined]
+    """An op that breaks its bound without being another definition: no curve can excuse it."""
+    breaking = [judgement for judgement in local.wrong if not judgement.redefined]
     return [
-        Reason("beyond", {"where": one.worst, "op": one.op, "cause": one.cause,
-                          "confidence": one.confidence, "of_cause": dict(one.details)})
-        for one in found[:1]
+        Reason("beyond", {"where": judgement.worst, "op": judgement.op, "cause": judgement.cause,
+                          "confidence": judgement.confidence, "of_cause": dict(judgement.details)})
+        for judgement in breaking[:1]
     ]  # fmt: skip
 
 
@@ -227,10 +250,10 @@ def _unseen(local: LocalTruth) -> list[Reason]:
     if not local.judgements:
         reasons.append(Reason("nothing"))
     if local.unjudged:
-        types = ", ".join(dict.fromkeys(one.type for one in local.unjudged))
+        types = ", ".join(dict.fromkeys(item.type for item in local.unjudged))
         reasons.append(Reason("unjudged", {"types": types}))
     head = "Functions called in the model outside recorded layers: "
-    called = [one.removeprefix(head) for one in local.not_captured if one.startswith(head)]
+    called = [item.removeprefix(head) for item in local.not_captured if item.startswith(head)]
     if called:
         reasons.append(Reason("functions", {"functions": called[0].rstrip(".")}))
     elif not local.sees_functions:

@@ -1,6 +1,6 @@
-"""The twins of `decisions`' kernels: the exact tests alone, on whole arrays in NumPy.
+"""The twins of the kernels of `decisions`: their exact tests alone, on whole arrays in NumPy.
 
-The kernels' quick tests only ever say what these say. See `small` for when a twin is used.
+The kernels' quick tests never contradict the exact ones. `small` says when a twin runs.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ _sum = two_sum.py_func
 
 
 def columns(hi: Array, *parts: Array) -> tuple[Array, ...]:
-    """The parts beside hi: those that are short are constant (see `blocks.flat`)."""
+    """The parts beside hi; a short one is constant (see `blocks.flat`)."""
     return tuple(part if part.size == hi.size else part[:1] for part in parts)
 
 
@@ -28,7 +28,7 @@ def exponents(hi: Array, lo: Array) -> Array:
 
 
 def nearest_units(t: Array, lo: Array) -> Array:
-    """The integers nearest to t and a little of lo's sign, ties to even."""
+    """The integers nearest to t + lo for a tiny lo, which breaks ties; ties without it to even."""
     nearest = np.rint(t)
     rest = t - nearest
     nearest += (rest == 0.5) & (lo > 0.0)
@@ -71,7 +71,7 @@ def _directed(hi: Array, lo: Array, radius: Array) -> tuple[Array, Array]:
 
 
 def same_float(a: Array, b: Array) -> Array:
-    """Equal, and zeros of one sign; a NaN is equal to nothing."""
+    """Where a and b are equal, zeros by their sign; a NaN equals nothing."""
     return (a == b) & (np.signbit(a) == np.signbit(b))
 
 
@@ -125,9 +125,9 @@ def undecided_widths(
     limit: float,
     undecided: Array,
 ) -> None:
-    found = np.empty(hi.size)
-    uncertainties(hi, lo, radius, scale, format, found)
-    undecided[:] = ~(found <= limit)
+    widths = np.empty(hi.size)
+    uncertainties(hi, lo, radius, scale, format, widths)
+    undecided[:] = ~(widths <= limit)
 
 
 def relative_radii(hi: Array, factor: float, radius: Array) -> None:

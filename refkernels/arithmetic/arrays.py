@@ -1,7 +1,7 @@
-"""What a caller may hand in: NumPy arrays, and whatever speaks DLPack or `__array__`.
+"""The arrays that a caller may pass: NumPy arrays, and objects with DLPack or `__array__`.
 
-Nothing is changed in silence: what no supported dtype holds exactly is refused, and so is what
-carries more than numbers (a mask, a radius).
+Nothing changes silently: numbers that no supported dtype holds exactly are refused, and so are
+arrays that carry more than numbers (a mask, a radius).
 """
 
 import sys
@@ -20,7 +20,7 @@ from refkernels.arithmetic.scalars import as_real
 Kind = Literal["float", "int", "bool", "low"]
 LOW = {np.dtype(one) for one in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8)}
 """Of operands that other numbers scale, beside the formats; float16 holds each of their numbers."""
-MOST_AXES = 32  # what NumPy 1 and Numba can have
+MOST_AXES = 32  # the most that NumPy 1 and Numba support
 
 
 def as_float_array(value: Any, name: str) -> npt.NDArray[Any]:
@@ -35,8 +35,8 @@ def as_float_array(value: Any, name: str) -> npt.NDArray[Any]:
 
 
 def spread(array: npt.NDArray[Any], shape: tuple[int, ...], name: str) -> npt.NDArray[Any]:
-    """The array as one of that shape, a view. Raises ValueError, naming `name`, where it does not
-    broadcast."""
+    """A view of the array, broadcast to the shape. Raises ValueError, naming `name`, where it does
+    not broadcast."""
     try:
         return np.broadcast_to(array, shape)
     except ValueError:
@@ -73,7 +73,8 @@ def as_array_of(kind: Kind, value: Any, name: str) -> npt.NDArray[Any]:
 
 
 def as_operand(value: Any, name: str) -> npt.NDArray[Any]:
-    """`value` as an array of float8_e4m3fn, float8_e5m2, int8, or as `as_float_array` has it."""
+    """`value` as an array of float8_e4m3fn, float8_e5m2 or int8, else as `as_float_array` gives
+    it."""
     kind = str(getattr(value, "dtype", "")).rpartition(".")[2]
     if kind in ("float8_e4m3fn", "float8_e5m2") and not isinstance(value, np.ndarray):
         bits = value.detach().cpu().contiguous().view(sys.modules["torch"].uint8).numpy()
@@ -100,21 +101,21 @@ def _whole(value: Any, name: str, depth: int) -> npt.NDArray[np.int64]:
     if isinstance(value, list | tuple):
         items = _stack(value, name, depth, _whole)
         return np.asarray(items, np.int64)
-    given = np.asarray(value) if isinstance(value, range) else read(value)
+    array = np.asarray(value) if isinstance(value, range) else read(value)
     if issubclass(type(value), int) and not -(2**63) <= int.__index__(value) < 2**63:
-        given = np.asarray(None)
-    if given is None:
+        array = np.asarray(None)
+    if array is None:
         raise TypeError(f"{name} is a {type(value).__name__}, which gives no array of numbers.")
-    beyond = given.dtype == np.uint64 and given.size and int(given.max()) >= 2**63
-    if beyond or given.dtype == object:
+    beyond = array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63
+    if beyond or array.dtype == object:
         raise ValueError(f"{name} has an element that int64 does not hold.")
-    whole = given.dtype.kind in "iu" or (not given.size and given.dtype.kind == "f")
+    whole = array.dtype.kind in "iu" or (not array.size and array.dtype.kind == "f")
     if not whole or isinstance(value, np.ma.MaskedArray):
         raise TypeError(
-            f"{name} has dtype {given.dtype}, but it must be whole numbers, an integer dtype"
+            f"{name} has dtype {array.dtype}, but it must be whole numbers, an integer dtype"
             f"{', unmasked' if whole else ''}."
         )
-    return given.astype(np.int64)
+    return array.astype(np.int64)
 
 
 def _checked(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
@@ -142,7 +143,7 @@ def _to_numpy(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
             f"{name} is a masked array, and an oracle has no rule for what a mask hides: pass "
             f"{name}.filled(...) or {name}.compressed()."
         )
-    kind = type(value)  # which an object cannot lie about
+    kind = type(value)  # unlike __class__, no object can fake it
     if issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.timedelta64):
         return np.asarray(as_real(value, name))
     if issubclass(kind, np.ndarray | np.generic):
@@ -180,7 +181,7 @@ def _stack(
     """The arrays of the items, all of one shape."""
     if depth == MOST_AXES:
         raise ValueError(f"{name} is a list nested more than {MOST_AXES} deep.")
-    items = [read_one(one, f"{name}[{i}]", depth + 1) for i, one in enumerate(items_of(values))]
+    items = [read_one(entry, f"{name}[{i}]", depth + 1) for i, entry in enumerate(items_of(values))]
     if len({item.shape for item in items}) > 1:
         raise ValueError(f"{name} is a list whose items differ in shape: they make no array.")
     return items
@@ -195,7 +196,7 @@ def _from_torch(tensor: Any, name: str) -> npt.NDArray[Any]:
         if host.dtype == torch.bfloat16:
             return host.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
         array: npt.NDArray[Any] = host.numpy()
-    except Exception as failure:  # meta, nested, sparse and quantised tensors, each in its own way
+    except Exception as failure:  # of many types: meta, nested, sparse and quantised tensors
         raise TypeError(
             f"{name} is a {tensor.layout} tensor of {tensor.dtype} on {tensor.device}, which gives "
             f"no dense array of numbers: {str(failure).partition(chr(10))[0][:100]}"

@@ -1,5 +1,5 @@
-"""The bits of a float64 as an integer and back, inside kernels: what lets a loop over exponents
-and roundings be vectorised, where frexp and ldexp are calls.
+"""The bits of a float64 as an integer and back, inside kernels. Loops over exponents and roundings
+then vectorise; frexp and ldexp would be calls.
 
 For positive floats the order of the bits is the order of the numbers, and adding 1 steps to the
 next float, whatever binade it is in.

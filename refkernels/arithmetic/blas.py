@@ -1,12 +1,12 @@
-"""Float64 matrix products, and what may be assumed of the BLAS that computes them.
+"""Float64 matrix products, and the tests that the BLAS must pass to compute them.
 
 Bounds of sums hold for each element of a product that is the sum of its own K products, added in
-any order, in IEEE double precision, with or without FMA. A BLAS need not keep to that: Strassen's
+any order, in IEEE double precision, with or without FMA. A BLAS need not compute that: Strassen's
 algorithm mixes blocks (its error is bounded by norms of whole matrices), and a product may run in
-reduced precision. `conventional` looks at what the BLAS does. Where it does something else, NumPy's
-own loops compute the product.
+reduced precision. `conventional` tests the BLAS. If it fails, NumPy's own loops compute the
+product.
 
-`conventional` speaks of products up to a shape, so larger ones are cut into TILE.
+`conventional` vouches for products up to a shape, so larger ones are cut into tiles.
 """
 
 import functools
@@ -28,17 +28,19 @@ TILE = ROWS, DEPTH, COLUMNS = 512, 1024, 1024
 multiply = np.matmul
 
 _THREADS = threading.Lock()
-_inside = 0  # threads that are `on_one_thread`
-_before: list[tuple[Any, int]] = []  # the libraries whose limit is the process's, and what it was
+_inside = 0  # how many threads are inside `on_one_thread`
+# the libraries whose limit is the process's, and their former limits
+_before: list[tuple[Any, int]] = []
 
 
 @contextmanager
 def on_one_thread() -> Iterator[None]:
-    """Each product runs on the thread that asks for it. A BLAS may add in another order on another
-    number of threads.
+    """Inside the block each product runs on the calling thread. A BLAS may add in another order on
+    another number of threads.
 
-    Threads may be inside side by side. Where the limit is a thread's own (OpenMP), each sets and
-    restores it; where it is the process's, the first one in sets it, the last one out restores it.
+    Several threads may be inside at once. Where the limit is a thread's own (OpenMP), each sets and
+    restores it; where it is the process's, the first thread in sets it, the last one out restores
+    it.
     """
     global _inside
     own, shared = _libraries()
@@ -60,8 +62,8 @@ def on_one_thread() -> Iterator[None]:
 
 
 def _set(limits: Iterable[tuple[Any, int]]) -> None:
-    """From threadpoolctl 3.7 on, a library listens to the first thread that sets its limit, and to
-    no other until that one is through."""
+    """From threadpoolctl 3.7 on, a library obeys the first thread that sets its limit, and no
+    other thread until that one has finished."""
     for library, number in limits:
         clear = getattr(library, "clear_controlling_thread", lambda force: None)
         clear(force=True)
@@ -71,7 +73,7 @@ def _set(limits: Iterable[tuple[Any, int]]) -> None:
 
 @functools.cache
 def _libraries() -> tuple[list[Any], list[Any]]:
-    """The BLAS that are loaded: those with a limit for each thread, and those with one for all."""
+    """The loaded BLAS libraries: those with a limit for each thread, and those with one for all."""
     libraries = threadpoolctl.ThreadpoolController().lib_controllers
     every = [library for library in libraries if library.user_api == "blas"]
     own = [library for library in every if getattr(library, "threading_layer", "") == "openmp"]
@@ -99,8 +101,8 @@ def conventional(rows: int, terms: int, columns: int) -> bool:
 
 def product(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> Doubles:
     """a @ b, of (..., m, k) and (..., k, n): each element is the sum of its own k products, added
-    in some order, with at most k roundings on the way of a term. The order, and so the bits, do
-    not depend on how many threads the BLAS may use.
+    in some order, each term through at most k roundings. The order, and so the bits, do not
+    depend on how many threads the BLAS may use.
 
     Requires float64 arrays of two axes at least; batch axes broadcast.
     """
@@ -124,8 +126,8 @@ def _cuts(length: int, most: int) -> list[slice]:
 
 
 def _tile(a: Doubles, b: Doubles) -> Doubles:
-    """A product within TILE. The BLAS is asked about the next powers of two, so that it is asked
-    seldom, and a small product does not wait for a large one."""
+    """A product within a tile. The BLAS is tested at the next powers of two: seldom, and a small
+    product does not wait for the test of a large one."""
     shape = a.shape[-2], a.shape[-1], b.shape[-1]
     if 0 in shape or conventional(*(1 << (n - 1).bit_length() for n in shape)):
         return np.asarray(multiply(a, b))

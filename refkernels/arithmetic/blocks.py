@@ -1,11 +1,10 @@
-"""The one pool of threads: blocks of flat arrays, or tasks of a list, on the threads that Numba may
-use.
+"""The one pool of threads, as many as Numba may use: for blocks of flat arrays, or a list of tasks.
 
 Tasks are Python's; their kernels are compiled with nogil=True. Unlike Numba's parallel loops they
 may be started from several threads at once under every threading layer, one compiled kernel serves
 small arrays and large ones, and Python code between two kernels runs in the block while it is in
-the cache. A task writes into its own places only, so nothing depends on which thread took which
-block, or on how many there are.
+the cache. A task writes to its own elements only, so results depend neither on which thread took
+which block nor on the number of threads.
 """
 
 import functools
@@ -30,16 +29,16 @@ BLOCK = 64 * SPAN
 CACHED = BLOCK // 2
 """The same of a formula or of a kernel of several columns: they stay in the second-level cache."""
 
-_thread = threading.local()  # .inside: whether it is at a task
+_thread = threading.local()  # .inside: whether this thread runs a task
 
 
 @in_default_mode
 def spread(size: int, task: Callable[[int, int], Any], block: int = CACHED) -> None:
     """task(start, stop) for all blocks of range(size), each once, in any order.
 
-    Raises what a task raises, when no other is at work any more; blocks that nobody has begun are
-    left. Called by a task of several threads it works on the task's own: the helpers are at work,
-    and might wait for one another.
+    Raises what a task raises, once no other task runs; blocks not yet begun are dropped. Called
+    inside a task, it runs on that task's thread alone: helpers are busy, and might wait for one
+    another.
     """
     helpers = 0
     if size > block and not getattr(_thread, "inside", False):
@@ -52,17 +51,17 @@ def spread(size: int, task: Callable[[int, int], Any], block: int = CACHED) -> N
     work = task, itertools.count(0, block), size, block, failures  # a step of count is atomic
     running = [_pool().submit(_work, *work) for _ in range(helpers)]
     _work(*work)
-    futures.wait([one for one in running if not one.cancel()])
+    futures.wait([future for future in running if not future.cancel()])
     if failures:
         raise failures[0]
 
 
 def each(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], pays: bool = True) -> Any:
-    """The list of task(*one) for each of the arguments, in their order; on this thread alone, where
-    others do not pay."""
+    """[task(*values) for values in arguments], in that order; on this thread alone unless others
+    pay."""
     listed = list(arguments)
     if not pays:
-        return [task(*one) for one in listed]
+        return [task(*values) for values in listed]
     results: list[Any] = [None] * len(listed)
 
     def run(first: int, last: int) -> None:
@@ -80,8 +79,8 @@ def each_block(
     block: int = BLOCK,
     twin: Callable[..., None] | None = None,
 ) -> None:
-    """kernel(first, last, *arguments) for the blocks [first, last) of range(size), or its twin's
-    twin(*arguments) for the whole, where that is `small`."""
+    """kernel(first, last, *arguments) for the blocks [first, last) of range(size); where the size
+    is `small`, twin(*arguments) once."""
     if twin is not None and small.allowance.covers(twin, size, kernel=kernel):
         return twin(*arguments)
     spread(size, lambda first, last: kernel(first, last, *arguments), block)
@@ -95,7 +94,7 @@ def _work(
     block: int,
     failures: list[BaseException],
 ) -> None:
-    """The blocks that no other thread has taken, until one fails."""
+    """Runs the blocks that no other thread has taken, until one fails."""
     _thread.inside = True
     try:
         while not failures and (start := next(starts)) < size:
@@ -108,7 +107,7 @@ def _work(
 
 @functools.cache
 def _pool() -> futures.ThreadPoolExecutor:
-    """Its threads start when they are first needed."""
+    """The pool, whose threads start when first needed."""
     return futures.ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS, "refkernels")
 
 
@@ -118,15 +117,15 @@ if hasattr(os, "register_at_fork"):
 
 
 def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Flat, contiguous and read-only (one type to compile for); the broadcast of one element is
-    given as SPAN copies of it, and as fewer where the array is shorter. See `step_of`."""
+    """Flat, contiguous and read-only (one type to compile for). An array broadcast from one element
+    becomes SPAN copies of it, or fewer where the array is shorter. See `step_of`."""
     if array.size > SPAN and not any(array.strides):
         return read_only(np.full(SPAN, array.reshape(-1)[0], array.dtype))
     return read_only(np.ascontiguousarray(array).reshape(-1))
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A view that cannot be written: to Numba another type, so one is compiled for, not both."""
+    """A view that cannot be written. To Numba it is another type: kernels compile for it alone."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,9 +1,9 @@
 """Whether an interval (hi + lo ± radius) * 2^scale decides a rounding, and how many ulp it is wide.
 
 The interval is open: neither end is in it, so an end that is a midpoint, or zero, decides too.
-Nearly every element is decided by a vectorised test in one float64 operation or two on either side;
-the few in doubt by exact arithmetic on pairs. The quick test only ever says what the exact one says
-too, so the answers are those of the exact one alone.
+A vectorised test of one or two float64 operations on either side decides nearly every element;
+exact arithmetic on pairs decides the few in doubt. The quick test never contradicts the exact one,
+so the answers are those of the exact test alone.
 """
 
 import math
@@ -18,7 +18,7 @@ from refkernels.arithmetic.formats import exponent_of, round_pair
 from refkernels.arithmetic.jit import inner, njit
 
 _ROOM = 1.0 - 2.0**-50
-_LEAST = -900  # the quick tests keep clear of float64's subnormals by this exponent
+_LEAST = -900  # the quick tests stay above this exponent, clear of float64's subnormals
 OUTWARD = 4
 """Bits, to take an end computed in float64 outwards. Let h = |hi|, reach = fl(|lo| + radius) and
 end = fl(h ± reach), with reach < h / 2 (otherwise the ends h - reach and h + reach have different
@@ -29,7 +29,7 @@ all, and 4 steps of the bits are at least 2 ulp(end), were they to cross a power
 
 @inner
 def step_of(part: Any, whole: Any) -> int:
-    """1 where part has an element for each of whole's, 0 where its first SPAN stand for all."""
+    """1 where part has an element for each of whole's, 0 where its first SPAN repeat for all."""
     return 1 if part.size == whole.size else 0
 
 
@@ -93,7 +93,7 @@ def round_elements(
 def _mark_doubtful(
     hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, emax: int, marks: Any
 ) -> int:
-    """Marks the elements that the quick test leaves open; how many they are.
+    """Marks the elements that the quick test leaves open, and returns their number.
 
     p <= 24: adding half a unit of the format's last place to the bits of a float64 and cutting
     them off there rounds it to nearest. Both ends, taken outwards beyond their errors and so
@@ -128,8 +128,8 @@ def _mark_doubtful(
 
 @inner
 def _round_clear(hi: Any, p: int, values: Any) -> None:
-    """hi rounded to p bits as if no midpoint were near, which is so where nothing is in doubt:
-    hi itself then rounds as the whole interval does."""
+    """hi rounded to p bits as if no midpoint were near. That is so where nothing is in doubt: then
+    hi rounds as the whole interval does."""
     if p == 53:
         for i in range(hi.size):
             values[i] = hi[i]
@@ -158,7 +158,7 @@ def _is_hopeless(
 ) -> bool:
     """Whether hi ± (radius - |lo|), taken inwards, certainly holds a midpoint; False in doubt.
 
-    Not worth its time in the vectorised loop, but a hopeless element costs a tenth this way, and
+    It would not pay in the vectorised loop, but it makes a hopeless element ten times cheaper, and
     a first tier may leave many of them.
     """
     h, inner = abs(hi), (radius - abs(lo)) * _ROOM
@@ -189,8 +189,8 @@ def is_undecided(
 def rounded_ends(
     hi: float, lo: float, radius: float, scale: int, p: int, emin: int, emax: int
 ) -> tuple[float, float]:
-    """What numbers just inside the ends round to, or, where an end is no pair, just inside a pair
-    beyond it; a zero has the sign of those numbers."""
+    """The roundings of numbers just inside the ends, or, where an end is no pair, just inside a
+    pair beyond it; a zero has the sign of those numbers."""
     low, high = directed(hi, lo, -radius), directed(hi, lo, radius)
     low, high = _moved(low[0], low[1], 1.0), _moved(high[0], high[1], -1.0)
     lower = round_pair(low[0], low[1], scale, p, emin, emax)
@@ -199,7 +199,7 @@ def rounded_ends(
 
 @inner
 def _moved(hi: float, lo: float, side: float) -> tuple[float, float]:
-    """A pair that rounds as what lies just beside hi + lo, on that side of it (±1).
+    """A pair that rounds as numbers just beside hi + lo do, on that side of it (±1).
 
     hi + lo can only be a boundary that decides otherwise where lo = 0 (it has 53 bits), or where it
     is the midpoint of hi and its neighbour."""
@@ -236,12 +236,12 @@ def uncertainties(
         n = min(SPAN, last - i)
         j, k, m = i * steps[0], i * steps[1], i * steps[2]
         parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
-        found = result[i : i + n]
-        if _measure_clear(*parts, p, emin, found) > 0:
+        ratios = result[i : i + n]
+        if _measure_clear(*parts, p, emin, ratios) > 0:
             for e in range(n):
-                if found[e] < 0.0:
+                if ratios[e] < 0.0:
                     a, b, r, s = parts[0][e], parts[1][e], parts[2][e], parts[3][e]
-                    found[e] = uncertainty_of(a, b, r, s, p, emin)
+                    ratios[e] = uncertainty_of(a, b, r, s, p, emin)
 
 
 @njit(nogil=True)
@@ -264,12 +264,12 @@ def undecided_widths(
         n = min(SPAN, last - i)
         j, k, m = i * steps[0], i * steps[1], i * steps[2]
         parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
-        found = scratch[:n]
-        doubtful = _measure_clear(*parts, p, emin, found)
+        ratios = scratch[:n]
+        doubtful = _measure_clear(*parts, p, emin, ratios)
         for e in range(n):
-            undecided[i + e] = not found[e] <= limit
+            undecided[i + e] = not ratios[e] <= limit
         for e in range(n if doubtful else 0):
-            if found[e] < 0.0:
+            if ratios[e] < 0.0:
                 a, b, r, s = parts[0][e], parts[1][e], parts[2][e], parts[3][e]
                 undecided[i + e] = (
                     not _uncertainty_or_more(a, b, r, s, p, emin, limit, least) <= limit
@@ -302,7 +302,7 @@ def _measure_clear(
 ) -> int:
     """radius / ulp of the elements whose interval stays in hi's binade towards zero, far from
     subnormals; -1 for the others, whose number is returned. hi + lo is never in a higher binade
-    than hi = fl(hi + lo), so that the smallest ulp touched is that of hi."""
+    than hi = fl(hi + lo), so the smallest ulp touched is hi's."""
     least = 2.0 ** max(emin + 1, _LEAST)
     doubtful = 0
     for i in range(hi.size):
@@ -319,8 +319,8 @@ def _measure_clear(
 
 @inner
 def uncertainty_of(hi: float, lo: float, radius: float, scale: int, p: int, emin: int) -> float:
-    """radius / ulp by the exact end of the interval towards zero; 0 where no ulp is asked of a
-    value, because it is infinite or beyond every format."""
+    """radius / ulp by the exact end of the interval towards zero; 0 for a value that has no ulp,
+    because it is infinite or beyond every format."""
     if radius == 0.0 or math.isinf(hi):
         return 0.0
     toward_zero = -radius if hi > 0.0 else radius

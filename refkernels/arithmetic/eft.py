@@ -58,7 +58,7 @@ def split(a: Any, splitter: Any) -> Any:
 
 @njit
 def two_prod_dekker(a: Any, b: Any, splitter: Any) -> Any:
-    """fl(a * b) and its error without FMA: 17 operations; what older processors run.
+    """fl(a * b) and its error without FMA: 17 operations, for older processors.
 
     Source: Dekker (1971), Mul12.
     """

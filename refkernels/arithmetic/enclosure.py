@@ -1,12 +1,12 @@
 """Enclosure: a value with a proven error bound, element by element.
 
 The exact real value of every element lies strictly inside (hi + lo ± radius) * 2^scale, or is
-hi + lo itself where radius = 0. An interval that ends at hi (|lo| = radius) or at zero thus says on
+hi + lo itself where radius = 0. So an interval that ends at hi (|lo| = radius) or at zero tells on
 which side of it the value is, however near it is. hi = fl(hi + lo), so hi alone is the value
 correctly rounded to float64 whenever the radius is small enough. scale is 0 except where float64's
-range does not suffice, and within ±SCALE_LIMIT: what is smaller lies between zero and a power of
-two, what is larger has hi = ±infinity and radius = infinity: a finite number beyond every format,
-of that sign. NaN and true infinities live in hi, with lo = radius = 0.
+range does not suffice, and within ±SCALE_LIMIT. Smaller numbers lie between zero and a power of
+two; larger ones have hi = ±infinity and radius = infinity, which means a finite number beyond every
+format, of that sign. NaN and true infinities are stored in hi, with lo = radius = 0.
 """
 
 import numbers
@@ -31,18 +31,18 @@ from refkernels.arithmetic.wording import shown
 
 __all__ = ["PARTS", "SCALE_LIMIT", "Enclosure", "Relative", "directed", "trusted"]
 
-SCALE_LIMIT = 2**30  # kernels' exponents are 32 bits wide, with some room for sums
-_WIDEST = 2**31 - 2**12  # of a scale: a format's exponents are taken off it in 32 bits
+SCALE_LIMIT = 2**30  # kernels' exponents have 32 bits; this leaves room for sums
+_WIDEST = 2**31 - 2**12  # the largest scale: formats' exponents are subtracted from it in 32 bits
 
-_NOTHING, _NO_SCALE = np.zeros(()), np.zeros((), np.int64)  # what most have for lo and scale
+_NOTHING, _NO_SCALE = np.zeros(()), np.zeros((), np.int64)  # lo or scale of most Enclosures
 
 PARTS = ("hi", "lo", "radius", "scale")
 
 
 @dataclass(frozen=True)
 class Relative:
-    """A radius of factor |hi|, 0 where hi is a zero, infinite or NaN; an array only when asked for:
-    to write one takes as long as to compute a sine."""
+    """A radius of factor |hi|, 0 where hi is zero, infinite or NaN. It becomes an array only when
+    asked for: writing one takes as long as computing a sine."""
 
     factor: float
 
@@ -53,10 +53,10 @@ class Enclosure(NoArithmetic):
     Parameters: `hi` float64 array; `lo`, `radius` float64 and `scale` integer, each broadcast to
     hi's shape; `radius` may be `Relative`. Raises ValueError where a radius is negative or NaN, a
     lo is infinite or NaN, a scale is beyond 32 bits, or a shape does not broadcast, TypeError for
-    what is no number.
+    anything but numbers.
 
-    `np.asarray` and `numpy.testing` take it as an array of float64. Arithmetic would have to carry
-    the radius along, and there is none: operators and NumPy's functions raise TypeError.
+    `np.asarray` and `numpy.testing` take it as an array of float64. It has no arithmetic, which
+    would have to carry the radius: operators and NumPy's functions raise TypeError.
     """
 
     __slots__ = ("_radius", "hi", "lo", "scale")
@@ -138,7 +138,7 @@ class Enclosure(NoArithmetic):
             raise ValueError("A scaled Enclosure cannot become an array without a copy.")
         try:
             target = np.dtype(np.float64 if dtype is None else dtype)
-        except Exception as failure:  # NumPy shows what it is given, with a repr of the caller's
+        except Exception as failure:  # NumPy's message calls the repr of the caller's object
             raise TypeError(f"dtype is {shown(dtype)}, which is none of NumPy's.") from failure
         if formats.is_one(target) and target != np.float64:
             return self.round(formats.get(target))[0]
@@ -148,8 +148,8 @@ class Enclosure(NoArithmetic):
         return np.array(values) if copy else values
 
     def __getitem__(self, index: Any) -> "Enclosure":
-        """The elements that NumPy's indexing chooses. Raises IndexError for what is no index of
-        this shape."""
+        """The elements that NumPy's indexing chooses. Raises IndexError for anything that is no
+        index of this shape."""
         relative = isinstance(self._radius, Relative)
         try:
             chosen = _index(index)
@@ -170,26 +170,26 @@ class Enclosure(NoArithmetic):
         return presentation.table(self)
 
     def reshape(self, *shape: Any) -> "Enclosure":
-        """The same elements in another shape. Raises ValueError for one that does not hold them."""
-        found = object.__new__(Enclosure)
+        """The same elements in another shape. Raises ValueError for a shape of another size."""
+        reshaped = object.__new__(Enclosure)
         try:
             lengths = shape[0] if len(shape) == 1 else shape
             sizes = [as_count(n, "a length", least=-1) for n in _listed(lengths)]
-            found.hi, found.lo = self.hi.reshape(sizes), self.lo.reshape(sizes)
-            found.scale, found._radius = self.scale.reshape(sizes), self._radius
+            reshaped.hi, reshaped.lo = self.hi.reshape(sizes), self.lo.reshape(sizes)
+            reshaped.scale, reshaped._radius = self.scale.reshape(sizes), self._radius
             if not isinstance(self._radius, Relative):
-                found._radius = self._radius.reshape(sizes)
+                reshaped._radius = self._radius.reshape(sizes)
         except (TypeError, ValueError) as failure:
             raise ValueError(
                 f"An Enclosure of shape {self.shape} has no shape {shown(shape)}."
             ) from failure
-        return found
+        return reshaped
 
     def replace(self, flat_indices: npt.NDArray[np.intp], other: "Enclosure") -> "Enclosure":
         """A copy whose elements at the flat (C order) indices are other's, in order.
 
         Raises TypeError where other is no Enclosure, ValueError where it has another number of
-        elements or an index is none of this one's.
+        elements or an index is out of range.
         """
         if not isinstance(other, Enclosure):
             raise TypeError("An Enclosure's elements are replaced by an Enclosure's.")
@@ -235,9 +235,9 @@ class Enclosure(NoArithmetic):
     def uncertainty(self, format: Format | str) -> npt.NDArray[np.float64]:
         """radius / ulp in the format, with the smallest ulp that the interval touches."""
         target = formats.get(format)
-        found = np.empty(self.size)
-        self._decide(decisions.uncertainties, array_decisions.uncertainties, target, found)
-        return found.reshape(self.shape)
+        ratios = np.empty(self.size)
+        self._decide(decisions.uncertainties, array_decisions.uncertainties, target, ratios)
+        return ratios.reshape(self.shape)
 
     @in_default_mode
     def wider_than(self, limit: float, format: Format | str) -> npt.NDArray[np.bool_]:
@@ -254,7 +254,7 @@ class Enclosure(NoArithmetic):
         return marks.reshape(self.shape)
 
     def _decide(self, kernel: Any, twin: Any, format: Format, *rest: Any) -> None:
-        """The kernel of `decisions`, or its twin, on all elements."""
+        """Runs the kernel of `decisions`, or its twin, on all elements."""
         limits = (format.p, format.emin, format.emax)
         each_block(kernel, self.size, *self.columns(), limits, *rest, twin=twin)
 
@@ -270,18 +270,22 @@ class Enclosure(NoArithmetic):
         Raises ValueError where the index chooses several, and where it is NaN or infinite;
         IndexError where it chooses none.
         """
-        one = self[index]
-        parts = [float(part.flat[0]) for part in (one.hi, one.lo, one.radius) if one.size == 1]
-        if not parts or not np.isfinite(parts).all() or abs(one.scale.flat[0]) > SCALE_LIMIT:
+        element = self[index]
+        parts = [
+            float(part.flat[0])
+            for part in (element.hi, element.lo, element.radius)
+            if element.size == 1
+        ]
+        if not parts or not np.isfinite(parts).all() or abs(element.scale.flat[0]) > SCALE_LIMIT:
             raise ValueError(f"{shown(index)} chooses no single finite element, which has ends.")
         middle, radius = Fraction(parts[0]) + Fraction(parts[1]), Fraction(parts[2])
-        power = Fraction(2) ** int(one.scale.flat[0])
+        power = Fraction(2) ** int(element.scale.flat[0])
         return (middle - radius) * power, (middle + radius) * power
 
     @in_default_mode
     def contains(self, index: Any, value: Fraction | int) -> bool:
-        """Whether the interval of one element holds the rational; raises ValueError and
-        IndexError as `lower_upper`, and TypeError for what is no rational."""
+        """Whether the interval of one element holds the rational. Raises ValueError and
+        IndexError as `lower_upper` does, and TypeError for a value that is no rational."""
         if not isinstance(value, numbers.Rational):
             raise TypeError(f"value is {shown(value)}, but it must be an integer or a Fraction.")
         lower, upper = self.lower_upper(index)
@@ -295,18 +299,18 @@ def trusted(
     radius: npt.ArrayLike | Relative = 0.0,
     scale: npt.ArrayLike = 0,
 ) -> Enclosure:
-    """Enclosure(hi, lo, radius, scale) of a kernel's results, whose lo is finite: to look would
-    take a tenth of the time that the kernel took."""
-    found = object.__new__(Enclosure)
-    found._hold(hi, lo, radius, scale)
-    return found
+    """Enclosure(hi, lo, radius, scale) of a kernel's results, whose lo is finite. Checking it would
+    cost a tenth of the kernel's time."""
+    enclosure = object.__new__(Enclosure)
+    enclosure._hold(hi, lo, radius, scale)
+    return enclosure
 
 
 def _index(index: Any) -> Any:
-    """An index as NumPy reads it at once: any other object it would ask for its items."""
+    """The index, if NumPy reads it at once; NumPy would ask any other object for its items."""
     if isinstance(index, tuple):
-        return tuple(_index(one) for one in items_of(index))
-    if isinstance(index, list) and not all(isinstance(one, bool) for one in items_of(index)):
+        return tuple(_index(item) for item in items_of(index))
+    if isinstance(index, list) and not all(isinstance(item, bool) for item in items_of(index)):
         return as_whole_numbers(index, "index")
     if isinstance(index, int | np.integer | np.ndarray | slice | list | None) or index is ...:
         return index
@@ -314,7 +318,7 @@ def _index(index: Any) -> Any:
 
 
 def _is_finite(part: npt.NDArray[Any]) -> bool:
-    """Whether every element is. NaN is the minimum and the maximum of what holds one."""
+    """Whether every element is finite. An array that holds NaN has NaN as minimum and maximum."""
     if not part.size:
         return True
     low, high = np.minimum.reduce(part, axis=None), np.maximum.reduce(part, axis=None)
@@ -333,7 +337,7 @@ def _part(value: Any, dtype: type, name: str) -> npt.NDArray[Any]:
         return _NO_SCALE if dtype is np.int64 else _NOTHING
     listed = isinstance(value, list | tuple)
     array = as_float_array(value, f"An Enclosure's {name}") if listed else read(value)
-    more = isinstance(value, NoArithmetic | np.ma.MaskedArray)  # than an array holds
+    more = isinstance(value, NoArithmetic | np.ma.MaskedArray)  # carries more than an array holds
     if array is not None and array.dtype == dtype and not more:
         return array
     if array is None or more or not (array.dtype.kind in "fiu" or formats.is_one(array.dtype)):

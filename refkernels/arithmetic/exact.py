@@ -1,7 +1,7 @@
-"""Exact arithmetic on Python integers: the tier below all others, slow and never wrong.
+"""Exact arithmetic on Python integers: the last tier of every ladder, slow and never wrong.
 
 A float64 is an integer times a power of two, so sums and products of floats are exact integers
-with a common exponent. What comes back is a ball (mid ± radius) * 2^exponent with integer parts.
+with a common exponent. Results are balls (mid ± radius) * 2^exponent with integer parts.
 """
 
 import math
@@ -16,10 +16,10 @@ from refkernels.arithmetic.enclosure import PARTS, SCALE_LIMIT, Enclosure, trust
 
 Parts: TypeAlias = tuple[float, float, float, int]  # hi, lo, radius, scale of one element
 
-_KEPT_BITS = 300  # at a time, of an integer that becomes a float: float64 has no room for 1024
+_KEPT_BITS = 300  # bits of an integer that become a float at once: float64 overflows at 1024
 _APART = 5000  # exponents of intervals that are not compared bit by bit
 _BEYOND = 2000  # exponents above it are beyond every format's
-_SCALED_SIZE = 1000  # log2 of a scaled ball: leaves its low part the most room above underflow
+_SCALED_SIZE = 1000  # log2 of a scaled ball, which keeps its low part far from underflow
 
 
 def to_integers(values: npt.NDArray[np.float64]) -> tuple[list[int], int]:
@@ -42,9 +42,9 @@ def from_integer_balls(
     shape: tuple[int, ...],
 ) -> Enclosure:
     """The Enclosure of values strictly inside (mid_i ± radius_i) * 2^exponent_i, or mid_i itself
-    where radius_i = 0. Such exact ones get radius 0 where a double-double holds them, and a radius
-    below 2^-105 of the value elsewhere. hi is the correctly rounded midpoint, lo's sign is that of
-    what hi leaves, and a ball on one side of hi becomes an interval on that side.
+    where radius_i = 0. Exact values get radius 0 where a double-double holds them, elsewhere a
+    radius below 2^-105 of the value. hi is the correctly rounded midpoint, lo has the sign of the
+    remainder, and a ball on one side of hi becomes an interval on that side.
 
     Beyond 2^±SCALE_LIMIT: the interval from zero to that power, or an infinite radius.
     """
@@ -58,38 +58,39 @@ def _assemble(elements: Sequence[Parts], shape: tuple[int, ...]) -> Enclosure:
     return trusted(hi, lo, radius, scale.reshape(shape))
 
 
-def intersection(one: Enclosure, other: Enclosure) -> Enclosure:
-    """What two flat Enclosures of the same values say together.
+def intersection(first: Enclosure, second: Enclosure) -> Enclosure:
+    """The intersection of two flat Enclosures of the same values.
 
     Raises ArithmeticError where two intervals have no number in common: one of them is wrong. An
-    exact value is taken as it is.
+    exact value is returned unchanged.
     """
     columns = (
-        zip(*(getattr(side, name).tolist() for name in PARTS), strict=True) for side in (one, other)
+        zip(*(getattr(side, name).tolist() for name in PARTS), strict=True)
+        for side in (first, second)
     )
-    return _assemble([_meet(a, b) for a, b in zip(*columns, strict=True)], one.shape)
+    return _assemble([_meet(a, b) for a, b in zip(*columns, strict=True)], first.shape)
 
 
-def _meet(one: Parts, other: Parts) -> Parts:
-    if one[2] == other[2] == math.inf:
-        return other if math.isfinite(one[0]) else one  # an infinite hi tells the sign
-    if one[2] == 0.0 or other[2] == math.inf:
-        return one
-    if other[2] == 0.0 or one[2] == math.inf:
-        return other
-    (low, high, exponent), (low2, high2, exponent2) = _ends(*one), _ends(*other)
-    if abs(exponent - exponent2) > _APART:  # integers of so many bits gain nothing here
-        return one if exponent < exponent2 else other
+def _meet(first: Parts, second: Parts) -> Parts:
+    if first[2] == second[2] == math.inf:
+        return second if math.isfinite(first[0]) else first  # an infinite hi gives the sign
+    if first[2] == 0.0 or second[2] == math.inf:
+        return first
+    if second[2] == 0.0 or first[2] == math.inf:
+        return second
+    (low, high, exponent), (low2, high2, exponent2) = _ends(*first), _ends(*second)
+    if abs(exponent - exponent2) > _APART:  # not worth integers of so many bits
+        return first if exponent < exponent2 else second
     common = min(exponent, exponent2)
     low, high = low << (exponent - common), high << (exponent - common)
     low2, high2 = low2 << (exponent2 - common), high2 << (exponent2 - common)
     if low2 <= low and high <= high2:
-        return one
+        return first
     if low <= low2 and high2 <= high:
-        return other
+        return second
     low, high = max(low, low2), min(high, high2)
     if low >= high:
-        raise ArithmeticError(f"Two certified answers contradict each other: {one} and {other}.")
+        raise ArithmeticError(f"Two certified answers contradict each other: {first} and {second}.")
     return _parts(low + high, high - low, common - 1)
 
 
@@ -109,7 +110,7 @@ def from_fractions(values: Iterable[Fraction], shape: tuple[int, ...]) -> Enclos
         else:
             exponent = min(abs(top).bit_length() - bottom.bit_length() - _KEPT_BITS, 0)
             mid, rest = divmod(top << -exponent, bottom)
-        mids.append(mid | (rest != 0))  # to odd: what is left over still breaks ties
+        mids.append(mid | (rest != 0))  # to odd: the remainder still breaks ties
         radii.append(1 if rest else 0)
         exponents.append(exponent)
     return from_integer_balls(mids, radii, exponents, shape)
@@ -135,7 +136,7 @@ def _parts(mid: int, radius: int, exponent: int) -> Parts:
             break
     wide = _scaled_up(spread, power, high_lost + low_lost)
     if wide > abs(low) and abs(rest) >= max(radius, 1) and not high_lost:
-        # All of the ball is on one side of hi: from there to its far end.
+        # The whole ball lies on one side of hi: from hi to its far end.
         bound = _scaled_up(abs(rest) + radius + (radius == 0), power - 1, 0)
         side = bound if rest > 0 else -bound
         if high + side == high:
@@ -160,7 +161,7 @@ def _remainder(hi: float, hi_power: int, rest: int, radius: int) -> tuple[float,
 
 
 def _out_of_range(mid: int, radius: int, exponent: int) -> Parts:
-    """Of a ball beyond 2^±SCALE_LIMIT, of which only the sign can be told, if that."""
+    """A ball beyond 2^±SCALE_LIMIT, of which at most the sign is kept."""
     sign = (mid >= radius) - (-mid >= radius)
     if exponent + max(mid.bit_length(), radius.bit_length()) < 0:
         return 0.5 * sign, 0.0, 0.5 if sign else 1.0, -SCALE_LIMIT
@@ -169,13 +170,13 @@ def _out_of_range(mid: int, radius: int, exponent: int) -> Parts:
 
 
 def _scaled(value: float, power: int) -> tuple[float, bool]:
-    """value 2^power, and whether underflow took something of it: at most 2^-1075."""
+    """value 2^power, and whether underflow changed it, by at most 2^-1075."""
     scaled = math.ldexp(value, power)
     return scaled, math.ldexp(scaled, -power) != value
 
 
 def _scaled_up(value: int, power: int, lost: int) -> float:
-    """At least value 2^power + lost 2^-1075, by 2^-50 of itself or some 2^-1074."""
+    """At least value 2^power + lost 2^-1075, too large by 2^-50 of itself or a few 2^-1074."""
     whole, shift = _float_up(value)
     scaled = math.ldexp(whole, power + shift)
     if lost or math.ldexp(scaled, -power - shift) != whole:
@@ -187,7 +188,7 @@ def _nearest(value: int) -> tuple[float, int]:
     """(f, k) with f 2^k the correctly rounded value, f an integer of at most _KEPT_BITS bits."""
     excess = max(value.bit_length() - _KEPT_BITS, 0)
     dropped = (value & ((1 << excess) - 1)) != 0
-    return float((value >> excess) | dropped), excess  # to odd: what was dropped still breaks ties
+    return float((value >> excess) | dropped), excess  # to odd: the dropped bits still break ties
 
 
 def _float_up(value: int) -> tuple[float, int]:

@@ -1,7 +1,7 @@
 """Exact sums of many float64: integers by exponent, in one pass over the numbers.
 
-A finite float64 is m 2^e with an integer |m| < 2^53. Its halves, below 2^27 each, are added to two
-int64 counters of its exponent, which hold 2^36 of them; a sum is then of 4,096 integers.
+A finite float64 is m 2^e with an integer |m| < 2^53. The halves of m, below 2^27 each, are added to
+two int64 counters of its exponent, which hold 2^36 of them; 4,096 integers remain to be added.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.jit import njit
 
-_EXPONENTS = 2047  # of finite numbers; subnormals share that of the smallest normal ones
-_LOWEST = -1075  # 2^e of the unit of a number whose biased exponent is 0, halved
+_EXPONENTS = 2047  # exponents of finite numbers; subnormals share that of the smallest normal ones
+_LOWEST = -1075  # exponent of half the unit of a number whose biased exponent is 0
 
 
 @njit(nogil=True)
@@ -35,7 +35,7 @@ def _count(bits: Any, low: Any, high: Any) -> None:
 
 
 def exact_sum(values: npt.NDArray[Any]) -> tuple[int, int]:
-    """Integers (m, e) with m 2^e the sum of the numbers, which are finite and fit into float64."""
+    """Integers (m, e) with m 2^e the exact sum of finite float64 numbers."""
     low, high = np.zeros((2, _EXPONENTS), np.int64)
     flat = values.reshape(-1)
     for start in range(0, flat.size, 1 << 20):

@@ -66,7 +66,7 @@ class Format:
         return np.dtype(np.float32) if self.dtype is None else self.dtype
 
     def holds(self, other: Format) -> bool:
-        """Whether every number of the other format is one of this."""
+        """Whether every number of the other format is a number of this one."""
         finer = other.p <= self.p and other.min_subnormal >= self.min_subnormal
         return finer and other.emax <= self.emax
 
@@ -81,7 +81,8 @@ BINARY32 = Format("float32", 24, -126, 127, np.dtype(np.float32))
 BINARY64 = Format("float64", 53, -1022, 1023, np.dtype(np.float64))
 
 FORMATS = {f.name: f for f in (BINARY16, BFLOAT16, TF32, BINARY32, BINARY64)}
-_CUT_OFF, _HALF = np.uint32(0xFFFF), np.uint32(0x8000)  # what float32 has more than bfloat16
+# the bits that float32 has beyond bfloat16's
+_CUT_OFF, _HALF = np.uint32(0xFFFF), np.uint32(0x8000)
 _BY_DTYPE = {f.dtype: f for f in FORMATS.values() if f.dtype is not None}
 
 
@@ -96,15 +97,15 @@ def get(format: Format | str | npt.DTypeLike) -> Format:
         return FORMATS[format]
     try:
         return _BY_DTYPE[np.dtype("void" if format is None else format)]  # None would be float64
-    except Exception:  # whatever NumPy says of what is no dtype
-        known = ", ".join(FORMATS)
+    except Exception:  # NumPy raises various errors for an object that is no dtype
+        names = ", ".join(FORMATS)
         raise ValueError(
-            f"{shown(format)} is not a floating-point format: use one of {known}."
+            f"{shown(format)} is not a floating-point format: use one of {names}."
         ) from None
 
 
 def is_one(dtype: np.dtype[Any]) -> bool:
-    """Whether elements of the dtype are numbers of a format."""
+    """Whether the dtype is that of a format."""
     return dtype in _BY_DTYPE
 
 
@@ -114,7 +115,8 @@ def of(array: npt.NDArray[Any]) -> Format:
 
 
 def working_format(format: Format | str) -> Format:
-    """Where kernels compute what they store in the format: binary32, or binary64 for binary64."""
+    """The format in which kernels compute what they store in this one: binary64 for binary64, else
+    binary32."""
     return BINARY64 if get(format).p > BINARY32.p else BINARY32
 
 
@@ -178,9 +180,9 @@ def cast(array: npt.NDArray[Any], format: Format | str | npt.DTypeLike) -> npt.N
     """The numbers of an array of any format, rounded once to the format (nearest, ties to even), in
     its storage dtype.
 
-    So does `astype`, but from float64 to bfloat16: it goes by float32, and what is rounded to a
-    midpoint of two bfloat16 on the way is rounded again. Such a number is moved first to its
-    neighbour on the side where it came from.
+    So does `astype`, except from float64 to bfloat16: it goes by float32, and a number that lands
+    there on a midpoint of two bfloat16 is rounded twice. Such a number first moves to its
+    neighbour on the side that it came from.
     """
     target = get(format)
     if target is TF32:
@@ -218,7 +220,7 @@ def truncate_to(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[Any]
     """float64 values rounded toward zero to the format, in its storage dtype.
 
     |result| <= |value|, so that only an infinity gives an infinity; NaN stays NaN and zeros keep
-    their signs. What a conversion does that cuts bits off, as Triton's interpreter does.
+    their signs. A conversion that cuts bits off, as in Triton's interpreter.
     """
     target = get(format)
     wide = np.asarray(values, dtype=np.float64)
@@ -233,7 +235,7 @@ def truncate_to(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[Any]
 def ordinals(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Consecutive integers for consecutive floats: -0 and +0 are 0, the smallest subnormal is 1.
 
-    Shape and order are kept. NaNs get ordinals beyond infinity's; sort them out before.
+    Shape and order are kept. NaNs get ordinals beyond infinity's; the caller filters them out.
     """
     format = of(array)
     signed = array.view(np.dtype(f"i{format.storage.itemsize}")).astype(np.int64)

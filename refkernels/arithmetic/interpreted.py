@@ -1,6 +1,6 @@
-"""A kernel as Python itself runs it: for so few elements that compiling it would take longer.
+"""A kernel run by Python itself, for so few elements that compiling it would take longer.
 
-The operations are the same IEEE ones, so are the bits. See `small` for when that is done.
+The operations are the same IEEE operations, so the bits are the same. `small` says when.
 """
 
 import functools
@@ -18,8 +18,8 @@ from refkernels.arithmetic import fma as fused
 
 @functools.cache
 def interpreted(kernel: Any) -> Callable[..., Any]:
-    """The kernel's function, which calls the functions of the kernels that it names. Its numbers
-    are NumPy's, whose divisions by zero are infinities; records need `as_records`."""
+    """The kernel's Python function, which calls the Python functions of the kernels that it names.
+    Its numbers are NumPy's, which divide by zero without an error; records need `as_records`."""
     function = kernel.py_func
     named = {name: function.__globals__.get(name) for name in function.__code__.co_names}
     replaced: dict[str, Any] = {
@@ -30,8 +30,8 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
 
 
 def as_records(value: Any) -> Any:
-    """A view whose elements' fields are attributes, as they are in a kernel, of an array of
-    records; what else it is, as it is."""
+    """An array of records as a view whose elements have their fields as attributes, as in a
+    kernel; anything else unchanged."""
     named = isinstance(value, np.ndarray) and value.dtype.names
     return value.view(np.recarray) if named else value
 
@@ -44,7 +44,7 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
         return np.float64(c)
     exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
     if exact == 0:
-        return np.float64(a) * b + c  # with the sign that IEEE 754 gives
+        return np.float64(a) * b + c  # a zero with the sign of IEEE 754
     try:
         return np.float64(float(exact))
     except OverflowError:

@@ -2,11 +2,10 @@
 
 `error_model="numpy"` makes x / 0 an infinity as IEEE 754 says, where Numba would raise.
 
-Numba's own cache looks at the file of a kernel only, not at the files of the kernels that it calls:
+Numba's own cache checks the file of a kernel only, not the files of the kernels that it calls:
 after an edit there it would run yesterday's arithmetic. So each room's kernels are kept in a folder
-named after all sources that they can be made of: the room's, this one's, and those of the rooms
-that the room's package names in `__kernels_of__`, above its imports, because its kernels call
-theirs.
+named after all sources that go into them: the room's, this one's, and those of the rooms whose
+kernels they call, which the room's package names in `__kernels_of__`, above its imports.
 """
 
 import functools
@@ -24,7 +23,7 @@ from numba.core.dispatcher import Dispatcher
 from refkernels.arithmetic import waiting
 
 _PACKAGE = Path(__file__).parent.parent
-_KEPT = 8  # folders of earlier sources, so that going back and forth costs nothing
+_KEPT = 8  # folders of earlier sources are kept, so that switching between versions costs nothing
 
 prange = numba.prange
 
@@ -50,27 +49,29 @@ def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """`njit` for a kernel that only kernels call: without an entry from Python, which is a fifth of
-    the time to compile a small one. Called from Python it raises TypeError. Used bare or with
+    """`njit` for a kernel that only kernels call. It has no entry from Python, which saves a fifth
+    of the time to compile a small one. Called from Python it raises TypeError. Used bare or with
     options (`forceinline=True`: a loop with a call in it does not vectorise)."""
     if function is None:
         return functools.partial(inner, **options)
     kernel = njit(function, no_cpython_wrapper=True, **options)
-    kernel.__class__ = _called_by_kernels(kernel.__class__)  # there is nothing that could be called
+    kernel.__class__ = _called_by_kernels(kernel.__class__)
     return kernel
 
 
 @functools.cache
 def _called_by_kernels(dispatcher: Any) -> Any:
     def refuse(self: Any, *arguments: Any, **options: Any) -> Any:
-        raise TypeError(f"{self.__name__} is called by kernels only; from Python, its .py_func is.")
+        raise TypeError(
+            f"{self.__name__} is called by kernels only; from Python, call its .py_func."
+        )
 
     return type(dispatcher.__name__, (dispatcher,), {"__call__": refuse})
 
 
 def is_kept(kernel: Any) -> bool:
     """Whether a kernel has been compiled for some types, by this process or on disk."""
-    if not isinstance(kernel, Dispatcher):  # Numba is told not to compile
+    if not isinstance(kernel, Dispatcher):  # NUMBA_DISABLE_JIT is set
         return False
     if kernel.signatures:
         return True
@@ -80,12 +81,12 @@ def is_kept(kernel: Any) -> bool:
 
 
 def cache_folder(module: str) -> Path | None:
-    """Where the kernels of a module are kept; None, and no cache, where nothing can be written."""
+    """The folder of a module's compiled kernels; None where nothing can be written."""
     return _folder_of(room_of(module))
 
 
 def room_of(module: str) -> str:
-    """The room of a module of ours, "kernels.rows" or "contexts"; "" of any other."""
+    """The room of a module of this package, "kernels.rows" or "contexts"; "" for others."""
     package, *parts = module.split(".")
     if package != "refkernels" or not parts:
         return ""
@@ -109,7 +110,7 @@ def _folder_of(room: str) -> Path | None:
 
 
 def called_by(room: str) -> tuple[str, ...]:
-    """The rooms whose kernels those of a room call, besides its own and arithmetic's."""
+    """The rooms whose kernels a room's kernels call, besides its own and arithmetic's."""
     package = importlib.import_module(f"refkernels.{room}") if room else None
     return getattr(package, "__kernels_of__", ())
 
@@ -131,12 +132,12 @@ def _root() -> Path:
 
 
 def _digest(room: str) -> str:
-    """Of the sources' names, sizes and times: what Numba itself goes by, for more than one file."""
+    """A digest of the sources' names, sizes and times: Numba's own criterion, for several files."""
     rooms = ("arithmetic", room or "arithmetic", *called_by(room))
     folders = {_PACKAGE.joinpath(*name.split(".")) for name in rooms}
-    told = hashlib.sha256(str(_PACKAGE).encode())
+    digest = hashlib.sha256(str(_PACKAGE).encode())
     sources = (path for folder in folders for path in folder.rglob("*"))
     for path in sorted(path for path in sources if path.suffix in (".py", ".json")):
         status = path.stat()
-        told.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return told.hexdigest()[:16]
+        digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""One ladder for all oracles: an answer in the making, tier after tier for what a question leaves
-open, in place.
+"""One ladder for all oracles: a draft of the answer, which tier after tier improves in place where
+the question is still open.
 
-    answer = Draft(hi, 0.0, radius)                    # the first tier's, of all elements
+    answer = Draft(hi, 0.0, radius)                    # the first tier's, for all elements
     climb({"c": answer}, {"c": left}, "float64", steps, asked.undecided)
     answer.enclosure(shape)
 """
@@ -22,48 +22,47 @@ Step = Callable[[Open], Mapping[str, Enclosure]]
 
 
 class Draft:
-    """An Enclosure whose elements later tiers replace, in the arrays that it is given.
+    """An Enclosure whose elements later tiers replace, in the arrays that it was made from.
 
-    lo, radius and scale broadcast to hi's shape; one that does gets room of its own when something
-    is put that it does not hold already.
+    lo, radius and scale broadcast to hi's shape; a broadcast one is copied when an element changes.
     """
 
     def __init__(self, hi: Any, lo: Any = 0.0, radius: Any = 0.0, scale: Any = 0) -> None:
-        given = zip(PARTS, (hi, lo, radius, scale), strict=True)
-        self._parts: dict[str, Any] = {name: np.asarray(part) for name, part in given}
+        columns = zip(PARTS, (hi, lo, radius, scale), strict=True)
+        self._parts: dict[str, Any] = {name: np.asarray(part) for name, part in columns}
         self.shape, self.size = hi.shape, hi.size
         self._own = {name for name, part in self._parts.items() if part.shape == hi.shape}
 
     @staticmethod
     def of(known: Enclosure) -> "Draft":
-        """From an Enclosure, which stays as it is."""
+        """From an Enclosure, which stays unchanged."""
         draft = Draft(*(getattr(known, part) for part in PARTS))
         draft._own = set()
         return draft
 
     def at(self, index: Any) -> Enclosure:
-        """Some elements, as they are now."""
+        """The elements at the index, as they are now."""
         parts = (np.broadcast_to(part, self.shape)[index] for part in self._parts.values())
         return trusted(*parts)
 
     def put(self, index: Any, better: Enclosure) -> None:
-        """Some elements of a later tier."""
+        """Replaces the elements at the index by a later tier's."""
         for name, part in self._parts.items():
             new = getattr(better, name)
             if name not in self._own:
-                whole = np.broadcast_to(part, self.shape)
-                signed = name == "hi"  # whose zeros have signs
-                if not signed and np.array_equal(whole[index], new):
+                current = np.broadcast_to(part, self.shape)
+                signed = name == "hi"  # the signs of its zeros matter
+                if not signed and np.array_equal(current[index], new):
                     continue
                 # zeros cost nothing until they are written
                 kept = signed or part.any()
-                part = np.array(whole, new.dtype) if kept else np.zeros(self.shape, new.dtype)
+                part = np.array(current, new.dtype) if kept else np.zeros(self.shape, new.dtype)
                 self._parts[name] = part
                 self._own.add(name)
             part[index] = new
 
     def enclosure(self) -> Enclosure:
-        """All of it."""
+        """The whole draft."""
         return trusted(*self._parts.values())
 
 
@@ -74,21 +73,21 @@ def climb(
     steps: Sequence[tuple[str, Step]],
     undecided: Callable[[Enclosure], npt.NDArray[np.bool_]],
 ) -> None:
-    """Improves what is known where it is left open, step after step until nothing is, and tells
-    `tiers` what each answered: `first`, whose answer is known, all that it did not leave; the last
-    step whatever came to it."""
-    tier, told = first, sum(one.size for one in known.values())
+    """Improves the drafts where they are left open, step after step until none is, and counts in
+    `tiers` the elements that each step answered: `first`, which made the drafts, all that it did
+    not leave open; the last step all that reached it."""
+    tier, answered = first, sum(one.size for one in known.values())
     for name, step in steps:
         left = {output: at for output, at in left.items() if at.size}
         number = sum(at.size for at in left.values())
-        tiers.answered(tier, told - number)
-        tier, told = name, number
+        tiers.answered(tier, answered - number)
+        tier, answered = name, number
         if left:
             for output, better in step(left).items():
                 draft = known[output]
                 draft.put(np.unravel_index(left[output], draft.shape), better)
                 left[output] = left[output][undecided(better)]
-    tiers.answered(tier, told)
+    tiers.answered(tier, answered)
 
 
 def refine(
@@ -98,8 +97,9 @@ def refine(
     sharper: Callable[[Indices, int, Enclosure], Enclosure],
     undecided: Callable[[Enclosure], npt.NDArray[np.bool_]],
 ) -> Enclosure:
-    """A tier of multiple precision: what is known, flat, with what is left open in more and more
-    bits until nothing is, or to the last precision. sharper(left, bits, known of it)."""
+    """A tier of multiple precision: the flat answer, its open elements recomputed in more and more
+    bits until none is open, or up to the last precision. Calls
+    sharper(left, bits, their answer)."""
     draft = Draft.of(known)
     for precision in precisions:
         if not left.size:

@@ -5,8 +5,8 @@ set the processor's FTZ and DAZ bits; fesetround sets the direction of rounding.
 function, and every task that runs on a thread of its own, works in the default mode and gives its
 thread the old one back.
 
-Which mode it is, arithmetic tells; it is set by C's fesetenv(FE_DFL_ENV) (C23, 7.6.6.3), which
-takes in FTZ and DAZ on x86 and FZ on ARM. Where no such call is known, RuntimeError is raised.
+Arithmetic detects the mode; C's fesetenv(FE_DFL_ENV) (C23, 7.6.6.3) sets it, FTZ and DAZ on x86 and
+FZ on ARM included. Where no such call is known, RuntimeError is raised.
 """
 
 import functools
@@ -19,7 +19,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _BYTES = 64  # fenv_t has 32 on x86-64, 8 to 28 elsewhere
-# Variables and exact powers, so that neither a compiler nor the mode at import makes them.
+# Variables and exact powers, so that neither a compiler nor the mode at import changes them.
 _one, _little, _half, _least_normal = 1.0, math.ldexp(1.0, -55), 0.5, math.ldexp(1.0, -1022)
 
 
@@ -44,14 +44,14 @@ def in_default_mode(function: Callable[Parameters, Result]) -> Callable[Paramete
 
 
 def is_default() -> bool:
-    """Whether this thread rounds to nearest and keeps subnormals, told by arithmetic."""
+    """Whether this thread rounds to nearest and keeps subnormals, detected by arithmetic."""
     gradual = _least_normal * _half != 0.0  # zero by FTZ; equal to zero by DAZ
     return gradual and _one + _little == _one and _one - _little == _one
 
 
 def enter() -> Any:
-    """Sets the default mode on this thread; what `leave` needs to undo it, None where that is
-    nothing."""
+    """Sets the default mode on this thread. Returns what `leave` needs to undo it, None where
+    nothing changed."""
     if is_default():
         return None
     saved = None
@@ -86,7 +86,7 @@ def _buffer() -> Any:
 def _environment() -> tuple[Any, Any, Any]:
     """C's fegetenv, fesetenv and FE_DFL_ENV, where they are known; None thrice elsewhere.
 
-    What it takes is imported here, where a thread needs it: most never do.
+    ctypes is imported here, because most threads never need it.
     """
     import ctypes
     import platform

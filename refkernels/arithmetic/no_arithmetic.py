@@ -1,6 +1,6 @@
-"""A class whose instances become arrays, but cannot be computed with: every attempt says why.
+"""A class whose instances become arrays but have no arithmetic: every attempt says why.
 
-NumPy would otherwise turn such an object into an array wherever it meets one, and drop in silence
+NumPy would otherwise turn such an object into an array wherever it meets one, and silently drop
 what the array does not hold.
 """
 
@@ -8,15 +8,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-_LOOKING = (  # these make no number that would need a radius
+_LOOKING = (  # functions whose results need no radius
     np.shape, np.ndim, np.size, np.iscomplexobj, np.isrealobj,
     np.allclose, np.isclose, np.array_equal,
 )  # fmt: skip
 
 
 class NoArithmetic:
-    """Operators, comparisons and NumPy's functions raise TypeError, but for `np.asarray` and its
-    like, what asks for shape or dtype alone, and what looks whether numbers are near."""
+    """Operators, comparisons and NumPy's functions raise TypeError, except `np.asarray` and its
+    like, functions of shape or dtype alone, and tests whether numbers are close."""
 
     __slots__ = ()
 

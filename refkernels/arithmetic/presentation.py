@@ -17,7 +17,7 @@ _DIGITS = 20  # three more than float64 needs
 
 
 def line(enclosure: Enclosure) -> str:
-    """The shape, the largest radius and the first of the parts as they are."""
+    """The shape, the largest radius, and the first elements of each part."""
     widest = float(np.max(enclosure.radius, initial=0.0))
     scale = f", scale={_some(enclosure.scale)}" if enclosure.scale.any() else ""
     parts = f"hi={_some(enclosure.hi)}{scale}"
@@ -61,7 +61,7 @@ def _decimal(
     wide = decimal.Context(1200, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
     short = decimal.Context(digits, rounding, decimal.MIN_EMIN, decimal.MAX_EMAX)
     exact = wide.add(Decimal(hi), Decimal(lo))
-    if scale:  # a few digits more than are told
+    if scale:  # a few digits more than are shown
         power = decimal.Context(digits + 10, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
         exact = power.multiply(exact, power.power(Decimal(2), scale))
     return str(short.plus(exact)) if exact else repr(hi)

@@ -1,7 +1,7 @@
-"""What a caller's object holds: an array by a protocol (`__array__`, a buffer, DLPack), or items.
+"""How an object becomes an array: by a protocol (`__array__`, a buffer, DLPack), or by items.
 
-np.asarray takes any object that claims a length for a sequence and asks it for its items one by
-one, be they a billion. So it is asked only of what speaks a protocol.
+np.asarray takes any object that claims a length for a sequence and asks for its items one by one,
+even a billion of them. So it is called only for objects that have a protocol.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ _SPOKEN = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def read(value: Any) -> npt.NDArray[Any] | None:
-    """The array of a scalar, of NumPy's objects and of what speaks a protocol; None for the others,
-    lists and tuples among them, and where what the object gives is no array of numbers."""
+    """The array of a scalar, of a NumPy object and of an object with a protocol. None for others,
+    lists and tuples among them, and where the object gives no array of numbers."""
     for convert in (np.asarray, np.from_dlpack):
         try:
             array = convert(value) if convert is np.from_dlpack or _speaks(value) else None
-        except Exception:  # of the caller's own object
+        except Exception:  # raised by the caller's own object
             continue
         if array is not None and array.dtype != object:
             return array
@@ -28,7 +28,7 @@ def read(value: Any) -> npt.NDArray[Any] | None:
 
 
 def items_of(values: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
-    """Those that a list or tuple holds, whatever a class of the caller's own makes of it."""
+    """The items of a list or tuple, whatever a subclass overrides."""
     return list.__iter__(values) if isinstance(values, list) else tuple.__iter__(values)
 
 

@@ -1,4 +1,4 @@
-"""How sharp an answer an oracle is asked for, so that it does no more work than that needs."""
+"""How sharp an answer the caller wants, so that an oracle does no more work than needed."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -47,7 +47,7 @@ class Question:
         )
 
     def undecided(self, enclosure: Enclosure) -> npt.NDArray[np.bool_]:
-        """The elements whose interval is too wide for the question."""
+        """Where the interval is too wide for the question."""
         if self.kind == "rounding":
             return enclosure.undecided(self.format)
         if self.kind == "ulp":

@@ -1,12 +1,12 @@
-"""Rounding: what one rounding to nearest in a format may lose, and where it may overflow.
+"""Rounding: the largest error of one rounding to nearest in a format, and where it may overflow.
 
-|fl(x) - x| <= u |x| + η / 2, η the smallest subnormal; a sum of numbers of the format loses no η,
-since it is a multiple of η. fl(x) is finite for |x| <= the largest number. Gradual underflow is
-assumed: flushing to zero loses more.
+|fl(x) - x| <= u |x| + η / 2, with η the smallest subnormal. A sum of numbers of the format does not
+underflow, since it is a multiple of η. fl(x) is finite for |x| <= the largest number. Gradual
+underflow is assumed: flushing to zero loses more.
 
 A kernel may round first in a wider format, of unit u': (1 + u)(1 + u') - 1 = u + u' (1 + u). So
-`unit` and `half` are a little more than u and η / 2: by a rounding to float64 for float32, and by
-one to float64 and one to float32 for 16 bits.
+`unit` and `half` exceed u and η / 2 a little: for float32 by a rounding to float64, for 16 bits by
+one to float64 and one to float32.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rounding:
-    """To nearest, in `format`."""
+    """Rounding to nearest in `format`."""
 
     format: Format
 
@@ -43,7 +43,7 @@ class Rounding:
         return self.format.min_subnormal / 2 + (ETA if self.format.p == 24 else 2.0**-149)
 
     def beyond(self, size: Doubles) -> npt.NDArray[np.bool_]:
-        """Where a number of that magnitude may overflow; NaN is beyond."""
+        """Where a number of that magnitude may overflow; true for NaN."""
         return np.asarray(~(size * (1.0 + 2.0**-40) <= self.format.max))
 
     def lost(self, size: Doubles, underflow: bool = True) -> Doubles:
@@ -58,7 +58,7 @@ class Rounding:
             return np.asarray(values.astype(self.format.storage).astype(np.float64) == values)
 
     def narrower(self, other: Rounding) -> bool:
-        """Whether some number of the other format is none of this one."""
+        """Whether the other format has a number that this one lacks."""
         mine, theirs = self.format, other.format
         lowest, its_lowest = mine.min_subnormal, theirs.min_subnormal
         return mine.p < theirs.p or mine.emax < theirs.emax or lowest > its_lowest

@@ -1,4 +1,4 @@
-"""A caller's own numbers, such as eps: taken as they are or refused, never rounded in silence."""
+"""A caller's own numbers, such as eps: taken exactly or refused, never rounded silently."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from refkernels.arithmetic.wording import shown
 
 _REAL = (int, float, np.integer, np.floating, ml_dtypes.bfloat16)
 _WHOLE = (int, np.integer)
-_NOT_REAL = (bool, np.timedelta64)  # though Python and NumPy take them for integers
+_NOT_REAL = (bool, np.timedelta64)  # Python and NumPy take them for integers
 
 
 def as_real(value: Any, name: str) -> float:
@@ -22,12 +22,12 @@ def as_real(value: Any, name: str) -> float:
         raise TypeError(f"{name} is {shown(value)}, but it must be a real number, such as 1e-5.")
     try:
         # NumPy compares integers with floats after rounding them.
-        given = int(value) if isinstance(value, np.integer) else value
-        number = float(given)
-        same = bool(number == given or given != given)
+        exact = int(value) if isinstance(value, np.integer) else value
+        number = float(exact)
+        same = bool(number == exact or exact != exact)
     except OverflowError:
         same = False
-    except Exception as failure:  # of a class of the caller's own
+    except Exception as failure:  # raised by a class of the caller's own
         raise TypeError(f"{name} is {shown(value)}, which cannot be read.") from failure
     if not same:
         raise ValueError(f"{name} is {shown(value)}, which float64 does not hold exactly.")

@@ -2,9 +2,9 @@
 
 A kernel takes about a second to compile and saves milliseconds on a few thousand elements. So some
 kernels have a *twin*: the same operations on whole arrays in NumPy, with the same bits. A process
-gives a twin its small arrays until they add up to what compiling would have cost, or to what
-reading the kernel from disk does where an earlier process has compiled it; from then on, and for
-larger arrays at once, the kernel is used. Nothing but time depends on which of the two it was.
+gives small arrays to the twin until they add up to the cost of compiling the kernel, or of reading
+it from disk where an earlier process has compiled it. From then on, and for larger arrays at once,
+the kernel runs. Only the time depends on which of the two runs.
 """
 
 from collections import Counter
@@ -15,13 +15,13 @@ from refkernels.arithmetic import jit
 
 SMALL = 1 << 16  # elements
 _ALLOWANCE = 1 << 20  # elements of one process: about half a second of a twin's time
-_READ = 1 << 5  # times faster than it is compiled a kernel is read from disk
-_OVERHEAD = 1 << 10  # elements that take a twin as long as a call with none
-_STEP = 1 << 6  # ... and as one step of a recurrence
+_READ = 1 << 5  # how many times faster a kernel is read from disk than compiled
+_OVERHEAD = 1 << 10  # the cost of a twin's call, in elements
+_STEP = 1 << 6  # ... and of one step of a recurrence
 
 
 class Allowance:
-    """How many elements each twin may have in this process; how often one was asked for."""
+    """How many elements each twin may have in this process; `asked` counts the questions."""
 
     def __init__(self, elements: int) -> None:
         self.elements = elements
@@ -32,8 +32,8 @@ class Allowance:
     def covers(
         self, twin: Callable[..., Any], size: int, steps: int = 0, kernel: Any = None
     ) -> bool:
-        """Whether the twin takes these elements, which are then counted, in so many steps, instead
-        of the kernel."""
+        """Whether the twin, in so many steps, takes these elements instead of the kernel; they are
+        then counted."""
         if size > SMALL:
             return False
         self.asked += 1

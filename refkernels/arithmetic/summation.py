@@ -78,7 +78,7 @@ def _eight_lanes(x: Any) -> Any:
 
 @njit
 def kahan(x: Any) -> Any:
-    """Compensated summation: the last addition's error is taken off the next term.
+    """Compensated summation: the last addition's error is subtracted from the next term.
     |error| <= (2u + O(n u^2)) S. Source: Kahan (1965); Higham (1993), method 4.
     """
     total = x.dtype.type(0)
@@ -98,9 +98,8 @@ def kahan_step(total: Any, error: Any, value: Any) -> Any:
 
 @njit
 def neumaier(x: Any) -> Any:
-    """Kahan-Babuska: every addition's exact error, by the larger operand, is summed apart and
-    added once at the end. |error| <= u |s| + gamma_(n-1)^2 S: twice the
-    precision, rounded.
+    """Kahan-Babuska: every addition's exact error, by the larger operand, goes into a sum of its
+    own, added once at the end. |error| <= u |s| + gamma_(n-1)^2 S: twice the precision, rounded.
 
     Source: Neumaier (1974), method IV; the bound is ORO's proposition 4.5.
     """

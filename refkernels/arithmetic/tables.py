@@ -1,7 +1,7 @@
 """Tables of constants: a JSON file beside the module that names them.
 
-The file says what made it and, for each table, what it holds; numbers are hexadecimal, so that
-they are the bits that were meant, and a row of a table is one line.
+The file names the command that made it and the contents of each table. Numbers are hexadecimal, so
+that their bits are exact, and a row of a table is one line.
 """
 
 import json
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 
 class Tables:
-    """The tables of one file, by name. Raises KeyError for a name that it does not have."""
+    """The tables of one file, by name. Raises KeyError for an unknown name."""
 
     def __init__(self, path: Path) -> None:
         tables = json.loads(path.read_text("ascii"))["tables"]

@@ -1,4 +1,4 @@
-"""Which tier answered how many elements: oracles tell it, whoever wants to know listens.
+"""How many elements each tier answered: oracles report it, `counted` collects it.
 
     with tiers.counted() as tally:
         matmul_ref.forward(a, b, certify=("rounding", "float32"))
@@ -19,8 +19,8 @@ _TALLY: ContextVar[dict[str, int] | None] = ContextVar("tally", default=None)
 
 @contextmanager
 def counted() -> Iterator[dict[str, int]]:
-    """The tally of what oracles answer inside the block, by tier; tiers without answers are left
-    out. Blocks nest: an inner one keeps its counts to itself."""
+    """The number of elements that oracles answer inside the block, by tier; tiers without answers
+    are absent. Blocks nest: the outer one does not see the inner one's counts."""
     tally: dict[str, int] = {}
     token = _TALLY.set(tally)
     try:
@@ -30,8 +30,8 @@ def counted() -> Iterator[dict[str, int]]:
 
 
 def answered(tier: str, elements: int) -> None:
-    """Told by an oracle: this tier's answer stands for so many elements (negative where a later
-    tier takes them over)."""
+    """Called by an oracle: this tier answered so many elements (negative where a later tier takes
+    them over)."""
     tally = _TALLY.get()
     if tally is None or not elements:
         return

@@ -1,10 +1,10 @@
-"""Vectors of eight float64 in LLVM's intermediate representation, for the inner loops of rooms.
+"""Vectors of eight float64 in LLVM's intermediate representation, for the inner loops of kernels.
 
-Left to itself, LLVM keeps accumulators in memory and prefers vectors of half the width; spelled
-out, they stay in registers. (Compilers for narrower machines split each vector.) Each function
+Left to itself, LLVM keeps accumulators in memory and prefers vectors of half the width; written out
+here, they stay in registers. (Compilers for narrower machines split each vector.) Each function
 takes the builder first and stands for one operation in every lane, rounded as IEEE 754 says:
 nothing here may be reassociated or contracted. Arithmetic takes single numbers as well, so that
-the last few terms of a loop are worked out by the code that the others are.
+the same code computes the last few terms of a loop.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ _UNDEFINED = ir.Constant(_VECTOR, ir.Undefined)
 
 
 def zeros(builder: Any) -> Any:
-    """A place on the stack (in the end, a register) that holds zeros."""
+    """A stack slot (eventually a register) that holds zeros."""
     return cgutils.alloca_once_value(builder, _ZERO)
 
 
@@ -58,13 +58,13 @@ def broadcast(builder: Any, pointer: Any, offset: Any, further: int) -> Any:
 
 def spread(builder: Any, scalar: Any) -> Any:
     """A scalar in every lane."""
-    one = builder.insert_element(_UNDEFINED, scalar, _INDEX(0))
+    first = builder.insert_element(_UNDEFINED, scalar, _INDEX(0))
     everywhere = ir.Constant(ir.VectorType(_INDEX, WIDTH), [0] * WIDTH)
-    return builder.shuffle_vector(one, _UNDEFINED, everywhere)
+    return builder.shuffle_vector(first, _UNDEFINED, everywhere)
 
 
 def turned(builder: Any, values: Any, lanes: int) -> Any:
-    """Lane k becomes lane k - lanes, the first lanes the last."""
+    """Lane k moves to lane k - lanes, the first lanes to the end."""
     order = [(k + lanes) % WIDTH for k in range(WIDTH)]
     mask = ir.Constant(ir.VectorType(_INDEX, WIDTH), order)
     return builder.shuffle_vector(values, _UNDEFINED, mask)
@@ -115,11 +115,11 @@ def _intrinsic(builder: Any, name: str, *arguments: Any) -> Any:
 
 @intrinsic
 def full_width(typing_context: Any) -> Any:
-    """Let LLVM vectorise the loops of this kernel as widely as the processor can: it prefers half
-    the width on many, for the sake of code that is mostly not such loops."""
+    """Lets LLVM vectorise the loops of this kernel as widely as the processor can. On many it
+    prefers half the width, to suit code with few such loops."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        # llvmlite knows the attributes without a value only, and writes down what the set holds.
+        # llvmlite's API knows only attributes without a value, but writes whatever the set holds.
         set.add(builder.function.attributes, f'"prefer-vector-width"="{64 * WIDTH}"')
         return context.get_dummy_value()
 
@@ -128,8 +128,8 @@ def full_width(typing_context: Any) -> Any:
 
 @intrinsic
 def select(typing_context: Any, condition: Any, a: Any, b: Any) -> Any:
-    """a where the condition holds, else b; both are worked out. Unlike `a if condition else b` it
-    never becomes a branch, around which a loop would not vectorise."""
+    """a where the condition holds, else b; both are computed. Unlike `a if condition else b` it
+    never becomes a branch, which would keep a loop from vectorising."""
     if condition != types.boolean or not a == b == types.float64:
         return None
 
@@ -141,8 +141,8 @@ def select(typing_context: Any, condition: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def distinct(typing_context: Any) -> Any:
-    """Tell LLVM that no two of this kernel's arguments, arrays of numbers, share memory that one of
-    them writes: a loop over many arrays has more pairs than it would compare to find out."""
+    """Tells LLVM that no two of this kernel's arguments, arrays of numbers, share memory that one
+    of them writes: a loop over many arrays has more pairs than LLVM would check at run time."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         for argument in context.call_conv.get_arguments(builder.function):

@@ -1,7 +1,7 @@
-"""What a user who waits for kernels is told: that they are being compiled, and why again.
+"""Messages for a user who waits for kernels: that they are being compiled, and why again.
 
-Numba compiles a kernel when it is first called. That takes seconds for the larger ones, once for a
-machine and a version of this package, where the kernels can be kept.
+Numba compiles a kernel when it is first called. That takes seconds for the larger ones, and where
+the kernels can be kept it happens once for each machine and version of this package.
 """
 
 import sys
@@ -11,14 +11,14 @@ from typing import Any
 
 from numba.core import event
 
-PATIENCE = 2.0  # seconds of compiling before anything is said
+PATIENCE = 2.0  # seconds of compiling before a message
 
 
 class Watch(event.Listener):
-    """Listens to Numba: counts our kernels as they are compiled, and tells once of a long wait."""
+    """Listens to Numba: counts this package's compiled kernels, and reports a long wait once."""
 
     def __init__(self) -> None:
-        self.loaded = 0  # kernels that modules imported so far define
+        self.loaded = 0  # kernels that the imported modules define
         self.compiled = 0
         self.unwritable = ""
         self._depth = 0  # a kernel's compilation includes those that it calls
@@ -28,7 +28,7 @@ class Watch(event.Listener):
         self._warned = False
 
     def silence(self) -> None:
-        """Says nothing of waits from now on, where somebody else shows how far it is."""
+        """Reports no more waits: another part of the program shows the progress."""
         self._told = True
 
     def on_start(self, event: Any) -> None:
@@ -71,7 +71,7 @@ watch = Watch()
 
 
 def unwritable(folder: Path, reason: str) -> None:
-    """Notes that nothing can be kept in the folder; told when something is compiled."""
+    """Notes that nothing can be kept in the folder; reported when a kernel is compiled."""
     if not watch.unwritable:
         watch.unwritable = (
             f"{folder} cannot be written ({reason}); set REFKERNELS_HOME to a folder that can"

@@ -5,8 +5,8 @@
     rotary(x, position, base=10000.0, layout="half", dim=None)  -> Enclosure
     rotary_backward(dy, x, position, ...)                       -> Enclosure
 
-`formulas` and `mixtures` are the formulas of attention, `layout` says how they see its arrays,
-`faults` are the wrong ways; `rotary` has those of rotary embedding. `OPS` are the ops.
+`formulas` and `mixtures` are the formulas of attention, `layout` brings its arrays to their form,
+`faults` are the wrong ways; `rotary` has the formulas of rotary embedding. `OPS` lists the ops.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def attention(
     both sums over the keys that take part; y has q's leading axes and queries, and v's last axis.
 
     q, k, v     (..., queries, d), (..., keys, d) and (..., keys, e): float16, bfloat16, float32 or
-                float64 (NumPy, DLPack, `__array__`). The leading axes are the same, but that the
-                last of them, q's heads, may be g times k's: head h of q then meets head h // g
+                float64 (NumPy, DLPack, `__array__`). The leading axes are the same, except that
+                the last of them, q's heads, may be g times k's: head h of q then meets head h // g
                 (grouped queries)
     mask        is added to the scores; -inf: that key takes no part. It broadcasts to
                 (..., queries, keys), the leading axes being q's
@@ -97,7 +97,7 @@ def attention(
     A query for which no key takes part has y = 0, the empty sum, and no gradient, as in PyTorch
     from 2.5 on and in FlashAttention; the formula itself, 0 / 0, is NaN elsewhere. NaN and infinite
     inputs give what IEEE 754 arithmetic gives by the formula, in which a key that takes no part has
-    p = 0: its NaN in v is one in y.
+    p = 0: its NaN in v makes y NaN.
 
     The bound is elementwise in `OPS`. It is proven for the forms `plain`, `deferred`, (e v) / S,
     and `streaming` (online softmax in blocks of any size, p or e kept in q's format), and for
@@ -110,8 +110,8 @@ def attention(
     Sources: Vaswani et al. (2017), arXiv:1706.03762; Ainslie et al. (2023), arXiv:2305.13245.
     """
     inputs = {"q": q, "k": k, "v": v, "mask": mask, "keep": keep, "lengths": lengths}
-    given = {name: array for name, array in inputs.items() if array is not None}
-    return ATTENTION.evaluate("forward", given, {"scale": scale, "causal": causal}, certify)["y"]
+    present = {name: array for name, array in inputs.items() if array is not None}
+    return ATTENTION.evaluate("forward", present, {"scale": scale, "causal": causal}, certify)["y"]
 
 
 def attention_backward(
@@ -121,15 +121,15 @@ def attention_backward(
     """dv = pT dy, dq = scale ds k, dk = scale dsT q, with ds = p (dp - D), dp = dy vT and
     D_i = sum_j p_ij dp_ij; of grouped heads, dk and dv are the sums.
 
-    dy has y's shape; what else is as for `attention`. mask gets no gradient here. The bound allows
+    dy has y's shape; otherwise as `attention`. mask gets no gradient here. The bound allows
     p kept from the forward pass or computed again from the log-sum-exp, and D from y.
     """
     inputs = {
         "dy": dy, "q": q, "k": k, "v": v, "mask": mask, "keep": keep, "lengths": lengths,
     }  # fmt: skip
-    given = {name: array for name, array in inputs.items() if array is not None}
+    present = {name: array for name, array in inputs.items() if array is not None}
     params = {"scale": scale, "causal": causal}
-    return AttentionBackward(**ATTENTION.evaluate("backward", given, params, certify))
+    return AttentionBackward(**ATTENTION.evaluate("backward", present, params, certify))
 
 
 def rotary(
@@ -161,7 +161,7 @@ def rotary_backward(
     dy: Any, x: Any, position: Any, *, base: float = 10000.0, layout: str = "half",
     dim: int | None = None, certify: Certify = "enclosure",
 ) -> Enclosure:  # fmt: skip
-    """dx is dy rotated by -t. dy has x's shape; what else is as for `rotary`."""
+    """dx is dy rotated by -t. dy has x's shape; otherwise as `rotary`."""
     params = {"base": base, "layout": layout, "dim": dim}
-    given = {"dy": dy, "x": x, "position": position}
-    return ROTARY.evaluate("backward", given, params, certify)["dx"]
+    inputs = {"dy": dy, "x": x, "position": position}
+    return ROTARY.evaluate("backward", inputs, params, certify)["dx"]

@@ -16,7 +16,7 @@ Build = Callable[[Generator, str], Arrays]
 
 
 def attention_cases() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases of attention. Appended, never changed."""
     make = partial(case, "attention")
     return [
         make("small", {"keys": 7}, _drawn((2, 3), 5, 7, 8)),
@@ -76,20 +76,20 @@ _few = _drawn((2, 3), 5, 12, 8)
 
 
 def _offset(offset: float) -> Build:
-    """y is that far from 0, and dp cancels."""
+    """v is so far from 0 that dp cancels."""
 
     def build(rng: Generator, dtype: str) -> Arrays:
-        given = _drawn((1, 2), 7, 33, 16)(rng, dtype)
-        return {**given, "v": offset + given["v"]}
+        arrays = _drawn((1, 2), 7, 33, 16)(rng, dtype)
+        return {**arrays, "v": offset + arrays["v"]}
 
     return build
 
 
 def _additive(rng: Generator, dtype: str) -> Arrays:
-    """A bias for each distance, as ALiBi has it, and half of the keys at -inf."""
-    given = _few(rng, dtype)
+    """A bias for each distance, as in ALiBi, and half of the keys at -inf."""
+    arrays = _few(rng, dtype)
     distance = np.abs(np.arange(5)[:, None] - np.arange(12)) * -0.25
-    return {**given, "mask": np.where(rng.random((5, 12)) < 0.5, distance, -np.inf)}
+    return {**arrays, "mask": np.where(rng.random((5, 12)) < 0.5, distance, -np.inf)}
 
 
 def _half(rng: Generator, dtype: str) -> Arrays:
@@ -99,14 +99,14 @@ def _half(rng: Generator, dtype: str) -> Arrays:
 
 
 def _infinite(rng: Generator, dtype: str) -> Arrays:
-    """Of each query, all keys but one are at -inf."""
+    """For each query, all keys but one are at -inf."""
     mask = np.full((2, 3, 5, 12), -np.inf)
     np.put_along_axis(mask, rng.integers(0, 12, (2, 3, 5, 1)), 0.0, -1)
     return {**_few(rng, dtype), "mask": mask}
 
 
 def _whole_row(rng: Generator, dtype: str) -> Arrays:
-    """Of one query, no key takes part."""
+    """For one query, no key takes part."""
     keep = rng.random((2, 3, 5, 12)) < 0.5
     keep[..., 0], keep[:, :, 2] = True, False
     return {**_few(rng, dtype), "keep": keep}
@@ -118,15 +118,15 @@ def _lengths(rng: Generator, dtype: str) -> Arrays:
 
 def _specials(rng: Generator, dtype: str) -> Arrays:
     """NaN and infinities in q, k and v, each in a head of its own."""
-    given = _drawn((2, 2), 3, 5, 4)(rng, dtype)
-    given["q"][0, 0, 1, 2] = np.nan
-    given["k"][0, 1, 2, 0], given["v"][1, 0, 4, 1] = np.inf, -np.inf
-    given["v"][1, 1, 0, 3] = np.nan
-    return given
+    arrays = _drawn((2, 2), 3, 5, 4)(rng, dtype)
+    arrays["q"][0, 0, 1, 2] = np.nan
+    arrays["k"][0, 1, 2, 0], arrays["v"][1, 0, 4, 1] = np.inf, -np.inf
+    arrays["v"][1, 1, 0, 3] = np.nan
+    return arrays
 
 
 def rotary_cases() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases of rotary embedding. Appended, never changed."""
     make = partial(case, "rotary")
     return [
         make("positions", {"from": 0, "d": 8}, _rotated(0, (2, 3), 9, 8)),

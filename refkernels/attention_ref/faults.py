@@ -1,7 +1,7 @@
 """Wrong ways to compute attention, as they occur in kernels and in ports.
 
-Most are attention that was asked for with something else: another scale, other keys that take part.
-Forward and backward are then the formulas of `formulas`, and the change is told once.
+Most are attention with other arguments: another scale, other keys that take part. Forward and
+backward are then the formulas of `formulas`, and the change is written once.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from refkernels.softmax_ref.formulas import exponential, pivot
 Change = Callable[..., dict[str, Any]]
 
 
-def _changed(xp: Any, formula: Any, change: Change, q: Any, **given: Any) -> Any:
-    return formula(xp, q=q, **{**given, **change(xp, q, **given)})
+def _changed(xp: Any, formula: Any, change: Change, q: Any, **arguments: Any) -> Any:
+    return formula(xp, q=q, **{**arguments, **change(xp, q, **arguments)})
 
 
 def _asked(cause: str, change: Change) -> Fault:
-    """The op, asked with what `change` puts in the place of its arrays and params."""
+    """The op with the arrays and params that `change` replaces."""
     forward, backward = (
         partial(_of, formula, change) for formula in (formulas.plain, formulas.composed)
     )
     return Fault(cause, forward, backward)
 
 
-def _of(formula: Any, change: Change, xp: Any, /, **given: Any) -> Any:
-    return _changed(xp, formula, change, **given)
+def _of(formula: Any, change: Change, xp: Any, /, **arguments: Any) -> Any:
+    return _changed(xp, formula, change, **arguments)
 
 
 # --- another scale ----------------------------------------------------------------------------
@@ -68,15 +68,15 @@ def _other_corner(
 
 
 def _without(*names: str) -> Change:
-    return lambda xp, q, **given: dict.fromkeys(names)
+    return lambda xp, q, **arguments: dict.fromkeys(names)
 
 
 def _inverted_mask(xp: Any, q: Any, keep: Any = None, **_: Any) -> dict[str, Any]:
     return {"keep": None if keep is None else ~keep}
 
 
-def _tiled(xp: Any, formula: Any, q: Any, group: int, **given: Any) -> Any:
-    """Head h of q with head h % H of k, H being the number of those."""
+def _tiled(xp: Any, formula: Any, q: Any, group: int, **arguments: Any) -> Any:
+    """Head h of q with head h % H of k, for H heads of k."""
 
     def across(array: Any, back: bool = False) -> Any:
         if array is None:
@@ -95,11 +95,11 @@ def _tiled(xp: Any, formula: Any, q: Any, group: int, **given: Any) -> Any:
         return change(array) if isinstance(array, np.ndarray) else xp.rearrange(change, array)
 
     by_query = ("dy", "mask", "keep", "unmasked", "position")
-    moved = {name: across(given.get(name)) for name in by_query if name in given}
-    found = formula(xp, q=across(q), group=group, **{**given, **moved})
-    if isinstance(found, tuple):
-        return across(found[0], back=True), *found[1:]
-    return across(found, back=True)
+    moved = {name: across(arguments.get(name)) for name in by_query if name in arguments}
+    result = formula(xp, q=across(q), group=group, **{**arguments, **moved})
+    if isinstance(result, tuple):
+        return across(result[0], back=True), *result[1:]
+    return across(result, back=True)
 
 
 # --- another softmax --------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def _zeroed(xp: Any, s: Any, lanes: Any) -> Any:
 
 
 def _counted(xp: Any, s: Any, lanes: Any) -> Any:
-    """The sum goes over all keys; those that take no part are set to 0 after it."""
+    """The sum runs over all keys; keys that take no part are set to 0 afterwards."""
     p = formulas.weights(xp, s, None)
     return p if lanes is None else xp.where(lanes, p, xp.number(0))
 
@@ -154,9 +154,9 @@ def _weighted_gradients(weights: Any, xp: Any, dy: Any, q: Any, k: Any, v: Any, 
     return formulas.gradients(xp, p, ds, dy, q, k, how.get("scale"))
 
 
-def _softmax(cause: str, weights: Any, **told: Any) -> Fault:
+def _softmax(cause: str, weights: Any, **options: Any) -> Fault:
     forward, backward = partial(_weighted, weights), partial(_weighted_gradients, weights)
-    return Fault(cause, forward, backward, **told)
+    return Fault(cause, forward, backward, **options)
 
 
 # --- another gradient -------------------------------------------------------------------------
@@ -188,8 +188,8 @@ FAULTS = (
     _asked("lengths_ignored", _without("lengths")),
     Fault(
         "heads_tiled",
-        lambda xp, **given: _tiled(xp, formulas.plain, **given),
-        lambda xp, **given: _tiled(xp, formulas.composed, **given),
+        lambda xp, **arguments: _tiled(xp, formulas.plain, **arguments),
+        lambda xp, **arguments: _tiled(xp, formulas.composed, **arguments),
     ),
     _softmax("mask_finite", _finite),
     _softmax("clipped_exponent", _clipped),

@@ -8,8 +8,8 @@
 over the keys that take part (`layout.present`); m_i is the largest of their scores, S_i the sum of
 their e^(s_ij - m_i). Where none takes part, p is 0. D_i is also sum_e dy_ie y_ie.
 
-What is certified subtracts the score, and dp, of one key near the largest (`top`), on which no
-result depends: so y is that key's v, and its gradients are 0, where no other takes part.
+The certified formula subtracts the score, and dp, of one key near the largest (`top`), on which no
+result depends: so where no other key takes part, y is that key's v, and its gradients are 0.
 
 Sources: Vaswani et al. (2017), "Attention is all you need", arXiv:1706.03762; Dao et al. (2022),
 "FlashAttention", arXiv:2205.14135.
@@ -58,7 +58,7 @@ def plain(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
 
 
 def deferred(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    """(e v) / S, as streaming kernels have it."""
+    """(e v) / S, as in streaming kernels."""
     s = scores(xp, q, k, **how)
     lanes = present(s.shape, **how)
     e = exponential(xp, s - pivot(xp, s, lanes), lanes)
@@ -66,14 +66,14 @@ def deferred(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
 
 
 def stored(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    """A kernel for each op: every result kept in the storage format."""
+    """One kernel for each op: every result is stored in the storage format."""
     s = xp.store(xp.store(xp.matmul(q, turned(xp, k))) * factor(xp, q, how.get("scale")))
     s = s if how.get("mask") is None else xp.store(s + how["mask"])
     return xp.matmul(xp.store(weights(xp, s, present(s.shape, **how))), v)
 
 
 def _from_top(xp: Any, s: Any, top: Any) -> Any:
-    """s less that of the top key; there it is 0, and not defined where s is not."""
+    """s minus the top key's score: 0 at that key, and undefined where s is."""
     own = np.arange(s.shape[-1]) == top[..., None]
     return xp.where(own, s * 0, s - xp.take_along_axis(s, top[..., None]))
 
@@ -103,7 +103,7 @@ def composed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
 
 
 def recomputed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    """As FlashAttention does it: p from the log of the sum, D from the y that was kept."""
+    """As in FlashAttention: p from the log of the sum, D from the stored y."""
     s = scores(xp, q, k, **how)
     lanes = present(s.shape, **how)
     m = pivot(xp, s, lanes)

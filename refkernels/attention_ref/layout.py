@@ -1,12 +1,12 @@
 """The arrays of attention as its formulas see them.
 
 Grouped queries. With fewer heads of keys than of queries, head h of q meets head h // g of k and v.
-The g heads that share keys are queries of one head, g times as many, so that to a formula there is
-no group. Rows are leading axes; where heads are grouped, h is an axis of its own.
+The g heads that share keys become queries of one head, g times as many, so that formulas see no
+group. Rows are leading axes; where heads are grouped, h is an axis of its own.
 
-What takes part stays in its parts, so that a wrong way can leave one out: keys that `keep` has,
-that `mask` does not hold at -inf (`unmasked`), that lie before `lengths`, that are not after
-`position`, the last key that a causal query sees.
+The conditions under which a key takes part stay separate, so that a wrong way can leave one out:
+`keep`, a mask other than -inf (`unmasked`), `lengths`, and `position`, the last key that a causal
+query sees.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _INPUTS = (
 )
 _FORWARD = Signature.parse(f"{_INPUTS} -> y[... h m e]", "d n")
 _BACKWARD = _FORWARD.backward({"dy": "y"}, {"dq": "q", "dk": "k", "dv": "v"})
-_ELEMENTS = 1 << 20  # scores that are looked at together
+_ELEMENTS = 1 << 20  # scores that are compared at a time
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class _Shapes:
-    """Of a question: `lead`, q's leading axes; `rows`, those of the formulas; `heads`, k's."""
+    """The shapes of a question. `lead`: q's leading axes; `rows`: the formulas'; `heads`: k's."""
 
     lead: Shape
     rows: Shape
@@ -50,7 +50,7 @@ class _Shapes:
 
     @property
     def stacked(self) -> Shape:
-        """Of what each query has one of."""
+        """The shape of arrays with one number for each query."""
         return (*self.rows, self.h, self.group * self.queries)
 
     @property
@@ -59,23 +59,24 @@ class _Shapes:
 
 
 def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """Raises ValueError for shapes, lengths and params that do not fit."""
+    """The arrays as formulas see them. Raises ValueError for shapes, lengths and params that do not
+    fit."""
     q, k, v = (inputs[name] for name in "qkv")
     shapes = _shapes(q, k, v)
     stacked, over = shapes.stacked, (*shapes.rows, shapes.h, shapes.keys)
     d, e = q.shape[-1], v.shape[-1]
     output = (*shapes.lead, shapes.queries, e)
-    given: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     if direction == "backward":
         dy = inputs["dy"]
         if dy.shape != output:
             raise ValueError(f"dy has shape {dy.shape} and y {output}: they are the same.")
-        given["dy"] = dy.reshape(*stacked, e)
-    given |= {"q": q.reshape(*stacked, d), "k": k.reshape(*over, d), "v": v.reshape(*over, e)}
-    given |= _taking_part(inputs, params["causal"], shapes)
+        arrays["dy"] = dy.reshape(*stacked, e)
+    arrays |= {"q": q.reshape(*stacked, d), "k": k.reshape(*over, d), "v": v.reshape(*over, e)}
+    arrays |= _taking_part(inputs, params["causal"], shapes)
     scale = None if params["scale"] is None else as_real(params["scale"], "scale")
-    given["top"] = _top(given, scale if scale is not None else d**-0.5 if d else 1.0)
-    told = {
+    arrays["top"] = _top(arrays, scale if scale is not None else d**-0.5 if d else 1.0)
+    formula_params = {
         "scale": scale,
         "rooted": scale is None or scale > 0,
         "corner": params["causal"],
@@ -87,7 +88,9 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     def restore(name: str, array: Array) -> Array:
         return array.reshape(own.get(name, output))
 
-    return Prepared(given, told, restore, _FORWARD if direction == "forward" else _BACKWARD)
+    return Prepared(
+        arrays, formula_params, restore, _FORWARD if direction == "forward" else _BACKWARD
+    )
 
 
 def _shapes(q: Array, k: Array, v: Array) -> _Shapes:
@@ -103,7 +106,7 @@ def _shapes(q: Array, k: Array, v: Array) -> _Shapes:
 
 
 def _taking_part(inputs: dict[str, Any], causal: Any, shapes: _Shapes) -> dict[str, Any]:
-    """mask, without its -inf, and what says which keys take part."""
+    """mask without its -inf, and the arrays that decide which keys take part."""
     whole = (*shapes.lead, shapes.queries, shapes.keys)
     mask, keep = (
         None
@@ -141,7 +144,7 @@ def _group(q: Array, k: Array, v: Array) -> int:
     if not fits or not heads[-1] or lead[-1] % heads[-1]:
         raise ValueError(
             f"q has the leading axes {tuple(lead)}, and k and v {tuple(heads)}: they are the same, "
-            "but that the last of them, q's heads, may be a multiple of k's."
+            "except that the last of them, q's heads, may be a multiple of k's."
         )
     return int(lead[-1] // heads[-1])
 
@@ -167,39 +170,39 @@ def _position(causal: Any, shapes: _Shapes) -> Array | None:
 
 
 def present(shape: Shape, /, **parts: Any) -> npt.NDArray[np.bool_] | None:
-    """Which scores take part: None for all."""
-    found: npt.NDArray[np.bool_] | None = None
+    """Which scores take part; None for all."""
+    takes_part: npt.NDArray[np.bool_] | None = None
     places = np.arange(shape[-1])
     keep, unmasked = parts.get("keep"), parts.get("unmasked")
     lengths, position = parts.get("lengths"), parts.get("position")
-    for one in (
+    for condition in (
         keep,
         unmasked,
         None if lengths is None else places < lengths[..., None, None],
         None if position is None else places <= position[..., None],
     ):
-        if one is not None:
-            found = one if found is None else found & one
-    return None if found is None else np.broadcast_to(found, shape)
+        if condition is not None:
+            takes_part = condition if takes_part is None else takes_part & condition
+    return None if takes_part is None else np.broadcast_to(takes_part, shape)
 
 
-def _top(given: dict[str, Any], scale: float) -> Array:
-    """The key of each query's largest score, or one near it, of those that take part."""
-    q, k = given["q"], given["k"]
+def _top(arrays: dict[str, Any], scale: float) -> Array:
+    """For each query the key of the largest score that takes part, or of one near it."""
+    q, k = arrays["q"], arrays["k"]
     *lead, h, m, _ = q.shape
     n, rows = k.shape[-2], math.prod(lead)
-    found = np.zeros((rows, h, m), np.intp)
+    tops = np.zeros((rows, h, m), np.intp)
     flat = {
-        name: None if (a := given[name]) is None else a.reshape(rows, *a.shape[len(lead) :])
+        name: None if (a := arrays[name]) is None else a.reshape(rows, *a.shape[len(lead) :])
         for name in ("q", "k", "mask", "keep", "unmasked", "lengths", "position")
     }
     step = max(_ELEMENTS // max(h * m * n, 1), 1)
     for start in range(0, rows if n else 0, step):
-        some = slice(start, start + step)
-        block = {name: None if array is None else array[some] for name, array in flat.items()}
+        span = slice(start, start + step)
+        block = {name: None if array is None else array[span] for name, array in flat.items()}
         with np.errstate(all="ignore"):
-            found[some] = _approximate(block, scale).argmax(-1)
-    return found.reshape(*lead, h, m)
+            tops[span] = _approximate(block, scale).argmax(-1)
+    return tops.reshape(*lead, h, m)
 
 
 def _approximate(block: dict[str, Any], scale: float) -> Array:

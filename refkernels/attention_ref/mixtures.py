@@ -1,4 +1,4 @@
-"""What kernels do in any mixture: the forms whose bound holds for all of them.
+"""Forms that cover every mixture of kernels' choices, so that one bound holds for all of them.
 
     scores     the scale applied to the product, to q, or its root to both; divided by sqrt(d)
     e^d        by exp or exp2; online, rescaled block by block as in `softmax_ref.mixtures`, the

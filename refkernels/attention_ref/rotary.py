@@ -29,12 +29,12 @@ LAYOUTS = ("half", "interleaved")
 
 
 def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """Raises ValueError for a dim that x does not have, or that has no pairs."""
+    """The prepared arrays. Raises ValueError for a dim that x lacks, or that is odd."""
     x, base, layout = inputs["x"], as_real(params["base"], "base"), params["layout"]
     if not x.ndim:
         raise ValueError("x has shape (): it is x[... d].")
-    d, given = x.shape[-1], params["dim"]
-    dim = d if given is None else as_count(given, "dim")
+    d, chosen = x.shape[-1], params["dim"]
+    dim = d if chosen is None else as_count(chosen, "dim")
     if dim > d or dim % 2:
         raise ValueError(f"x has shape {x.shape}: of {d}, an even number is rotated, not {dim}.")
     if layout not in LAYOUTS:
@@ -60,17 +60,17 @@ def _wide(a: Any) -> Any:
 def _rotate(
     xp: Any, x: Any, cosine: Any, sine: Any, dim: int, layout: str, keep: Any = _wide
 ) -> Any:
-    """`keep`: what is done with each product."""
+    """The rotated pairs. `keep` is applied to each product."""
     first, second = _pairs(dim, layout)
     rest = np.arange(dim, x.shape[-1])
-    a, b, beyond = (xp.take(x, some, axis=-1) for some in (first, second, rest))
-    found = [
+    a, b, beyond = (xp.take(x, indices, axis=-1) for indices in (first, second, rest))
+    rotated = [
         keep(a * cosine) - keep(b * sine),
         keep(b * cosine) + keep(a * sine),
         beyond,
     ]
     back = np.argsort(np.concatenate([first, second, rest]))
-    return xp.take(xp.concatenate(found), back, axis=-1)
+    return xp.take(xp.concatenate(rotated), back, axis=-1)
 
 
 def _exponents(xp: Any, dim: int, of: int | None = None) -> Any:
@@ -89,17 +89,17 @@ def exact(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> A
 
 
 def tables(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
-    """The frequency 1 / base^(2 i / D), as Hugging Face's Llama has it; its cosine and sine, and
-    the products with x, kept in the storage format."""
+    """By the frequency 1 / base^(2 i / D), as in Hugging Face's Llama; cosine, sine and their
+    products with x are kept in the storage format."""
     frequency = 1 / xp.exp(_exponents(xp, dim) * xp.log(xp.number(base)))
     angles = xp.array(position) * frequency
     cosine, sine = xp.store(xp.cos(angles)), xp.store(xp.sin(angles))
     return _rotate(xp, x, cosine, sine, dim, layout, xp.store)
 
 
-def _turned_back(form: Any, xp: Any, dy: Any, x: Any, position: Any, **given: Any) -> Any:
-    """dx is dy, rotated by -t: a kernel has the same angles, and another sign of the sine."""
-    return form(xp, x=dy, position=-position, **given)
+def _turned_back(form: Any, xp: Any, dy: Any, x: Any, position: Any, **params: Any) -> Any:
+    """dx is dy, rotated by -t: a kernel has the same angles, and the opposite sign of the sine."""
+    return form(xp, x=dy, position=-position, **params)
 
 
 FORMS = {"exact": exact, "tables": tables}
@@ -109,24 +109,24 @@ BACKWARD = {name: partial(_turned_back, form) for name, form in FORMS.items()}
 # --- faults -----------------------------------------------------------------------------------
 
 
-def _other_layout(xp: Any, layout: str, **given: Any) -> Any:
-    return exact(xp, layout=LAYOUTS[layout == LAYOUTS[0]], **given)
+def _other_layout(xp: Any, layout: str, **arguments: Any) -> Any:
+    return exact(xp, layout=LAYOUTS[layout == LAYOUTS[0]], **arguments)
 
 
-def _backwards(xp: Any, position: Any, **given: Any) -> Any:
-    return exact(xp, position=-position, **given)
+def _backwards(xp: Any, position: Any, **arguments: Any) -> Any:
+    return exact(xp, position=-position, **arguments)
 
 
-def _from_one(xp: Any, position: Any, **given: Any) -> Any:
-    return exact(xp, position=position + 1, **given)
+def _from_one(xp: Any, position: Any, **arguments: Any) -> Any:
+    return exact(xp, position=position + 1, **arguments)
 
 
-def _usual_base(xp: Any, base: Any, **given: Any) -> Any:
-    return exact(xp, base=Fraction(10000), **given)
+def _usual_base(xp: Any, base: Any, **arguments: Any) -> Any:
+    return exact(xp, base=Fraction(10000), **arguments)
 
 
 def _of_whole(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
-    """The exponents are 2 i / d, d being the whole of x's axis."""
+    """The exponents are 2 i / d, with d the whole length of x's axis."""
     angles = _angles(xp, position, base, dim, x.shape[-1])
     return _rotate(xp, x, xp.cos(angles), xp.sin(angles), dim, layout)
 
@@ -142,8 +142,8 @@ def _narrow(format: str, xp: Any, x: Any, position: Any, base: Any, dim: int, la
     return _rotate(xp, x, kept(xp.cos(angles)), kept(xp.sin(angles)), dim, layout)
 
 
-def _fault(cause: str, formula: Any, **told: Any) -> Fault:
-    return Fault(cause, formula, partial(_turned_back, formula), **told)
+def _fault(cause: str, formula: Any, **options: Any) -> Fault:
+    return Fault(cause, formula, partial(_turned_back, formula), **options)
 
 
 FAULTS = (

@@ -62,8 +62,8 @@ _BY_NAME = {op.name: op for op in OPS}
 
 def _ask(name: str, certify: Certify, **arrays: Any) -> Any:
     direction = "backward" if "dy" in arrays else "forward"
-    found = _BY_NAME[name].evaluate(direction, arrays, {}, certify)  # type: ignore[arg-type]
-    return tree(name.title(), found)
+    outputs = _BY_NAME[name].evaluate(direction, arrays, {}, certify)  # type: ignore[arg-type]
+    return tree(name.title(), outputs)
 
 
 def pow(x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Enclosure:
@@ -72,7 +72,7 @@ def pow(x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Enclosure:
     x, exponent  of one shape, float16, bfloat16, float32 or float64
     certify      the question (`refkernels.Enclosure`)
 
-    Powers that are rational are found and known exactly, so that ties are ties. The bound is a
+    Rational powers are recognised and exact, so that ties are ties. The bound is a
     library limit, 16 ulp (OpenCL's full profile). Raises TypeError for other dtypes, ValueError for
     shapes that differ.
     """
@@ -82,29 +82,30 @@ def pow(x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Enclosure:
 def pow_backward(dy: Any, x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Any:
     """(dx, dexponent) = (dy e x^(e - 1), dy x^e log x). dx is 0 for e = 0 everywhere, dexponent 0
     for x = 0 and e > 0, NaN for x < 0. The bound allows 16 ulp for powers, 4 for the logarithm, and
-    an e - 1 that is rounded. Else as `pow`."""
+    an e - 1 that is rounded. Otherwise as `pow`."""
     return _ask("pow", certify, dy=dy, x=x, exponent=exponent)
 
 
 def atan2(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """The angle of the point with abscissa b and ordinate a, in [-π, π]; special values as those of
     C's atan2(a, b). The bound is a library limit, 6 ulp (OpenCL's full profile), and that of the
-    arctangent of a rounded quotient, put into its quadrant. Else as `pow`."""
+    arctangent of a rounded quotient, moved to its quadrant. Otherwise as `pow`."""
     return _ask("atan2", certify, a=a, b=b)
 
 
 def atan2_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
     """(da, db) = (dy b, -dy a) / (a² + b²), NaN at the origin. The bound is proven for kernels that
-    do not scale: it is infinite where the squares may leave the format's range. Else as `atan2`."""
+    do not scale: it is infinite where the squares may leave the format's range. Otherwise as
+    `atan2`."""
     return _ask("atan2", certify, dy=dy, a=a, b=b)
 
 
 def hypot(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = √(a² + b²); infinite where a or b is, as C's hypot. The bound is a library limit, 4 ulp
-    (OpenCL's full profile). Else as `pow`."""
+    (OpenCL's full profile). Otherwise as `pow`."""
     return _ask("hypot", certify, a=a, b=b)
 
 
 def hypot_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
-    """(da, db) = dy (a, b) / hypot(a, b), NaN at the origin. Else as `hypot`."""
+    """(da, db) = dy (a, b) / hypot(a, b), NaN at the origin. Otherwise as `hypot`."""
     return _ask("hypot", certify, dy=dy, a=a, b=b)

@@ -20,7 +20,7 @@ def _arrays(rng: np.random.Generator, **pair: Any) -> Arrays:
 
 def _specials(first: str, second: str) -> Any:
     def build(rng: np.random.Generator, _: str) -> Arrays:
-        a, b = (one.reshape(-1) for one in np.meshgrid(SPECIALS, SPECIALS))
+        a, b = (grid.reshape(-1) for grid in np.meshgrid(SPECIALS, SPECIALS))
         return _arrays(rng, **{first: a, second: b})
 
     return build
@@ -65,7 +65,7 @@ def cases_of_pow() -> list[Case]:
 
 
 def cases_of_plane(op: str) -> list[Case]:
-    """atan2's and hypot's."""
+    """The cases of atan2 or hypot."""
 
     def make(regime: str, pair: Any, n: int = N) -> Case:
         def build(rng: np.random.Generator, dtype: str) -> Arrays:

@@ -6,9 +6,9 @@
     hypot    h √(1 + (l / h)²)      da = dy a / y,            db = dy b / y
              h and l being the larger and the smaller of |a| and |b|
 
-The special values are those of C (ISO/IEC 9899:2018, F.10.4.4, F.10.1.4, F.10.4.3). `prepare` says
-the value, or puts others in the place of such arguments that have the same. `value_bare` is what
-dy e x^(e - 1) gives without a rule for e = 0: NaN at x = 0; `value_log_above` has 0 unless x > 0.
+The special values are those of C (ISO/IEC 9899:2018, F.10.4.4, F.10.1.4, F.10.4.3). `prepare` gives
+the value, or replaces such arguments by others with the same value. `value_bare` is the value of
+dy e x^(e - 1) without a rule for e = 0: NaN at x = 0; `value_log_above` is 0 unless x > 0.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def special_power(x: Doubles, y: Doubles, negative: Any) -> Doubles:
         (a == 0.0, sign * np.where(y > 0.0, 0.0, inf)),
         (a == inf, sign * np.where(y > 0.0, inf, 0.0)),
     )
-    found = np.full(x.shape, np.nan)
+    values = np.full(x.shape, np.nan)
     for where, value in reversed(rules):
-        found = np.where(where, value, found)
-    return found
+        values = np.where(where, value, values)
+    return values
 
 
 def prepare_pow(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
@@ -63,22 +63,24 @@ def prepare_pow(inputs: dict[str, Any], params: dict[str, Any], direction: Direc
     x, e = _alike(inputs)
     with np.errstate(all="ignore"):
         special = ~(np.isfinite(x) & np.isfinite(e)) | (x == 0.0) | ((x < 0.0) & (np.rint(e) != e))
-        odd, even = (np.signbit(x) & (np.remainder(e, 2.0) == one) for one in (1.0, 0.0))
+        odd, even = (
+            np.signbit(x) & (np.remainder(e, 2.0) == remainder) for remainder in (1.0, 0.0)
+        )
         value = special_power(x, e, odd)
-        found = {"special": special, "value": np.where(special, value, 0.0), "negative": odd}
+        arrays = {"special": special, "value": np.where(special, value, 0.0), "negative": odd}
         if direction == "backward":
             dy = to_float64(inputs["dy"])
             bare = dy * e * special_power(x, e - 1.0, even)
             slope = np.where((x == 0.0) & (e == 0.0), 0.0, bare)
             logarithm = np.where((x == 0.0) & (e > 0.0), 0.0, dy * value * np.log(x))
-            found |= {"value": np.where(special, slope, 0.0), "negative_below": even}
-            found |= {"value_bare": np.where(special, bare, 0.0)}
-            found |= {"undefined": special | (x < 0.0)}
-            found |= {"value_log": np.where(found["undefined"], logarithm, 0.0)}
-            found |= {"value_log_above": np.where(x > 0.0, found["value_log"], 0.0)}
+            arrays |= {"value": np.where(special, slope, 0.0), "negative_below": even}
+            arrays |= {"value_bare": np.where(special, bare, 0.0)}
+            arrays |= {"undefined": special | (x < 0.0)}
+            arrays |= {"value_log": np.where(arrays["undefined"], logarithm, 0.0)}
+            arrays |= {"value_log_above": np.where(x > 0.0, arrays["value_log"], 0.0)}
     for name in ("x", "exponent"):
-        found[name] = np.where(special, np.ones_like(inputs[name]), inputs[name])
-    return Prepared({**inputs, **found}, params)
+        arrays[name] = np.where(special, np.ones_like(inputs[name]), inputs[name])
+    return Prepared({**inputs, **arrays}, params)
 
 
 def _signed_power(xp: Any, x: Any, exponent: Any, negative: Any) -> Any:
@@ -91,8 +93,8 @@ def _power_below(xp: Any, x: Any, exponent: Any, negative: Any) -> Any:
 
 
 def pow(xp: Any, x: Any, exponent: Any, special: Any, value: Any, negative: Any, **_: Any) -> Any:
-    found = xp.library(_signed_power, LIMITS["pow"], (x, exponent), negative)
-    return xp.where(special, value, found)
+    power = xp.library(_signed_power, LIMITS["pow"], (x, exponent), negative)
+    return xp.where(special, value, power)
 
 
 def pow_by_logarithm(
@@ -107,8 +109,9 @@ def pow_slopes(
     negative_below: Any, undefined: Any, value_log: Any, rounded: bool = False,
     stored: bool = False, **_: Any,
 ) -> Any:  # fmt: skip
-    """`rounded`: of kernels that round e - 1, which moves the power by |log x| times as much;
-    `stored`: of kernels made of ops, each of which keeps its result in the storage format."""
+    """The gradients. `rounded`: for kernels that round e - 1, which moves the power by |log x|
+    times as much; `stored`: for kernels made of ops that store each result in the storage
+    format."""
     kept = xp.store if stored else lambda value: value
     below = xp.library(_power_below, LIMITS["pow"], (x, exponent), negative_below)
     logarithm = xp.log(abs(x))
@@ -126,19 +129,21 @@ def pow_slopes(
 
 
 def prepare_atan2(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """Infinities become 1 and what is finite beside them 0; of two zeros b becomes 1."""
+    """Infinities become 1, and finite numbers beside them 0; for two zeros b becomes 1."""
     a, b = _alike(inputs)
-    found = dict(inputs)
+    arrays = dict(inputs)
     steep = np.abs(a) > np.abs(b)
     if direction == "forward":
         beyond, nan = np.isinf(a) | np.isinf(b), np.isnan(a) | np.isnan(b)
-        for name, one in (("a", a), ("b", b)):
-            finite = np.where(np.isinf(one), 1.0, 0.0).astype(inputs[name].dtype)
-            found[name] = np.where(beyond & ~nan, np.copysign(finite, inputs[name]), inputs[name])
+        for name, values in (("a", a), ("b", b)):
+            finite = np.where(np.isinf(values), 1.0, 0.0).astype(inputs[name].dtype)
+            arrays[name] = np.where(beyond & ~nan, np.copysign(finite, inputs[name]), inputs[name])
         nowhere = (a == 0.0) & (b == 0.0)
-        found["b"] = np.where(nowhere, np.ones_like(inputs["b"]), found["b"])
-        steep = np.abs(to_float64(found["a"])) > np.abs(to_float64(found["b"]))
-    return Prepared(found | {"steep": steep, "left": np.signbit(b), "below": np.signbit(a)}, params)
+        arrays["b"] = np.where(nowhere, np.ones_like(inputs["b"]), arrays["b"])
+        steep = np.abs(to_float64(arrays["a"])) > np.abs(to_float64(arrays["b"]))
+    return Prepared(
+        arrays | {"steep": steep, "left": np.signbit(b), "below": np.signbit(a)}, params
+    )
 
 
 def _atan2(xp: Any, a: Any, b: Any, steep: Any, left: Any, below: Any) -> Any:
@@ -164,29 +169,29 @@ def atan2_slopes(xp: Any, dy: Any, a: Any, b: Any, **_: Any) -> Any:
 
 def atan2_slopes_by_reciprocal(xp: Any, dy: Any, a: Any, b: Any, **_: Any) -> Any:
     r = 1 / (xp.square(a) + xp.square(b))
-    return tuple(xp.either(dy * (one * r), dy * one * r) for one in (b, -a))
+    return tuple(xp.either(dy * (leg * r), dy * leg * r) for leg in (b, -a))
 
 
 def atan2_slopes_stored(xp: Any, dy: Any, a: Any, b: Any, **_: Any) -> Any:
-    """As `by_reciprocal`, made of ops that keep their results in the storage format."""
+    """As `by_reciprocal`, by ops that store each result in the storage format."""
     squares = xp.store(xp.square(a)), xp.store(xp.square(b))
     r = xp.store(1 / xp.store(squares[0] + squares[1]))
-    return tuple(dy * xp.store(one * r) for one in (b, -a))
+    return tuple(dy * xp.store(leg * r) for leg in (b, -a))
 
 
 # --- hypot -------------------------------------------------------------------------------------
 
 
 def prepare_hypot(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """Beside an infinity stands a 0, beside NaN too."""
+    """The number beside an infinity or NaN becomes 0."""
     a, b = _alike(inputs)
-    found = dict(inputs)
+    arrays = dict(inputs)
     if direction == "forward":
         for name, vain in (("a", np.isinf(b) & ~np.isinf(a)), ("b", np.isinf(a))):
-            found[name] = np.where(vain, np.zeros_like(inputs[name]), inputs[name])
-    a, b = (to_float64(found[name]) for name in ("a", "b"))
-    found |= {"steep": np.abs(a) > np.abs(b), "nowhere": (a == 0.0) & (b == 0.0)}
-    return Prepared(found, params)
+            arrays[name] = np.where(vain, np.zeros_like(inputs[name]), inputs[name])
+    a, b = (to_float64(arrays[name]) for name in ("a", "b"))
+    arrays |= {"steep": np.abs(a) > np.abs(b), "nowhere": (a == 0.0) & (b == 0.0)}
+    return Prepared(arrays, params)
 
 
 def _hypot(xp: Any, a: Any, b: Any, steep: Any, nowhere: Any) -> Any:
@@ -201,13 +206,13 @@ def hypot(xp: Any, a: Any, b: Any, steep: Any, nowhere: Any) -> Any:
 
 def hypot_slopes(xp: Any, dy: Any, a: Any, b: Any, steep: Any, nowhere: Any) -> Any:
     y = hypot(xp, a, b, steep, nowhere)
-    return tuple(xp.either(dy * (one / y), dy * one / y) for one in (a, b))
+    return tuple(xp.either(dy * (leg / y), dy * leg / y) for leg in (a, b))
 
 
 def hypot_slopes_stored(xp: Any, dy: Any, a: Any, b: Any, steep: Any, nowhere: Any) -> Any:
-    """From the result and a quotient that were kept in the storage format."""
+    """From the result and a quotient that were stored in the storage format."""
     y = xp.store(hypot(xp, a, b, steep, nowhere))
-    return tuple(dy * xp.store(one / y) for one in (a, b))
+    return tuple(dy * xp.store(leg / y) for leg in (a, b))
 
 
 # --- wrong ways --------------------------------------------------------------------------------
@@ -224,18 +229,18 @@ def _quadrants_folded(xp: Any, a: Any, b: Any, **_: Any) -> Any:
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "pow": (
         Fault("power_by_logarithm", pow_by_logarithm, unstable=True),
-        Fault("magnitude_of_base", lambda xp, negative, **given: pow(
-            xp, negative=np.zeros_like(negative), **given
+        Fault("magnitude_of_base", lambda xp, negative, **arguments: pow(
+            xp, negative=np.zeros_like(negative), **arguments
         )),
-        Fault("exponent_not_lowered", backward=lambda xp, dy, exponent, **given: (
-            dy * exponent * pow(xp, exponent=exponent, **_forward(given)),
-            pow_slopes(xp, dy=dy, exponent=exponent, **given)[1],
+        Fault("exponent_not_lowered", backward=lambda xp, dy, exponent, **arguments: (
+            dy * exponent * pow(xp, exponent=exponent, **_forward(arguments)),
+            pow_slopes(xp, dy=dy, exponent=exponent, **arguments)[1],
         ), outputs=("dx",)),
-        Fault("zero_times_infinity", backward=lambda xp, value, value_bare, **given: pow_slopes(
-            xp, value=value_bare, **given
+        Fault("zero_times_infinity", backward=lambda xp, value, value_bare, **arguments: pow_slopes(
+            xp, value=value_bare, **arguments
         ), outputs=("dx",)),
-        Fault("negative_base_ignored", backward=lambda xp, value_log, value_log_above, **given: (
-            pow_slopes(xp, value_log=value_log_above, **given)
+        Fault("negative_base_ignored", backward=lambda xp, value_log, value_log_above, **others: (
+            pow_slopes(xp, value_log=value_log_above, **others)
         ), outputs=("dexponent",)),
     ),
     "atan2": (
@@ -256,5 +261,5 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
 }  # fmt: skip
 
 
-def _forward(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: given[name] for name in ("x", "special", "value", "negative")}
+def _forward(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {name: arguments[name] for name in ("x", "special", "value", "negative")}

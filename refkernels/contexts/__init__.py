@@ -15,9 +15,9 @@
     Gradient                             the backward pass, over any of these
     Trace                                an expression graph, for generated kernels
 
-`context` lists the names in `xp`; `value` is what an array of a context can do. Every context has
-all the names, or says in one sentence why a name has no meaning in it. `execution.read_ball` takes
-the way of working out balls that the arrays' size asks for. Names are loaded when first used.
+`context` lists the names in `xp`; `value` holds the operators of a context's arrays. Every context
+has all the names, or says in one sentence why a name has no meaning in it. `execution.read_ball`
+chooses by the arrays' size how balls are computed. Names are loaded on first use.
 """
 
 __kernels_of__ = ("kernels.elementary", "kernels.trigonometric", "elementwise")

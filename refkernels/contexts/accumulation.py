@@ -1,5 +1,7 @@
-"""What sums, products and powers lose in any order of their operations, at most; before the caller
-rounds it outward. Infinite where an intermediate result may leave the format's range.
+"""Bounds on the error of sums, products and powers, for any order of their operations.
+
+The caller rounds them outward. A bound is infinite where an intermediate result may leave the
+format's range.
 
 Source of the sums: Jeannerod and Rump (2013), "Improved error bounds for inner products in
 floating-point arithmetic", doi:10.1137/120894488.
@@ -14,14 +16,14 @@ import numpy as np
 from refkernels.arithmetic.rounding import Doubles, Rounding
 from refkernels.contexts.ball import U
 
-_UP = 1.0 + 2.0**-40  # more than what follows it loses
+_UP = 1.0 + 2.0**-40  # exceeds the roundings that follow it
 
 
 def summed(rounding: Rounding, errors: Doubles, sizes: Doubles, terms: Any, most: int) -> Doubles:
     """Σ r + (n - 1) u Σ (M + r) for `terms` n <= most. A partial sum is at most
     Σ (M + r) (1 + (n - 1) u)."""
     growth = rounding.unit * np.maximum(np.asarray(terms, np.float64) - 1.0, 0.0)
-    slack = 1.0 + 4.0 * most * U + 2.0**-50  # the sums given are rounded too
+    slack = 1.0 + 4.0 * most * U + 2.0**-50  # the caller's sums are rounded too
     error = (errors + growth * sizes) * slack
     return np.where(rounding.beyond(sizes * (1.0 + growth) * slack), np.inf, error)
 
@@ -40,7 +42,7 @@ def product(rounding: Rounding, terms: int | Doubles, sizes: Doubles) -> Doubles
       (A1 + A2), for A1 <= w A2 and k1 A1 + A2 <= k1 A2 + k2 A1 (plain for k1 = 1, else by
       k1 u <= k1 - 1).
       Neither: u (A1 + A2) = w (1 - u) (A1 + A2) <= w (k1 (A2 - u A1) + k2 (A1 - u A2)), so
-      u (A1 + A2) + u w (k1 A1 + k2 A2) <= w (k1 A2 + k2 A1), which is what is left.
+      u (A1 + A2) + u w (k1 A1 + k2 A2) <= w (k1 A2 + k2 A1), which remained to be shown.
     An FMA adds p to node 1: the rounding is at most |p|, enough where |p| <= u A1; else at most
     u (A1 + |p|) + u k1 w A1, enough since u A1 <= |p|.
     """

@@ -25,7 +25,7 @@ class Arb(Objectwise):
         with Arb(256) as xp:
             y = softmax(xp, xp.array(x))
 
-    What a ball cannot decide is a wide ball, never a wrong one: 1 / 0 and the log of a ball that
+    Where a ball cannot decide, the result is wide, never wrong: 1 / 0 and the log of a ball that
     reaches 0 are NaN balls, which hold every number. Outside the block balls are only wider.
     """
 
@@ -44,14 +44,14 @@ class Arb(Objectwise):
         self._entered.pop().__exit__(*how)
 
     def array(self, values: npt.NDArray[Any]) -> ObjectValue:
-        """Infinities are themselves; NaN is the ball that holds every number."""
+        """Infinities stay infinite; NaN becomes the ball that holds every number."""
         if values.dtype.kind in "iu" or np.isfinite(to_float64(values)).all():
             return super().array(values)
         wide = to_float64(values)
         finite = np.isfinite(wide)
-        known = super().array(np.where(finite, wide, 0.0))
+        balls = super().array(np.where(finite, wide, 0.0))
         special = objects([flint.arb(str(x)) for x in wide.reshape(-1).tolist()], wide.shape)
-        return self.value(np.where(finite, known.data, special))
+        return self.value(np.where(finite, balls.data, special))
 
     def element(self, value: Any) -> Any:
         exact = fraction(value)
@@ -80,12 +80,12 @@ class Arb(Objectwise):
         left, right = data(a), data(b)
         batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
         (m, k), n = left.shape[-2:], right.shape[-1]
-        pairs = [np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in (left, right)]
-        found = []
+        pairs = [np.broadcast_to(factor, (*batch, *factor.shape[-2:])) for factor in (left, right)]
+        entries = []
         for at in np.ndindex(batch):
-            x, y = (one[at].reshape(-1).tolist() for one in pairs)
-            found += (flint.arb_mat(m, k, x) * flint.arb_mat(k, n, y)).entries()
-        return self.value(objects(found, (*batch, m, n)))
+            x, y = (factor[at].reshape(-1).tolist() for factor in pairs)
+            entries += (flint.arb_mat(m, k, x) * flint.arb_mat(k, n, y)).entries()
+        return self.value(objects(entries, (*batch, m, n)))
 
     def pivot(self, a: Value, axis: int = -1) -> Value:
         return self.value(np.frompyfunc(lambda x: x.mid(), 1, 1)(data(self.max(a, axis))))
@@ -101,7 +101,7 @@ class Arb(Objectwise):
 
 
 def _square(x: Any) -> Any:
-    """x², whose ball reaches below 0 by no more than its own rounding where x's holds 0 (flint's
+    """x². Where x's ball holds 0, that of x² reaches below 0 by its own rounding at most (flint's
     power of such a ball is NaN)."""
     if x.contains(0):
         largest = x.abs_upper()

@@ -59,14 +59,14 @@ class BallValue(Value):
         return self.mid.shape
 
     def enclosure(self) -> Enclosure:
-        """As an Enclosure, which has no value at its ends, as a ball may; infinite radii stay."""
+        """As an Enclosure. Its ends are not attained, a ball's may be; infinite radii stay."""
         wider = np.where(self.radius > 0.0, np.nextafter(self.radius, np.inf), 0.0)
         return Enclosure(self.mid, 0.0, wider)
 
 
 class Ball(Context):
     """Certified float64. Inputs that are not finite have an infinite radius: special values are
-    read elsewhere."""
+    the affair of `Unbounded`."""
 
     name = "Ball"
 
@@ -107,7 +107,7 @@ class Ball(Context):
         with np.errstate(all="ignore"):
             mid = a_mid * b_mid
             exact = ((a_mid == 0.0) & (p == 0.0)) | ((b_mid == 0.0) & (q == 0.0))
-            exact &= (p < np.inf) & (q < np.inf)  # 0 times what is not defined is not defined
+            exact &= (p < np.inf) & (q < np.inf)  # 0 times an undefined value is undefined
             spread = np.abs(a_mid) * q + np.abs(b_mid) * p + p * q + self.rounding(mid)
             spread = np.where(np.isnan(spread), np.inf, spread)
             return self.value(mid, np.where(exact, 0.0, outward(spread + ETA)))
@@ -119,7 +119,7 @@ class Ball(Context):
             least = np.abs(b_mid) - q
             least = np.where(least > 0.0, least * (1.0 - 2.0**-50) - (q > 0.0) * ETA, 0.0)
             size = np.abs(mid) * (1.0 + 2.0**-50) + ETA
-            above = p + size * q + np.where(q > 0.0, ETA, 0.0)  # what underflowed is divided too
+            above = p + size * q + np.where(q > 0.0, ETA, 0.0)  # the underflow is divided too
             spread = np.where(least > 0.0, above / least + self.rounding(mid), np.inf)
             zero = (a_mid == 0.0) & (p == 0.0) & (least > 0.0)
             return self.value(mid, np.where(zero, 0.0, outward(spread + ETA)))
@@ -271,7 +271,7 @@ class Ball(Context):
     unit = U
 
     def rounding(self, mid: Doubles) -> Doubles:
-        """What one rounding to nearest may have lost of a result in the normal range."""
+        """The largest error of one rounding to nearest of a result in the normal range."""
         size: Doubles = np.abs(mid) * self.unit
         return size
 

@@ -2,11 +2,12 @@
 
 Each rule takes (a, p), p None where a is exact, and gives (mid, radius); see `ball_rules`. NumPy's
 `Ball` and generated kernels run the same rules, so that their mids have the same bits. A radius of
-infinity says that these float64 kernels do not tell: `functions` then asks the double-double tiers.
+infinity says that these float64 kernels cannot decide: `functions` then asks the double-double
+tiers.
 
 Errors, e = 2^-1074: 2^-51 of exp and rsqrt, 2^-50 of expm1, log and log1p, 2^-49 of tanh and erf,
-2^-46 of erfc, as proven in `elementary_ref.fast` and `erf_kernels`, whose arguments are float64
-but for what follows; and e where a result underflows. sqrt is correctly rounded.
+2^-46 of erfc, as proven in `kernels.elementary` (`fast`, `erf`) for float64 arguments, except as
+follows; and e where a result underflows. sqrt is correctly rounded.
   exp      n = rint(x / ln 2) has 11 bits up to |x| = 1400, so its reduction is as exact as up to
            700; 2^n in two factors, of which the second may round a subnormal. expm1 is exp beyond
            600, where 1 is 2^-865 of it.
@@ -59,12 +60,12 @@ from refkernels.kernels.trigonometric.values import COS, SIN
 from refkernels.kernels.trigonometric.values import value as sine_or_cosine
 
 _MAGIC = 1.5 * 2.0**52
-_UP = 1.0 + 2.0**-40  # more than the few roundings of a spread lose
+_UP = 1.0 + 2.0**-40  # exceeds the few roundings of a spread
 _RSQRT_ERROR, _TANH_ERROR, _ERF_ERROR, _ERFC_ERROR = 2.0**-51, 2.0**-49, 2.0**-49, 2.0**-46
 _TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up
 _NORMAL, _LIFT = 2.0**-1022, 2.0**54
 _FAR_TAIL = 2.0**-211
-_WIDEST = 0.0625  # of a ball that an exponential is taken over here
+_WIDEST = 0.0625  # radius of a ball whose exponential is taken here
 
 
 @rule
@@ -74,7 +75,7 @@ def _clamp(x: Any, low: Any, high: Any) -> Any:
 
 
 @rule
-def _told(known: Any, radius: Any) -> Any:
+def _where_known(known: Any, radius: Any) -> Any:
     return select(known, outward(radius), math.inf)
 
 
@@ -99,10 +100,10 @@ def exp(a: Any, p: Any) -> Any:
     error = _relative(EXP_FAST_ERROR, value, a)
     known = abs(a) < math.inf
     if p is None:
-        return value, _told(known, error)
+        return value, _where_known(known, error)
     spread = (value + error) * (p * (1.0 + p)) * _UP
     far = a + p < -750.0
-    return value, _told(known & ((p <= _WIDEST) | far), select(far, ETA, error + spread))
+    return value, _where_known(known & ((p <= _WIDEST) | far), select(far, ETA, error + spread))
 
 
 @rule
@@ -111,10 +112,10 @@ def expm1(a: Any, p: Any) -> Any:
     error = _relative(EXPM1_FAST_ERROR, value, a)
     known = abs(a) < math.inf
     if p is None:
-        return value, _told(known, error)
+        return value, _where_known(known, error)
     spread = (abs(value) + error + 1.0) * (p * (1.0 + p)) * _UP
     far = a + p < -750.0
-    return value, _told(known & ((p <= _WIDEST) | far), select(far, ETA, error + spread))
+    return value, _where_known(known & ((p <= _WIDEST) | far), select(far, ETA, error + spread))
 
 
 @rule
@@ -125,9 +126,9 @@ def log(a: Any, p: Any) -> Any:
     error = LOG_FAST_ERROR * abs(value)
     known = (a > 0.0) & (a < math.inf)
     if p is None:
-        return value, _told(known, error)
+        return value, _where_known(known, error)
     x = p / a * _UP
-    return value, _told(known & (x <= 0.5), error + x * (1.0 + 2.0 * x) * _UP)
+    return value, _where_known(known & (x <= 0.5), error + x * (1.0 + 2.0 * x) * _UP)
 
 
 @rule
@@ -136,9 +137,9 @@ def log1p(a: Any, p: Any) -> Any:
     error = _relative(LOG_FAST_ERROR, value, a)
     known = (a > -1.0) & (a < math.inf)
     if p is None:
-        return value, _told(known, error)
+        return value, _where_known(known, error)
     x = p / (1.0 + a) * _UP
-    return value, _told(known & (x <= 0.5), error + x * (1.0 + 2.0 * x) * _UP)
+    return value, _where_known(known & (x <= 0.5), error + x * (1.0 + 2.0 * x) * _UP)
 
 
 @rule
@@ -149,10 +150,10 @@ def tanh(a: Any, p: Any) -> Any:
     error = _relative(_TANH_ERROR, value, a)
     known = abs(a) < math.inf
     if p is None:
-        return value, _told(known, error)
+        return value, _where_known(known, error)
     least = _clamp(size - (2.0 * _TANH_ERROR + p * _UP), 0.0, 1.0)
     spread = p * ((1.0 - least) * (1.0 + least)) * _UP
-    return value, _told(known, error + select(spread < 2.0, spread, 2.0))
+    return value, _where_known(known, error + select(spread < 2.0, spread, 2.0))
 
 
 @rule
@@ -167,8 +168,8 @@ def erf(a: Any, p: Any) -> Any:
     error = _relative(_ERF_ERROR, value, a)
     known = abs(a) < math.inf
     if p is None:
-        return value, _told(known, error)
-    return value, _told(known, error + _bell(p))
+        return value, _where_known(known, error)
+    return value, _where_known(known, error + _bell(p))
 
 
 @rule
@@ -182,11 +183,11 @@ def erfc(a: Any, p: Any) -> Any:
     error = select(a == 0.0, 0.0, fma(_ERFC_ERROR, value, select(a > 12.0, _FAR_TAIL, 0.0)))
     known = abs(a) < math.inf
     if p is None:
-        return value, _told(known, error)
+        return value, _where_known(known, error)
     near = p * 1.07 * (2.0 * size + 1.41422) * (value + error)
     near = select((a >= 0.0) & (p <= 0.03125) & (a * p <= 0.03125), near, 2.0)
     spread = _bell(p)
-    return value, _told(known, error + select(near < spread, near, spread))
+    return value, _where_known(known, error + select(near < spread, near, spread))
 
 
 @rule
@@ -196,9 +197,9 @@ def sqrt(a: Any, p: Any) -> Any:
     error = select(exact, 0.0, root * 2.0**-53)
     known = (a >= 0.0) & (a < math.inf)
     if p is None:
-        return root, _told(known, error)
+        return root, _where_known(known, error)
     x = select(p == 0.0, 0.0, p / a * _UP)
-    return root, _told(known & (x <= 1.0), error + root * (x * (1.0 + x)) * 0.5 * _UP)
+    return root, _where_known(known & (x <= 1.0), error + root * (x * (1.0 + x)) * 0.5 * _UP)
 
 
 @rule
@@ -207,9 +208,9 @@ def rsqrt(a: Any, p: Any) -> Any:
     error = _RSQRT_ERROR * value
     known = (a > 0.0) & (a < math.inf)
     if p is None:
-        return value, _told(known, error)
+        return value, _where_known(known, error)
     x = p / a * _UP
-    return value, _told(known & (x <= 0.5), error + value * (x * (0.5 + x)) * _UP)
+    return value, _where_known(known & (x <= 0.5), error + value * (x * (0.5 + x)) * _UP)
 
 
 @rule
@@ -218,8 +219,8 @@ def _turned(code: int, a: Any, p: Any) -> Any:
         return a, math.inf
     value, error = _unscaled(a, *sine_or_cosine(code, a))
     if p is None:
-        return value, _told(True, error)
-    return value, _told(p < math.inf, error + (p if p < 2.0 else 2.0))
+        return value, _where_known(True, error)
+    return value, _where_known(p < math.inf, error + (p if p < 2.0 else 2.0))
 
 
 @rule
@@ -248,5 +249,5 @@ def atan(a: Any, p: Any) -> Any:
         return a, math.inf
     value, error = _unscaled(a, *arctangent(a))
     if p is None:
-        return value, _told(True, error)
-    return value, _told(p < math.inf, error + (p if p < 3.1416 else 3.1416))
+        return value, _where_known(True, error)
+    return value, _where_known(p < math.inf, error + (p if p < 3.1416 else 3.1416))

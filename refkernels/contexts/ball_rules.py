@@ -1,15 +1,15 @@
 """The rules of `Ball` for one element: what generated kernels are made of.
 
 A rule takes (mid, radius) of each operand and gives the result's; a radius of None is that of an
-exact number, and what it would cost is not compiled. mid is the same expression as in `ball`, so it
-has the same bits; radius has the same proof, of which only the roundings differ: `outward` covers
-them here as there.
+exact number, and nothing is compiled for it. mid is the same expression as in `ball`, so it has the
+same bits; radius has the same proof, and only its roundings differ: `outward` covers them here as
+there.
 
-Special values. `ball` puts (0, inf) where an element is not finite. Here it stays what it is, and a
-pair says nothing where its mid or its radius is not finite: `settled` puts (0, inf) at the end.
-That holds because every rule keeps it: sums and products of what is not finite are not finite, and
-where a rule divides by an operand, compares it or takes a function of it, it asks. A NaN is no
-radius: `outward` lets it pass, since it tests for > 0.
+Special values. `ball` puts (0, inf) where an element is not finite. Here the element stays, and a
+pair whose mid or radius is not finite says nothing: `settled` puts (0, inf) at the end. Every rule
+preserves this: sums and products of an operand that is not finite are not finite, and a rule that
+divides by an operand, compares it or takes a function of it tests it. A NaN is no radius: `outward`
+lets it pass, since it tests for > 0.
 
   `ends`, `upper`   m + r <= e + 2 u |e| + η for e = fl(m + r): the next number above e at least
   `fold`            in halves, so that a term takes part in h additions at most: error h u Σ|a|
@@ -23,7 +23,7 @@ from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import select
 
 U = 2.0**-53
-ETA = 2.0**-1074  # the smallest subnormal, more than any one underflow loses
+ETA = 2.0**-1074  # the smallest subnormal: any one underflow loses less
 FACTOR = 1.0 + 2.0**-47
 LOST = 2.0**-1068
 SPAN = 1024
@@ -37,7 +37,7 @@ rule = inner(forceinline=True)
 
 @rule
 def outward(radius: Any) -> Any:
-    """At least the radius that these few operations meant; 0 stays 0 and NaN stays NaN."""
+    """At least the exact radius of these few operations; 0 stays 0 and NaN stays NaN."""
     return fma(radius, FACTOR, select(radius > 0.0, LOST, 0.0))
 
 
@@ -83,7 +83,7 @@ def multiply(a: Any, p: Any, b: Any, q: Any) -> Any:
 
 @rule
 def divide(a: Any, p: Any, b: Any, q: Any) -> Any:
-    """1 / least is rounded up; a divisor that is a row's or a number is inverted once."""
+    """1 / least is rounded up; a divisor that is constant in a row is inverted once."""
     mid = a / b
     lost = fma(U, abs(mid), ETA)
     least = abs(b)
@@ -189,7 +189,7 @@ def _halvings(n: int) -> int:
 
 @rule
 def term(mid: Any, radius: Any, growth: Any) -> Any:
-    """What a term adds to the radius of a sum of it, growth = h u; the last is for an underflow."""
+    """A term's share in the radius of its sum, growth = h u; ETA is for an underflow."""
     size = abs(mid)
     own = fma(growth, size, _or_zero(radius))
     return own + select(size < ETA, size, ETA)

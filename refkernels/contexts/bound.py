@@ -5,7 +5,8 @@ compute has |ẑ - z| <= r. With M = |mid| + rho >= |z| and M + r >= |ẑ|, and 
 `rounding`, to follow (u, η of the working format; F the reading of the primitive in Ball):
 
     a + b        r_a + r_b
-    a b          M_a r_b + M_b r_a + r_a r_b                âb̂ - ab = a(b̂-b) + b(â-a) + (â-a)(b̂-b)
+    a b          M_a r_b + M_b r_a + r_a r_b                âb̂ - ab = a(b̂-b) + b(â-a) +
+    (â-a)(b̂-b)
     a / b        (r_a + M_F r_b) / (least |b| - r_b)        â/b̂ - a/b = ((â-a) - (a/b)(b̂-b)) / b̂
     a²           r (2 M + r)
     a^n          n r (M + r)^(n-1), then n - 1 roundings, `accumulation.power`
@@ -16,14 +17,14 @@ compute has |ẑ - z| <= r. With M = |mid| + rho >= |z| and M + r >= |ẑ|, and 
     library      the library's limit, of exact arguments
     max, min     the largest r of those that may be the largest; no rounding
     where        r of the branch; if the comparison may fall out either way, the jump too
-    pivot        rho takes in whatever pivot a kernel may find; r = 0
+    pivot        rho covers every pivot that a kernel may choose; r = 0
 
-An FMA leaves out the rounding of a product; its own in subnormals, η/2, was allowed to the product.
-A sum of numbers of the format is a multiple of η: it loses none.
+An FMA omits the rounding of a product; its own rounding in subnormals, η/2, is that allowed for the
+product. A sum of numbers of the format is a multiple of η: it loses none.
 
 The pivot. A kernel's own pivot p̂ is the largest score that it computed. The exact result is the
-same for every pivot, so a kernel is compared with the exact formula *at p̂*: z is x - p̂, and rho of
-the pivot holds every p̂. What follows holds for each of them, and the result's z is the truth.
+same for every pivot, so a kernel is compared with the exact formula *at p̂*: z is x - p̂, and rho
+of the pivot holds every p̂. What follows holds for each of them, and the result's z is the truth.
 
 What is covered: every operation of the form rounded to nearest, once, or not at all (contraction,
 values kept in a wider format until some later operation rounds them); outside sums also twice, in a
@@ -53,7 +54,7 @@ from refkernels.contexts.value import Value
 
 Doubles = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-_UP = 1.0 + 2.0**-40  # more than what follows it loses
+_UP = 1.0 + 2.0**-40  # exceeds the roundings that follow it
 
 
 class Bound(Unrounded):
@@ -209,23 +210,23 @@ class Bound(Unrounded):
         """f(ẑ) = f(z), and the library's limit; of inputs that are not exact nothing is known."""
         exact = formula(
             self.ball,
-            *(parts(one).exact for one in inputs),
-            *(parts(one).exact if isinstance(one, Value) else one for one in beside),
+            *(parts(item).exact for item in inputs),
+            *(parts(item).exact if isinstance(item, Value) else item for item in beside),
         )
         assert isinstance(exact, BallValue)
         with np.errstate(all="ignore"):
             size = np.abs(exact.mid) + exact.radius
             lost = 2.0 * limit * (self.working.unit * size + self.working.half)
             known = ~self.working.beyond(size + lost)
-            for one in inputs:
-                known = known & (parts(one).error == 0.0)
+            for item in inputs:
+                known = known & (parts(item).error == 0.0)
             return BoundValue(self, exact, outward(np.where(known, lost, np.inf)))
 
     def norm(self, a: Value, axis: int = -1) -> BoundValue:
         return self._function("sqrt", parts(self.sum(self.square(a), axis)), True)
 
     def _function(self, name: str, x: BoundValue, positive: bool) -> BoundValue:
-        """|f(ẑ) - f(z)| and what the library adds: half an ulp for sqrt, else `limit` ulp of
+        """|f(ẑ) - f(z)| and the library's own error: half an ulp for sqrt, else `limit` ulp of
         f(ẑ), an ulp being at most max(2 u |f|, η). Of ẑ >= 0, |√ẑ - √z| <= √|ẑ - z|."""
         exact = self.ball.function(name, x.exact)
         rounding = self._rounding(x)
@@ -295,7 +296,7 @@ class Bound(Unrounded):
             top = np.maximum(x.reach, 1.0).prod(axis, keepdims=True) * (1.0 + 2.0 * n * U)
             size = np.abs(reach.mid) + reach.radius
             error = accumulation.products(self.working, n, size, own, top)
-            if n < (2 if name == "prod" else 3):  # nothing is multiplied
+            if n < (2 if name == "prod" else 3):  # one factor: nothing is multiplied
                 error = x.error if name == "prod" and n else size * own
             return BoundValue(self, exact, outward(error))
 
@@ -305,14 +306,16 @@ class Bound(Unrounded):
         x, n = self.enter(a), a.shape[axis]
         exact: Any = self.ball.welford(x.exact, axis)
         with np.errstate(all="ignore"):
-            given = x.error.max(axis, keepdims=True)
+            inputs_error = x.error.max(axis, keepdims=True)
             spread = np.abs(exact[1].mid) + exact[1].radius
-            own = n * given * (2.0 * np.sqrt(spread / n + ETA) + given) * _UP
+            carried = n * inputs_error * (2.0 * np.sqrt(spread / n + ETA) + inputs_error) * _UP
             reach = x.reach.max(axis, keepdims=True)
-            mean, squares = accumulation.moments(self.working, n, reach, spread + own)
-            largest = np.maximum(2.0 * n * (spread + own + squares), 4.0 * np.square(reach + mean))
+            mean, squares = accumulation.moments(self.working, n, reach, spread + carried)
+            largest = np.maximum(
+                2.0 * n * (spread + carried + squares), 4.0 * np.square(reach + mean)
+            )
             beyond = self.working.beyond(np.maximum(x.reach.sum(axis, keepdims=True), largest))
-            errors = (mean + given, squares + own)
+            errors = (mean + inputs_error, squares + carried)
             return tuple(  # type: ignore[return-value]
                 BoundValue(self, z, outward(np.where(beyond, np.inf, r)))
                 for z, r in zip(exact, errors, strict=True)

@@ -1,4 +1,4 @@
-"""A value of `Bound`: the exact value's ball, and how far from it a kernel may be."""
+"""A value of `Bound`: the exact value's ball, and a kernel's largest distance from it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Shapes. A formula sees canonical axes; a reduction goes over the last axis and keeps it (length 1),
 so that its result broadcasts against what was reduced. `axis` names another one.
 
-Primitives are what a context must define. What follows from them is defined here, once.
+A context must define the primitives. What follows from them is defined here, once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Index = npt.NDArray[np.integer[Any]]
 
 
 def _of_some(reduction: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction that no elements have no value of: it says so."""
+    """A reduction that has no value over no elements, and says so."""
 
     @functools.wraps(reduction)
     def reduce(self: Context, a: Value, axis: int = -1) -> Any:
@@ -42,12 +42,12 @@ def _of_some(reduction: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Context(ABC):
-    """The primitives; see the module. `name` is for messages."""
+    """The primitives and what follows from them. `name` appears in messages."""
 
     name: str
 
     def __init_subclass__(cls) -> None:
-        """Whichever way a context takes a maximum, a mean or a pivot, there is none of nothing."""
+        """However a context computes a maximum, a mean or a pivot, there is none of no elements."""
         super().__init_subclass__()
         for name in ("max", "mean", "pivot"):
             if name in vars(cls):
@@ -65,7 +65,7 @@ class Context(ABC):
 
     @abstractmethod
     def pi(self) -> Value:
-        """The circle number."""
+        """The number π."""
 
     def lift(self, other: Any) -> Value:
         """An operand of an operator: a Value of this context, or an integer.
@@ -163,9 +163,9 @@ class Context(ABC):
     def library(
         self, formula: Callable[..., Value], limit: int, inputs: Sequence[Value], *beside: Any
     ) -> Value:
-        """formula(xp, *inputs, *beside) as a library's function gives it that a kernel calls:
-        within `limit` ulp, however it is computed. The inputs are numbers that kernels have
-        exactly; what stands beside them is not the kernel's."""
+        """formula(xp, *inputs, *beside) as the result of a library function that kernels call:
+        within `limit` ulp, however it is computed. Kernels have the inputs exactly; `beside` holds
+        what only the formula uses."""
         return formula(self, *inputs, *beside)
 
     # --- reductions --------------------------------------------------------------------------
@@ -212,13 +212,13 @@ class Context(ABC):
         )
 
     def _paired(self, a: Value, axis: int) -> list[Value]:
-        """Two halves, and what is left of an odd number."""
+        """Two halves, and the last element of an odd number."""
         n = a.shape[axis]
         ends = ((0, n // 2), (n // 2, n - n % 2), (n - n % 2, n))
-        return [self.take(a, np.arange(*one), axis) for one in ends]
+        return [self.take(a, np.arange(*end), axis) for end in ends]
 
     def welford(self, a: Value, axis: int = -1) -> tuple[Value, Value]:
-        """The mean, and the sum of squared distances from it, as one pass finds them: a kernel may
+        """The mean, and the sum of squared distances from it, by one pass: a kernel may
         stream (Welford) or merge parts (Chan)."""
         mean = self.mean(a, axis)
         return mean, self.sum(self.square(self.subtract(a, mean)), axis)
@@ -287,8 +287,8 @@ class Context(ABC):
         return self.rearrange(lambda part: np.take(part, index, axis=axis), a)
 
     def take_along_axis(self, a: Value, index: Index, axis: int = -1) -> Value:
-        """The elements of a at integers that each have a place of their own: the score of each
-        row's class."""
+        """np.take_along_axis: the elements of a at integers, such as the score of each row's
+        class."""
         return self.rearrange(lambda part: np.take_along_axis(part, index, axis=axis), a)
 
     @abstractmethod

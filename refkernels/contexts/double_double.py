@@ -14,8 +14,8 @@ Ball's. With A = a + α and B = b + β, tails α, β:
 Long sums of exact numbers are exact, `exact_sums`.
 
 A tail is 2^-53 of its head, and its own radius 2^-53 of that: 2^-105 or so, relatively. Where a
-product, quotient or root leaves the range in which its rest is a float64, Ball's rule takes over.
-The head is the nearest float64 to head + tail's middle.
+product, quotient or root leaves the range in which its remainder is a float64, Ball's rule takes
+over. The head is the float64 nearest to head + tail's middle.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class DoubleDouble(Context):
     # --- functions ---------------------------------------------------------------------------
 
     def function(self, name: str, a: Value) -> DoubleDoubleValue:
-        """Where a tail is wide, Ball's rule may be the sharper one."""
+        """Where a tail is wide, Ball's rule may be sharper."""
         if name not in FUNCTIONS:
             raise ValueError(f"There is no function {name!r} in a formula.")
         x, ball = parts(a), self.ball
@@ -212,9 +212,9 @@ class DoubleDouble(Context):
             return self.array(np.sum(parts(a).head, axis=axis, keepdims=True))
         x = parts(a)
         if a.shape[axis] >= LONG and not x.tail.mid.any() and not x.tail.radius.any():
-            found = _exact_sums(np.moveaxis(x.head, axis, -1))
-            if not found.scale.any():
-                hi, lo, radius = (np.expand_dims(getattr(found, n), axis) for n in PARTS[:3])
+            exact = _exact_sums(np.moveaxis(x.head, axis, -1))
+            if not exact.scale.any():
+                hi, lo, radius = (np.expand_dims(getattr(exact, n), axis) for n in PARTS[:3])
                 return DoubleDoubleValue(self, hi, self.ball.value(lo, radius))
         return self._fold(a, axis, self.add)
 
@@ -236,14 +236,14 @@ class DoubleDouble(Context):
         return a
 
     def matmul(self, a: Value, b: Value) -> Value:
-        """(a + α)(b + β) = a b + a β + α (b + β): that of the heads by Dot2, the others by Ball's
+        """(a + α)(b + β) = a b + a β + α (b + β): the heads' product by Dot2, the others by Ball's
         rule. A head that is too small for Dot2 joins its tail."""
         x, y, ball = parts(a), parts(b), self.ball
         left, right = products.Operand.of(x.head), products.Operand.of(y.head)
         high, low, radius = products.product(left, right)
         x_tail, y_tail = (
-            ball.add(one.tail, self._exact(part.rest)) if part.rest.any() else one.tail
-            for one, part in ((x, left), (y, right))
+            ball.add(operand.tail, self._exact(part.rest)) if part.rest.any() else operand.tail
+            for operand, part in ((x, left), (y, right))
         )
         tail = ball.value(low, radius)
         if _any(y_tail):
@@ -321,6 +321,6 @@ def _any(ball: BallValue) -> bool:
 
 
 def _ordinary(x: Doubles) -> Bools:
-    """Where every rest is a float64."""
+    """Where every remainder is a float64."""
     size = np.abs(x)
     return np.asarray((size > _SMALL) & (size < _LARGE))

@@ -1,4 +1,4 @@
-"""A value of `DoubleDouble`: a float64 head, and a ball for the rest."""
+"""A value of `DoubleDouble`: a float64 head, and a ball for the tail."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DoubleDoubleValue(Value):
         return self.head.shape
 
     def enclosure(self) -> Enclosure:
-        """As an Enclosure, which has no value at its ends, as a ball may; infinite radii stay."""
+        """As an Enclosure. Its ends are not attained, a ball's may be; infinite radii stay."""
         tail = self.tail.enclosure()
         return trusted(self.head, tail.hi, tail.radius)
 

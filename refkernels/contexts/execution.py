@@ -1,9 +1,9 @@
-"""Execution: how the balls of a formula are worked out, by the size of its arrays.
+"""Execution: how the balls of a formula are computed, by the size of its arrays.
 
 Small arrays are read by NumPy's `Ball`, with nothing to compile; up to GENERATED elements in blocks
-of rows that stay in the cache, on the threads that Numba may use. Larger ones are left to a
-generated kernel, compiled once for a formula and kept. Formulas that are no graph over rows
-(products of matrices, sums over other axes) are read by NumPy whole.
+of rows that stay in the cache, on the threads that Numba may use. Larger arrays go to a generated
+kernel, compiled once for a formula and kept. Formulas that are no graph over rows (products of
+matrices, sums over other axes) are read by NumPy whole.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 from refkernels.arithmetic.blocks import CACHED, spread
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.contexts import generated
-from refkernels.contexts.ball import Ball, BallValue
+from refkernels.contexts.ball import Ball
+from refkernels.contexts.ball import parts as ball_parts
 from refkernels.contexts.generated import Balls, CutRows, arguments, outputs_of, traced
 from refkernels.contexts.program import FULL, NUMBER, ROW, read
 from refkernels.contexts.trace import Shape, Term, Untraceable
@@ -28,7 +29,7 @@ GENERATED = 100_000
 def read_ball(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Balls:
     """(mid, radius) of every output of formula(xp, *arrays, **params).
 
-    Arrays of floats reach the formula as values, others as they are.
+    Arrays of floats reach the formula as values, others unchanged.
     """
     size = max((np.size(array) for array in arrays), default=0)
     if size > CACHED:
@@ -40,12 +41,12 @@ def read_ball(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Balls
             pass
     xp = Ball()
     values = outputs_of(formula(xp, *arguments(xp, arrays), **params))
-    return [_parts(value) for value in values]
+    return [ball_parts(value) for value in values]
 
 
 def _in_blocks(whole: CutRows) -> Balls:
-    program, made = whole.program, whole.empty()
-    flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in made]
+    program, balls = whole.program, whole.empty()
+    flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in balls]
     numbers = {k: x for k, x in whole.traced.items() if k not in program.reads}
 
     def work(first: int, last: int) -> None:
@@ -54,21 +55,21 @@ def _in_blocks(whole: CutRows) -> Balls:
         levels = program.reads.values()
         parts = zip(whole.part(first, last), levels, strict=True)
         shaped = [x.reshape(_shape(level, rows)) for x, level in parts]
-        given = numbers | dict(zip(program.reads, shaped, strict=True))
+        arrays = numbers | dict(zip(program.reads, shaped, strict=True))
 
         def shape_of(term: Term) -> Shape:
             return _shape(program.level[term], rows)
 
-        results = read(program.outputs, Ball(), given, shape_of)
+        results = read(program.outputs, Ball(), arrays, shape_of)
         places = zip(flat, whole.places(first, last), results, program.outputs, strict=True)
         for (mid, radius), at, result, term in places:
-            a, p = _parts(result)
+            a, p = ball_parts(result)
             shape = shape_of(term)
             mid[at] = np.broadcast_to(a, shape).reshape(-1)
             radius[at] = np.broadcast_to(p, shape).reshape(-1)
 
     spread(whole.rows, work, whole.block(CACHED))
-    return made
+    return balls
 
 
 def _shape(level: int, rows: Shape) -> Shape:
@@ -76,8 +77,3 @@ def _shape(level: int, rows: Shape) -> Shape:
     if level == NUMBER:
         return ()
     return rows if level == FULL else (rows[0], 1) if level == ROW else (1, rows[1])
-
-
-def _parts(value: Any) -> tuple[Any, Any]:
-    assert isinstance(value, BallValue)
-    return value.mid, value.radius

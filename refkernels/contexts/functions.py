@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from refkernels.elementwise.function import Function
 
 Doubles = npt.NDArray[np.float64]
-_MORE = 1.0 + 2.0**-38  # takes in the rounding of an argument of e^-y, y <= 2^10, and of p's terms
+_MORE = 1.0 + 2.0**-38  # covers the roundings of an argument of e^-y, y <= 2^10, and of p's terms
 _LESS = 1.0 - 2.0**-50
 _ETA = 2.0**-1074
 _TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up
@@ -40,8 +40,8 @@ _TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up
 
 @functools.cache
 def _record(name: str) -> Function:
-    """The function of that name. Its room is imported when a value is asked for: most questions
-    about a formula, such as on what an element depends, need none."""
+    """The function of that name. Its package is imported when a value is needed: most questions
+    about a formula, such as what an element depends on, need none."""
     from refkernels.elementary_ref import erf_functions, functions
     from refkernels.trig_ref import functions as trigonometric
     from refkernels.trig_ref import inverse_functions
@@ -69,7 +69,7 @@ def pair(name: str, a: Doubles) -> tuple[Doubles, Doubles, Any]:
 
 
 def double_double(name: str, a: Doubles) -> tuple[Doubles, tuple[Doubles, Doubles], Any]:
-    """f(a) for exact a: head, (mid, radius) of the tail, and where these are meant: not where the
+    """f(a) for exact a: head, (mid, radius) of the tail, and where these are valid: not where the
     oracle gives f(a) a scale of its own, beyond float64's range."""
     enclosure = _values(name, np.asarray(a, np.float64))
     plain = enclosure.scale == 0
@@ -88,8 +88,8 @@ def value(name: str, a: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def ball(name: str, a: Doubles, p: Doubles) -> tuple[Doubles, Doubles]:
-    """mid and radius of f over a ± p: by the float64 kernels that generated kernels are made of,
-    and where these do not tell, by the double-double tiers."""
+    """mid and radius of f over a ± p: by the float64 kernels that generated kernels call, and
+    where these cannot decide, by the double-double tiers."""
     mid, radius = _quick(name, a, p)
     rest = np.isinf(radius) & np.isfinite(a) & np.isfinite(p)
     if rest.any():
@@ -102,8 +102,8 @@ def _quick(name: str, a: Doubles, p: Doubles) -> tuple[Doubles, Doubles]:
     """`ball_functions` for every element."""
     mid, radius = np.empty(a.shape), np.empty(a.shape)
     fill = loading.kernel(f"{name} of arrays", _FILL.format(name))
-    given = (np.ascontiguousarray(np.broadcast_to(part, a.shape)).reshape(-1) for part in (a, p))
-    fill(*map(read_only, given), mid.reshape(-1), radius.reshape(-1))
+    columns = (np.ascontiguousarray(np.broadcast_to(part, a.shape)).reshape(-1) for part in (a, p))
+    fill(*map(read_only, columns), mid.reshape(-1), radius.reshape(-1))
     return mid, radius
 
 
@@ -149,7 +149,7 @@ def _decay(y: Doubles) -> Doubles:
 
 
 def outward(radius: Any) -> Any:
-    """At least the radius that these few operations meant; 0 stays 0."""
+    """At least the exact radius of these few operations; 0 stays 0."""
     radius = np.where(np.isnan(radius), np.inf, radius)
     return np.where(radius > 0.0, radius * FACTOR + LOST, 0.0)
 
@@ -161,10 +161,10 @@ def spread(name: str, a: Doubles, rho: Doubles, p: Doubles, size: Doubles) -> Do
     inner = (np.abs(a) - np.where(rho > 0.0, (rho + p) / _LESS, p)) * _LESS
     wide = _SPREADS[name](low, p, size, np.maximum(inner, 0.0))
     wide = np.where(np.isnan(wide), np.inf, wide)
-    if name in ("exp", "expm1") and np.any(p > 1.0):  # neither e^x nor e^(x + d) is beyond that
+    if name in ("exp", "expm1") and np.any(p > 1.0):  # neither e^x nor e^(x + d) exceeds that
         mid, off = value("exp", np.nextafter((a + (rho + p) / _LESS), np.inf))
         wide = np.minimum(wide, np.where(np.isfinite(mid), mid + off, np.inf))
-    wide = np.where(p < np.inf, wide, np.inf)  # of an x that may not be a number nothing is known
+    wide = np.where(p < np.inf, wide, np.inf)  # nothing is known of an x that may not be a number
     return np.where(p > 0.0, wide * _MORE + _ETA, 0.0)
 
 

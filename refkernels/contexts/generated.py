@@ -3,10 +3,10 @@
     kernel = generated.of(softmax, x)            # traces; raises Untraceable
     ((mid, radius),) = kernel.balls()
 
-The kernel's source depends on the formula's structure and on which params are exact; params come in
-as balls that are worked out beforehand, so that another learning rate or step compiles nothing.
-mids have the bits of NumPy's `Ball`, with the same rules in the same order; radii differ by their
-own roundings, and are infinite in a few more places: where a function's ball is wide or beyond the
+The kernel's source depends on the formula's structure and on which params are exact. Params enter
+as balls that are computed beforehand, so that another learning rate or step compiles nothing.
+mids have the bits of NumPy's `Ball`, by the same rules in the same order. Radii differ by their own
+roundings, and are infinite in a few more places: where a function's ball is wide or beyond the
 float64 kernels (`ball_functions`). No result depends on the number of threads.
 """
 
@@ -60,8 +60,9 @@ def of(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Generated:
 class CutRows:
     """The outputs of a trace and the arrays that they need, cut into rows.
 
-    `width` elements are a row, `size` all elements, `rows` the rows: of the arrays' common shape
-    where the formula reduces rows or has one number for each, else any SPAN elements.
+    `width` counts the elements of a row, `size` all elements, `rows` the rows. Rows are those of
+    the arrays' common shape where the formula reduces rows or has one number for each, else any
+    SPAN elements.
     Raises Untraceable.
     """
 
@@ -82,7 +83,7 @@ class CutRows:
         return list(self.program.reads.items())
 
     def part(self, first: int, last: int) -> list[Array]:
-        """What the rows [first, last) need of the inputs."""
+        """The parts of the inputs that the rows [first, last) need."""
         start, stop = self.elements(first, last)
         return [
             x[start:stop] if level == FULL else x if level == COLUMN else x[first:last]
@@ -90,24 +91,24 @@ class CutRows:
         ]
 
     def elements(self, first: int, last: int) -> tuple[int, int]:
-        """Which elements those rows have."""
+        """The first and the last index of those rows' elements."""
         return first * self.width, min(last * self.width, self.size)
 
     def empty(self) -> Balls:
-        """Arrays for the results, in their shapes."""
+        """Uninitialised arrays for the results, in their shapes."""
         shape = self.program.shape
         full = [self.program.level[term] == FULL for term in self.program.outputs]
         shapes = [shape if whole else (*shape[:-1], 1) for whole in full]
         return [(np.empty(shape), np.empty(shape)) for shape in shapes]
 
     def places(self, first: int, last: int) -> list[slice]:
-        """Where in each flat output the rows' results are."""
+        """The slice of each flat output that holds the rows' results."""
         full = slice(*self.elements(first, last))
         levels = [self.program.level[term] for term in self.program.outputs]
         return [full if level == FULL else slice(first, last) for level in levels]
 
     def block(self, elements: int) -> int:
-        """The rows that have so many elements."""
+        """How many rows have about so many elements; 1 at least."""
         return max(1, elements // self.width)
 
 
@@ -127,14 +128,14 @@ class Generated(CutRows):
 
     def balls(self) -> Balls:
         """(mid, radius) of every output, in its shape."""
-        made = self.empty()
-        self.into(made)
-        return made
+        results = self.empty()
+        self.into(results)
+        return results
 
-    def into(self, made: Balls) -> None:
+    def into(self, results: Balls) -> None:
         """The same into contiguous float64 arrays of those shapes, which share no memory with the
         inputs or with one another."""
-        flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in made]
+        flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in results]
 
         def work(first: int, last: int) -> None:
             places = zip(flat, self.places(first, last), strict=True)

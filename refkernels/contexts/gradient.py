@@ -6,8 +6,8 @@
     dx, = xp.pull(y, dy, [x])         # dy and dx in the context below
 
 `PULLBACKS` is the table of all derivatives: for z = f(a, ...), the cotangent of each argument from
-g, that of z. A rearrangement moves elements, so its pullback is read off from where it moves their
-indices. `pivot` has derivative 0, since results do not depend on it; `store` has 1.
+g, the cotangent of z. A rearrangement moves elements, so its pullback follows from where it moves
+their indices. `pivot` has derivative 0, since results do not depend on it; `store` has 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Pullback = Callable[..., tuple["Value | None", ...]]
 
 
 class Node(Value):
-    """A value of the context below, with what it was made from."""
+    """A value of the context below, with its arguments and its pullback."""
 
     __slots__ = ("arguments", "pull", "value")
 
@@ -47,7 +47,7 @@ class Node(Value):
 
 
 class Gradient(Context):
-    """Everything as in `below`, and remembered."""
+    """Computes as `below` does, and records a tape."""
 
     def __init__(self, below: Context) -> None:
         self.below = below
@@ -182,12 +182,12 @@ class Gradient(Context):
     def rearrange(self, change: Any, *values: Value) -> Node:
         below = self.below
         nodes = tuple(node(value) for value in values)
-        result = below.rearrange(change, *(one.value for one in nodes))
-        sizes = [int(np.prod(one.shape)) for one in nodes]
+        result = below.rearrange(change, *(argument.value for argument in nodes))
+        sizes = [int(np.prod(argument.shape)) for argument in nodes]
         starts = np.cumsum([0, *sizes])
         indices = [
-            np.arange(start, start + size).reshape(one.shape)
-            for start, size, one in zip(starts, sizes, nodes, strict=False)
+            np.arange(start, start + size).reshape(argument.shape)
+            for start, size, argument in zip(starts, sizes, nodes, strict=False)
         ]
 
         def pull(g: Value) -> tuple[Value | None, ...]:
@@ -211,7 +211,7 @@ def node(value: Value) -> Node:
 
 
 def _in_order(output: Node) -> list[Node]:
-    """Every node that the output is made from, arguments before what uses them; without recursion,
+    """Every node that the output depends on, arguments before their users; without recursion,
     since a training step is deep."""
     done: dict[int, Node] = {}
     waiting = [(output, False)]

@@ -1,4 +1,4 @@
-"""Kernels from source text: written into the cache folder, compiled and kept as other kernels are.
+"""Kernels from source text: written into the cache folder, compiled and kept like other kernels.
 
 Numba keeps compiled code beside the name, size and time of a source file, so the text is written
 to a file that is named after its contents, once. Where nothing can be written, the kernel is
@@ -40,7 +40,7 @@ def kernel(title: str, body: str) -> Any:
     name = f"refkernels.contexts.kernel_{hashlib.sha256(source.encode()).hexdigest()[:20]}"
     path = _written(name, source)
     module = types.ModuleType(name)
-    sys.modules[name] = module  # Numba imports it when it loads what it kept
+    sys.modules[name] = module  # Numba imports it when it loads a kept kernel
     exec(compile(source, str(path or f"<{name}>"), "exec"), module.__dict__)
     options = {} if path else {"cache": False}
     return jit.njit(module.__dict__["kernel"], nogil=True, **options)

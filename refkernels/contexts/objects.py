@@ -1,4 +1,4 @@
-"""What the contexts share whose arrays hold Python objects: exact fractions, Arb's balls.
+"""The base of the contexts whose arrays hold Python objects: exact fractions, Arb's balls.
 
 NumPy's object arrays broadcast and reduce with the objects' own operators, so a rule is written
 once for one number. A sum is taken in order: exact in `Rational`, and inside its ball in `Arb`.
@@ -38,7 +38,7 @@ class ObjectValue(Value):
 
 
 class Waiting(ObjectValue):
-    """Finite floats that are not objects yet: long sums of them need none."""
+    """Finite floats, made into objects when first asked for: long sums of them need none."""
 
     __slots__ = ("floats", "made")
 
@@ -62,9 +62,9 @@ class Waiting(ObjectValue):
 
 def objects(elements: list[Any], shape: tuple[int, ...]) -> Objects:
     """An object array of these elements, in C order."""
-    made = np.empty(len(elements), object)
-    made[:] = elements
-    return made.reshape(shape)
+    array = np.empty(len(elements), object)
+    array[:] = elements
+    return array.reshape(shape)
 
 
 class Objectwise(Context):
@@ -102,8 +102,8 @@ class Objectwise(Context):
 
     def each(self, rule: Callable[..., Any], *values: Value) -> ObjectValue:
         """A rule for one element, applied to all, broadcast."""
-        made = np.frompyfunc(rule, len(values), 1)(*(data(value) for value in values))
-        return self.value(made)
+        results = np.frompyfunc(rule, len(values), 1)(*(data(value) for value in values))
+        return self.value(results)
 
     def add(self, a: Value, b: Value) -> Value:
         return self.value(data(a) + data(b))

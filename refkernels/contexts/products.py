@@ -1,8 +1,8 @@
 """Products of float64 matrices to twice the precision, for heads of any size.
 
 `kernels.products.dot2` takes numbers of [2^-420, 2^481) and zeros. An operand whose largest element
-lies outside [2^-200, 2^480) is multiplied by a power of two first; what is then below 2^-420 is
-left out, and handed back.
+lies outside [2^-200, 2^480) is multiplied by a power of two first; elements that are then below
+2^-420 are left out, and handed back as `rest`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def product(left: Operand, right: Operand) -> tuple[Doubles, Doubles, Doubles]:
     """high + low ± radius of the values' product, (..., m, k) by (..., k, n); batch axes broadcast.
 
     Scaled back, high, low and radius may underflow, by half the smallest subnormal each: the radius
-    has them. What overflows is infinite.
+    covers it. Overflow is infinite.
     """
     a, b = left.values, right.values
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -51,15 +51,15 @@ def product(left: Operand, right: Operand) -> tuple[Doubles, Doubles, Doubles]:
     if 0 in (*shape, a.shape[-1]):
         return np.zeros(shape), np.zeros(shape), np.zeros(shape)
     flat = [
-        np.broadcast_to(one, (*batch, *one.shape[-2:])).reshape(-1, *one.shape[-2:])
-        for one in (a, b)
+        np.broadcast_to(factor, (*batch, *factor.shape[-2:])).reshape(-1, *factor.shape[-2:])
+        for factor in (a, b)
     ]
     lines = Lines.of(flat[0]), Lines.of(np.swapaxes(flat[1], 1, 2))
     index = np.arange(len(flat[0]))
-    found = [part.reshape(shape) for part in dot2.dot_products(*lines, (index, index), False)]
+    parts = [part.reshape(shape) for part in dot2.dot_products(*lines, (index, index), False)]
     back = -(left.shift + right.shift)
     if not back:
-        return found[0], found[1], found[2]
+        return parts[0], parts[1], parts[2]
     with np.errstate(all="ignore"):
-        high, low, radius = (np.ldexp(part, back) for part in found)
+        high, low, radius = (np.ldexp(part, back) for part in parts)
         return high, low, radius + 4.0 * ETA

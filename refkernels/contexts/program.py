@@ -26,11 +26,11 @@ READ = ("array", "truth")
 REDUCTIONS = ("sum", "max", "pivot")
 CONDITIONS = ("less", "not less", "is", "not", "and", "or")
 _COST = {"divide": 4, "function": 12, "where": 3, "maximum": 2}
-_DEAR = 4  # what is dearer to compute again than to keep
+_DEAR = 4  # a term of this cost or less is cheaper to compute again than to keep
 
 
 class Program:
-    """The analysis of some output terms. Raises Untraceable where rows do not suffice."""
+    """The analysis of the output terms. Raises Untraceable where rows do not suffice."""
 
     def __init__(self, outputs: Sequence[Term], arrays: Sequence[npt.NDArray[Any]]) -> None:
         self.outputs = list(outputs)
@@ -72,7 +72,7 @@ class Program:
         return FULL if {ROW, COLUMN} <= levels else max(levels)
 
     def _level_of(self, shape: Shape) -> int:
-        """Of an array; one that fits no level is copied to the full shape."""
+        """The level of an array; one that fits none is copied to the full shape."""
         padded = (1,) * (len(self.shape) - len(shape)) + tuple(shape)
         if padded == self.shape:
             return FULL
@@ -108,20 +108,20 @@ class Program:
         return range(max(self.stage.values()) + 1)
 
     def reductions(self, stage: int) -> list[Term]:
-        """Those whose operand the loop of that stage computes."""
+        """The reductions whose operand the loop of that stage computes."""
         return [
             term for term in self.terms if term.op in REDUCTIONS and self.stage[term] == stage + 1
         ]
 
     def wanted(self, stage: int) -> list[Term]:
-        """What the loop of that stage is for: operands of reductions, results, what is kept."""
+        """The loop's purpose at that stage: operands of reductions, results, kept terms."""
         wanted = [term.operands[0] for term in self.reductions(stage)]
         ends = [*self.outputs, *self.kept]
         wanted += [t for t in ends if self.level[t] == FULL and self.stage[t] == stage]
         return list(dict.fromkeys(wanted))
 
     def loop(self, wanted: Iterable[Term], stage: int) -> list[Term]:
-        """The terms that a loop works out, operands first; what earlier stages kept is read."""
+        """The terms that a loop computes, operands first; kept ones are read."""
         needed: dict[Term, None] = {}
         waiting = list(wanted)
         while waiting:
@@ -135,7 +135,7 @@ class Program:
 
     @cached_property
     def kept(self) -> list[Term]:
-        """Full terms that a later stage uses and that are dear."""
+        """Full terms that a later stage uses and that are dear to compute again."""
         later: dict[Term, None] = {}
         for term in self.terms:
             if self.level[term] == FULL:
@@ -145,19 +145,19 @@ class Program:
         return [term for term in later if term.op not in CONDITIONS and self._cost(term) > _DEAR]
 
     def _cost(self, term: Term) -> int:
-        """Of the term and of all that is computed in its loop."""
+        """The cost of the term and of all that its loop computes for it."""
         loop, waiting = {term}, [term]
         while waiting:
             for operand in waiting.pop().operands:
                 if operand not in loop and self.level[operand] in (COLUMN, FULL):
                     loop.add(operand)
                     waiting.append(operand)
-        return sum(_COST.get(one.op, 1) for one in loop if one.op not in ("array", "broadcast"))
+        return sum(_COST.get(part.op, 1) for part in loop if part.op not in ("array", "broadcast"))
 
     # --- numbers -----------------------------------------------------------------------------
 
     def numbers(self) -> list[Term]:
-        """The number terms that loops and row terms use; they are worked out once, before."""
+        """The number terms that loops and row terms use; they are computed once, beforehand."""
         used = (
             operand
             for term in self.terms
@@ -176,21 +176,21 @@ def read(
 ) -> list[Value]:
     """The terms in another context, over other arrays of the same levels where `shape_of` gives
     the shape that a term is broadcast to."""
-    known: dict[Term, Any] = {}
+    values: dict[Term, Any] = {}
     for term in in_order(list(terms)):
-        operands = [known[operand] for operand in term.operands]
+        operands = [values[operand] for operand in term.operands]
         match term.op:
             case "array":
-                known[term] = xp.array(arrays[term.option])
+                values[term] = xp.array(arrays[term.option])
             case "truth":
-                known[term] = np.asarray(arrays[term.option], bool)
+                values[term] = np.asarray(arrays[term.option], bool)
             case "pick":
-                known[term] = xp.take_along_axis(operands[0], arrays[term.option])
+                values[term] = xp.take_along_axis(operands[0], arrays[term.option])
             case "broadcast":
-                known[term] = _broadcast(xp, operands[0], shape_of(term))
+                values[term] = _broadcast(xp, operands[0], shape_of(term))
             case _:
-                known[term] = _read(term, xp, operands)
-    return [known[term] for term in terms]
+                values[term] = _read(term, xp, operands)
+    return [values[term] for term in terms]
 
 
 def _read(term: Term, xp: Context, operands: list[Any]) -> Any:

@@ -1,7 +1,7 @@
 """Rational: exact fractions, and sums of their square roots; the last tier of algebraic formulas.
 
-It decides ties and exact zeros: a value that is no fraction is neither. Other functions than the
-root have no such values, but for a few points (exp 0 = 1), and are refused.
+It decides ties and exact zeros: a value that is no fraction is neither. Functions other than the
+root have rational values at a few points only (exp 0 = 1); elsewhere they are refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from refkernels.contexts.value import Value
 
 __all__ = ["Irrational", "Rational", "values"]
 
-_LONGEST = 1 << 16  # bits of a power: those of more are no ties
+_LONGEST = 1 << 16  # bits of a power: one of more bits is no tie
 _AT_ZERO = {
     "exp": 1,
     "expm1": 0,
@@ -33,8 +33,8 @@ _AT_ZERO = {
 
 
 class Rational(Objectwise):
-    """Exact fractions and surds. Raises `Irrational` where a value is none, ZeroDivisionError for
-    1 / 0."""
+    """Exact fractions and surds. Raises `Irrational` where a value is neither, ZeroDivisionError
+    for 1 / 0."""
 
     name = "Rational"
 
@@ -80,7 +80,7 @@ def _real_power(x: Fraction, y: Fraction) -> Fraction:
     if base is None:
         raise Irrational(f"{x}^{y} is no rational, or no power at all.")
     if abs(n) * max(base.numerator.bit_length(), base.denominator.bit_length()) > _LONGEST:
-        raise Irrational(f"{x}^{y} has more bits than are worth the while.")
+        raise Irrational(f"{x}^{y} has too many bits to compute.")
     return base**n
 
 

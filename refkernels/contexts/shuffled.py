@@ -1,8 +1,8 @@
-"""Shuffled: what kernels of one definition may make of it in float32, at a kernel's speed.
+"""Shuffled: a formula as some kernel may compute it in float32, at a kernel's speed.
 
 Sums and products of matrices are NumPy's and its BLAS's own, over terms in an order that is drawn
 for each; every other operation is rounded at random, its mean the exact result, as in `Stochastic`.
-So two seeds are two rounding-only readings of one formula, and their errors lean to no side.
+So two seeds give two readings of one formula that differ by rounding alone, without bias.
 
 A random rounding errs by 1/√6 ulp in the mean square, one to nearest by 1/√12: √2 times the noise
 of kernels whose functions are correctly rounded. Quotients, roots and functions are NumPy's and the
@@ -27,12 +27,12 @@ from refkernels.contexts.value import Value
 from refkernels.contexts.working import Array, Working, WorkingValue, _loose, data
 
 Doubles = npt.NDArray[np.float64]
-_CUT = 53 - formats.get("float32").p  # bits of a float64 that a float32 has not
+_CUT = 53 - formats.get("float32").p  # bits of a float64 that a float32 lacks
 _REST = np.int64(2**_CUT - 1)
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Doubles], Doubles]:
-    """A function of numbers, of arrays."""
+    """The array function of a function of numbers."""
     apply = np.frompyfunc(function, 1, 1)
     return lambda x: np.asarray(apply(x), np.float64)
 
@@ -114,7 +114,8 @@ class Shuffled(Working):
         return np.asarray(data(a), np.float32)
 
     def _rounded(self, x: Doubles) -> Array:
-        """At random to one of its neighbours: bits below the last are added to, and cut off."""
+        """x rounded at random to one of its neighbours: bits are added below the last, and cut
+        off."""
         noise = self.random.integers(0, _REST + 1, x.shape, np.int64)
         moved = ((x.view(np.int64) + noise) & ~_REST).view(np.float64)
         usual = (np.abs(x) >= formats.get("float32").min_normal) & np.isfinite(x)

@@ -1,14 +1,14 @@
 """Stochastic: `Working` with every operation rounded at random, its mean the exact result.
 
 x between neighbours a < b of the format becomes b with probability (x - a) / (b - a), else a. So
-E[fl(x)] = x, given the operands; what the format holds stays as it is. Roundings are independent:
+E[fl(x)] = x, given the operands; a number of the format stays unchanged. Roundings are independent:
 the error of a sum of n terms grows as √n, and one run shows what rounding alone may do to a result.
 
 What is guaranteed. Each x is known as an unevaluated sum hi + lo of float64 with a common exponent:
 sums and products exactly, quotients and roots to 2^-100 |x|, functions to the radius of the
 oracles' double-double tiers. The probability is that of hi + lo to 2^-52. So |E[fl(x)] - x| is at
 most 2^-51 (b - a), and beyond that 2^-100 |x| or the radius. A function of a rounded value has the
-bias that the function's curvature gives it.
+bias that the function's curvature causes.
 
 Params enter rounded to nearest. One context draws one sequence: the same seed and the same
 operations give the same bits.

@@ -1,11 +1,11 @@
 """Surd: an exact sum of square roots of rationals, c_1 √s_1 + ... + c_k √s_k.
 
-What norms compute from rationals: x / √(mean x² + eps) is one term, and a gradient summed over rows
-one for each row. Radicands are kept in classes, s and t in one where s t is the square of a
-rational; √t = √(s t) / s √s then moves t's term to s. Roots of different classes are linearly
+Norms give surds of rationals: x / √(mean x² + eps) is one term, and a gradient summed over rows has
+one for each row. Radicands fall into classes: s and t share one where s t is the square of a
+rational, and √t = √(s t) / s √s then moves t's term to s. Roots of different classes are linearly
 independent over the rationals (Besicovitch 1940, doi:10.1112/jlms/s1-15.1.3). So a surd is zero
-just where all its terms are, and rational just where that of the class of 1 is alone: exact zeros
-and ties are decided without a digit.
+exactly if all its terms are, and rational exactly if only the class of 1 has a term: exact zeros
+and ties are decided without computing a digit.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-_DIGITS = 64  # bits of a first look at a sign; twice as many until it is told
+_DIGITS = 64  # bits of the first attempt at a sign; doubled until they decide
 
 
 class Irrational(ArithmeticError):
-    """The formula left what is represented exactly: another context has to answer."""
+    """The formula has a value that has no exact representation here: another context answers."""
 
 
 class Surd:
@@ -30,10 +30,10 @@ class Surd:
     def __init__(self, terms: Iterable[tuple[Fraction, Fraction]]) -> None:
         kept: list[tuple[Fraction, Fraction]] = []
         for radicand, coefficient in terms:
-            for place, (known, before) in enumerate(kept):
-                ratio = root(known * radicand)
+            for place, (representative, sum_so_far) in enumerate(kept):
+                ratio = root(representative * radicand)
                 if ratio is not None:
-                    kept[place] = known, before + coefficient * ratio / known
+                    kept[place] = representative, sum_so_far + coefficient * ratio / representative
                     break
             else:
                 kept.append((radicand, coefficient))
@@ -41,7 +41,7 @@ class Surd:
 
     @staticmethod
     def of(value: Any) -> Surd:
-        """A rational, or a surd itself."""
+        """The surd of a rational; a surd unchanged."""
         return value if isinstance(value, Surd) else Surd([(Fraction(1), Fraction(value))])
 
     @staticmethod
@@ -100,7 +100,7 @@ class Surd:
         return " + ".join(f"{c} √{s}" for s, c in self.terms) or "0"
 
     def sign(self) -> int:
-        """-1, 0 or 1: of a sum that is not zero some digit tells."""
+        """-1, 0 or 1: a sum that is not zero has a digit that decides."""
         bits = _DIGITS if self.terms else 0
         while bits:
             total = sum(_scaled(s, c, bits) for s, c in self.terms)
@@ -128,7 +128,7 @@ def _inverse(value: Surd) -> Surd:
 
 
 def plain(value: Any) -> Any:
-    """A Fraction where a surd is rational, and the surd where it is not."""
+    """A rational surd as a Fraction; any other unchanged."""
     if not isinstance(value, Surd):
         return Fraction(value)
     if not value.terms:
@@ -141,7 +141,7 @@ def plain(value: Any) -> Any:
 
 
 def root(value: Fraction) -> Fraction | None:
-    """The root of the square of a rational, None of any other."""
+    """The rational square root, None where there is none."""
     top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
     if top * top == value.numerator and bottom * bottom == value.denominator:
         return Fraction(top, bottom)

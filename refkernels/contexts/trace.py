@@ -1,9 +1,9 @@
 """Trace: an expression graph, from which kernels are generated.
 
 A formula that is read in `Trace` gives terms: a primitive, its operands, an option (a function's
-name, a param's exact value) and a shape. Equal terms are one term. What a kernel over rows cannot
-hold (products of matrices, sums over other axes than the last, what moves elements) becomes an
-`opaque` term: it only matters where a result needs it, as a tape's unused cotangents do not.
+name, a param's exact value) and a shape. Equal terms are one term. Operations that a kernel over
+rows cannot hold (products of matrices, sums over other axes than the last, moved elements) become
+`opaque` terms: they matter only where a result needs them, as a tape's unused cotangents do not.
 
     xp = Trace()
     y = softmax(xp, xp.array(x))
@@ -31,7 +31,7 @@ class Untraceable(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One node. `option` is what the primitive needs besides its operands."""
+    """One node. `option`: what the primitive needs besides its operands."""
 
     op: str
     operands: tuple[Term, ...]
@@ -78,7 +78,7 @@ class Condition:
         return self.trace.condition("not", self)
 
     def __getattr__(self, name: str) -> Any:
-        raise Untraceable(f"A formula that asks a comparison for .{name} has no graph over rows.")
+        raise Untraceable(f"A formula that reads .{name} of a comparison has no graph over rows.")
 
 
 class Trace(Context):
@@ -105,7 +105,7 @@ class Trace(Context):
         )
 
     def condition(self, op: str, *operands: Any) -> Condition:
-        """Of conditions, or arrays of truth values."""
+        """The condition `op` of conditions or arrays of truth values."""
         terms = []
         for operand in operands:
             if not isinstance(operand, Condition):
@@ -114,8 +114,8 @@ class Trace(Context):
         return Condition(self, self.term(op, *terms))
 
     def _keep(self, values: npt.NDArray[Any]) -> int:
-        for index, known in enumerate(self.arrays):
-            if known is values:
+        for index, array in enumerate(self.arrays):
+            if array is values:
                 return index
         self.arrays.append(values)
         return len(self.arrays) - 1
@@ -243,7 +243,7 @@ class Trace(Context):
         return self._opaque("scatter_add", a, shape=shape)
 
     def _opaque(self, what: str, *values: Value, shape: Any) -> Expression:
-        """A term of its own: what it does is not kept."""
+        """A term that keeps its operands but not its operation."""
         terms = tuple(term_of(value) for value in values)
         return Expression(self, Term("opaque", terms, what, tuple(shape)))
 

@@ -1,9 +1,9 @@
 """Unbounded: binary64 arithmetic whose infinities are no overflow.
 
-Of finite numbers only a pole is infinite: 1 / 0, log 0. What is too large for binary64 is its
-largest number here, and what is too small, where `underflow` says so, its smallest: a number that
-is not zero, of that sign. A difference of two such is not known, and is no zero either. So what is
-infinite, or NaN, in this arithmetic is so in the definition: by an input, or by a pole.
+From finite numbers only a pole gives an infinity: 1 / 0, log 0. A result too large for binary64
+becomes its largest number, and with `underflow` a result too small its smallest, of the same sign:
+it stays other than zero. A difference of two such numbers is unknown, and no zero either. So an
+infinity or a NaN in this arithmetic belongs to the definition: an input or a pole caused it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from refkernels.contexts.working import Working, WorkingValue, data
 
 Doubles = npt.NDArray[Any]
 _LARGEST, _SMALLEST = np.finfo(np.float64).max, 2.0**-1074
-_SHARE = 2.0**-64  # of every term of a sum that overflows: there are fewer terms
+_SHARE = 2.0**-64  # scales the terms of a sum that overflows: no sum has as many terms
 
 
 class Unbounded(Working):
-    """Sums are in sequence. `underflow`: whether what is too small stays other than zero."""
+    """Sums are in sequence. `underflow`: whether results too small stay other than zero."""
 
     def __init__(self, underflow: bool = False) -> None:
         super().__init__("float64")
@@ -45,21 +45,21 @@ class Unbounded(Working):
             return self.value(self._within(np.asarray(above / below), finite, (above,)))
 
     def function(self, name: str, a: Value) -> WorkingValue:
-        found = data(super().function(name, a))
+        results = data(super().function(name, a))
         if name not in ("exp", "expm1", "erfc"):
-            return self.value(found)
-        factors = () if name == "expm1" else (np.ones(found.shape),)
-        return self.value(self._within(found, np.isfinite(data(a)), factors))
+            return self.value(results)
+        factors = () if name == "expm1" else (np.ones(results.shape),)
+        return self.value(self._within(results, np.isfinite(data(a)), factors))
 
-    def _within(self, found: Doubles, finite: Doubles, factors: Sequence[Doubles]) -> Doubles:
-        """Of finite operands a finite number; not zero where no factor is."""
-        found = np.where(finite, np.clip(found, -_LARGEST, _LARGEST), found)
+    def _within(self, results: Doubles, finite: Doubles, factors: Sequence[Doubles]) -> Doubles:
+        """Results of finite operands made finite, and nonzero where no factor is zero."""
+        results = np.where(finite, np.clip(results, -_LARGEST, _LARGEST), results)
         if not self.underflow or not factors:
-            return found
-        lost = finite & (found == 0.0)
+            return results
+        lost = finite & (results == 0.0)
         for factor in factors:
             lost = lost & (factor != 0.0)
-        return np.where(lost, np.copysign(_SMALLEST, found), found)
+        return np.where(lost, np.copysign(_SMALLEST, results), results)
 
     def running(self, total: Doubles, terms: Doubles) -> Doubles:
         whole = np.concatenate([total[..., None], terms], axis=-1)

@@ -1,4 +1,4 @@
-"""What a kernel computes without a rounding: signs, choices, shapes. See `bound`."""
+"""The operations that a kernel computes without rounding: signs, choices, shapes. See `bound`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Unrounded(Context):
     ball: Ball
 
     def enter(self, a: Value) -> BoundValue:
-        """a, as a kernel's arrays meet it."""
+        """a as an operand among a kernel's arrays."""
         raise NotImplementedError
 
     def negative(self, a: Value) -> BoundValue:
@@ -34,7 +34,7 @@ class Unrounded(Context):
         return BoundValue(self, self.ball.absolute(x.exact), x.error, x.loose)
 
     def _ends(self, x: BoundValue) -> tuple[Doubles, Doubles]:
-        """Below and above z and every ẑ."""
+        """Numbers below and above z and every ẑ."""
         hull = self._hull(x)
         with np.errstate(all="ignore"):
             return lower(hull.mid, hull.radius), upper(hull.mid, hull.radius)

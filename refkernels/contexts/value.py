@@ -1,8 +1,8 @@
 """Value: an array of some context. Its operators are the context's primitives.
 
 A Python float in a formula would be rounded before the context sees it (1 - beta**step in float64
-misses the truth of AdamW by 3.6e-15 of the update), so it is a TypeError: `xp.number(beta)` takes
-it as the exact rational that it is. Integers are exact and may stand as they are.
+misses the truth of AdamW by 3.6e-15 of the update), so it raises TypeError: `xp.number(beta)` takes
+it as the exact rational that it is. Integers are exact and need no `xp.number`.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class Value:
 
 @dataclass(frozen=True)
 class Mask:
-    """What a comparison gives: where it certainly holds, and where it certainly does not. Where
-    neither is so, `where` takes both branches."""
+    """The result of a comparison: where it certainly holds, and where it certainly does not. Where
+    neither is certain, `where` takes the union of both branches."""
 
     yes: Bools
     no: Bools

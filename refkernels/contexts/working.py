@@ -1,8 +1,8 @@
-"""Working: every operation rounded to a format, as a kernel does it; a model of a framework.
+"""Working: every operation rounded to a format, as in a kernel; a model of a framework.
 
-Sums are taken in an order of one's choice; with `fma`, a product that is added is not rounded
-first. Elementary functions are correctly rounded wherever the oracles' double-double tiers decide
-it; a model's functions are a kernel's own affair.
+The caller chooses the order of sums; with `fma`, a product that is added is not rounded first.
+Elementary functions are correctly rounded wherever the oracles' double-double tiers decide it.
+Models of frameworks bring their kernels' own functions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Order = Literal["sequential", "pairwise", "reversed", "random"]
 
 
 class WorkingValue(Value):
-    """An array of the working format; a product remembers its factors, for an FMA. A `loose` value
+    """An array of the working format; a product keeps its factors, for an FMA. A `loose` value
     is a scalar in binary64 that has met no array."""
 
     __slots__ = ("data", "factors", "loose")
@@ -47,16 +47,18 @@ class WorkingValue(Value):
 
 
 def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
-    """A primitive that takes scalars alone in binary64, where these are held in it, and rounds one
-    that meets an array."""
+    """A primitive that combines loose scalars in binary64, and rounds one that meets an array."""
 
     @functools.wraps(primitive)
     def apply(self: Working, *arguments: Any) -> Any:
         if self.scalars is None:
             return primitive(self, *arguments)
-        values = [one for one in arguments if isinstance(one, WorkingValue)]
-        if not all(one.loose for one in values):
-            entered = (one if not _loose(one) else self.value(one.data) for one in arguments)
+        values = [argument for argument in arguments if isinstance(argument, WorkingValue)]
+        if not all(argument.loose for argument in values):
+            entered = (
+                argument if not _loose(argument) else self.value(argument.data)
+                for argument in arguments
+            )
             return primitive(self, *entered)
         result = primitive(self.scalars, *arguments)
         return self.scalar(result.data) if isinstance(result, WorkingValue) else result
@@ -69,8 +71,8 @@ class Working(Context):
     which random order. With scalars="binary64", params are held and combined in binary64, and
     rounded to the format where they meet an array.
 
-    IEEE 754's special values are themselves: the first form of a formula in Working("float64") is
-    the reference where an input is not finite.
+    Special values follow IEEE 754: the first form of a formula in Working("float64") is the
+    reference where an input is not finite.
     """
 
     def __init__(
@@ -106,7 +108,8 @@ class Working(Context):
         return value
 
     def number(self, value: Any) -> WorkingValue:
-        """The nearest number of the format, or of the scalars', rounded once from the exact one."""
+        """The nearest number of the format, or of the scalars' format, rounded once from the
+        exact."""
         if self.scalars is not None:
             return self.scalar(self.scalars.number(value).data)
         exact = fraction(value)
@@ -115,7 +118,8 @@ class Working(Context):
         except OverflowError:
             wide = np.inf if exact > 0 else -np.inf
         if np.isfinite(wide) and self.format.p < 53 and wide != exact:
-            towards = np.inf if exact > wide else -np.inf  # a float64 that is a tie here is none
+            # where the float64 is a tie, the exact number is none
+            towards = np.inf if exact > wide else -np.inf
             if float(self.value(np.nextafter(wide, towards)).data) != float(self.value(wide).data):
                 wide = float(np.nextafter(wide, towards))
         return self.value(wide)
@@ -202,11 +206,12 @@ class Working(Context):
         from refkernels.contexts.double_double_value import parts
 
         def read(xp: Context) -> Value:
-            given = (
-                xp.array(data(one)) if isinstance(one, Value) else one for one in (*inputs, *beside)
+            arguments = (
+                xp.array(data(argument)) if isinstance(argument, Value) else argument
+                for argument in (*inputs, *beside)
             )
             with np.errstate(all="ignore"):
-                return formula(xp, *given)
+                return formula(xp, *arguments)
 
         sharp, plain = parts(read(DoubleDouble())), data(read(Working("float64")))
         known = sharp.tail.radius <= np.abs(sharp.head) * 2.0**-60
@@ -214,10 +219,9 @@ class Working(Context):
         if not np.all(known | ~np.isfinite(plain)):
             with Arb() as xp:
                 balls = np.broadcast_to(objects.data(read(xp)), exact.shape)
-            told = np.array([float(x.mid()) if x.is_finite() else np.nan for x in balls.flat])
-            exact = np.where(
-                known | np.isnan(told.reshape(exact.shape)), exact, told.reshape(exact.shape)
-            )
+            mids = np.array([float(x.mid()) if x.is_finite() else np.nan for x in balls.flat])
+            mids = mids.reshape(exact.shape)
+            exact = np.where(known | np.isnan(mids), exact, mids)
         return self.value(exact)
 
     def sum(self, a: Value, axis: int = -1) -> WorkingValue:
@@ -237,11 +241,11 @@ class Working(Context):
         total = np.zeros(terms.shape[:-1], terms.dtype)
         length = max(_BLOCK // max(total.size, 1), 1)
         for start in range(0, terms.shape[-1], length):
-            some = slice(start, start + length)
+            block = slice(start, start + length)
             if factors:
-                total = self._fused(factors[0][..., some], factors[1][..., some], total)
+                total = self._fused(factors[0][..., block], factors[1][..., block], total)
             else:
-                total = self.running(total, terms[..., some])[..., -1]
+                total = self.running(total, terms[..., block])[..., -1]
         return total
 
     def _places(self, n: int) -> Any:
@@ -306,22 +310,22 @@ class Working(Context):
             return super().welford(a, axis)
         terms = np.moveaxis(data(a), axis, -1)
         rows = np.ascontiguousarray(terms[..., self._places(terms.shape[-1])])
-        found = np.empty((2, max(rows.size // max(rows.shape[-1], 1), 1)), rows.dtype)
-        sums_in_order.welford(rows.reshape(found.shape[1], -1), *found)
-        kept = [np.expand_dims(part.reshape(terms.shape[:-1]), axis) for part in found]
-        return self.value(kept[0]), self.value(kept[1])
+        statistics = np.empty((2, max(rows.size // max(rows.shape[-1], 1), 1)), rows.dtype)
+        sums_in_order.welford(rows.reshape(statistics.shape[1], -1), *statistics)
+        results = [np.expand_dims(part.reshape(terms.shape[:-1]), axis) for part in statistics]
+        return self.value(results[0]), self.value(results[1])
 
     def matmul(self, a: Value, b: Value) -> WorkingValue:
-        """Some rows of a at once, so that their products have room."""
+        """A block of a's rows at a time, so that the products fit into memory."""
         left, right = data(a)[..., :, None, :], np.swapaxes(data(b), -1, -2)[..., None, :, :]
         batch = np.broadcast_shapes(left.shape[:-3], right.shape[:-3])
         length = max(_BLOCK // max(math.prod((*batch, *right.shape[-2:])), 1), 1)
         parts = []
         for start in range(0, max(left.shape[-3], 1), length):
-            some = left[..., start : start + length, :, :]
+            block = left[..., start : start + length, :, :]
             with np.errstate(all="ignore"):
-                products = self.times(some, right)
-            factors = np.broadcast_arrays(some, right) if self.fma else ()
+                products = self.times(block, right)
+            factors = np.broadcast_arrays(block, right) if self.fma else ()
             parts.append(self._sum(products, factors))
         return self.value(np.concatenate(parts, axis=-2))
 

@@ -1,13 +1,13 @@
-"""The source of one fused kernel of balls, from a Program.
+"""Writes the source of one fused kernel of balls, from a Program.
 
     for every row of [first, last):
         for every stage:
             for every span of SPAN elements: one loop, which LLVM vectorises; then its sums fold
-            the folded spans fold; what belongs to the row is worked out
-        results go out where they are computed
+            the folded spans fold; the row's own terms are computed
+        results are stored where they are computed
 
 Every term is a pair of variables, m3 and r3; r3 is None where the term is exact by structure, and
-then no radius is computed for what it meets. A row of `flat` programs is any SPAN elements.
+then it adds nothing to radii. A row of a `flat` program is any SPAN elements.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FOLDS = {"sum": ("fold", "fold"), "max": ("fold_largest",) * 2, "pivot": ("fold
 
 @dataclass
 class Writer:
-    """Lines of a kernel, and the arrays that it is called with, in order."""
+    """The lines of a kernel, and the scratch arrays that it is called with, in order."""
 
     program: Program
     exact: set[Term]  # exact numbers
@@ -68,7 +68,7 @@ class Writer:
     # --- a stage -----------------------------------------------------------------------------
 
     def _row_terms(self, stage: int) -> None:
-        """What belongs to the row and needs no later loop."""
+        """The row's own terms that need no later loop."""
         for term in self.program.terms:
             here = self.program.level[term] == ROW and self.program.stage[term] == stage
             if here and term.op == "pick":
@@ -80,11 +80,11 @@ class Writer:
                 self._put(8, f"y{number}[i], q{number}[i] = settled({self._pair(output)})")
 
     def _pick(self, term: Term, stage: int) -> None:
-        """What a loop would work out, for one element."""
+        """The terms of a loop, computed for one element."""
         (operand,) = term.operands
         self._put(8, f"at = x{term.option}[i] + (n if x{term.option}[i] < 0 else 0)")
         terms = self.program.loop([operand], stage)
-        self._put(8, *(self._statement(one, "at", stage) for one in terms))
+        self._put(8, *(self._statement(part, "at", stage) for part in terms))
         (m, r), (a, p) = self._names(term), self._names(operand)
         self._put(8, f"{m} = {a}" + ("" if r == "None" else f"; {r} = {p}"))
 
@@ -179,7 +179,7 @@ class Writer:
     # --- one term ----------------------------------------------------------------------------
 
     def _statement(self, term: Term, at: str, stage: int | None = None) -> str:
-        """The line that works a term out: at j of a loop's slices, at row i, or where a pick is."""
+        """The line that computes a term: at j of a loop's slices, at row i, or at a pick."""
         m, r = self._names(term)
         pairs = [self._pair(operand) for operand in term.operands]
         part = "_" if at == "j" else ""

@@ -4,8 +4,8 @@
     conv1d_backward(dy, x, weight, bias=None, ...)             -> Backward(dx, dweight, dbias)
     conv2d(x, weight, bias=None, ...), conv2d_backward(dy, x, weight, bias=None, ...)
 
-`geometry` says which elements meet, `formulas` are the forms for any number of axes, `winograd` is
-the fast one, `faults` the wrong ones.
+`geometry` tabulates which elements meet, `formulas` are the forms for any number of axes,
+`winograd` is the fast form, `faults` are the wrong ones.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ Numbers = int | Sequence[int]
 def _prepare(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction, rank: int
 ) -> Prepared:
-    """Places, groups and taps as axes; what lies under the taps is gathered here."""
+    """Places, groups and taps as axes; the elements under the taps are gathered here."""
     x, weight, bias = inputs["x"], inputs["weight"], inputs.get("bias")
     groups = as_count(params["groups"], "groups")
     _check(x, weight, bias, groups, rank)
     leading, channels, lengths = x.shape[: -rank - 1], x.shape[-rank - 1], x.shape[-rank:]
     out, taps = weight.shape[0], weight.shape[2:]
     grid = axes_of(lengths, taps, *(params[name] for name in ("stride", "padding", "dilation")))
-    images, of_x, of_y = (math.prod(one) for one in (leading, lengths, grid.out))
+    images, of_x, of_y = (math.prod(extent) for extent in (leading, lengths, grid.out))
     split = (groups, out // groups, channels // groups, math.prod(taps))
     source = Source.of(x.reshape(images, groups, split[2], of_x), grid)
-    found = {
+    arrays = {
         "weight": weight.reshape(split),
         "bias": None if bias is None else bias.reshape(split[:2]),
     }
@@ -65,16 +65,16 @@ def _prepare(
         return np.moveaxis(array, 1, -1).reshape(*leading, *shape)
 
     if direction == "forward":
-        found["x"] = source.gathered(grid.windows)
-        found["row"] = np.arange(images * of_y).reshape(images, of_y)
-        return Prepared(found, {"source": source}, restore, FORWARD)
+        arrays["x"] = source.gathered(grid.windows)
+        arrays["row"] = np.arange(images * of_y).reshape(images, of_y)
+        return Prepared(arrays, {"source": source}, restore, FORWARD)
     dy = inputs["dy"]
     if dy.shape != (*leading, out, *grid.out):
         raise ValueError(f"dy has shape {dy.shape}, and y has {(*leading, out, *grid.out)}.")
     dy = dy.reshape(images, groups, split[1], of_y)
     back = Source.of(dy, grid.turned())
     table = np.where(grid.windows < 0, -1, grid.windows + of_x * np.arange(images)[:, None, None])
-    found |= {
+    arrays |= {
         "dy": np.moveaxis(dy, -1, 1).reshape(images * of_y, *split[:2]),
         "x": np.moveaxis(source.array[..., :-1], -1, 1),
         "above": back.gathered(grid.back),
@@ -82,8 +82,8 @@ def _prepare(
         "places": table.reshape(images * of_y, split[3]),
     }
     if not np.isfinite(to_float64(weight)).all():
-        found["there"] = np.broadcast_to(grid.back >= 0, (images, *grid.back.shape))
-    return Prepared(found, {"source": source, "back": back}, restore, BACKWARD)
+        arrays["there"] = np.broadcast_to(grid.back >= 0, (images, *grid.back.shape))
+    return Prepared(arrays, {"source": source, "back": back}, restore, BACKWARD)
 
 
 def _check(x: Any, weight: Any, bias: Any, groups: int, rank: int) -> None:
@@ -109,7 +109,7 @@ def _op(name: str, axes: str, taps: str, rank: int) -> Op:
     return formula_op(
         name,
         f"x[... c {axes}], weight[o c {taps}], bias[o]? -> y[... o {axes}]",
-        coupled=axes,  # whose lengths in y are others, by the params
+        coupled=axes,  # their lengths in y depend on the params
         params={"stride": 1, "padding": TextOrNumbers("valid"), "dilation": 1, "groups": 1},
         prepare=functools.partial(_prepare, rank=rank),
         truth=TRUTH,
@@ -141,7 +141,7 @@ def conv2d(
 ) -> Enclosure:  # fmt: skip
     """y[n, o, i, j] = bias[o] + sum over c, k, l of weight[o, c, k, l]
     x[n, c, i stride + k dilation - low, j stride + l dilation - low], c over the channels of o's
-    group; a cross-correlation, as all frameworks have it.
+    group; a cross-correlation, as in all frameworks.
 
     x           (..., C, H, W), float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
     weight      (O, C / groups, K, L); bias (O,)
@@ -171,10 +171,10 @@ def conv2d_backward(
     padding: Numbers | str = "valid", dilation: Numbers = 1, groups: int = 1,
     certify: Certify = "enclosure",
 ) -> Backward:  # fmt: skip
-    """dx: of every element, the sum of dy weight over the elements of y that it has a part in;
+    """dx: for every element of x, the sum of dy weight over the elements of y that it enters;
     dweight: the sum of dy x over images and places; dbias: that of dy.
 
-    dy has y's shape; what else is as for `conv2d`. The bound of dx is proven for one sum over
+    dy has y's shape; otherwise as `conv2d`. The bound of dx is proven for one sum over
     channels and taps, for the taps' sums kept in x's format and added (col2im), and for Winograd's
     forms; those of dweight and dbias for sums in any order.
     """
@@ -187,8 +187,8 @@ def conv1d(
 ) -> Enclosure:  # fmt: skip
     """y[n, o, i] = bias[o] + sum over c, k of weight[o, c, k] x[n, c, i stride + k dilation - low].
 
-    x is (..., C, W), weight (O, C / groups, K); padding a number or [low, high]. What else is as
-    for `conv2d`; Winograd's forms are F(2, 3) and F(4, 3).
+    x is (..., C, W), weight (O, C / groups, K); padding a number or [low, high]. Otherwise as
+    `conv2d`; Winograd's forms are F(2, 3) and F(4, 3).
     """
     return _forward(CONV1D, x, weight, bias, certify, stride, padding, dilation, groups)
 
@@ -215,5 +215,5 @@ def _backward(
     op: Op, dy: Any, x: Any, weight: Any, bias: Any, certify: Certify, *params: Any
 ) -> Backward:
     inputs, named = _asked(x, weight, bias, params)
-    found = op.evaluate("backward", {"dy": dy, **inputs}, named, certify)
-    return Backward(found["dx"], found["dweight"], found.get("dbias"))
+    gradients = op.evaluate("backward", {"dy": dy, **inputs}, named, certify)
+    return Backward(gradients["dx"], gradients["dweight"], gradients.get("dbias"))

@@ -15,7 +15,7 @@ PARAMS = {"stride": 1, "padding": "valid", "dilation": 1, "groups": 1}
 
 
 def cases(op: str, rank: int) -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     make = partial(_case, op, rank)
     eight, nine = (8,) * rank, (9,) * rank
     one_sided = [0, 1] if rank == 1 else [0, 1, 1, 0]

@@ -1,4 +1,4 @@
-"""Wrong ways to convolve, as formulas: they mix groups and taps, so none is of slices alone."""
+"""Wrong ways to convolve, as formulas. They mix groups and taps, so none is sliced."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Change = Callable[[Any, Any], Any]
 
 
 def _backward(dx: Formula, dweight: Formula) -> Apart:
-    """Whole rows: these mix groups and taps."""
+    """Gradients of whole rows: these faults mix groups and taps."""
     return Apart((dx, dweight, dbias), sliced=False)
 
 
 def _of_weight(cause: str, change: Change) -> Fault:
-    """Another weight; its gradient is changed as it is."""
+    """Another weight; its gradient changes in the same way."""
 
     def forward(xp: Any, x: Any, weight: Any, bias: Any = None, **_: Any) -> Any:
         return direct(xp, x, change(xp, weight), bias)
@@ -55,7 +55,7 @@ def _of_weight(cause: str, change: Change) -> Fault:
 
 
 def _of_channels(cause: str, change: Change, back: Change) -> Fault:
-    """Other channels of x for the groups; `back` is what that does to a gradient (.., g, c)."""
+    """Other channels of x for the groups; `back` is the effect on a gradient (.., g, c)."""
 
     def forward(xp: Any, x: Any, weight: Any, bias: Any = None, **_: Any) -> Any:
         return direct(xp, change(xp, x), weight, bias)
@@ -89,8 +89,8 @@ def _of_places(cause: str, change: Callable[[Axis], Axis]) -> Fault:
 
 
 def _dweight_at(xp: Any, dy: Any, source: Source, table: Places) -> Any:
-    found = source.gathered(table)
-    return dweight_of(xp, dy, xp.array(found.reshape(-1, *found.shape[2:])))
+    gathered = source.gathered(table)
+    return dweight_of(xp, dy, xp.array(gathered.reshape(-1, *gathered.shape[2:])))
 
 
 def _without_tap(tap: int) -> Change:
@@ -136,7 +136,7 @@ def _unstrided_dweight(xp: Any, dy: Any, source: Source, **_: Any) -> Any:
 
 
 def _narrow_col2im(xp: Any, above: Any, weight: Any, **_: Any) -> Any:
-    """The taps' sums added one by one, each partial sum kept in x's format."""
+    """The taps' sums added one by one, each partial sum stored in x's format."""
     columns = columns_of(xp, above, weight)
     total = xp.take(columns, np.array([0]), axis=-1)
     for t in range(1, columns.shape[-1]):

@@ -1,15 +1,15 @@
 """The formulas of a convolution and of its gradients, of any number of axes.
 
-    y[g, o] = sum over c, t of x[g, c, t] weight[g, o, c, t] + bias[g, o]        of each place of y
-    dx[g, c] = sum over o, t of above[g, o, t] weight[g, o, c, t]                of each place of x
+    y[g, o] = sum over c, t of x[g, c, t] weight[g, o, c, t] + bias[g, o]        for each place of y
+    dx[g, c] = sum over o, t of above[g, o, t] weight[g, o, c, t]                for each place of x
     dweight[g, o, c, t] = sum over m of dy[m, g, o] x[m, g, c, t]                dbias = sum of dy
 
-g are the groups, c and o the channels of a group, t the taps; x[.., t] and above[.., t] are what
-lies under the taps of a place, 0 where padding does; m are all places of all images.
+g are the groups, c and o the channels of a group, t the taps; x[.., t] and above[.., t] are the
+elements under the taps of a place, 0 under padding; m are all places of all images.
 
-Forward, `x` is that already; backward it is (places of x, g, c), with `places` as indices. Taps
+Forward, `x` is already gathered; backward it is (places of x, g, c), with `places` as indices. Taps
 that lie on no element of y are no terms of dx: with a weight that is not finite (`there`) they are
-left out, since 0 times it is NaN. Padding is zeros, and is multiplied.
+left out, since 0 times that weight is NaN. Padding is zeros, and is multiplied.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def product(xp: Any, x: Any, weight: Any) -> Any:
 def im2col(
     xp: Any, x: Any, weight: Any, bias: Any = None, places: Any = None, **_: Any
 ) -> Any:  # fmt: skip
-    """A matrix product, the bias last. From the arrays of the backward pass, y is as dy is."""
+    """A matrix product, the bias last. From the arrays of the backward pass, y has dy's axes."""
     y = product(xp, windows(xp, x, places), weight)
     y = y if bias is None else y + bias
     return y if places is None else xp.reshape(y, (1, *y.shape))
@@ -74,11 +74,13 @@ def _filtered(xp: Any, m: int, weight: Any, row: Any, source: Source) -> Any:
     grid = source.grid
     inside = np.unravel_index(row % max(len(grid.windows), 1), grid.out)
     tiles = xp.array(source.at(row, grid.tiles(m)))
-    return winograd.convolved(m)(xp, tiles, weight, [one % m for one in inside], len(grid.axes))
+    return winograd.convolved(m)(
+        xp, tiles, weight, [offset % m for offset in inside], len(grid.axes)
+    )
 
 
 def filtered(m: int) -> Callable[..., Any]:
-    """F(m, 3), the bias last; where it is not, a matrix product."""
+    """F(m, 3), the bias last; a matrix product where F(m, 3) does not apply."""
 
     def formula(
         xp: Any, x: Any, weight: Any, row: Any, source: Source, bias: Any = None, **_: Any
@@ -104,14 +106,14 @@ def dx_direct(xp: Any, above: Any, weight: Any, there: Any = None, **_: Any) -> 
 
 
 def columns_of(xp: Any, above: Any, weight: Any) -> Any:
-    """The channels' sums of each tap, kept: (rows, g, c, t)."""
+    """The channels' sums of each tap, stored: (rows, g, c, t)."""
     left = xp.transpose(above, (1, 3, 0, 2))  # (g, t, rows, o)
     right = xp.transpose(xp.reshape(weight, weight.shape[1:]), (0, 3, 1, 2))  # (g, t, o, c)
     return xp.store(xp.transpose(xp.matmul(left, right), (2, 0, 3, 1)))
 
 
 def dx_columns(xp: Any, above: Any, weight: Any, there: Any = None, **_: Any) -> Any:
-    """The channels' sums of each tap, kept, and then the taps' (col2im)."""
+    """The stored channels' sums of each tap, and then the sum over the taps (col2im)."""
     columns = columns_of(xp, above, weight)
     if there is not None:
         columns = xp.where(there[:, None, None, :], columns, xp.number(0))

@@ -1,8 +1,8 @@
-"""Which elements of x an element of y is computed from, and the other way round, as integers.
+"""The elements of x that an element of y is computed from, and the reverse, as integers.
 
 On each axis, y at p has its taps t at p stride + t dilation - low of x. A table of places has -1
-where there is no element; of several axes, places are those of the flattened array. `Source` is an
-array with such a table: what is gathered from it is exact, and 0 where nothing is.
+where there is no element; with several axes, places index the flattened array. `Source` is an array
+with its grid: elements gathered from it are exact, and 0 where there is none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 
 class Axis(NamedTuple):
-    """`length` of x and `out` of y, `taps` of the kernel; `low` and `high` are the padding."""
+    """`length` of x, `out` of y, and `taps` of the kernel; `low` and `high` are the padding."""
 
     length: int
     taps: int
@@ -35,7 +35,7 @@ class Axis(NamedTuple):
 
     @property
     def reach(self) -> int:
-        """What the taps span."""
+        """The number of elements that the taps span."""
         return max(self.dilation * (self.taps - 1) + 1, 0)
 
     @property
@@ -43,7 +43,7 @@ class Axis(NamedTuple):
         return (self.length + self.low + self.high - self.reach) // self.stride + 1
 
     def windows(self, clip: bool = False) -> Places:
-        """(out, taps): of x; with `clip`, what lies beyond is the nearest element."""
+        """(out, taps): places of x; with `clip`, the nearest element replaces those beyond."""
         p, t = np.arange(self.out)[:, None], np.arange(self.taps)
         place = p * self.stride + t * self.dilation - self.low
         if clip:
@@ -51,19 +51,19 @@ class Axis(NamedTuple):
         return _within(place, self.length)
 
     def back(self) -> Places:
-        """(length, taps): of y, where it has x at this tap."""
+        """(length, taps): the places of y that have this element of x at this tap."""
         r, t = np.arange(self.length)[:, None], np.arange(self.taps)
         place, rest = np.divmod(r + self.low - t * self.dilation, self.stride)
         return np.where(rest == 0, _within(place, self.out), -1)
 
     def tiles(self, m: int) -> Places:
-        """(out, m + taps - 1): of x, the window of the tile of m in which y's element lies; of an
-        axis whose stride and dilation are 1."""
+        """(out, m + taps - 1): places of x, the window of the tile of m in which y's element lies;
+        for an axis with stride and dilation 1."""
         p, u = np.arange(self.out)[:, None], np.arange(m + self.taps - 1)
         return _within(p // m * m + u - self.low, self.length)
 
     def turned(self) -> Axis:
-        """x's axis as the outputs of y's, the taps in reverse; where stride and dilation are 1."""
+        """x's axis as the output of y's, with reversed taps; where stride and dilation are 1."""
         edge = self.taps - 1
         return self._replace(length=self.out, low=edge - self.low, high=edge - self.high)
 
@@ -73,14 +73,14 @@ def _within(place: Places, length: int) -> Places:
 
 
 def joined(tables: Sequence[Places], lengths: Sequence[int]) -> Places:
-    """The tables of all axes as one of the flattened array, of these lengths."""
-    found, missing = np.zeros((1, 1), np.int64), np.zeros((1, 1), bool)
+    """The tables of all axes as one table of the flattened array, whose lengths are given."""
+    places, missing = np.zeros((1, 1), np.int64), np.zeros((1, 1), bool)
     for table, length in zip(tables, lengths, strict=True):
-        one = table[None, :, None, :]
-        both = len(found) * len(table), found.shape[1] * table.shape[1]
-        missing = (missing[:, None, :, None] | (one < 0)).reshape(both)
-        found = (found[:, None, :, None] * length + one).reshape(both)
-    return np.where(missing, -1, found)
+        places_of_axis = table[None, :, None, :]
+        both = len(places) * len(table), places.shape[1] * table.shape[1]
+        missing = (missing[:, None, :, None] | (places_of_axis < 0)).reshape(both)
+        places = (places[:, None, :, None] * length + places_of_axis).reshape(both)
+    return np.where(missing, -1, places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +103,12 @@ class Grid:
 
     @property
     def of_three_taps(self) -> bool:
-        """Whether Winograd's forms are there: three taps and steps of one."""
+        """Whether Winograd's forms apply: three taps and steps of one."""
         return all((a.taps, a.stride, a.dilation) == (3, 1, 1) for a in self.axes)
 
     @functools.cached_property
     def windows(self) -> Places:
-        """(places of y, taps): of x."""
+        """(places of y, taps): places of x."""
         return joined([axis.windows() for axis in self.axes], self.lengths)
 
     @functools.cached_property
@@ -117,18 +117,18 @@ class Grid:
 
     @functools.cached_property
     def back(self) -> Places:
-        """(places of x, taps): of y."""
+        """(places of x, taps): places of y."""
         return joined([axis.back() for axis in self.axes], self.out)
 
     def tiles(self, m: int) -> Places:
-        """(places of y, elements of a tile's window): of x."""
+        """(places of y, elements of a tile's window): places of x."""
         return joined([axis.tiles(m) for axis in self.axes], self.lengths)
 
     def turned(self) -> Grid:
         return Grid(tuple(axis.turned() for axis in self.axes))
 
     def changed(self, change: Callable[[Axis], Axis]) -> Grid:
-        """Another geometry, with y's shape. Where it has another, this one."""
+        """A changed geometry, if y keeps its shape; else this one."""
         other = Grid(tuple(change(axis) for axis in self.axes))
         return other if other.out == self.out else self
 
@@ -139,18 +139,18 @@ def undilated(axis: Axis) -> Axis:
 
 
 def swapped(axis: Axis) -> Axis:
-    """What is padded at the end, padded at the front."""
+    """With the end's padding at the front."""
     return axis._replace(low=axis.high, high=axis.low)
 
 
 def unstrided(axis: Axis) -> Axis:
-    """As many elements, one after the other."""
+    """With stride 1, and as many elements."""
     return axis._replace(stride=1, high=axis.out - 1 + axis.reach - axis.length - axis.low)
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """An array (images, groups, channels, places + 1), whose last place is 0, and its grid."""
+    """An array (images, groups, channels, places + 1), with 0 at the last place, and its grid."""
 
     array: Array
     grid: Grid
@@ -165,20 +165,20 @@ class Source:
         return np.moveaxis(self.array[..., table], -2, 1)
 
     def at(self, row: Places, table: Places) -> Array:
-        """The same of some rows, an image's place each: (rows, groups, channels, elements)."""
+        """The same for some rows, each a place of an image: (rows, groups, channels, elements)."""
         image, place = np.divmod(row, max(len(table), 1))
-        found = self.array[image[:, None], :, :, table[place]]
-        return np.moveaxis(found, 1, -1)
+        elements = self.array[image[:, None], :, :, table[place]]
+        return np.moveaxis(elements, 1, -1)
 
 
 def axes_of(
     lengths: Sequence[int], taps: Sequence[int], stride: Any, padding: Any, dilation: Any
 ) -> Grid:
-    """The grid that these params describe. Raises TypeError for what is no integer and ValueError
-    for other numbers of them, and for a kernel that is larger than what is padded."""
+    """The grid that these params describe. Raises TypeError for params that are no integers, and
+    ValueError for a wrong number of them and for a kernel larger than the padded input."""
     rank = len(lengths)
     steps, wide = (
-        _each(one, name, rank) for one, name in ((stride, "stride"), (dilation, "dilation"))
+        _each(values, name, rank) for values, name in ((stride, "stride"), (dilation, "dilation"))
     )
     pads = _padding(padding, lengths, taps, steps, wide)
     each = zip(lengths, taps, steps, wide, pads, strict=True)
@@ -198,7 +198,7 @@ def _each(value: Any, name: str, rank: int, least: int = 1) -> list[int]:
         raise ValueError(
             f"{name} is {shown(value)}: give one number, or one for each of {rank} axes."
         )
-    return [as_count(one, name, least) for one in listed]
+    return [as_count(item, name, least) for item in listed]
 
 
 def _padding(

@@ -2,8 +2,8 @@
 
     y = A^T ((G g) * (B^T d)),   d the window of a tile, g the taps, * elementwise,
 
-with the points 0, 1, -1, infinity for m = 2, and 2, -2 too for m = 4. Of several axes the
-transforms are taken one after the other. The products are summed over the channels in between.
+with the points 0, 1, -1, infinity for m = 2, and also 2, -2 for m = 4. With several axes the
+transforms follow one after the other. The products are summed over the channels in between.
 
 Source: Lavin and Gray (2016), "Fast algorithms for convolutional neural networks",
 arXiv:1509.09308.
@@ -28,7 +28,7 @@ _G = {
     2: ((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 2)),
     4: ((6, 0, 0), (-4, -4, -4), (-4, 4, -4), (1, 2, 4), (1, -2, 4), (0, 0, 24)),
 }
-_OVER = {2: 2, 4: 24}  # of G
+_OVER = {2: 2, 4: 24}  # denominators of G
 _A = {
     2: ((1, 1, 1, 0), (0, 1, -1, -1)),
     4: ((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1)),
@@ -67,8 +67,8 @@ def convolved(m: int) -> Callable[..., Any]:
 
 
 def _matrix(xp: Any, rows: Any, over: int = 1) -> Any:
-    numbers = [xp.number(Fraction(one, over)) for row in rows for one in row]
-    flat = xp.concatenate([xp.reshape(one, (1,)) for one in numbers])
+    numbers = [xp.number(Fraction(value, over)) for row in rows for value in row]
+    flat = xp.concatenate([xp.reshape(value, (1,)) for value in numbers])
     return xp.reshape(flat, np.shape(rows))
 
 
@@ -78,5 +78,5 @@ def _transformed(xp: Any, a: Any, matrix: Any, axis: int) -> Any:
     moved = xp.transpose(a, last)
     flat = xp.reshape(moved, (1, int(np.prod(moved.shape[:-1])), a.shape[axis]))
     product = xp.matmul(flat, xp.reshape(xp.transpose(matrix, (1, 0)), (1, *matrix.shape[::-1])))
-    found = xp.reshape(product, (*moved.shape[:-1], matrix.shape[0]))
-    return xp.transpose(found, tuple(np.argsort(last)))
+    transformed = xp.reshape(product, (*moved.shape[:-1], matrix.shape[0]))
+    return xp.transpose(transformed, tuple(np.argsort(last)))

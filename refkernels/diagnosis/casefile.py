@@ -199,7 +199,7 @@ class _Reader:
         if not all(isinstance(values, dict) for values in settings):
             raise self.wrong("its environment has settings that are no JSON object.")
         if not isinstance(meta.get("source"), str | None):
-            raise self.wrong("its source is no text.")
+            raise self.wrong("its source is no string.")
         return meta
 
     def array(self, key: str, dtypes: Mapping[str, Any]) -> Array:

@@ -27,7 +27,7 @@ _FACTOR = "scale_factor"
 
 
 @dataclass(frozen=True, eq=False)
-class _Weighed:
+class _WeighedCandidate:
     """A candidate that fits, the code that it leaves to each unit, and its parameters' cost."""
 
     candidate: Candidate
@@ -98,17 +98,17 @@ def _without_blame(telling: list[Candidate]) -> list[Candidate]:
     return [c if c.cause in HARMLESS else c.against(bits) for c in telling]
 
 
-def _weighed(observed: evidence.Observed, candidate: Candidate, tried: int) -> _Weighed:
+def _weighed(observed: evidence.Observed, candidate: Candidate, tried: int) -> _WeighedCandidate:
     earned = observed.bits_of(candidate)
     most = float(np.max(observed.units.earned(observed.lengths), initial=0.0))
     counted = evidence.weighed(candidate, earned, observed.units.count, tried)
     charge = candidate.price + candidate.parameters * most
-    return _Weighed(replace(candidate, evidence=counted), observed.left(candidate), charge)
+    return _WeighedCandidate(replace(candidate, evidence=counted), observed.left(candidate), charge)
 
 
 def _survivors(
-    observed: evidence.Observed, weighed: list[_Weighed]
-) -> tuple[list[Candidate], list[_Weighed]]:
+    observed: evidence.Observed, weighed: list[_WeighedCandidate]
+) -> tuple[list[Candidate], list[_WeighedCandidate]]:
     """The candidates that the best does not rule out, and those that it does."""
     if not weighed:
         return [], []
@@ -117,7 +117,9 @@ def _survivors(
     return [w.candidate for w in alike], [w for w in weighed if w not in alike]
 
 
-def _behind(observed: evidence.Observed, other: _Weighed, best: _Weighed) -> float:
+def _behind(
+    observed: evidence.Observed, other: _WeighedCandidate, best: _WeighedCandidate
+) -> float:
     """By how many bits a hypothesis is worse than the best, where their predictions differ."""
     assert other.bits is not None
     assert best.bits is not None

@@ -29,7 +29,7 @@ _SHORT = 8  # orders tried for narrowed inputs where nothing is wrong
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PossibleProduct:
     """The product that a kernel may have computed; `right`: the one that it should have, where they
     differ; and the cause of that."""
 
@@ -40,7 +40,7 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class _Sum:
+class _SampledSum:
     """The product of an output, the kernel's answer, and the rows and columns of the sample."""
 
     product: Product
@@ -69,7 +69,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
 
 
 def _of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[Claim]:
-    ordered = _ordered(_Asked(ORDER, product), got, truth)
+    ordered = _ordered(_PossibleProduct(ORDER, product), got, truth)
     yield from ordered
     if problem.format.name != "float32" or any(_exact(claim, got) for claim in ordered):
         return
@@ -78,7 +78,7 @@ def _of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[
         if np.array_equal(narrow.a, product.a) and np.array_equal(narrow.b, product.b):
             continue
         short = _SHORT if truth.ordinary else None
-        asked = _Asked(cause, narrow, product, {"format": format})
+        asked = _PossibleProduct(cause, narrow, product, {"format": format})
         yield from _ordered(asked, got, truth, short)
 
 
@@ -87,17 +87,19 @@ def _exact(claim: Claim, got: Array) -> bool:
     return bits is not None and bool(evidence.same(got, bits).all())
 
 
-def _sum(product: Product, got: Array) -> _Sum:
+def _sum(product: Product, got: Array) -> _SampledSum:
     """The sum and its sample: rows and columns spread over the whole, first and last included."""
     m, n = len(product.a), product.b.shape[1]
     sides = [
         np.unique(np.linspace(0, size - 1, min(size, side)).astype(int))
         for size, side in ((m, _SIDE if n > 1 else 64), (n, _SIDE if m > 1 else 64))
     ]
-    return _Sum(product, got.reshape(m, n), *sides)
+    return _SampledSum(product, got.reshape(m, n), *sides)
 
 
-def _ordered(asked: _Asked, got: Array, truth: Fit, most: int | None = None) -> list[Claim]:
+def _ordered(
+    asked: _PossibleProduct, got: Array, truth: Fit, most: int | None = None
+) -> list[Claim]:
     """The orders that have all bits; where none has, the order nearest on the sample, ruled out."""
     product = asked.product
     bias = product.bias is not None and bool(np.any(product.bias))
@@ -122,13 +124,15 @@ def _ordered(asked: _Asked, got: Array, truth: Fit, most: int | None = None) -> 
     return [replace(claim, trials=0 if k else tried) for k, claim in enumerate(claims)]
 
 
-def _nearest(asked: _Asked, share: float, order: Order, sampled: int, output: str) -> Claim:
+def _nearest(
+    asked: _PossibleProduct, share: float, order: Order, sampled: int, output: str
+) -> Claim:
     outcome = Outcome(False, round(share * sampled), sampled)
     details = {**asked.details, "sampled": True}
     return Claim(asked.cause, output, Prediction(outcome=outcome), details, order.name)
 
 
-def _whole(asked: _Asked, order: Order, got: Array, output: str) -> list[Claim]:
+def _whole(asked: _PossibleProduct, order: Order, got: Array, output: str) -> list[Claim]:
     """One order on all elements. Where it adds the bias earlier than last, and the bits show it,
     there is a second claim, of that cause."""
     model = run(order, asked.product, got).reshape(got.shape)

@@ -1,19 +1,20 @@
-"""Exponentials, logarithms and what is made of them: certified values and gradients.
+"""Exponentials, logarithms and functions made of them: certified values and gradients.
 
     exp(x), log(x), tanh(x), ... -> Enclosure        backward(name, dy, x) -> Enclosure of dy f'(x)
     forward_bound(name, x, format=...)               backward_bound(name, dy, x, format=...)
     forward_condition(name, x)                       backward_condition(name, dy, x)
     forward_plain(name, x, format=...)               backward_plain(name, dy, x, format=...)
 
-How: a vectorised float64 kernel with a proven relative bound for inputs of 32 bits and fewer
-(`fast`); double-doubles from two cores, `exponential` and `logarithm` (tables and Taylor series,
-with the error budgets); Arb and rational arithmetic for what a question still leaves open
-(`exact`).
+Inputs of 32 bits and fewer go to a vectorised float64 kernel with a proven relative bound (`fast`
+of `kernels.elementary`). Double-doubles come from two cores there, `exponential` and `logarithm`
+(tables and Taylor series, with the error budgets). Arb and rational arithmetic decide the elements
+that are still open (`exact`).
 
 Special values follow the limits; rsqrt(-0) and reciprocal(-0) are -inf and sqrt(-0) is -0 as in
 IEEE 754, and slopes at -0 are those of the formulas 1/x, 1/(2 sqrt x), ...: infinite, with the sign
-that -0 gives them. Tails below 2^-10^8 are told as between that and zero; exponentials of more than
-2^29 as finite numbers beyond every format (`Enclosure`): every rounding is certified.
+that -0 gives them. A tail below 2^-10^8 is enclosed between zero and that number; the exponential
+of an argument beyond 2^29 is a finite number beyond every format (`Enclosure`): every rounding is
+certified.
 """
 
 __kernels_of__ = ("kernels.elementary", "elementwise")

@@ -17,8 +17,8 @@ from refkernels.op import Case, Direction
 _POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt")
 _ALGEBRAIC = ("sqrt", "rsqrt", "reciprocal")
 _SILU_FLAT = -1.2784645427610738  # where silu' is 0
-# Of the slope at infinities and at the ends of a format there is no one right answer for a kernel
-# that forms it as its own product: NaN and the limit are both honest.
+# At infinities and at the ends of a format the slope has no one right answer for a kernel that
+# forms it as its own product: NaN and the limit are both honest.
 FORWARD: tuple[Direction, ...] = ("forward",)
 _MODERATE = 259  # an odd length leaves a remainder in every vector width
 
@@ -35,7 +35,8 @@ def cases_of(name: str) -> list[Case]:
 
 
 def _signed(name: str, x: Doubles) -> Doubles:
-    """In the domain: logarithms and roots of positive numbers; log1p of those above -1."""
+    """x with signs that stay in the domain: positive for logarithms and roots, above -1 for
+    log1p."""
     if name in _POSITIVE:
         return np.abs(x)
     return np.where(x <= -1.0, -x, x) if name == "log1p" else x
@@ -65,7 +66,7 @@ def _hard_places(name: str, format: Format, generator: np.random.Generator) -> D
     _, exponent = np.frexp(nearest)
     ulp = np.ldexp(1.0, np.maximum(exponent - 1, format.emin) - format.p + 1)
     steps = np.rint(np.exp(generator.uniform(0.0, math.log(16.0), 800)) - 1.0)
-    with np.errstate(over="ignore"):  # beside the largest float64
+    with np.errstate(over="ignore"):  # next to the largest float64
         return _signed(name, nearest + generator.choice([-1.0, 1.0], 800) * steps * ulp)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
 from refkernels.elementary_ref.cases import FORWARD
 from refkernels.elementary_ref.invariants import falling, other_sign, outside
@@ -82,18 +83,14 @@ def _where_argument_is(v: float) -> float:
     return x
 
 
-def _wide(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    return np.asarray(array, dtype=np.float64)
-
-
 def _larger_than_x(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-    return np.abs(_wide(got)) > np.abs(_wide(inputs["x"]))
+    return np.abs(to_float64(got)) > np.abs(to_float64(inputs["x"]))
 
 
 def _much_larger_than_dy(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-    dy = np.abs(_wide(inputs["dy"]))
+    dy = np.abs(to_float64(inputs["dy"]))
     normal = dy >= formats.of(np.asarray(inputs["dy"])).min_normal
-    size = np.abs(_wide(got))
+    size = np.abs(to_float64(got))
     return normal & (size / _STEEPEST > dy) & (size < math.inf)
 
 

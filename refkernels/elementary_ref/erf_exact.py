@@ -1,7 +1,7 @@
 """The exact tier of erf, erfc, gelu and gelu_tanh: Arb's balls, by python-flint.
 
-A float is an exact ball; no expression below cancels where its value is tiny, but at the zeros of
-gelu' and gelu_tanh', which the growing precision of the caller resolves.
+A float is an exact ball. No expression below cancels where its value is tiny, except at the zeros
+of gelu' and gelu_tanh', which the caller resolves by more precision.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from refkernels.elementwise.balls import of_arb
 from refkernels.elementwise.function import Ball
 
 GUARD = 32  # bits that the expressions lose, besides cancellation
-Expression = Callable[[Any, Any], Any]  # of x as a ball and of the flint module
+Expression = Callable[[Any, Any], Any]  # of x as a ball, and the flint module
 
 
 def ball(expression: Expression, x: float, precision: int) -> Ball:

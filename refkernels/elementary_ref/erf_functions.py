@@ -1,9 +1,9 @@
 """erf, erfc and the two gelus as `Function` records, and by their names.
 
 All take x of any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`), and
-raise TypeError for other dtypes and ValueError for an unknown question. The radius told is that of
-the double-double tier; the float64 tier, for inputs of 32 bits and fewer, has 2^-44 or less. Tails
-below exp(-1400) have 2^-71; those below 2^-10^8 are told as between that and zero.
+raise TypeError for other dtypes and ValueError for an unknown question. The stated radius is that
+of the double-double tier; the float64 tier, for inputs of 32 bits and fewer, has 2^-44 or less.
+Tails below exp(-1400) have 2^-71; a tail below 2^-10^8 is enclosed between zero and that number.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""Working-precision erf, erfc, gelu and gelu_tanh: what a plain, careful kernel computes.
+"""Working-precision erf, erfc, gelu and gelu_tanh: plain, careful kernels.
 
     erf   = x P(x^2) for |x| < 1/2, ±(1 - tail) beyond;    erfc = 1 - erf, tail, 2 - tail
     tail  = exp(-s) erfcx(w), s = w^2;    gelu = x tail / 2 for x < 0, x - x tail / 2 else
@@ -7,7 +7,7 @@ Squares and v keep the low part of their products, so that exponentials do not m
 -(s + low) = n ln 2 + r, by Cody and Waite (1980). NumPy keeps every operation in the dtype of x,
 float32 or float64.
 Sources: the scheme of Cody (1969), doi:10.1090/S0025-5718-1969-0247736-4; polynomials from
-erf_tables.py; the split products of Dekker (1971), doi:10.1007/BF01397083.
+`kernels.elementary.erf_tables`; the split products of Dekker (1971), doi:10.1007/BF01397083.
 """
 
 import math
@@ -163,13 +163,13 @@ def _argument(a: Array) -> tuple[Array, Array, Array]:
 def gelu_tanh(x: Array) -> Array:
     a = _size(x)
     v, low, _ = _argument(a)
-    one = 1 + _decay(np.ones_like(a), v, low)
-    return np.where(x < 0, -_decay(a / one, v, low), x / one)
+    denominator = 1 + _decay(np.ones_like(a), v, low)
+    return np.where(x < 0, -_decay(a / denominator, v, low), x / denominator)
 
 
 def gelu_tanh_slope(x: Array) -> Array:
     a = _size(x)
     v, low, steepness = _argument(a)
-    one = 1 + _decay(np.ones_like(a), v, low)
-    term = _decay((1 - steepness / one) / one, v, low)
+    denominator = 1 + _decay(np.ones_like(a), v, low)
+    term = _decay((1 - steepness / denominator) / denominator, v, low)
     return np.where(x < 0, term, 1 - term)

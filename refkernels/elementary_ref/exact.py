@@ -12,7 +12,7 @@ from typing import Any
 from refkernels.elementwise.balls import of_arb, of_fraction
 from refkernels.elementwise.function import Ball
 
-_GUARD = 40  # an argument of 2^29 takes 30 bits of an exponential
+_GUARD = 40  # an argument of 2^29 costs an exponential 30 bits
 
 
 def _exp2(x: Any) -> Any:

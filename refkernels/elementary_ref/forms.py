@@ -1,16 +1,16 @@
-"""The forms of what is made of other functions, and of every dy f'(x): formulas in `xp`.
+"""The forms of functions made of others, and of every dy f'(x): formulas in `xp`.
 
 The bound of an op is the largest of its forms'. All are rearrangements of the definition that stay
 in range; `either` stands where kernels differ in the order of operations only. A library's own
 functions (exp, erf, tanh, ...) are within its limit. y is what the forward pass returned.
 
 A form may still lose every digit: 1 + erf(x / sqrt 2) and 1 + tanh cancel for x << 0, where the
-result is tiny. They are the definitions as published and what frameworks compute, so they are
-named, and a verdict says which form it takes to permit the error.
+result is tiny. They are the published definitions, and frameworks compute them; so they are named,
+and a verdict says which form permits the error.
 
-`store`: a kernel that is composed of ops keeps what they return in the storage format. It stands
-where that costs roundings, and not where it would cost digits (1 + erf, 1 + tanh, the terms of a
-slope that cancels): there 16-bit kernels work in binary32.
+`store`: a kernel composed of ops stores their results in the storage format. It stands where that
+costs roundings, and not where it would cost digits (1 + erf, 1 + tanh, the terms of a slope that
+cancels): there 16-bit kernels compute in binary32.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _bell(a: Doubles, r: Doubles, f: Doubles) -> Doubles:
 
 
 def _logarithmic(a: Doubles, r: Doubles, f: Doubles) -> Doubles:
-    """Of arguments >= 0."""
+    """The spread for arguments >= 0."""
     return r / (1.0 + np.maximum(a - 2.0 * r, 0.0))
 
 
@@ -75,9 +75,9 @@ PRIMITIVES = {
 
 
 def in_any_order(xp: Any, dy: Any, a: Any, b: Any) -> Any:
-    """dy a b, any two of them first; a step may be stored."""
-    one, two = xp.store(dy * a) * b, xp.store(dy * b) * a
-    return xp.either(xp.either(one, two), dy * xp.store(a * b))
+    """dy a b in any association; a step may be stored."""
+    first, second = xp.store(dy * a) * b, xp.store(dy * b) * a
+    return xp.either(xp.either(first, second), dy * xp.store(a * b))
 
 
 def quotient(xp: Any, dy: Any, below: Any) -> Any:
@@ -181,8 +181,8 @@ def gelu_by_tanh(xp: Any, x: Any) -> Any:
 
 
 def gelu_by_sigmoid(xp: Any, x: Any) -> Any:
-    one = 1 + xp.exp(-(2 * _argument(xp, x)))
-    return xp.either(x / one, x * (1 / one))
+    denominator = 1 + xp.exp(-(2 * _argument(xp, x)))
+    return xp.either(x / denominator, x * (1 / denominator))
 
 
 def _gelu_tanh_backward(xp: Any, dy: Any, x: Any) -> Any:
@@ -206,7 +206,7 @@ def stable_sigmoid_of(xp: Any, v: Any) -> Any:
 
 
 def _by_y(name: str, slope: Any = lambda xp, y: y) -> Any:
-    """dy times a slope that is made of the saved y = f(x)."""
+    """dy times a slope computed from the saved y = f(x)."""
     return lambda xp, dy, x: dy * xp.store(slope(xp, xp.store(xp.function(name, x))))
 
 
@@ -351,7 +351,7 @@ LIMITS = {
 
 
 def held_to(name: str) -> dict[str, Any]:
-    """The fields of a `Function` that say what its forward pass is held to."""
+    """The fields of a `Function` that limit its forward pass."""
     if name in FORMS:
         return {"limit": None, "limit_source": "", "forms": FORMS[name]}
     if name in LIMITS:

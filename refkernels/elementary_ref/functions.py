@@ -1,10 +1,10 @@
 """The exponential and logarithmic functions as `Function` records, and by their names.
 
 All take x of any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`), and
-raise TypeError for other dtypes and ValueError for an unknown question. The radius told is that of
-the double-double tier (2^-72 where a result is beyond 2^±2000, and none for exponentials of
-|x| > 2^29: below 2^-10^8 they are told as between that and zero, above as a finite number beyond
-every format); the float64 tier, for inputs of 32 bits and fewer, has 2^-49 or less.
+raise TypeError for other dtypes and ValueError for an unknown question. The stated radius is that
+of the double-double tier (2^-72 where a result is beyond 2^±2000; exponentials of |x| > 2^29 have
+none: they are enclosed between zero and 2^-10^8, or are a finite number beyond every format); the
+float64 tier, for inputs of 32 bits and fewer, has 2^-49 or less.
 """
 
 from collections.abc import Callable
@@ -85,7 +85,7 @@ def exp2(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
 
 def expm1(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """e^x - 1, accurate beside 0.
+    """e^x - 1, accurate near 0.
 
     Relative radius <= 2^-95; expm1(±0) = ±0, expm1(-inf) = -1.
     """
@@ -95,7 +95,7 @@ def expm1(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
 def log(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """The natural logarithm.
 
-    Relative radius <= 2^-100, beside 1 too; log(±0) = -inf, NaN below.
+    Relative radius <= 2^-100, near 1 too; log(±0) = -inf, NaN below.
     """
     return oracle.forward(_BY_NAME["log"], x, certify)
 
@@ -117,7 +117,7 @@ def log10(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
 
 def log1p(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """log(1 + x), accurate beside 0.
+    """log(1 + x), accurate near 0.
 
     Relative radius <= 2^-100; log1p(±0) = ±0, log1p(-1) = -inf, NaN below.
     """

@@ -1,7 +1,7 @@
-"""What no rounding excuses: a correctly or faithfully rounded kernel keeps all of these.
+"""Invariants that every correctly or faithfully rounded kernel satisfies.
 
-Faithful roundings err by less than one ulp each, so an answer that falls by two where the function
-rises is no pair of them.
+Faithful roundings err by less than one ulp each, so answers that fall by two ulp where the function
+rises cannot both be faithful.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.op import Arrays, Invariant
 
 Mask = npt.NDArray[np.bool_]
@@ -18,38 +19,34 @@ Violated = Callable[[npt.NDArray[Any], Arrays, Mapping[str, Any]], Mask]
 _SILU_LEAST = -0.2795  # silu's minimum, -0.27846, rounded down to bfloat16 is -0.2793
 
 
-def _wide(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    return np.asarray(array, dtype=np.float64)
-
-
 def outside(low: float, high: float) -> Violated:
     def violated(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-        y = _wide(got)
+        y = to_float64(got)
         return (y < low) | (y > high)
 
     return violated
 
 
 def _below_x(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-    return _wide(got) < _wide(inputs["x"])
+    return to_float64(got) < to_float64(inputs["x"])
 
 
 def _above_x(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-    return _wide(got) > _wide(inputs["x"])
+    return to_float64(got) > to_float64(inputs["x"])
 
 
 def other_sign(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-    return np.sign(_wide(got)) * np.sign(_wide(inputs["x"])) < 0.0
+    return np.sign(to_float64(got)) * np.sign(to_float64(inputs["x"])) < 0.0
 
 
 def _larger_than_dy(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-    return np.abs(_wide(got)) > np.abs(_wide(inputs["dy"]))
+    return np.abs(to_float64(got)) > np.abs(to_float64(inputs["dy"]))
 
 
 def falling(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-    """Two ulp or more below the answer to a smaller argument."""
+    """Where an answer is two ulp or more below the answer to a smaller argument."""
     format = formats.of(np.asarray(got))
-    x, y = _wide(inputs["x"]).reshape(-1), _wide(got).reshape(-1)
+    x, y = to_float64(inputs["x"]).reshape(-1), to_float64(got).reshape(-1)
     order = np.argsort(x, kind="stable")
     order = order[np.isfinite(x[order]) & ~np.isnan(y[order])]
     sorted_x, sorted_y = x[order], y[order]

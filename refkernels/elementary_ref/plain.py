@@ -1,4 +1,4 @@
-"""Working-precision algorithms: what a plain, careful float32 or float64 kernel computes.
+"""Working-precision algorithms: plain, careful float32 and float64 kernels.
 
 exp and expm1: Cody and Waite's reduction n = rint(x / ln 2), r = (x - n C1) - n C2, the Taylor
 series of expm1(r), and (1 + p) 2^n or 2^n p + (2^n - 1). log: x = 2^e (1 + f), s = f / (2 + f),
@@ -18,7 +18,7 @@ import numpy as np
 from refkernels.elementwise.function import Array
 
 _SETTINGS: dict[Any, tuple[float, float, int, int, float, float]] = {
-    # C1, C2, terms of expm1, terms of log, |x| at which exp is 0 or infinite, and drowns a 1
+    # C1, C2, terms of expm1, terms of log, the |x| at which exp is 0 or infinite, or absorbs a 1
     np.float32: (0.693359375, -2.12194440054690583e-4, 8, 6, 110.0, 20.0),
     np.float64: (6.93147180369123816490e-01, 1.90821492927058770002e-10, 14, 12, 760.0, 40.0),
 }

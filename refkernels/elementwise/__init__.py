@@ -1,8 +1,9 @@
-"""What all elementwise oracles share: one real function goes in (`function`), an op comes out.
+"""The machinery that all elementwise oracles share: it makes an op from one real function.
 
-`oracle` runs the tiers (float64, double-double, exact), `product` multiplies a cotangent by a
-slope's enclosure, `exact` raises the precision until a question is decided, `bounds` holds the
-library limit and the bounds of forms, `running` how a form is read for its bound, `plain` the
-working precision, `cases` the regimes that every function needs, and `ops` makes the `Op` records
-of a family. No file here knows which function it works for.
+`function` describes the function. `oracle` runs the tiers (float64, double-double, exact),
+`product` multiplies a cotangent by a slope's enclosure, `exact` raises the precision until a
+question is decided, `bounds` holds the library limit and the bounds of forms, `running` reads a
+form for its bound, `plain` computes in the working precision, `cases` holds the regimes that every
+function needs, and `ops` makes the `Op` records of a family. No file here knows which function it
+serves.
 """

@@ -11,7 +11,7 @@ from typing import Any
 from refkernels.arithmetic.enclosure import SCALE_LIMIT
 from refkernels.elementwise.function import Ball
 
-ANYWHERE = 2 * SCALE_LIMIT  # the exponent of a ball that says nothing
+ANYWHERE = 2 * SCALE_LIMIT  # the exponent of a ball that holds every number
 
 
 def of_arb(expression: Callable[[Any], Any], x: float, precision: int) -> Ball:
@@ -23,8 +23,8 @@ def of_arb(expression: Callable[[Any], Any], x: float, precision: int) -> Ball:
 
 
 def of(value: Any, bits: int) -> Ball:
-    """A ball that holds a flint.arb, with integers of about so many bits at most: the radius of
-    x (1 - exp(-x^2/2)) has an exponent of -0.7 x^2, and 1 + exp(x) may have any other."""
+    """A ball that holds a flint.arb, with integers of at most about so many bits: the radius of
+    x (1 - exp(-x^2/2)) has an exponent of -0.7 x^2, that of 1 + exp(x) any exponent."""
     if not value.is_finite():
         return 0, 1, ANYWHERE
     mid, exponent = (int(part) for part in value.mid().man_exp())

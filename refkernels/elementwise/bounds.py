@@ -1,13 +1,13 @@
 """Condition numbers, and the bounds of elementwise functions and of their backward passes.
 
-A function that libraries offer as such is held to a *library limit*, a specification and no
-theorem: so many ulp of the exact value (Goldberg's ulp, constant through the subnormals); sqrt and
-the reciprocal to IEEE 754's half. What is made of others, and every dx = dy f'(x), has a bound that
-is *proven for its named forms* (`running`), given that the functions inside keep to the limit: the
-largest of the forms' bounds, element by element. Where all of them leave the format's range on
-their way to a finite result, and for infinite inputs, the limit holds; where a slope or
-gradient comes near the format's largest number, a product on the way may exceed it, and the bound
-is infinite.
+A function that libraries offer is held to a *library limit*, which is a specification and no
+theorem: so many ulp of the exact value (Goldberg's ulp, constant through the subnormals), and IEEE
+754's half for sqrt and the reciprocal. A function made of others, and every dx = dy f'(x), has a
+bound *proven for its named forms* (`running`), provided that the functions inside keep to the
+limit: the largest of the forms' bounds, element by element. The limit holds where all forms leave
+the format's range on their way to a finite result, and for infinite inputs. Where a slope or
+gradient comes near the format's largest number, an intermediate product may exceed it, and the
+bound is infinite.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from refkernels.elementwise import oracle
 from refkernels.elementwise.function import LIMIT, Array, Doubles, Form, Function
 from refkernels.elementwise.running import Running
 
-_BLOCK = 1 << 13  # elements: some twenty arrays of them stay in the cache
+_BLOCK = 1 << 13  # elements: some twenty arrays of so many stay in the cache
 Bounds = dict[str, Doubles]
 
 
@@ -40,11 +40,12 @@ def forward_bound(
     limit: float | None = None,
     known: Enclosure | None = None,
 ) -> Doubles:
-    """How far f(x) in the format may be off, shaped like x; NaN where f(x) is not finite.
+    """The bound on the error of f(x) in the format, shaped like x; NaN where f(x) is not finite.
 
-    `limit`: of library functions, in ulp; the function's own by default. `known`: f(x), where an
-    oracle has given it already. Where the format does not hold x, a kernel may compute in one that
-    does and round once more: half an ulp, and the limit in ulp of that format, if that is more.
+    `limit`: of library functions, in ulp; the function's own by default. `known`: f(x), if an
+    oracle has already computed it. Where the format does not hold x, a kernel may compute in a
+    format that does and round once more: half an ulp, and the limit in ulp of that format, if that
+    is more.
     Raises as `oracle.forward` does.
     """
     x, target = as_float_array(x, "x"), formats.get(format)
@@ -65,7 +66,8 @@ def forward_bound(
 def backward_bound(
     function: Function, dy: Any, x: Any, *, format: Format | str, limit: float | None = None
 ) -> Doubles:
-    """How far dx = dy f'(x) in the format may be off, shaped like x; NaN where dx is not finite.
+    """The bound on the error of dx = dy f'(x) in the format, shaped like x; NaN where dx is not
+    finite.
 
     `limit`: of the library functions that the forms call, in ulp.
     Raises as `oracle.backward` does.
@@ -81,8 +83,8 @@ def backward_bound(
 def form_bounds(
     function: Function, *arrays: Any, format: Format | str, limit: float | None = None
 ) -> Bounds:
-    """The bound of each named form by its name, of f(x) for x and of dx for dy and x; empty for a
-    library function. The op's bound is their maximum."""
+    """The bounds by form: of f(x) for x, of dx for dy and x. Empty for a library function. The op's
+    bound is their maximum."""
     target, most = formats.get(format), _limit(limit, LIMIT)
     if len(arrays) == 1:
         inputs: tuple[Array, ...] = (as_float_array(arrays[0], "x"),)
@@ -101,49 +103,52 @@ def _of_forms(
     format: Format,
     limit: float,
 ) -> Bounds:
-    """A form that leaves the format's range somewhere is no way to compute an element there."""
+    """The bounds by form. Where a form leaves the format's range, the largest bound of the other
+    forms holds for it."""
     shape = inputs[0].shape
     flat = [np.ascontiguousarray(array).reshape(-1) for array in inputs]
-    found = np.empty((len(forms), flat[0].size))
+    bounds = np.empty((len(forms), flat[0].size))
     results = np.empty(flat[0].size)
 
     def block(start: int, stop: int) -> None:
         xp = Running(format, function.primitives, limit)
         with np.errstate(all="ignore"):
             nodes = [xp.array(to_float64(array[start:stop])) for array in flat]
-            for row, form in zip(found, forms, strict=True):
+            for row, form in zip(bounds, forms, strict=True):
                 result = form.formula(xp, *nodes)
                 row[start:stop], results[start:stop] = xp.bound(result), result.m
 
     spread(flat[0].size, block, _BLOCK)
-    known = np.isfinite(found) & np.logical_and.reduce([np.isfinite(array) for array in flat])
-    if not known.all():
-        rest = np.flatnonzero(~known.any(axis=0))
-        largest = np.max(np.where(known, found, 0.0), axis=0)
-        largest[rest] = _without_forms(function, [array[rest] for array in flat], format, limit)
-        found = np.where(known, found, largest)
+    valid = np.isfinite(bounds) & np.logical_and.reduce([np.isfinite(array) for array in flat])
+    if not valid.all():
+        uncovered = np.flatnonzero(~valid.any(axis=0))
+        largest = np.max(np.where(valid, bounds, 0.0), axis=0)
+        largest[uncovered] = _without_forms(
+            function, [array[uncovered] for array in flat], format, limit
+        )
+        bounds = np.where(valid, bounds, largest)
     if len(flat) == 2:
-        _excuse_steep_slopes(function, flat[0], flat[1], results, format, found)
-    return {form.name: row.reshape(shape) for form, row in zip(forms, found, strict=True)}
+        _excuse_steep_slopes(function, flat[0], flat[1], results, format, bounds)
+    return {form.name: row.reshape(shape) for form, row in zip(forms, bounds, strict=True)}
 
 
 def _without_forms(
     function: Function, inputs: list[Array], format: Format, limit: float
 ) -> Doubles:
     """limit ulp of the exact result, NaN where it is not finite."""
-    of: Any = oracle.forward if len(inputs) == 1 else oracle.backward
+    compute: Any = oracle.forward if len(inputs) == 1 else oracle.backward
     with np.errstate(over="ignore"):
-        return limit * _ulp(of(function, *inputs), format)[0]
+        return limit * _ulp(compute(function, *inputs), format)[0]
 
 
 def _excuse_steep_slopes(
-    function: Function, dy: Array, x: Array, dx: Doubles, format: Format, found: Doubles
+    function: Function, dy: Array, x: Array, dx: Doubles, format: Format, bounds: Doubles
 ) -> None:
-    """Where f'(x) or the gradient, or eight times it, overflows the format, a product on the way
-    may: infinite bounds. NaN where the gradient is no number."""
+    """Sets the bounds to infinity where f'(x) or the gradient, or eight times it, overflows the
+    format, because an intermediate product may; to NaN where the gradient is no number."""
     most = format.max / 8.0
     ordinary = np.isfinite(x) & np.isfinite(dy)
-    found[:, ordinary & (np.abs(dx) > most)] = np.inf
+    bounds[:, ordinary & (np.abs(dx) > most)] = np.inf
     with np.errstate(all="ignore"):
         gentle = (np.abs(dx) <= most * np.abs(to_float64(dy))) & (dy != 0)
         doubtful = np.flatnonzero(ordinary & ~gentle)
@@ -151,9 +156,9 @@ def _excuse_steep_slopes(
             return
         slopes = oracle.slopes(function, x[doubtful])
         steep = np.abs(np.asarray(slopes)) > most
-    found[:, doubtful[steep | np.isinf(slopes.radius)]] = np.inf
+    bounds[:, doubtful[steep | np.isinf(slopes.radius)]] = np.inf
     gradients = oracle.backward(function, dy[doubtful], x[doubtful])
-    found[:, doubtful[~np.isfinite(gradients.hi)]] = np.nan
+    bounds[:, doubtful[~np.isfinite(gradients.hi)]] = np.nan
 
 
 @in_default_mode
@@ -179,7 +184,7 @@ def _limit(limit: Any, otherwise: float | None) -> float:
 
 
 def _ulp_of_values(function: Function, x: Array, y: Enclosure, format: Format) -> Doubles:
-    """ulp(f(x)); the double-double tier says on which side of a power of two a value lies."""
+    """ulp(f(x)); the double-double tier decides on which side of a power of two a value lies."""
     ulp, straddles = _ulp(y, format)
     if straddles.any():
         ulp[straddles] = _ulp(oracle.values(function, x[straddles]), format)[0]
@@ -187,8 +192,8 @@ def _ulp_of_values(function: Function, x: Array, y: Enclosure, format: Format) -
 
 
 def _ulp(exact: Enclosure, format: Format) -> tuple[Doubles, Array]:
-    """Goldberg's ulp of the enclosed values, the smaller one where the interval holds a power of
-    two, and where it does so; NaN where the value is not finite."""
+    """Goldberg's ulp of the enclosed values, and where the interval holds a power of two: there it
+    is the smaller ulp. NaN where the value is not finite."""
     ulp, straddles = np.empty(exact.size), np.empty(exact.size, np.bool_)
     parts = (exact.hi, exact.lo, exact.radius, exact.scale)
     flat = (np.ascontiguousarray(part).reshape(-1) for part in parts)

@@ -1,6 +1,6 @@
-"""Cases of elementwise functions: how one is made, and the regimes that every function needs.
+"""Cases of elementwise functions: `make`, and the regimes that every function needs.
 
-Each builds x and a cotangent dy in the asked dtype; random numbers come from the seed in the name.
+Each builds x and a cotangent dy in the given dtype; random numbers come from the seed in the name.
 """
 
 import math
@@ -44,8 +44,10 @@ def _build(points_of: Points, dtype: str) -> tuple[dict[str, Array], dict[str, A
     """x rounded to the dtype and its own dy, or a normally distributed one."""
     format = formats.get(dtype)
     generator = np.random.default_rng(_SEED)
-    made = points_of(format, generator)
-    x, dy = made if isinstance(made, tuple) else (made, generator.standard_normal(made.size))
+    points = points_of(format, generator)
+    x, dy = (
+        points if isinstance(points, tuple) else (points, generator.standard_normal(points.size))
+    )
     return {"x": formats.round_to(x, format), "dy": formats.round_to(dy, format)}, {}
 
 

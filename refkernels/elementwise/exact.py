@@ -1,9 +1,9 @@
 """The exact tier: multiple precision for the few elements that a question leaves open.
 
-A function gives balls (mid ± radius) 2^exponent of integers that hold the value for certain, and
-strictly inside; the precision grows until they decide the question, or to the last one here. A
-value that is a rounding boundary itself, a rational, has to come with radius 0. What the tier
-before knows stays known: on which side of x the value x (1 - exp(-x)) is, no precision tells.
+A function gives balls (mid ± radius) 2^exponent of integers with the value certainly and strictly
+inside. The precision grows until they decide the question, or up to the last one here. A value that
+is a rounding boundary itself, a rational, must have radius 0. The answer of the tier before is
+kept, since no precision may decide what it knows: on which side of x is x (1 - exp(-x)).
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Evaluation = Callable[[int], Ball]  # by precision in bits
 
 
 def values(function: Function, x: Doubles, question: Question, known: Enclosure) -> Enclosure:
-    """f(x) for finite x, flat, as sharp as the question asks; known: what the tier before says."""
+    """f(x) for finite x, flat, as sharp as the question asks; `known` from the tier before."""
 
     def at(argument: float) -> Evaluation:
         return lambda precision: function.exact_value(argument, precision)
@@ -32,7 +32,7 @@ def values(function: Function, x: Doubles, question: Question, known: Enclosure)
 def gradients(
     function: Function, dy: Doubles, x: Doubles, question: Question, known: Enclosure
 ) -> Enclosure:
-    """dy f'(x) for finite dy and x, flat, as sharp as the question asks; known: see `values`."""
+    """dy f'(x) for finite dy and x, flat, as sharp as the question asks; `known` as in `values`."""
 
     whole = function.exact_gradient
 

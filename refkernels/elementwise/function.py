@@ -1,4 +1,4 @@
-"""Function: what the shared machinery needs to know of one real function of one variable."""
+"""Function: one real function of one variable, as the shared machinery needs it."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Function:
     `exact_value(x, precision)`, `exact_slope(x, precision)`: a ball that holds f(x) for a finite x
     that the tier before left open, about as sharp as the precision in bits; radius 0 where the
     value is a binary fraction.
-    `exact_gradient(dy, x, precision)`: the same of dy f'(x) at once, for a function whose slope is
+    `exact_gradient(dy, x, precision)`: the same for dy f'(x) at once, for a function whose slope is
     algebraic: dy / x may be a rounding boundary where 1 / x is not even a binary fraction.
     `condition(x)`, `slope_condition(x)`: |x f'(x) / f(x)| and |x f''(x) / f'(x)| of float64 x.
     `plain(x)`, `plain_slope(x)`: a careful algorithm in the working precision, float32 or float64.
-    `limit`: how many ulp a library's f may be off, and `limit_source`, who says so; None for an f
-    that is made of others, whose `forms` say it. `slope_forms`: the same of dy f'(x), for all;
-    `primitives`: what the forms are made of.
+    `limit`: the ulp that a library's f may be off, with its `limit_source`; None for an f made of
+    other functions, which has `forms` instead. `slope_forms`: the forms of dy f'(x), for every
+    function. `primitives`: the library functions that the forms call.
     """
 
     name: str

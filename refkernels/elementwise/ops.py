@@ -10,15 +10,15 @@ from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.wording import shown
 from refkernels.elementwise import bounds, oracle, plain
 from refkernels.elementwise.function import Array, Doubles, Function
-from refkernels.elementwise.solution import BackwardSolution, ForwardSolution
+from refkernels.elementwise.solution import FunctionSolution, SlopeSolution
 from refkernels.op import Case, Op
 
 
 class Family:
-    """The functions of one oracle module, asked by name.
+    """The functions of one oracle module, by name.
 
-    Every method raises ValueError, with the known names, for any other name, and besides it what
-    the function of the same name in `oracle`, `bounds` or `plain` raises.
+    Every method raises ValueError, with the known names, for any other name, and the errors of the
+    function of the same name in `oracle`, `bounds` or `plain`.
     """
 
     def __init__(self, module: str, functions: tuple[Function, ...]) -> None:
@@ -89,11 +89,11 @@ class Family:
         def of(method: Callable[..., Any]) -> Callable[..., Any]:
             return partial(method, function.name)
 
-        def solve_forward(x: Any, *, certify: Certify) -> ForwardSolution:
-            return ForwardSolution(function, x, certify)
+        def solve_forward(x: Any, *, certify: Certify) -> FunctionSolution:
+            return FunctionSolution(function, x, certify)
 
-        def solve_backward(dy: Any, x: Any, *, certify: Certify) -> BackwardSolution:
-            return BackwardSolution(function, dy, x, certify)
+        def solve_backward(dy: Any, x: Any, *, certify: Certify) -> SlopeSolution:
+            return SlopeSolution(function, dy, x, certify)
 
         return Op(
             name=function.name,

@@ -22,11 +22,11 @@ from refkernels.elementwise import exact
 from refkernels.elementwise.function import Array, Filler, Function
 from refkernels.elementwise.product import multiply_all
 
-_CHUNK = 1 << 22  # elements whose decisions are held in memory at a time
-_HUGE, _TINY = 2.0**200, 2.0**-200  # beyond them a Fast promises the sign only
-# The exponent fields of what lies between, as an offset and a length: zeros and infinities are out.
+_CHUNK = 1 << 22  # elements tested at a time, to save memory
+_HUGE, _TINY = 2.0**200, 2.0**-200  # beyond them a Fast guarantees the sign only
+# The exponent fields between them, without zeros and infinities, as an offset and a length.
 _LOWEST, _SPREAD = np.uint64(1023 - 199), np.uint64(398)
-# By format, where float32 numbers tell: whether to ask, and the last bits of a midpoint.
+# By format, where float32 numbers decide: whether to test, and the last bits of a midpoint.
 _NO_TIES = (False, np.uint32(0), np.uint32(1))
 _TIES = {
     "float32": (True, np.uint32(0), np.uint32(1)),
@@ -79,7 +79,7 @@ def backward(
     known: Enclosure | None = None,
 ) -> Enclosure:
     """dx = dy f'(x), element by element, as sharp as the question asks; dy and x of one shape.
-    `known`: what `slopes` gives, where somebody has asked it already.
+    `known`: the result of `slopes`, if already computed.
 
     Special values are those of one IEEE product dy · f'(x). Raises as `forward` does, and
     ValueError for shapes that differ.
@@ -143,7 +143,7 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
     ties = _TIES.get(question.format.name) if question.kind == "rounding" else None
     factor = fast.error * (1.0 + 4.0 * fast.error)  # |hi - z| <= error |z| <= factor |hi|
     outward = factor + 2.0**-52
-    found: list[Indices] = []
+    open_places: list[Indices] = []
 
     def block(start: int, stop: int) -> None:
         with np.errstate(invalid="ignore"):  # a signalling NaN is data here
@@ -151,12 +151,12 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
         fast.kernel(part, hi[start:stop])
         if ties is None and not _any_beyond(hi[start:stop]):
             return
-        open_ = np.empty(stop - start, np.bool_)
-        if _judge(hi[start:stop], outward, ties or _NO_TIES, open_):
-            found.append(start + np.flatnonzero(open_))
+        marks = np.empty(stop - start, np.bool_)
+        if _judge(hi[start:stop], outward, ties or _NO_TIES, marks):
+            open_places.append(start + np.flatnonzero(marks))
 
     spread(x.size, block)
-    rest = np.sort(np.concatenate(found)) if found else np.empty(0, np.intp)
+    rest = np.sort(np.concatenate(open_places)) if open_places else np.empty(0, np.intp)
     enclosure = trusted(hi, radius=Relative(factor))
     if ties is None and question.kind != "enclosure":
         rest = np.union1d(rest, np.flatnonzero(question.undecided(enclosure)))
@@ -165,23 +165,24 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
 
 @njit(nogil=True)
 def _any_beyond(hi: Any) -> bool:
-    """Whether some element may be where a Fast promises its sign only: one comparison of bits."""
+    """Whether some element may lie where a Fast guarantees its sign only: one comparison of
+    bits."""
     bits = hi.view(np.uint64)
-    found = np.int64(0)
+    count = np.int64(0)
     for i in range(bits.size):
         exponent = (bits[i] >> np.uint64(52)) & np.uint64(0x7FF)
-        found += np.int64((exponent - _LOWEST) > _SPREAD)
-    return bool(found > 0)
+        count += np.int64((exponent - _LOWEST) > _SPREAD)
+    return bool(count > 0)
 
 
 @njit(nogil=True)
-def _judge(hi: Any, outward: float, ties: Any, open_: Any) -> bool:
-    """Which elements are left open, and whether there are any.
+def _judge(hi: Any, outward: float, ties: Any, marks: Any) -> bool:
+    """Marks the elements that are left open, and returns whether there are any.
 
-    What is beyond the range in which a Fast promises a relative error is; and where ties = (asked,
-    mask, tie) asks for a rounding, an element whose interval may hold a rounding boundary: its
-    ends, moved outward by more than they are in error, are different float32, or both are one
-    float32 that is itself a midpoint of the narrower format, told by its last bits.
+    Elements beyond the range in which a Fast guarantees a relative error are. Where
+    ties = (asked, mask, tie) asks for a rounding, so are elements whose interval may hold a
+    rounding boundary: its ends, moved outward by more than their error, are different float32, or
+    one float32 that is a midpoint of the narrower format, as its last bits show.
     """
     asked, mask, tie = ties
     left = np.int64(0)
@@ -194,7 +195,7 @@ def _judge(hi: Any, outward: float, ties: Any, open_: Any) -> bool:
         near = (lower != upper) | ((np.float32(lower).view(np.uint32) & mask) == tie)
         unfit = beyond | ((not special) & asked & near)
         left += np.int64(unfit)
-        open_[i] = unfit
+        marks[i] = unfit
     return bool(left > 0)
 
 
@@ -209,15 +210,15 @@ def _double_double(kernel: Filler, x: Array) -> Columns:
 
 
 def _undecided(answer: Draft, question: Question) -> Indices:
-    """Indices of the elements that the question leaves open, found chunk by chunk."""
+    """Indices of the elements that the question leaves open, tested chunk by chunk."""
     if question.kind == "enclosure":
         return np.empty(0, np.intp)
     starts = range(0, answer.size, _CHUNK)
     parts = (question.undecided(answer.at(slice(at, at + _CHUNK))) for at in starts)
-    found = [at + np.flatnonzero(part) for at, part in zip(starts, parts, strict=True)]
-    return np.concatenate([*found, np.empty(0, np.intp)])
+    places = [at + np.flatnonzero(part) for at, part in zip(starts, parts, strict=True)]
+    return np.concatenate([*places, np.empty(0, np.intp)])
 
 
 def _columns(size: int) -> Columns:
-    """To be filled."""
+    """Empty columns for a kernel to fill."""
     return np.empty(size), np.empty(size), np.empty(size), np.empty(size, np.int64)

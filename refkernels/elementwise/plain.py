@@ -1,7 +1,7 @@
 """The working-precision algorithms of elementwise functions, in any format.
 
-float32 and float64 run in their own arithmetic; float16 and bfloat16 go by float32 and are rounded
-once at the end.
+float32 and float64 run in their own arithmetic; float16 and bfloat16 run in float32, rounded once
+at the end.
 """
 
 from typing import Any

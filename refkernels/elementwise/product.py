@@ -3,9 +3,9 @@
 With dy = m 2^e (1/2 <= |m| < 1) and the slope (h + l ± r) 2^s brought to 1/2 <= |h| < 1:
     m h = p + q exactly (two_prod: no underflow),  t = fl(m l),  w + lost = q + t exactly,
     m (h + l) = p + w + lost + (m l - t),          |m l - t| <= U |t| + 2^-1074.
-So the radius is r |m| + |lost| + U |t| and a subnormal; where l is all that tells a value from a
-midpoint (x^2 beside 1), nothing of it is drowned in an error relative to p. A slope on one side of
-h (r = |l|) or of zero (r = |h|) gives a product on one side of m h = p, where q = 0, or of zero.
+So the radius is r |m| + |lost| + U |t| and a subnormal. Where l alone separates a value from a
+midpoint (x^2 beside 1), no error relative to p swamps it. A slope on one side of h (r = |l|) or of
+zero (r = |h|) gives a product on one side of m h = p, where q = 0, or of zero.
 """
 
 import math
@@ -17,7 +17,7 @@ from refkernels.arithmetic.double_double import U
 from refkernels.arithmetic.eft import fast_two_sum, two_prod, two_sum
 from refkernels.arithmetic.jit import inner, njit
 
-PRODUCT_ERROR = 3.1 * U**2  # what the product adds to a slope: |lost| <= U (|q| + |t|) and U |t|
+PRODUCT_ERROR = 3.1 * U**2  # the product's own error: |lost| <= U (|q| + |t|) and U |t|
 _SLACK = 1 + 2.0**-50  # for the three roundings of the radius itself
 _SAFE = 2.0**-1000  # parts above it can be scaled by powers of two without loss
 _RANGE = 400  # exponents beyond it stay in the scale
@@ -38,7 +38,7 @@ def multiply(dy: Any, high: Any, low: Any, radius: Any, scale: Any) -> Any:
     if dy == 0.0 or exact_zero or not (math.isfinite(dy) and math.isfinite(high)):
         if high == 0.0 and not exact_zero:  # a slope that cancels is not zero: only its sign counts
             high = math.copysign(1.0, high)
-        elif dy == 0.0 and math.isfinite(high):  # not by underflow nor by the slope's zero
+        elif dy == 0.0 and math.isfinite(high):  # neither by underflow nor by the slope's zero
             return math.copysign(0.0, dy) * math.copysign(1.0, high), 0.0, 0.0, 0
         return dy * high, 0.0, 0.0, 0
     beside, above = radius == abs(low) != 0.0, radius == abs(high) and low == 0.0

@@ -1,7 +1,7 @@
-"""Running: the rounding bound of a form, beside its value, in one pass of float64.
+"""Running: a form's value and rounding bound in one pass of float64.
 
-A form is a formula in `xp`, as the contexts read it. Here a value is a pair (m, r): whatever a
-kernel of the form computes in the format, ẑ, is within r of the exact z. The float64 evaluation m
+A form is a formula in `xp`, as the contexts read it. Here a value is a pair (m, r): every ẑ that a
+kernel of the form may compute in the format is within r of the exact z. The float64 evaluation m
 is such a kernel too: it rounds no more coarsely, and its functions are within 4 ulp of float64. So
 |m - z| <= r: no enclosure is needed, |z| <= |m| + r and |ẑ| <= |m| + 2 r. With A = |a| + r_a, and
 with one rounding to follow, |fl(x) - x| <= u |x| + η / 2 (`arithmetic.rounding`):
@@ -11,14 +11,14 @@ with one rounding to follow, |fl(x) - x| <= u |x| + η / 2 (`arithmetic.rounding
     a / b    (r_a + A r_b / L) / L, L = |b| - 2 r_b     â/b̂ - a/b = ((â-a) - (a/b)(b̂-b)) / b̂
     f(a)     sup |f(ẑ) - f(z)|, both within 2 r of a, then limit ulp(f): `Primitive`
 
-A power of two as a factor loses η / 2 at most. Overflow: ẑ may also be infinite, with the sign of
-m, where `over`. A quotient by it may then be 0, off by all of itself; exp of it is 0 or infinite;
-tanh, erf and erfc saturate, from 64 on. Where other results are made of it (`through`), nothing is
-known of them. A result that overflows in its own last rounding has its bound: infinity counts as
-the next number.
+A product with a power of two loses η / 2 at most. Overflow: where `over` is set, ẑ may also be
+infinite, with the sign of m. A quotient by it may then be 0, off by its whole value; exp of it is 0
+or infinite; tanh, erf and erfc saturate, from 64 on. Of other results made from it (`through`)
+nothing is known. A result that overflows in its own last rounding keeps its bound: infinity counts
+as the next number.
 
 Source: Higham (2002), "Accuracy and Stability of Numerical Algorithms", section 3.3 (running error
-analysis). `contexts.Bound` is the same with enclosures, and what this is tested against.
+analysis). `contexts.Bound` does the same with enclosures; tests compare the two.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from refkernels.arithmetic.formats import Format, working_format
 from refkernels.arithmetic.rounding import ETA, Rounding
 from refkernels.elementwise.function import Array, Doubles
 
-_UP = 1.0 + 2.0**-30  # takes in the roundings of the radii themselves: 2^-52 for each operation
+_UP = 1.0 + 2.0**-30  # covers the roundings of the radii themselves: 2^-52 for each operation
 _MORE = 1.0 + 2.0**-50
 _OWN = 8 * 2.0**-53  # 4 ulp of float64, relative
-_LARGE = 2.0**20  # exp and tanh of more are 0, infinite or 1
-_TAIL = 2.0**-150  # 1 - |tanh| at _SATURATED is less, and an error of a library's more
+_LARGE = 2.0**20  # exp and tanh of larger arguments are 0, infinite or 1
+_TAIL = 2.0**-150  # above 1 - |tanh| at _SATURATED, and below a library's error
 _SATURATED = 64.0  # beyond it every library's tanh and erf are ±1
 
 
 @dataclass(frozen=True)
 class Primitive:
-    """A library function: `value` in float64, within 2^-40 of itself, and `careful`, within 4 ulp,
+    """A library function: `value` in float64, to a relative 2^-40, and `careful`, within 4 ulp,
     for forms in float64. Where its argument may be rounded, `spread(a, r, f)` >= |f(x) - f(y)| for
     all x and y within 2 r of a and r of one another, f = |f(a)|. `limit`: its own, in ulp."""
 
@@ -58,7 +58,8 @@ class Primitive:
 
 @dataclass(frozen=True, eq=False)
 class RunningValue:
-    """A value; `over`: where a kernel's may be infinite, `through`: where because of an operand."""
+    """A value. `over`: where a kernel's value may be infinite; `through`: where an operand's
+    overflow is the reason."""
 
     xp: Running
     m: Any
@@ -91,7 +92,7 @@ class RunningValue:
         return RunningValue(self.xp, np.abs(self.m), self.r, self.over, self.through)
 
     def __lt__(self, other: Any) -> Any:
-        """Of inputs, which are exact."""
+        """A comparison of inputs, which are exact."""
         return self.m < self.xp.lift(other).m
 
     def __gt__(self, other: Any) -> Any:
@@ -101,8 +102,8 @@ class RunningValue:
 
 
 class Running:
-    """The reading for results in `format`; 16-bit formats are worked in binary32, and rounded once
-    more where the form stores a value."""
+    """The reading for results in `format`. 16-bit formats compute in binary32, and round once more
+    where the form stores a value."""
 
     def __init__(
         self, format: Format, primitives: Mapping[str, Primitive], limit: float = 4.0
@@ -113,14 +114,14 @@ class Running:
         self.wide = work.p == 53
         self.primitives, self.limit = primitives, limit
         self.unit = self.rounding.unit
-        # The products that make a radius may underflow in float64 too.
+        # covers underflow in the products that make a radius
         self.half = 2.0 * ETA if self.wide else self.rounding.half
 
     # --- into the context --------------------------------------------------------------------
 
     def array(self, values: Doubles) -> RunningValue:
-        """Inputs are exact, also where the format does not hold them: a kernel that rounds them
-        first has answered another question (`metrology.outputs`)."""
+        """An exact input, even where the format does not hold it: a kernel that rounds it first
+        answers another question (`metrology.outputs`)."""
         return RunningValue(self, values, np.zeros(()))
 
     def number(self, value: Any) -> RunningValue:
@@ -137,17 +138,17 @@ class Running:
     def _rounded(
         self, m: Any, r: Any, least: Any, over: Any, through: Any, away: Any = None
     ) -> RunningValue:
-        """With what a rounding loses of a result that is off by r before it. `away`: how far ẑ is
-        from some number of the format; of a rounding in a wider format first, and then another, no
-        more than three times that is lost."""
+        """A result that is off by r before it is rounded. `away`: how far ẑ is from some number of
+        the format; a rounding in a wider format first, and then another, lose no more than three
+        times that."""
         lost = self.unit * (np.abs(m) * _MORE + 2.0 * r)
         if away is not None:
             lost = np.minimum(lost, 3.0 * away)
         return self._in_range(m, r + (lost + least), over, through)
 
     def _in_range(self, m: Any, r: Any, over: Any, through: Any) -> RunningValue:
-        """An m beyond float64 is held at the format's largest number: z is no smaller, which is
-        enough for a quotient by it."""
+        """An m beyond float64 becomes the format's largest number: z is no smaller, which suffices
+        for a quotient by it."""
         top = self.rounding.format.max
         beyond = ~(np.abs(m) + r <= top)
         if not np.any(beyond):
@@ -169,7 +170,7 @@ class Running:
     def multiply(self, a: RunningValue, b: RunningValue) -> RunningValue:
         m, over = a.m * b.m, a.over | b.over
         r = (np.abs(a.m) + a.r) * b.r + (np.abs(b.m) + 2.0 * b.r) * a.r
-        if np.any(over):  # 0 times infinity; and beyond float64 the product's size is not known
+        if np.any(over):  # 0 times infinity; beyond float64, too, the product's size is unknown
             zero = (np.abs(a.m) <= 2.0 * a.r) | (np.abs(b.m) <= 2.0 * b.r)
             r = self._spoilt(r, over & (zero | (self.wide & (np.abs(m) < _LARGE))))
         through = a.through | b.through | over
@@ -196,7 +197,7 @@ class Running:
         return self._rounded(m, r, lost, a.over, a.through | a.over, away)
 
     def square(self, a: RunningValue) -> RunningValue:
-        """Of ±1 exactly 1: where tanh saturates, every kernel has that."""
+        """a². Exactly 1 for ±1, which every kernel has where tanh saturates."""
         product = self.multiply(a, a)
         one = (np.abs(a.m) == 1.0) & (a.r < _TAIL)
         if not np.any(one):
@@ -223,14 +224,15 @@ class Running:
             far = np.abs(a.m) - 2.0 * a.r > _SATURATED
             if np.any(far):
                 assert primitive.spread is not None
-                rest = primitive.spread(a.m, np.ones(()), size) + ETA  # of f beside ±1, 0 or 2
+                # the distance of f from ±1, 0 or 2
+                rest = primitive.spread(a.m, np.ones(()), size) + ETA
                 r = np.where(far, np.minimum(r, rest), r)
             return RunningValue(self, m, r)
         over = a.over if name != "exp" else a.over & (a.m > 0.0)
         return self._in_range(m, r, over, over)
 
     def __getattr__(self, name: str) -> Any:
-        """The library's functions."""
+        """The method of a library function."""
         if name not in self.__dict__.get("primitives", {}):
             raise AttributeError(name)
         return partial(self.function, name)
@@ -248,14 +250,14 @@ class Running:
     # --- what a kernel may do ----------------------------------------------------------------
 
     def store(self, a: RunningValue) -> RunningValue:
-        """Kept in the storage format; that it overflows there is no excuse."""
+        """a, kept in the storage format; overflow there is not excused."""
         if not self.narrow:
             return a
         lost = self.storage.unit * (np.abs(a.m) + 2.0 * a.r) + self.storage.half
         return RunningValue(self, a.m, a.r + np.where(_zero(a), 0.0, lost), a.over, a.through)
 
     def either(self, a: RunningValue, b: RunningValue) -> RunningValue:
-        """The wider of two; where one of them leaves the format's range, the other."""
+        """The wider of two bounds; where one value leaves the format's range, the other's."""
         first, second = _known(a), _known(b)
         if np.all(first) and np.all(second):
             return RunningValue(self, a.m, np.maximum(a.r, b.r), a.over | b.over)
@@ -269,11 +271,15 @@ class Running:
     def where(self, mask: Any, a: RunningValue, b: RunningValue) -> RunningValue:
         pairs = (a.m, b.m), (a.r, b.r), (a.over, b.over), (a.through, b.through)
         return RunningValue(
-            self, *(one if one is two else np.where(mask, one, two) for one, two in pairs)
+            self,
+            *(
+                a_part if a_part is b_part else np.where(mask, a_part, b_part)
+                for a_part, b_part in pairs
+            ),
         )
 
     def maximum(self, a: RunningValue, b: RunningValue) -> RunningValue:
-        """Of an input and a number: no rounding."""
+        """The maximum of an input and a number, without rounding."""
         return RunningValue(self, np.maximum(a.m, b.m), np.maximum(a.r, b.r))
 
     def minimum(self, a: RunningValue, b: RunningValue) -> RunningValue:

@@ -11,8 +11,8 @@ from refkernels.elementwise.function import Array, Doubles, Function
 
 
 @dataclass(frozen=True)
-class ForwardSolution:
-    """A `refkernels.op.Solution`: the bound is told by the values of the answer."""
+class FunctionSolution:
+    """A `refkernels.op.Solution` of y = f(x). The answer's values give the bound."""
 
     function: Function
     x: Array
@@ -30,8 +30,8 @@ class ForwardSolution:
 
 
 @dataclass(frozen=True)
-class BackwardSolution:
-    """A `refkernels.op.Solution`: the bound is that of the named forms of dy f'(x)."""
+class SlopeSolution:
+    """A `refkernels.op.Solution` of dx = dy f'(x), with the bound of its named forms."""
 
     function: Function
     dy: Array

@@ -218,7 +218,7 @@ def seat(text: str) -> tuple[Spec, SeatName]:
 
     A kernel is a framework of one op (`kernels`). Raises `UnknownFramework` for text that is no
     name, for a framework that is not in the catalog and a kernel that cannot be run; TypeError for
-    an argument that is no text.
+    an argument that is no string.
     """
     if not isinstance(text, str):
         raise TypeError(f"a seat is asked for by its name, not by a {type(text).__name__}")
@@ -228,13 +228,13 @@ def seat(text: str) -> tuple[Spec, SeatName]:
         raise UnknownFramework(str(error)) from None
     if name.kernel is not None:
         return Spec(_of_kernel(name)), name
-    known = _frameworks()
-    if name.framework not in known:
+    by_name = _frameworks()
+    if name.framework not in by_name:
         raise UnknownFramework(
-            f"no framework is named {quoted(name.framework)}: {instead(name.framework, known)} "
+            f"no framework is named {quoted(name.framework)}: {instead(name.framework, by_name)} "
             f"(an entry point of group {ENTRY_POINT_GROUP!r} adds one)"
         )
-    return Spec(known[name.framework], name.version), name
+    return Spec(by_name[name.framework], name.version), name
 
 
 def _of_kernel(name: SeatName) -> Framework:

@@ -97,14 +97,16 @@ def find(name: str | Spec) -> Interpreter:
     if spec.framework.kernel is not None:
         return _of_kernel(spec)
     interpreters = list(_everywhere(spec))
-    for known in interpreters:
-        if not spec.version or (known.version and versions.fits(known.version, spec.version)):
-            return known
+    for interpreter in interpreters:
+        if not spec.version or (
+            interpreter.version and versions.fits(interpreter.version, spec.version)
+        ):
+            return interpreter
     # A recorded version may lack the local label, or be older than the last upgrade: the session
     # checks the version that the framework itself reports.
-    for known in interpreters:
-        if known.source == "named" or versions.may_fit(known.version, spec.version):
-            return known
+    for interpreter in interpreters:
+        if interpreter.source == "named" or versions.may_fit(interpreter.version, spec.version):
+            return interpreter
     raise NotInstalled(_cure(spec))
 
 
@@ -125,10 +127,10 @@ def create(name: str | Spec, progress: Progress = lambda line: None) -> Interpre
     if spec.framework.in_system or (spec.framework.on_host and not spec.version):
         return find(spec)
     version = spec.version or spec.framework.version
-    for _, made in _managed(spec.name):
-        recorded = _recorded_version(made)
+    for _, existing in _managed(spec.name):
+        recorded = _recorded_version(existing)
         if recorded and version and versions.fits(recorded, version):
-            return Interpreter(spec, str(creation.python_of(made)), "managed", recorded)
+            return Interpreter(spec, str(creation.python_of(existing)), "managed", recorded)
     environment = _folder(spec.name, version)
     creation.build(spec, version, environment, progress)
     python = str(creation.python_of(environment))

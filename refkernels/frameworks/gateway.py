@@ -102,8 +102,8 @@ class Session:
         else:
             self.spec = catalog.get(spec)
             self.name = parse(str(self.spec))
-        given = {str(key): str(value) for key, value in (settings or {}).items()}
-        self.settings = merged(given, self.name)
+        as_strings = {str(key): str(value) for key, value in (settings or {}).items()}
+        self.settings = merged(as_strings, self.name)
         self.timeout = timeout
         self.start_timeout = start_timeout
         self.place = place
@@ -184,11 +184,11 @@ class Session:
             "device": device or self.name.device or "cpu",
             "leaves": None if leaves is None else list(leaves),
         }
-        given = {name: value for name, value in inputs.items() if value is not None}
+        arrays = {name: value for name, value in inputs.items() if value is not None}
         with self._turn:
             if not self.start():
                 return Reply(self.status, self.reason, started=False)
-            return self._ask(message, given, self.timeout if timeout is None else timeout)
+            return self._ask(message, arrays, self.timeout if timeout is None else timeout)
 
     def load(self, path: str | Path, key: str | None, timeout: float | None = None) -> Reply:
         """The tensors in a file of the framework's own (torch's .pt), by name.

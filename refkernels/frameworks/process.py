@@ -1,6 +1,6 @@
 """The process behind a session: starts it through execnet, asks it, and ends it when necessary.
 
-An unexpected end becomes a `Fault` with one of the session's statuses.
+An unexpected end becomes a `NoReply` with one of the session's statuses.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class NoReply(Exception):
 class WorkerProcess:
     """A worker in `interpreter`, started with `environment` in addition to the user's variables.
 
-    Raises `Fault` if the interpreter cannot be started: "not_installed", or "killed" or "timeout"
+    Raises `NoReply` if the interpreter cannot be started: "not_installed", or "killed" or "timeout"
     if it was ended while it started.
     """
 
@@ -127,7 +127,7 @@ class WorkerProcess:
         return reply
 
     def ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Send a request and wait for its answer; raise `Fault` when none comes."""
+        """Send a request and wait for its answer; raise `NoReply` when none comes."""
         doing = "starting and importing" if message["do"] == "hello" else _doing(message)
         if message["do"] == "hello":
             message = {**message, "folder": self._arrays.path and str(self._arrays.path)}

@@ -86,7 +86,7 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Entry:
     """The entry of that name. Raises EntryError for an unknown name, with the known ones, and
-    TypeError for an argument that is no text."""
+    TypeError for an argument that is no string."""
     if not isinstance(name, str):
         raise TypeError(f"An entry is asked for by its name, not by a {type(name).__name__}.")
     if name not in names():

@@ -1,11 +1,11 @@
 """LayerNorm: y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias, with its gradients, certified.
 
-`forward` and `backward` give Enclosures (`oracle`). Three tiers answer, each what the one before
-leaves open: `float64` (on the sums of `lanes`), `double_double` and `exact`, which is integers.
-`forward_bound` and `backward_bound` say what the named forms may be off by, sums in any order
-(`bounds` holds the proof), `forward_condition` and `backward_condition` how ill-conditioned the
-inputs are, and `naive`, `two_pass`, `welford`, `chunked_welford`, `pairwise`, `layernorm` and
-`layernorm_backward` are the algorithms in the working precision. `OPS` names all of it.
+`forward` and `backward` give Enclosures (`oracle`). Three tiers of `kernels.rows` answer, each the
+elements that the one before leaves open: `float64` (on the sums of `lanes`), `double_double` and
+`exact`, in integers. `forward_bound` and `backward_bound` bound the errors of the named forms, with
+sums in any order (`bounds` holds the proof); `forward_condition` and `backward_condition` give the
+condition numbers. `naive`, `two_pass`, `welford`, `chunked_welford`, `pairwise`, `layernorm` and
+`layernorm_backward` are the algorithms in the working precision. `OPS` lists the op.
 """
 
 from typing import TYPE_CHECKING

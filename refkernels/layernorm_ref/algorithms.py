@@ -1,7 +1,7 @@
 """LayerNorm in the working precision: the kernels whose bits frameworks are compared with.
 
 Each variance algorithm takes rows (rows, n) of float32 or float64 and gives (mean, var), computed
-wholly in that precision:
+entirely in that precision:
     naive             E[x^2] - E[x]^2 in one pass (cancels; not stable), clamped at 0 or not
     two_pass          the mean, then the mean of (x - mean)^2, both summed in order
     welford           running mean and sum of squares (Welford 1962, doi:10.2307/1266577)
@@ -9,8 +9,8 @@ wholly in that precision:
                       chunks and then lanes merged in order by Chan's formula (Chan, Golub, LeVeque
                       1983, doi:10.1080/00031305.1983.10483115)
     pairwise          two passes with pairwise sums
-`layernorm` and `layernorm_backward` put them to use. 16-bit formats: statistics in float32,
-results rounded once to the format.
+`layernorm` and `layernorm_backward` use them. 16-bit formats: statistics in float32, results
+rounded once to the format.
 """
 
 import math
@@ -84,7 +84,7 @@ def _welford(row: Any, start: int, stop: int, step: int) -> Any:
 
 @inner
 def _chan_merge(count: int, mean: Any, squares: Any, n: int, other: Any, more: Any) -> Any:
-    """The state of both parts, the second added to the first."""
+    """The state of both parts together."""
     if n == 0:
         return count, mean, squares
     if count == 0:
@@ -166,7 +166,7 @@ def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Mom
             f"x has dtype {x.dtype} and shape {x.shape}, but the kernels take float32 or float64 "
             "rows of at least one element."
         )
-    # More than a row's elements are as many as these, and their product is within 64 bits.
+    # A row has fewer elements, and the product of two such numbers is within 64 bits.
     lanes = min(as_count(lanes, "lanes"), x.shape[-1])
     chunk = min(as_count(chunk, "chunk"), x.shape[-1])
     rows = np.ascontiguousarray(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
@@ -336,10 +336,11 @@ def forward_plain(
     normalized_shape: NormalizedShape = None,
     format: Format | str,
 ) -> ForwardArrays:
-    """Welford's streaming algorithm, one row after the other: the scale of what rounding costs.
+    """Welford's streaming algorithm, one row after the other: the scale of ordinary rounding
+    errors.
 
-    Where the mean is large, two passes are more accurate by far, and a framework that streams or
-    merges as it reads would look strange beside them; one-pass variance is strange beside both.
+    Where the mean is large, two passes are far more accurate, and beside them a framework that
+    streams or merges would look unusual; one-pass variance is unusual beside both.
     """
     return layernorm(
         x,

@@ -1,4 +1,4 @@
-"""What a caller passes to a LayerNorm, checked and laid out as rows, in the dtypes as given."""
+"""The arguments of a LayerNorm, checked and laid out as rows, in the caller's dtypes."""
 
 import math
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from refkernels.arithmetic.wording import shown
 Rows = npt.NDArray[np.float64]
 NormalizedShape = int | tuple[int, ...] | None
 _ABSENT = object()
-_CHUNK = 2**17  # elements: some temporaries of float64 stay in the cache
+_CHUNK = 2**17  # elements: several float64 temporaries of so many stay in the cache
 
 
 @dataclass(frozen=True)
 class RowProblem:
-    """x and dy as (rows, n) in their own dtypes; weight and bias as (n,) of float64, 1 and 0 where
+    """x and dy as (rows, n) in their own dtypes; weight and bias as (n,) in float64, 1 and 0 where
     absent."""
 
     x: npt.NDArray[Any]
@@ -48,16 +48,16 @@ class RowProblem:
         return all(formats.of(array).p <= formats.BINARY32.p for array in arrays)
 
     def chunks(self) -> Iterator[slice]:
-        """The rows, some at a time: what works with temporaries takes so many at once."""
+        """Slices of so many rows that the temporaries of one fit into the cache."""
         return self.batches(self.x.shape[0])
 
     def batches(self, rows: int) -> Iterator[slice]:
-        """The same for so many rows."""
+        """Such slices of so many rows."""
         step = max(1, _CHUNK // self.x.shape[1])
         return (slice(at, min(at + step, rows)) for at in range(0, rows, step))
 
     def parts(self) -> Iterator[tuple[slice, "RowProblem"]]:
-        """Problems of some rows each, and which rows they are."""
+        """The problem in parts of some rows each, with the slices of these rows."""
         for rows in self.chunks():
             dy = None if self.dy is None else self.dy[rows]
             shape = (rows.stop - rows.start, self.x.shape[1])
@@ -75,12 +75,12 @@ class RowProblem:
 
 
 def widened(values: npt.NDArray[Any]) -> Rows:
-    """As float64, C order, read-only; a copy only where it must be."""
+    """As float64, C order, read-only; copied only where necessary."""
     return read_only(np.ascontiguousarray(to_float64(values)))
 
 
 def as_float32(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Narrow values as float32, C order, read-only; a copy only where it must be."""
+    """Narrow values as float32, C order, read-only; copied only where necessary."""
     with np.errstate(invalid="ignore"):  # a signalling NaN is data here
         return read_only(np.ascontiguousarray(values, dtype=np.float32))
 
@@ -94,10 +94,11 @@ def prepare(
     normalized_shape: NormalizedShape,
     dy: Any = _ABSENT,
 ) -> RowProblem:
-    """Check shapes and eps, and lay x and dy out as rows.
+    """Checks shapes and eps, and lays x and dy out as rows.
 
-    Raises TypeError for what is no array of floats, no real eps or no shape; ValueError for shapes
-    that do not fit and for an eps that is negative or not finite.
+    Raises TypeError for an array that is not of floats, an eps that is no real number and a
+    normalized_shape that is no shape; ValueError for shapes that do not fit and for an eps that is
+    negative or not finite.
     """
     array = as_float_array(x, "x")
     normalized = normalized_axes(array.shape, normalized_shape)
@@ -131,8 +132,7 @@ def prepare(
 
 
 def normalized_axes(shape: tuple[int, ...], normalized_shape: NormalizedShape) -> tuple[int, ...]:
-    """The lengths of the axes that are normalised over, the last ones of a shape. Raises as
-    `prepare` does."""
+    """The lengths of the normalised axes, the last ones of a shape. Raises as `prepare` does."""
     if not shape:
         raise ValueError("x is a scalar, but LayerNorm needs at least one axis to normalise over.")
     if normalized_shape is None:

@@ -1,7 +1,7 @@
-"""The twins of `algorithms`' kernels: the same operations in the same order, all rows at a time.
+"""The twins of the kernels of `algorithms`: the same operations in order, all rows at a time.
 
 A sum in order is the last partial sum of NumPy's `accumulate`; a recurrence goes from column to
-column. See `arithmetic.small` for when a twin is used.
+column. `arithmetic.small` says when a twin runs.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ def sum_in_order(values: Array, axis: int = 1) -> Array:
 
 
 def moments(x: Array, algorithm: str, lanes: int, chunk: int, mean: Array, var: Array) -> None:
-    """`algorithms._moments`: into mean and var, of the rows of x."""
+    """`algorithms._moments`: fills mean and var of the rows of x."""
     with np.errstate(all="ignore"):
         n = x.dtype.type(x.shape[1])
         if algorithm in ("naive", "naive_clamped"):
@@ -37,8 +37,8 @@ def moments(x: Array, algorithm: str, lanes: int, chunk: int, mean: Array, var: 
             deviation = x - mean[:, None]
             var[:] = _pairwise_sum(deviation * deviation) / n
         else:
-            one = algorithm == "welford"
-            _, mean[:], squares = _welford(x) if one else _chunked_welford(x, lanes, chunk)
+            streaming = algorithm == "welford"
+            _, mean[:], squares = _welford(x) if streaming else _chunked_welford(x, lanes, chunk)
             var[:] = squares / n
 
 
@@ -88,7 +88,7 @@ def normalise(
     x: Array, weight: Array, bias: Array, mean: Array, var: Array, eps: Any, form: str,
     y: Array, rstd: Array,
 ) -> None:  # fmt: skip
-    """`algorithms._normalise`: into y and rstd."""
+    """`algorithms._normalise`: fills y and rstd."""
     with np.errstate(all="ignore"):
         root = np.sqrt(var + eps)
         rstd[:] = x.dtype.type(1) / root
@@ -105,7 +105,7 @@ def gradients(
     x: Array, dy: Array, weight: Array, mean: Array, rstd: Array,
     dx: Array, dweight: Array, dbias: Array,
 ) -> None:  # fmt: skip
-    """`algorithms._gradients`: into dx, dweight and dbias."""
+    """`algorithms._gradients`: fills dx, dweight and dbias."""
     with np.errstate(all="ignore"):
         n, r = x.dtype.type(x.shape[1]), rstd[:, None]
         xhat, t = (x - mean[:, None]) * r, dy * weight

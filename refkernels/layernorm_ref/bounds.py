@@ -1,4 +1,4 @@
-"""What the named forms of LayerNorm can be off by: a rigorous bound for every output.
+"""A rigorous bound on the error of LayerNorm's named forms, for every output.
 
 Notation and errors of the statistics (E, dr, xi, R, W, G, u, eta) as in `row_errors`; besides,
 t = dy g, T = mean|t|, a = mean t, c = mean(t xhat), q = c / r = mean(t d), D = max|dy|,
@@ -32,7 +32,7 @@ dr |q d| (R r + R r + R dr), which R xi |c| holds by |d| dr r |q|, R |xhat| dc b
 b x + (-b m - a r) rounds quantities up to X q r^2 four times: in the 5 u X R of xi. Through
 autograd, mean(dhat) enters multiplied by b; the common error of dhat cancels, and its rounding is
 at most G mean|d| r^2 |q| <= G X R |c|.
-Underflow, where `row_errors` does not hold it:
+Underflow, where `row_errors` does not cover it:
     L = R [ 12 l(D, Gamma) + 4 l(W R, C) ] + 8 l(R, D, Gamma) + 4 l(W, R, R, C)
         + (|d| + 2 E) db + 4 eta,
     db = R^3 dq + 6 l(n q', R, R, R, 1/n),   dq = 4 l(D, Gamma, W).
@@ -47,10 +47,10 @@ products, b x, b m, r t and r a or their like, eta / 2 each.
 A = 1 + W + R + |dy| the amplification in dy d r; **dbias**: gamma_{R+8} sum|dy| (R rows here):
 additions lose nothing by underflow.
 
-Second order: each bound is multiplied by 1 + 16 u, and products of two errors are kept by using
-R for r and C for c. 4 eta hold what this page's own evaluation in float64 loses by underflow.
-Overflow: where a product on the way, in some association, or a sum may overflow, a kernel may
-answer anything, and the bound is infinite.
+Second order: each bound is multiplied by 1 + 16 u, and products of two errors are included by using
+R for r and C for c. 4 eta cover the underflow in this module's own float64 evaluation. Overflow:
+where an intermediate product, in some association, or a sum may overflow, a kernel may answer
+anything, and the bound is infinite.
 
 16-bit formats: all of it in binary32; the outputs, mean and rstd too, are rounded once, u_out times
 the value and half an output subnormal. In backward, mean and rstd may come from 16-bit storage.
@@ -107,7 +107,7 @@ def forward_bound(
 
 
 def bound_of_forward(problem: RowProblem, exact: Statistics, target: Format) -> ForwardArrays:
-    """`forward_bound`, the rows' statistics being known."""
+    """`forward_bound`, from known statistics of the rows."""
     height = problem.x.shape[0]
     y, (mean, rstd) = np.zeros(problem.x.shape), np.zeros((2, height, 1))
     with np.errstate(all="ignore"):
@@ -137,7 +137,7 @@ def _y_overflows(problem: RowProblem, e: RowErrors, work: Format) -> Mask:
 
 
 def _output(error: Array, value: Array, overflows: Any, format: Format) -> Array:
-    """The error after the output's rounding, infinite where the answer may have overflowed."""
+    """The error after the output's rounding; infinite where the answer may have overflowed."""
     work = working_format(format)
     if format.p < work.p:
         error = error + format.u * (np.abs(value) + error) + format.min_subnormal
@@ -163,14 +163,14 @@ def backward_bound(
     """
     target = formats.get(format)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
-    found = solve_backward(problem)
-    return bound_of_backward(problem, found.answer, found.statistics, target)
+    solved = solve_backward(problem)
+    return bound_of_backward(problem, solved.answer, solved.statistics, target)
 
 
 def bound_of_backward(
     problem: RowProblem, exact: Backward, statistics: Statistics, target: Format
 ) -> BackwardArrays:
-    """`backward_bound`, the gradients and the rows' statistics being known."""
+    """`backward_bound`, from known gradients and statistics of the rows."""
     height, n = problem.x.shape
     flat_dx = np.asarray(exact.dx).reshape(height, n)
     dx, sums = np.zeros((height, n)), _ColumnSums(n, working_format(target))
@@ -190,7 +190,7 @@ def bound_of_backward(
 
 
 class _ColumnSums:
-    """What the bounds of dweight and dbias need, added up over the rows."""
+    """The sums over rows that the bounds of dweight and dbias need."""
 
     def __init__(self, n: int, work: Format) -> None:
         self.terms, self.scaled, self.size = np.zeros((3, n))
@@ -198,7 +198,7 @@ class _ColumnSums:
         self.work = work
 
     def add(self, size: Array, e: RowErrors) -> None:
-        """The rows of |dy|."""
+        """Adds some rows of |dy|."""
         lost = e.eta * amplification(e.reach, e.r_above, size)
         self.terms += np.sum(size * e.xhat_error + lost, axis=0)
         self.scaled += np.sum(size * np.abs(e.xhat), axis=0)
@@ -207,7 +207,7 @@ class _ColumnSums:
         self.overflows |= ~(1.1 * product < self.work.max) | e.overflows.any()
 
     def bounds(self, height: int, exact: Backward, format: Format) -> tuple[Array, Array]:
-        """Of dweight and dbias."""
+        """The bounds of dweight and dbias."""
         growth = gamma(height + 8.0, self.work.u)
         dweight = self.terms + growth * (self.scaled + self.terms)
         dbias = growth * self.size
@@ -220,7 +220,7 @@ class _ColumnSums:
 
 
 class _RowGradients:
-    """What the bound of dx needs of some rows: t, a, c and dc; as columns but for t."""
+    """The quantities that the bound of dx needs for some rows: t, a, c and dc; columns except t."""
 
     def __init__(self, problem: RowProblem, e: RowErrors) -> None:
         self.e = e
@@ -254,7 +254,7 @@ class _RowGradients:
     def dx_error(self) -> Array:
         e, above = self.e, self.e.r_above
         size, xhat, c = np.abs(self.t), np.abs(e.xhat), np.abs(self.c)
-        # t - a - xhat c cancels: its own float64 error is added
+        # t - a - xhat c cancels: the error of its own float64 evaluation is added
         z = np.abs(self.t - self.a - e.xhat * self.c)
         z = z + 2.0**-52 * (12.0 + np.log2(self.n)) * (size + self.average + xhat * self.moment)
         inner = e.growth * self.average + e.xhat_error * (c + self.dc) + xhat * self.dc
@@ -263,7 +263,7 @@ class _RowGradients:
         return error
 
     def _underflow(self) -> Array:
-        """L of the module's text."""
+        """L of the module's header."""
         e, above = self.e, self.e.r_above
         eta, factors = e.eta, (self.largest_dy, self.largest_weight)
         c = np.abs(self.c) + self.dc

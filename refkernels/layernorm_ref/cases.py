@@ -1,5 +1,5 @@
-"""The inputs on which LayerNorms are measured, by regime. Names hold seeds; cases are appended,
-never changed. Values are made in float64 and rounded once to the dtype."""
+"""The inputs on which LayerNorms are measured, by regime. A name holds its seed; cases are
+appended, never changed. Values are made in float64 and rounded once to the dtype."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ SEED_ROW = (-1.83965693, -1.82964566)
 
 
 def cases() -> list[Case]:
-    """All of them, regime by regime."""
+    """All cases, regime by regime."""
     return [
         *_mean_over_std(),
         *_row_length(),
@@ -100,7 +100,7 @@ def _mean_over_std() -> list[Case]:
 
 
 def _invariance() -> Case:
-    """A row length and a number of rows that leave remainders in every blocking."""
+    """A row length and a number of rows that leave remainders in blocks of any size."""
     return _case(
         "invariance",
         {"rows": 37, "n": 257},
@@ -139,7 +139,7 @@ def _constant_rows() -> list[Case]:
 
 
 def _tiny_variance() -> list[Case]:
-    """Rows that differ from a constant in the last place only."""
+    """Rows that differ from a constant only in the last place."""
 
     def steps(rng: Generator, dtype: str) -> dict[str, Values]:
         target = formats.get(dtype)

@@ -1,10 +1,10 @@
-"""LayerNorm as formulas: what the certified tiers are held against, and where its elements lie.
+"""LayerNorm as formulas: tests compare the certified tiers with them, and cones follow from them.
 
     m = mean(x),  v = mean((x - m)²),  r = (v + eps)^(-1/2),  xhat = (x - m) r,  y = xhat w + b
     dx = r (g - mean(g) - xhat mean(g xhat)),  g = dy w
     dweight, dbias = sums over rows of dy xhat and of dy
 
-The normalised axes are one, n.
+The normalised axes are joined into one, n.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _divided(xp: Any, row: Any, x: Any, weight: Any = None, bias: Any = None, **
 
 
 def _folded(xp: Any, row: Any, x: Any, weight: Any = None, bias: Any = None, **_: Any) -> Any:
-    """One multiplication and one addition an element: x (r w) + (b - m (r w))."""
+    """One multiplication and one addition for each element: x (r w) + (b - m (r w))."""
     r = _rstd(xp, row)
     scale = _times(r, weight)
     return x * scale + _plus(-row[0] * scale, bias), row[0], r
@@ -72,7 +72,7 @@ def _subtract(
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """The normalised axes as one; a weight and a bias of ones and zeros where gradients want
+    """The normalised axes as one; a weight of ones and a bias of zeros where gradients need
     them."""
     x = inputs["x"]
     shape = normalized_axes(x.shape, params.pop("normalized_shape"))

@@ -1,4 +1,4 @@
-"""The certified LayerNorm: three tiers, each for what the one before leaves open.
+"""The certified LayerNorm: three tiers, each for the elements that the one before leaves open.
 
 Forward, over rows of n elements:
     mean = sum(x) / n,   rstd = (sum((x - mean)^2) / n + eps)^(-1/2),
@@ -8,9 +8,9 @@ Backward, with t = dy * weight and xhat = (x - mean) * rstd:
     dweight = sum over rows of dy * xhat,   dbias = sum over rows of dy.
 
 Where float32 holds x and dy, `float64` answers first, with one radius for each row of y and dx.
-What the question leaves open goes on to double-double and then to integers (`refinement`), and so
-do rows, dweight and dbias whose radius is more than _POOR float32 ulp of their largest element.
-float64 inputs, and questions about float64, begin with double-double.
+Elements that stay open go on to double-double and then to integers (`refinement`), and so do rows,
+dweight and dbias whose radius is more than _POOR float32 ulp of their largest element. float64
+inputs, and questions about float64, begin with double-double.
 
 Special values follow the extended reals, and NaN stands for "undefined":
 - a NaN in a row, or both infinities: mean, rstd and y of the row are NaN; with infinities of one
@@ -60,8 +60,8 @@ from refkernels.layernorm_ref.refinement import (
 
 Values = npt.NDArray[np.float64]
 Drafts = dict[str, Draft]
-_MANY = 32  # blocks; where there are more they are made longer, so that threads share fewer pages
-_POOR = 2.0**-16  # ulp: far below what an ULP error is told to
+_MANY = 32  # blocks: beyond so many they are made longer, so that threads share fewer pages
+_POOR = 2.0**-16  # ulp: far below the resolution of a reported ULP error
 _ENCLOSURE = Question("enclosure")
 
 
@@ -82,7 +82,7 @@ class Backward(NamedTuple):
 
 
 class ForwardArrays(NamedTuple):
-    """Bounds, condition numbers or a plain algorithm's answers, as Forward has its Enclosures."""
+    """Bounds, condition numbers or a plain algorithm's answers, in the form of Forward."""
 
     y: npt.NDArray[Any]
     mean: npt.NDArray[Any]
@@ -90,7 +90,7 @@ class ForwardArrays(NamedTuple):
 
 
 class BackwardArrays(NamedTuple):
-    """The same for Backward."""
+    """The same in the form of Backward."""
 
     dx: npt.NDArray[Any]
     dweight: npt.NDArray[Any]
@@ -98,13 +98,13 @@ class BackwardArrays(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """The rows' statistics, flat, as sharp as the question "enclosure" has them."""
+    """The rows' statistics, flat, as sharp as the question "enclosure" gives them."""
 
     mean: Enclosure
     rstd: Enclosure
 
     def of(self, rows: slice) -> "Statistics":
-        """Of some rows."""
+        """The statistics of some rows."""
         if rows == slice(0, self.mean.size):
             return self
         return Statistics(self.mean[rows], self.rstd[rows])
@@ -115,7 +115,7 @@ Answer = TypeVar("Answer", Forward, Backward)
 
 @dataclass(frozen=True)
 class Solved(Generic[Answer]):
-    """The answer to a problem, and from the same pass the statistics of its rows."""
+    """The answer to a problem, with the statistics of its rows from the same pass."""
 
     problem: RowProblem
     answer: Answer
@@ -123,7 +123,7 @@ class Solved(Generic[Answer]):
 
     @cached_property
     def statistics(self) -> Statistics:
-        with tiers.counted():  # to itself: they are no part of the answer
+        with tiers.counted():  # not counted: they are no part of the answer
             return self.find_statistics()
 
 
@@ -141,7 +141,7 @@ def forward(
 
     x (..., *normalized_shape); weight, bias of shape normalized_shape, None for 1 and 0; each
     float16, bfloat16, float32 or float64. normalized_shape None means x's last axis. eps is a
-    binary64 number >= 0, taken as it is. The variance is the biased one (divided by n).
+    binary64 number >= 0, taken exactly. The variance is the biased one (divided by n).
     Returns Forward(y, mean, rstd) of Enclosures; mean and rstd have x's leading shape. The exact
     values lie inside for any finite input. Radii for ordinary rows: about 2^-100 of the value for
     float64 x; else one for each row of y, about 2^-47 of its largest element.
@@ -154,8 +154,8 @@ def forward(
 
 def solve_forward(problem: RowProblem, question: Question = _ENCLOSURE) -> Solved[Forward]:
     """`forward` of a problem."""
-    given = problem.weight, problem.bias, problem.eps
-    if not (_first_tier_helps(problem, question) and _all_tame(*given)):
+    affine = problem.weight, problem.bias, problem.eps
+    if not (_first_tier_helps(problem, question) and _all_tame(*affine)):
         return _refined(problem, question, "y", _forward)
     height, n = problem.x.shape
     hi, rows = np.empty((height, n)), np.zeros(height, float64.STATISTICS)
@@ -164,14 +164,14 @@ def solve_forward(problem: RowProblem, question: Question = _ENCLOSURE) -> Solve
     for chunk in _chunks(problem, step):
         out = tuple(part[chunk] for part in (rows, hi, radius, top, doubts))
         arguments = as_float32(problem.x[chunk]), problem.weight, problem.bias, problem.eps
-        many = len(hi[chunk])
-        block = max(step, min(4 * step, many // _MANY))
-        each_block(float64.normalise_rows, many, *arguments, screen, out, block=block)
+        count = len(hi[chunk])
+        block = max(step, min(4 * step, count // _MANY))
+        each_block(float64.normalise_rows, count, *arguments, screen, out, block=block)
     unsafe = (rows["state"] == float64.NEXT_TIER) | _poor(radius, top, question)
     y, left = _rows(problem, hi, radius, question, unsafe, doubts)
-    numbers, more = _row_numbers(problem, rows, question)
-    known = _settled(problem, {"y": y, **numbers}, {"y": left, **more}, question)
-    return Solved(problem, _forward(problem, known), lambda: _statistics(problem, rows))
+    numbers, open_numbers = _row_numbers(problem, rows, question)
+    answers = _settled(problem, {"y": y, **numbers}, {"y": left, **open_numbers}, question)
+    return Solved(problem, _forward(problem, answers), lambda: _statistics(problem, rows))
 
 
 @in_default_mode
@@ -189,8 +189,8 @@ def backward(
 
     Arguments as for `forward`; dy has x's shape. No gradient depends on bias, which is accepted
     so that forward and backward can be called alike. Where weight or bias is None, dweight and
-    dbias are the gradients at weight = 1, bias = 0. Exact zeros of dx have radius 0 when they are
-    asked for with certify=("rounding", format).
+    dbias are the gradients at weight = 1, bias = 0. Exact zeros of dx have radius 0 with
+    certify=("rounding", format).
     Returns Backward(dx, dweight, dbias) of Enclosures. Raises as `forward` does.
     """
     question = Question.parse(certify)
@@ -232,7 +232,7 @@ def _all_tame(*values: Any) -> bool:
 
 
 def _chunks(problem: RowProblem, step: int) -> Iterator[slice]:
-    """All rows at once where nothing must be copied, else a few blocks of `step` rows."""
+    """All rows at once where nothing needs a copy, else slices of a few blocks of `step` rows."""
     height, n = problem.x.shape
     arrays = [problem.x] if problem.dy is None else [problem.x, problem.dy]
     size = max(1, 4 * BLOCK // (step * n)) * step
@@ -242,9 +242,9 @@ def _chunks(problem: RowProblem, step: int) -> Iterator[slice]:
 
 
 def _poor(radius: Values, top: Values, question: Question) -> Mask:
-    """Where a radius is too wide to be left beside numbers <= top: more than _POOR ulp, or a
-    subnormal's. So a certified rounding is as sharp as an enclosure besides, and bounds and
-    condition numbers may be read from it; "ulp" says itself how sharp it must be."""
+    """Where a radius is too wide beside numbers <= top: more than _POOR ulp, or a subnormal's. So a
+    certified rounding is also as sharp as an enclosure, and bounds and condition numbers may be
+    computed from it. The question "ulp" sets its own sharpness."""
     if question.kind == "ulp":
         return np.zeros(radius.shape, np.bool_)
     limit: Mask = np.greater(radius, _POOR * 2.0**-24 * top)
@@ -259,16 +259,16 @@ def _rows(
     unsafe: Mask,
     doubts: Values,
 ) -> tuple[Draft, Indices]:
-    """A result (rows, n), and what is open of it: whole rows that are unsafe, and elsewhere what
-    the question leaves open of the doubtful ones, some rows at a time."""
+    """A draft (rows, n) and its open elements: unsafe rows as a whole, and elsewhere the elements
+    of doubtful rows that the question leaves open, some rows at a time."""
     draft = Draft(hi, 0.0, radius[:, None])
     doubtful = np.flatnonzero(unsafe | (doubts > 0.0))
-    found = [np.empty(0, np.intp)]
+    open_places = [np.empty(0, np.intp)]
     for batch in problem.batches(doubtful.size):
         rows = doubtful[batch]
         at, columns = np.nonzero(question.undecided(draft.at(rows)) | unsafe[rows, None])
-        found.append(rows[at] * hi.shape[1] + columns)
-    return draft, np.concatenate(found)
+        open_places.append(rows[at] * hi.shape[1] + columns)
+    return draft, np.concatenate(open_places)
 
 
 def _row_numbers(problem: RowProblem, rows: Records, question: Question) -> tuple[Drafts, Open]:
@@ -283,11 +283,11 @@ def _row_numbers(problem: RowProblem, rows: Records, question: Question) -> tupl
     wide[special] = 0.0
     hi = np.where(rows["state"] <= float64.CONSTANT, rows["r"], np.nan)
     radius = np.where(np.isfinite(hi), hi, 0.0) * rows["r_error"] * float64.SLACK
-    known = {"mean": Draft(high, low, wide), "rstd": Draft(hi, 0.0, radius)}
+    drafts = {"mean": Draft(high, low, wide), "rstd": Draft(hi, 0.0, radius)}
     unsafe = rows["state"] == float64.NEXT_TIER
-    open_ = {name: unsafe | question.undecided(one.enclosure()) for name, one in known.items()}
-    open_["rstd"] |= _poor(radius, np.abs(hi), question)
-    return known, {name: np.flatnonzero(one) for name, one in open_.items()}
+    marks = {name: unsafe | question.undecided(draft.enclosure()) for name, draft in drafts.items()}
+    marks["rstd"] |= _poor(radius, np.abs(hi), question)
+    return drafts, {name: np.flatnonzero(draft) for name, draft in marks.items()}
 
 
 def _parameter_gradients(
@@ -299,78 +299,80 @@ def _parameter_gradients(
         special = np.zeros(parts.shape[2], np.bool_)
     else:
         special = ~np.isfinite(parts[0]).all(axis=0) | (state == float64.NEXT_TIER).any()
-    known, left = {}, {}
+    drafts, left = {}, {}
     unsafe = special, ~np.isfinite(parts[1]).all(axis=0)
     for name, part, mask in zip(COLUMNS, parts, unsafe, strict=True):
         part[:, mask] = 0.0
-        known[name] = Draft(*part)
-        mask |= question.undecided(known[name].enclosure())
+        drafts[name] = Draft(*part)
+        mask |= question.undecided(drafts[name].enclosure())
         top = np.max(np.abs(part[0]), initial=0.0)
         left[name] = np.flatnonzero(mask | _poor(part[2], top, question))
-    return known, left
+    return drafts, left
 
 
 def _settled(
     problem: RowProblem,
-    known: Drafts,
+    drafts: Drafts,
     left: Open,
     question: Question,
     first: str = "float64",
     records: Records | None = None,
 ) -> dict[str, Enclosure]:
-    """By the tiers below the first, what that leaves open."""
+    """The answers, their open elements refined by the tiers after the first."""
     below = Refinement(problem, question, records)
-    climb(known, left, first, below.steps(first), below.undecided)
-    return {name: one.enclosure() for name, one in known.items()}
+    climb(drafts, left, first, below.steps(first), below.undecided)
+    return {name: draft.enclosure() for name, draft in drafts.items()}
 
 
 def _refined(
     problem: RowProblem, question: Question, name: str, named: Callable[..., Answer]
 ) -> Solved[Answer]:
-    """Everything by the tiers below the first; `name`: the output of whole rows."""
+    """The answer by the tiers after the first alone. `name`: the output that has whole rows."""
     height, n = problem.x.shape
     records, below = np.zeros(height, double_double.STATISTICS), Refinement(problem, question)
-    whole, found = Draft(np.empty((height, n))), [np.empty(0, np.intp)]
+    draft, open_places = Draft(np.empty((height, n))), [np.empty(0, np.intp)]
     for chunk in problem.chunks():
         x = widened(problem.x[chunk])
         records[chunk] = records_of(x, problem.eps)
-        one = below.whole_rows(name, chunk, x, records[chunk])
-        whole.put(chunk, one)
-        found.append(chunk.start * n + np.flatnonzero(below.undecided(one)))
-    known, left = {name: whole}, {name: np.concatenate(found)}
+        enclosure = below.whole_rows(name, chunk, x, records[chunk])
+        draft.put(chunk, enclosure)
+        open_places.append(chunk.start * n + np.flatnonzero(below.undecided(enclosure)))
+    row_drafts, left = {name: draft}, {name: np.concatenate(open_places)}
     if name == "y":
         more = {"mean": mean(records), "rstd": rstd(records)}
     else:
-        every = dict.fromkeys(COLUMNS, np.arange(n))
-        more = Columns(problem, records).double_double(question, every)
+        all_columns = dict.fromkeys(COLUMNS, np.arange(n))
+        more = Columns(problem, records).double_double(question, all_columns)
     drafts, more_left = _begun(more, below)
-    given = question, "double_double", records
-    answer = named(problem, _settled(problem, known | drafts, left | more_left, *given))
+    options = question, "double_double", records
+    answer = named(problem, _settled(problem, row_drafts | drafts, left | more_left, *options))
     return Solved(problem, answer, lambda: _refined_statistics(problem, records))
 
 
-def _begun(found: dict[str, Enclosure], below: Refinement) -> tuple[Drafts, Open]:
-    """What double-double says, and what is open of it."""
-    left = {name: np.flatnonzero(below.undecided(one)) for name, one in found.items()}
-    return {name: Draft.of(one) for name, one in found.items()}, left
+def _begun(enclosures: dict[str, Enclosure], below: Refinement) -> tuple[Drafts, Open]:
+    """Drafts of double-double's results, and their open elements."""
+    left = {
+        name: np.flatnonzero(below.undecided(enclosure)) for name, enclosure in enclosures.items()
+    }
+    return {name: Draft.of(enclosure) for name, enclosure in enclosures.items()}, left
 
 
 def _statistics(problem: RowProblem, rows: Records) -> Statistics:
-    known, left = _row_numbers(problem, rows, _ENCLOSURE)
-    return Statistics(**_settled(problem, known, left, _ENCLOSURE))
+    drafts, left = _row_numbers(problem, rows, _ENCLOSURE)
+    return Statistics(**_settled(problem, drafts, left, _ENCLOSURE))
 
 
 def _refined_statistics(problem: RowProblem, records: Records) -> Statistics:
-    found = {"mean": mean(records), "rstd": rstd(records)}
-    known, left = _begun(found, Refinement(problem, _ENCLOSURE))
-    return Statistics(**_settled(problem, known, left, _ENCLOSURE, "double_double"))
+    enclosures = {"mean": mean(records), "rstd": rstd(records)}
+    drafts, left = _begun(enclosures, Refinement(problem, _ENCLOSURE))
+    return Statistics(**_settled(problem, drafts, left, _ENCLOSURE, "double_double"))
 
 
-def _forward(problem: RowProblem, known: dict[str, Enclosure]) -> Forward:
-    y = known["y"].reshape(problem.shape)
-    return Forward(y, *(known[name].reshape(problem.leading) for name in ("mean", "rstd")))
+def _forward(problem: RowProblem, answers: dict[str, Enclosure]) -> Forward:
+    y = answers["y"].reshape(problem.shape)
+    return Forward(y, *(answers[name].reshape(problem.leading) for name in ("mean", "rstd")))
 
 
-def _backward(problem: RowProblem, known: dict[str, Enclosure]) -> Backward:
-    dx = known["dx"].reshape(problem.shape)
-    return Backward(dx, *(known[name].reshape(problem.normalized) for name in COLUMNS))
+def _backward(problem: RowProblem, answers: dict[str, Enclosure]) -> Backward:
+    dx = answers["dx"].reshape(problem.shape)
+    return Backward(dx, *(answers[name].reshape(problem.normalized) for name in COLUMNS))

@@ -1,7 +1,7 @@
 """Condition numbers and invariants of LayerNorm.
 
-Condition numbers say by how much relative perturbations of the inputs, of size theta in every
-element, are amplified in an output, to first order and by the triangle inequality. With
+Condition numbers give the factor by which relative perturbations of the inputs, of size theta in
+every element, are amplified in an output, to first order and by the triangle inequality. With
 p_i = r (|x_i| + mean|x|) + |xhat_i| rho (for xhat_i, absolute) and rho = r mean(|xhat| |x|) (for
 rstd, relative):
     mean     mean|x| / |mean|
@@ -15,8 +15,8 @@ Infinite where the output is 0 and the numerator is not; 1 where both are 0.
 
 Invariants hold for every stable kernel, rounding included: the computed variance is a sum of
 products that are >= 0, so V >= eps (1 - 2u), and rstd is positive and at most eps^(-1/2) up to a
-few roundings. What is left out, and why: |xhat| <= sqrt(n - 1), sum(xhat) = 0, sum(dx) = 0 and
-min(x) <= mean <= max(x) are all broken by harmless rounding.
+few roundings. |xhat| <= sqrt(n - 1), sum(xhat) = 0, sum(dx) = 0 and min(x) <= mean <= max(x) are no
+invariants: harmless rounding breaks them.
 """
 
 from collections.abc import Mapping
@@ -76,26 +76,27 @@ def forward_condition(
 ) -> ForwardArrays:
     """Condition numbers of y, mean and rstd (see the module), float64."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
-    found = solve_forward(problem)
-    return condition_of_forward(problem, found.answer, found.statistics)
+    solved = solve_forward(problem)
+    return condition_of_forward(problem, solved.answer, solved.statistics)
 
 
 def condition_of_forward(
     problem: RowProblem, exact: Forward, statistics: Statistics
 ) -> ForwardArrays:
-    """`forward_condition`, the answer and the rows' statistics being known."""
+    """`forward_condition`, from a known answer and statistics of the rows."""
     height = problem.x.shape[0]
     values = np.asarray(exact.y).reshape(problem.x.shape)
     y, (mean, rstd) = np.zeros(problem.x.shape), np.zeros((2, height, 1))
     with np.errstate(all="ignore"):
         for rows, part in problem.parts():
-            known = statistics.of(rows)
-            wide, middle = widened(part.x), np.asarray(known.mean)[:, None]
-            xhat, r, _, p = _sensitivity(wide, known)
+            row_statistics = statistics.of(rows)
+            wide, middle = widened(part.x), np.asarray(row_statistics.mean)[:, None]
+            xhat, r, _, p = _sensitivity(wide, row_statistics)
             amount = np.abs(part.weight) * (p + np.abs(xhat)) + np.abs(part.bias)
             y[rows] = _ratio(amount, values[rows])
             mean[rows] = _ratio(_mean(np.abs(wide)), middle)
-            spread = np.sqrt(_mean(xhat * xhat))  # sigma r: no over- or underflow, as v may
+            # sigma r, which does not over- or underflow as v may
+            spread = np.sqrt(_mean(xhat * xhat))
             constant = np.all(wide == wide[:, :1], axis=1, keepdims=True)
             rstd[rows] = np.where(constant, 0.0, spread * np.hypot(spread, middle * r))
     return ForwardArrays(
@@ -115,14 +116,14 @@ def backward_condition(
 ) -> BackwardArrays:
     """Condition numbers of dx, dweight and dbias (see the module), float64."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
-    found = solve_backward(problem)
-    return condition_of_backward(problem, found.answer, found.statistics)
+    solved = solve_backward(problem)
+    return condition_of_backward(problem, solved.answer, solved.statistics)
 
 
 def condition_of_backward(
     problem: RowProblem, exact: Backward, statistics: Statistics
 ) -> BackwardArrays:
-    """`backward_condition`, the gradients and the rows' statistics being known."""
+    """`backward_condition`, from known gradients and statistics of the rows."""
     height, n = problem.x.shape
     gradient, dx = np.asarray(exact.dx).reshape(height, n), np.zeros((height, n))
     columns, sizes = np.zeros((2, n))
@@ -176,7 +177,7 @@ def _above_limit(
 ) -> npt.NDArray[np.bool_]:
     eps = float(params.get("eps", 1e-5))
     target = formats.of(got)
-    if eps < 2.0 * working_format(target).min_normal:  # eps itself may be rounded away
+    if eps < 2.0 * working_format(target).min_normal:  # eps may vanish in the rounding
         return np.zeros(got.shape, np.bool_)
     allowed = (1.0 + 8.0 * working_format(target).u) * (1.0 + 2.0 * target.u) * eps**-0.5
     if allowed >= target.max:

@@ -1,7 +1,7 @@
-"""The tiers below the first: double-double, and integers for what that cannot hold or decide.
+"""The tiers after the first: double-double, and integers where that cannot hold or decide.
 
-Each reads some elements of y, mean, rstd and dx, row by row, and of dweight and dbias, which are
-sums over all rows. What double-double cannot hold has an infinite radius there.
+Each computes some elements of y, mean, rstd and dx, row by row, and of dweight and dbias, which are
+sums over all rows. Numbers that double-double cannot hold get an infinite radius.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,24 +24,24 @@ Records = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 Enclosures = dict[str, Enclosure]
 COLUMNS = ("dweight", "dbias")
-_COLUMN_ELEMENTS = 2**20  # of x and dy, as float64, at a time
-_INTERPRETED = 64  # elements of a twin in NumPy that take as long as one by Python itself
+_COLUMN_ELEMENTS = 2**20  # elements of x and dy that are widened to float64 at a time
+_INTERPRETED = 64  # elements that a NumPy twin handles while Python handles one
 
 
 def records_of(x: Rows, eps: float) -> Records:
-    """One `double_double.STATISTICS` record a row."""
+    """One `double_double.STATISTICS` record for each row."""
     rows = np.zeros(x.shape[0], double_double.STATISTICS)
     _each_row(double_double.row_statistics, x, eps, rows)
     return rows
 
 
 def mean(rows: Records) -> Enclosure:
-    """By double-double."""
+    """The means by double-double."""
     return _open_where(_lost(rows), rows["mean_hi"], rows["mean_lo"], rows["delta"])
 
 
 def rstd(rows: Records) -> Enclosure:
-    """By double-double."""
+    """rstd by double-double."""
     known = (rows["state"] <= double_double.CONSTANT) & np.isfinite(rows["r_hi"])
     error = np.where(known, rows["r_error"], 0.0)
     radius = np.where(known, rows["r_hi"], 0.0) * error * double_double.SLACK
@@ -70,8 +70,8 @@ def dx(x: Rows, dy: Rows, problem: RowProblem, rows: Records) -> Enclosure:
 
 
 def _lost(rows: Records) -> Mask:
-    found: Mask = rows["state"] == double_double.NEEDS_EXACT
-    return found
+    mask: Mask = rows["state"] == double_double.NEEDS_EXACT
+    return mask
 
 
 def _blank(x: Rows, undefined: Mask) -> Rows:
@@ -95,20 +95,20 @@ def _open_where(lost: Mask, hi: Rows, lo: Rows, radius: Rows) -> Enclosure:
 
 
 class Refinement:
-    """Both tiers, for the elements of a problem that a question leaves open. `records`: of all
-    rows, where they are known."""
+    """Both tiers, for the elements of a problem that a question leaves open. `records`: those of
+    all rows, if known."""
 
     def __init__(
         self, problem: RowProblem, question: Question, records: Records | None = None
     ) -> None:
         self.problem, self.question, self.records = problem, question, records
 
-    def undecided(self, one: Enclosure) -> Mask:
-        """What is left open by a tier that marks what it cannot hold."""
-        return self.question.undecided(one) | np.isinf(one.radius)
+    def undecided(self, answer: Enclosure) -> Mask:
+        """Where a tier leaves the question open, or marks a number that it cannot hold."""
+        return self.question.undecided(answer) | np.isinf(answer.radius)
 
     def steps(self, first: str) -> list[tuple[str, Step]]:
-        """For `ladder.climb`, after the first tier."""
+        """The steps of `ladder.climb` after the first tier."""
         steps: list[tuple[str, Step]] = [
             ("double_double", self.double_double),
             ("exact", self.by_exact),
@@ -116,8 +116,8 @@ class Refinement:
         return steps[first == "double_double" :]
 
     def double_double(self, left: Open) -> Enclosures:
-        """A `ladder.Step`: of y and dx whole rows are read, some at a time."""
-        found = self._by_columns(left, Columns.double_double)
+        """A `ladder.Step`: computes whole rows of y and dx, some rows at a time."""
+        sums = self._by_columns(left, Columns.double_double)
         places = {name: self._places(name, at) for name, at in left.items() if name not in COLUMNS}
         parts: dict[str, list[Enclosure]] = {name: [] for name in places}
         union = _union([rows for rows, _ in places.values()])
@@ -130,9 +130,11 @@ class Refinement:
                 here = np.searchsorted(rows, at[inside])
                 if not here.size:
                     continue
-                one = self.whole_rows(name, rows, x, records)
-                parts[name].append(one[here, columns[inside]] if one.ndim == 2 else one[here])
-        return found | {name: joined(one) for name, one in parts.items()}
+                enclosure = self.whole_rows(name, rows, x, records)
+                parts[name].append(
+                    enclosure[here, columns[inside]] if enclosure.ndim == 2 else enclosure[here]
+                )
+        return sums | {name: joined(pieces) for name, pieces in parts.items()}
 
     def whole_rows(self, name: str, rows: Any, x: Rows, records: Records) -> Enclosure:
         """One output of some rows, by double-double."""
@@ -143,10 +145,10 @@ class Refinement:
         return dx(x, widened(self.problem.cotangent[rows]), self.problem, records)
 
     def by_exact(self, left: Open) -> Enclosures:
-        """A `ladder.Step`: what is asked of a row comes one after the other, so that its integers
-        are made once and not kept."""
-        found = self._by_columns(left, Columns.by_exact)
-        problem, asked = self.problem, self.question
+        """A `ladder.Step`: takes all open elements of a row together, so that its integers are made
+        once and not kept."""
+        sums = self._by_columns(left, Columns.by_exact)
+        problem, question = self.problem, self.question
         pairs = {name: self._places(name, at) for name, at in left.items() if name not in COLUMNS}
         parts: dict[str, list[Enclosure]] = {name: [] for name in pairs}
         for i in _union([row for row, _ in pairs.values()]).tolist():
@@ -156,16 +158,16 @@ class Refinement:
                 if not wanted:
                     continue
                 if name == "mean":
-                    one = exact.mean(row)
+                    enclosure = exact.mean(row)
                 elif name == "rstd":
-                    one = exact.rstd(row, asked)
+                    enclosure = exact.rstd(row, question)
                 elif name == "y":
-                    one = exact.y(row, wanted, problem.weight, problem.bias, asked)
+                    enclosure = exact.y(row, wanted, problem.weight, problem.bias, question)
                 else:
                     dy = widened(problem.cotangent[i])
-                    one = exact.input_gradient(row, wanted, dy, problem.weight, asked)
-                parts[name].append(one.reshape(-1))
-        return found | {name: joined(one) for name, one in parts.items()}
+                    enclosure = exact.input_gradient(row, wanted, dy, problem.weight, question)
+                parts[name].append(enclosure.reshape(-1))
+        return sums | {name: joined(pieces) for name, pieces in parts.items()}
 
     def _by_columns(
         self, left: Open, read: Callable[["Columns", Question, Open], Enclosures]
@@ -200,7 +202,7 @@ class Columns:
 
     @cached_property
     def rows(self) -> list[exact.ExactRow]:
-        """In integers."""
+        """All rows in integers."""
         return [exact.ExactRow(widened(x), self.problem.eps) for x in self.problem.x]
 
     @cached_property
@@ -209,7 +211,7 @@ class Columns:
         return any(row.radicand == 0 for row in self.rows)
 
     def double_double(self, question: Question, left: Open) -> Enclosures:
-        """By double-double, and the sums that are not finite."""
+        """The open sums by double-double, and those that are not finite."""
         parts: dict[str, list[Enclosure]] = {name: [] for name in left}
         for columns in self._batches(_union(list(left.values()))):
             at = slice(None) if columns.size == self.problem.x.shape[1] else columns
@@ -224,22 +226,22 @@ class Columns:
                 inside = np.isin(columns, left[name])
                 special = np.flatnonzero(inside & ~finite)
                 if name == "dweight" and self.undefined:
-                    one = Enclosure(np.full(columns.size, np.nan))
+                    enclosure = Enclosure(np.full(columns.size, np.nan))
                 elif name == "dweight":
                     lost = (~is_tame | self.unsafe) & finite
-                    one = _open_where(lost, *sums[0])
+                    enclosure = _open_where(lost, *sums[0])
                     values = [self._extended(columns[j], dy[:, j]) for j in special]
-                    one = one.replace(special, Enclosure(np.array(values)))
+                    enclosure = enclosure.replace(special, Enclosure(np.array(values)))
                 else:
-                    one = _open_where(~is_tame & finite, *sums[1])
+                    enclosure = _open_where(~is_tame & finite, *sums[1])
                     values = [extended_sum(dy[:, j]) for j in special]
-                    one = one.replace(special, Enclosure(np.array(values)))
-                of_name.append(one[inside])
-        return {name: joined(one) for name, one in parts.items()}
+                    enclosure = enclosure.replace(special, Enclosure(np.array(values)))
+                of_name.append(enclosure[inside])
+        return {name: joined(pieces) for name, pieces in parts.items()}
 
     def by_exact(self, question: Question, left: Open) -> Enclosures:
-        """By integers."""
-        found = {}
+        """The open sums by integers."""
+        sums = {}
         for name, wanted in left.items():
             parts = []
             for columns in self._batches(wanted):
@@ -249,10 +251,10 @@ class Columns:
                 elif self.singular:
                     parts.append(Enclosure(np.full(columns.size, np.nan)))
                 else:
-                    asked = columns.tolist(), dy, question
-                    parts.append(exact.weight_gradient(self.rows, *asked))
-            found[name] = joined(parts)
-        return found
+                    arguments = columns.tolist(), dy, question
+                    parts.append(exact.weight_gradient(self.rows, *arguments))
+            sums[name] = joined(parts)
+        return sums
 
     def _extended(self, column: int, dy: Rows) -> float:
         """dweight of a column of dy that is not finite."""
@@ -269,13 +271,13 @@ class Columns:
         return (columns[at : at + step] for at in range(0, columns.size, step))
 
 
-def _union(some: list[Indices]) -> Indices:
-    found: Indices = np.unique(np.concatenate([*some, np.empty(0, np.intp)]))
-    return found
+def _union(indices: list[Indices]) -> Indices:
+    union: Indices = np.unique(np.concatenate([*indices, np.empty(0, np.intp)]))
+    return union
 
 
 def _each_row(kernel: Callable[..., None], x: Rows, *arguments: Any) -> None:
-    """kernel(first, last, x, *arguments) for all rows; a question often leaves few of them."""
+    """kernel(first, last, x, *arguments) for all rows; without compilation where they are few."""
     if not small.allowance.covers(kernel, _INTERPRETED * x.size, kernel=kernel):
         return each_block(kernel, len(x), x, *arguments, block=rows_of_block(x))
     with np.errstate(all="ignore"):
@@ -288,20 +290,20 @@ def rows_of_block(x: Rows) -> int:
 
 
 def undefined(rows: Records) -> Mask:
-    """Rows whose xhat is NaN: not finite, or 0 * inf."""
+    """The rows whose xhat is NaN: not finite, or 0 * inf."""
     infinite = (rows["state"] == double_double.CONSTANT) & np.isinf(rows["r_hi"])
     return (rows["state"] == double_double.NOT_FINITE) | infinite
 
 
 def tame(values: Rows) -> Mask:
-    """0, or of a magnitude that the tiers in floating point allow."""
+    """Where a value is 0, or of a magnitude that the floating-point tiers allow."""
     size = np.abs(values)
     allowed = (size >= double_double.SMALLEST) & (size <= double_double.LARGEST)
     return (values == 0.0) | allowed
 
 
 def joined(parts: list[Enclosure]) -> Enclosure:
-    """Flat Enclosures, one after the other."""
+    """Flat Enclosures, concatenated."""
     if not parts:
         return Enclosure(np.empty(0))
     return trusted(*(np.concatenate([getattr(part, name) for part in parts]) for name in PARTS))

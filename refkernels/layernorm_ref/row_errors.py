@@ -1,4 +1,4 @@
-"""How far a stable LayerNorm's statistics and xhat may be off, row by row.
+"""Bounds on the errors of a stable LayerNorm's statistics and xhat, row by row.
 
 Notation: u is the unit roundoff of the working precision (binary64 for float64, binary32 for
 narrower formats), eta its smallest subnormal, G = gamma_{n+8}, X = max|x|, m the mean, v the
@@ -40,7 +40,7 @@ are >= 0, so vhat >= 0. Underflow: each square loses eta / 2, and so does the di
 multiplies the loss of delta^2 by n_a n_b / n, and these add up to at most (n / 2) log2 n; its two
 other products lose eta / 2 times n_b / n and 1. (delta n_b / n loses something only where delta is
 below n times the smallest normal: times delta, that is far below eta.) Divided by n, at most
-(4 + log2 n) eta / 2. What is left of the (9 + log2 n) eta holds v's own evaluation in float64.
+(4 + log2 n) eta / 2. The rest of the (9 + log2 n) eta covers v's own evaluation in float64.
 
 **rstd**: rhat in [r-, r+] (1 ± 6u), r± = (V ∓ dv)^(-1/2) with v - dv not below 0 (2 ulp are up to
 4u; eps and v + eps are rounded besides; an eps that the working precision holds as a subnormal, or
@@ -53,10 +53,10 @@ m r and the last addition round quantities up to 2 X R, at most 5 u X R in all, 
 multiplied by a weight first. Underflow: one product or two, eta / 2 each.
 W = 2 (X + E) is above |x - mhat|, and twice |x| and |mhat| are not above it.
 
-Second order: products of two errors are kept by using R for r; what is left is held by the factor
-1 + 16 u of `bounds`. Overflow: where a form may overflow inside (sums of |x|; squares
-of differences, also from 0, the mean of a part that is empty yet), it may answer anything, and the
-bound is infinite; likewise where (n + 8) u > 0.1.
+Second order: products of two errors are included by using R for r; the factor 1 + 16 u of `bounds`
+covers the rest. Overflow: where a form may overflow inside (sums of |x|; squares of differences,
+also from 0, the mean of a part that is still empty), it may answer anything, and the bound is
+infinite; likewise where (n + 8) u > 0.1.
 
 16-bit formats: in backward, mean and rstd may come from 16-bit storage. E and dr take up these
 roundings: u_out of the computed value, and half an output subnormal.
@@ -79,7 +79,7 @@ INFLATION = 1.0 + 1e-9  # float64 evaluation of the bound itself, all of it non-
 
 
 def gamma(k: float, u: float) -> float:
-    """k u / (1 - k u), infinite where that means nothing."""
+    """k u / (1 - k u); infinite for k u >= 1."""
     return k * u / (1.0 - k * u) if k * u < 0.1 else math.inf
 
 
@@ -87,7 +87,7 @@ def gamma(k: float, u: float) -> float:
 class RowErrors:
     """The exact statistics of the rows (as columns, to float64) and the errors allowed in them.
 
-    `reach` is W of the module's text, `largest_d` max|d|, `growth` G.
+    `reach` is W of the module's header, `largest_d` max|d|, `growth` G.
     """
 
     x: Array
@@ -112,12 +112,12 @@ class RowErrors:
 
 
 def mean_tail(mean: Enclosure) -> Array:
-    """What the means in float64 leave out, as a column: in x's own unit, the scale undone."""
+    """The remainder of the means beyond float64, as a column, in x's own unit."""
     return np.ldexp(mean.lo, mean.scale)[:, None]
 
 
 def _lost_eps(eps: float, work: Format) -> float:
-    """What a subnormal eps loses when rounded to the working precision: up to all of it."""
+    """The loss of a subnormal eps, rounded to the working precision: at most eps itself."""
     error = abs(float(formats.round_to(eps, work)) - eps)
     return error if error > work.u * eps else 0.0
 
@@ -135,7 +135,8 @@ def _rstd_error(r: Array, v: Array, dv: Array, eps: float, work: Format) -> Arra
 def row_errors(
     problem: RowProblem, exact: Statistics, format: Format, *, stored: bool
 ) -> RowErrors:
-    """E, dr, xi and W of the module's text; `stored`: with mean and rstd rounded to the format."""
+    """E, dr, xi and W of the module's header; `stored`: with mean and rstd rounded to the
+    format."""
     work = working_format(format)
     u, eta = work.u, work.min_subnormal
     x, n = widened(problem.x), problem.x.shape[1]

@@ -1,5 +1,5 @@
-"""An answer of LayerNorm with the bound and the condition numbers that follow from it: the oracle
-has run once, and what they need of the rows' statistics comes of the same pass."""
+"""An answer of LayerNorm with the bound and the condition numbers that follow from it. The oracle
+runs once: the rows' statistics come from the same pass."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ from refkernels.layernorm_ref.oracle import (
 
 
 @dataclass(frozen=True)
-class ForwardSolution:
+class LayerNormForward:
     """A `refkernels.op.Solution`."""
 
     solved: Solved[Forward]
@@ -41,7 +41,7 @@ class ForwardSolution:
 
 
 @dataclass(frozen=True)
-class BackwardSolution:
+class LayerNormBackward:
     """A `refkernels.op.Solution`."""
 
     solved: Solved[Backward]
@@ -62,12 +62,12 @@ class BackwardSolution:
 
 
 @in_default_mode
-def forward(*, certify: Certify, **given: Any) -> ForwardSolution:
-    """`oracle.forward`, with what follows from it; arguments by name."""
-    return ForwardSolution(solve_forward(prepare(**given), Question.parse(certify)))
+def forward(*, certify: Certify, **arguments: Any) -> LayerNormForward:
+    """`oracle.forward`, with the bound and condition numbers; arguments by name."""
+    return LayerNormForward(solve_forward(prepare(**arguments), Question.parse(certify)))
 
 
 @in_default_mode
-def backward(dy: Any, *, certify: Certify, **given: Any) -> BackwardSolution:
-    """`oracle.backward`, with what follows from it; arguments by name."""
-    return BackwardSolution(solve_backward(prepare(dy=dy, **given), Question.parse(certify)))
+def backward(dy: Any, *, certify: Certify, **arguments: Any) -> LayerNormBackward:
+    """`oracle.backward`, with the bound and condition numbers; arguments by name."""
+    return LayerNormBackward(solve_backward(prepare(dy=dy, **arguments), Question.parse(certify)))

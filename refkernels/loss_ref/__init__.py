@@ -4,7 +4,7 @@
     bce_with_logits   kl_div                                       of probabilities
     mse   l1   huber   smooth_l1                                   of numbers
 
-Each has a `_backward`. `functions` says what they are, `reduction` what they share, `OPS` the ops.
+Each has a `_backward`. `functions` defines them, `reduction` has what they share, `OPS` the ops.
 """
 
 from refkernels.loss_ref.functions import (

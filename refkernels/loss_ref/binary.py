@@ -92,13 +92,13 @@ def _log_of_sigmoid(
     return _times(-(positive + (1 - target) * xp.log(1 - p)), weight)
 
 
-def _without(xp: Any, *g: Any, of: Any, pos_weight: Any = None, **given: Any) -> Any:
-    return of(xp, *g, **given)
+def _without(xp: Any, *g: Any, of: Any, pos_weight: Any = None, **arguments: Any) -> Any:
+    return of(xp, *g, **arguments)
 
 
-def _relu_slope(xp: Any, g: Any, x: Any, weight: Any = None, **given: Any) -> Any:
-    """Of relu(x) - t x + log(1 + e^-|x|) where relu has slope 0 at 0, and |x| slope 1."""
-    slope = _slope(xp, g, x=x, weight=weight, **given)
+def _relu_slope(xp: Any, g: Any, x: Any, weight: Any = None, **arguments: Any) -> Any:
+    """The slope of relu(x) - t x + log(1 + e^-|x|), with slope 0 of relu and 1 of |x| at 0."""
+    slope = _slope(xp, g, x=x, weight=weight, **arguments)
     return xp.where((x < 0) | (x > 0), slope, slope - _times(g, weight))
 
 

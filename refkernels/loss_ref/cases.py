@@ -41,7 +41,7 @@ def logits(
 
 
 def cross_entropy() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     make, rows = partial(case, "cross_entropy"), partial(logits, reduction="none")
     smoothed = {"label_smoothing": 0.1}
     return [
@@ -65,7 +65,7 @@ def cross_entropy() -> list[Case]:
 
 
 def nll() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     make, log = partial(case, "nll"), partial(logits, change=_normalise)
     return [
         *_reductions("nll", log),
@@ -76,7 +76,7 @@ def nll() -> list[Case]:
 
 
 def soft_cross_entropy() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     make, soft = partial(case, "soft_cross_entropy"), partial(logits, change=_soften)
     return [
         *_reductions("soft_cross_entropy", soft),
@@ -88,7 +88,7 @@ def soft_cross_entropy() -> list[Case]:
 
 
 def masked_lm_loss() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     make = partial(case, "masked_lm_loss")
     return [
         *_reductions("masked_lm_loss", partial(logits, change=partial(_weigh, 1.0))),
@@ -109,7 +109,7 @@ def pairs(
     op: str, spread: float = 3.0, target: Callable[[Generator, Any], Any] | None = None,
     *more: Case,
 ) -> list[Case]:  # fmt: skip
-    """Of a loss of pairs of numbers. Appended, never changed."""
+    """The cases of a loss of pairs of numbers. Appended, never changed."""
     make, build = partial(case, op), partial(_pair, spread, target or _normal)
     return [
         *_reductions(op, build),
@@ -122,7 +122,7 @@ def pairs(
 
 
 def _differences(op: str) -> list[Case]:
-    """Of losses of x - target: large numbers that are near, and equal ones."""
+    """Cases of losses of x - target: large numbers that are near, and equal ones."""
     return [
         case(op, "near", {"offset": 1e4}, _pair(1.0, _near, (64,), 1e4, "none"), NONE),
         case(op, "equal", {}, _pair(1.0, _equal, (16,), reduction="none"), NONE),
@@ -130,18 +130,18 @@ def _differences(op: str) -> list[Case]:
 
 
 def differences(op: str) -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     return pairs(op, 3.0, _normal, *_differences(op))
 
 
 def huber() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     deltas = [_kink("huber", "delta", delta) for delta in (0.5, 3.0)]
     return pairs("huber", 3.0, _normal, *_differences("huber"), *deltas)
 
 
 def smooth_l1() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     return pairs(
         "smooth_l1", 3.0, _normal, *[_kink("smooth_l1", "beta", beta) for beta in (0.5, 3.0)]
     )
@@ -200,7 +200,7 @@ def _specials(rng: Generator, dtype: str) -> Arrays:
 
 
 def binary() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     op = "bce_with_logits"
 
     def wide(rng: Generator, dtype: str) -> Arrays:
@@ -220,7 +220,7 @@ def binary() -> list[Case]:
 
 
 def divergence() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     op = "kl_div"
     build = partial(_pair, 3.0, probabilities)
     return pairs(
@@ -245,7 +245,7 @@ def _confident(rng: Generator, arrays: Arrays) -> None:
 
 
 def _masked(rng: Generator, arrays: Arrays) -> None:
-    """30 of 50 logits are -inf, the label's is not."""
+    """30 of 50 logits are -inf, never the label's."""
     x, target = arrays["x"], arrays["target"]
     order = rng.random(x.shape)
     order[np.arange(len(x)), target] = 1.0
@@ -272,7 +272,7 @@ def _normalise(rng: Generator, arrays: Arrays) -> None:
 
 
 def _soften(rng: Generator, arrays: Arrays) -> None:
-    """Labels that are probabilities."""
+    """Turns labels into probabilities."""
     e = np.exp(rng.standard_normal(arrays["x"].shape))
     arrays["target"] = e / e.sum(axis=-1, keepdims=True)
 
@@ -287,7 +287,7 @@ def _weigh(size: float, rng: Generator, arrays: Arrays) -> None:
 
 
 def _predicted(rng: Generator, arrays: Arrays) -> None:
-    """Of each sequence the first few predictions are there, the others have no weight."""
+    """In each sequence only the first few predictions have weight."""
     batch, most = arrays["target"].shape
     number = rng.integers(1, most + 1, (batch, 1))
     arrays["weights"] = (np.arange(most) < number).astype(np.float64)

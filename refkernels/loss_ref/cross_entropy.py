@@ -3,7 +3,7 @@
     y = log_softmax(x)        l_i = -Σ_j q_ij y_ij        q_ij = (1 - e) w_t [j = t] + (e / n) w_j
 
 with row i's label t, class weights w (ones) and smoothing e (0). D is Σ w_t over the rows whose
-label is not ignored; of a row that is ignored, loss and gradient are 0.
+label is not ignored; the loss and gradient of an ignored row are 0.
 
     dx_ij = g_i (p_ij Σ_k q_ik - q_ij),  p = softmax(x)
 
@@ -33,7 +33,7 @@ MARKS = (
 
 
 def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """What the labels choose; which rows count; what the denominator is."""
+    """The chosen elements, the rows that count, and the denominator."""
     x, target, weight = inputs["x"], inputs["target"], inputs.get("weight")
     if x.ndim == 0 or not x.shape[-1] or target.shape != x.shape[:-1]:
         raise ValueError(
@@ -72,18 +72,18 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 
 
 def _shares(xp: Any, n: int, e: Any) -> tuple[Any, Any]:
-    """Of the true class, and of every class, in q."""
+    """The shares of the true class, and of every class, in q."""
     return 1 - e, e / n
 
 
 def _weights(xp: Any, weight: Any, target: Any) -> Any:
-    """Of the rows' labels."""
+    """The weights of the rows' labels."""
     flat = xp.take(xp.reshape(weight, (-1,)), target.reshape(-1))
     return xp.reshape(flat, target.shape)
 
 
 def _where(xp: Any, row: Any, kept: Any, valid: Any) -> Any:
-    """0 where a row is ignored, nothing that is defined where its label is no class."""
+    """0 where a row is ignored, undefined where its label is no class."""
     zero = xp.number(0)
     row = row if kept is None else xp.where(kept, row, zero)
     return row if valid is None else xp.where(valid, row, zero / zero)
@@ -93,7 +93,7 @@ def terms(
     xp: Any, log: Any, x: Any, target: Any, smoothing: Any, weight: Any = None, present: Any = None,
     top: Any = None, kept: Any = None, valid: Any = None, shares: Any = _shares, **_: Any,
 ) -> Any:  # fmt: skip
-    """Of each row's loss: the label's, and the smoothing's."""
+    """The terms of each row's loss: the label's, and the smoothing's."""
     y = xp.store(log(xp, x=x, present=present, top=top))
     own = -xp.take_along_axis(y, target)
     own = own if weight is None else own * _weights(xp, weight, target)
@@ -108,12 +108,12 @@ def _labels(
     xp: Any, x: Any, target: Any, smoothing: Any, weight: Any, chosen: Any, shares: Any
 ) -> Any:
     """q."""
-    one = xp.number(1) if weight is None else _weights(xp, weight, target)
+    ones = xp.number(1) if weight is None else _weights(xp, weight, target)
     if smoothing is None:
-        return xp.where(chosen, one, xp.number(0))
+        return xp.where(chosen, ones, xp.number(0))
     mine, each = shares(xp, x.shape[-1], smoothing)
     every = each if weight is None else each * weight
-    return xp.where(chosen, mine * one + every, every)
+    return xp.where(chosen, mine * ones + every, every)
 
 
 def by_log_softmax(
@@ -140,9 +140,9 @@ def fused(
     return _where(xp, (p * total - q) * g, kept, valid)
 
 
-def mixture(xp: Any, g: Any, **given: Any) -> Any:
-    log = by_log_softmax(xp, g, mixtures.log_softmax_gradient, **given)
-    return xp.either(log, fused(xp, g, mixtures.softmax, **given))
+def mixture(xp: Any, g: Any, **arguments: Any) -> Any:
+    log = by_log_softmax(xp, g, mixtures.log_softmax_gradient, **arguments)
+    return xp.either(log, fused(xp, g, mixtures.softmax, **arguments))
 
 
 _shifted = partial(terms, log=formulas.shifted)
@@ -152,40 +152,44 @@ exact_slope = partial(by_log_softmax, gradient=formulas.log_softmax_gradient)
 
 
 def _fault(cause: str, of: str = "total", **changed: Any) -> Fault:
-    def rows(xp: Any, **given: Any) -> Any:
-        return _shifted(xp, **{**given, **changed})
+    def rows(xp: Any, **arguments: Any) -> Any:
+        return _shifted(xp, **{**arguments, **changed})
 
-    def gradient(xp: Any, g: Any, **given: Any) -> Any:
-        return slope(xp, g, **{**given, **changed})
+    def gradient(xp: Any, g: Any, **arguments: Any) -> Any:
+        return slope(xp, g, **{**arguments, **changed})
 
     return reduction.fault(cause, rows, gradient, reduction.by(of))
 
 
 def log_fault(cause: str, of: Any = terms) -> Fault:
-    """A fault of log_softmax, which it brings with it."""
-    (own,) = [one for one in LOG_SOFTMAX if one.cause == cause]
-    return Fault(cause, reduced(joined(partial(of, log=own.forward))), unstable=own.unstable)
+    """A fault of log_softmax, as one of this loss."""
+    (base,) = [fault for fault in LOG_SOFTMAX if fault.cause == cause]
+    return Fault(
+        cause,
+        reduced(joined(partial(of, log=base.forward))),
+        unstable=base.unstable,
+    )
 
 
-def _twice(xp: Any, x: Any, **given: Any) -> Any:
-    p = formulas.divided(xp, x=x, present=given.pop("present", None))
-    return _shifted(xp, x=p, **given)
+def _twice(xp: Any, x: Any, **arguments: Any) -> Any:
+    p = formulas.divided(xp, x=x, present=arguments.pop("present", None))
+    return _shifted(xp, x=p, **arguments)
 
 
-def _invalid_ignored(xp: Any, valid: Any = None, **given: Any) -> Any:
-    rows = _shifted(xp, **given)
+def _invalid_ignored(xp: Any, valid: Any = None, **arguments: Any) -> Any:
+    rows = _shifted(xp, **arguments)
     return rows if valid is None else tuple(xp.where(valid, x, xp.number(0)) for x in rows)
 
 
-def _invalid_slope(xp: Any, g: Any, valid: Any = None, **given: Any) -> Any:
-    dx = slope(xp, g, **given)
+def _invalid_slope(xp: Any, g: Any, valid: Any = None, **arguments: Any) -> Any:
+    dx = slope(xp, g, **arguments)
     return dx if valid is None else xp.where(valid, dx, xp.number(0))
 
 
 def _product(xp: Any, x: Any, chosen: Any, smoothing: Any, weight: Any = None, kept: Any = None,
-             valid: Any = None, target: Any = None, **given: Any) -> Any:  # fmt: skip
+             valid: Any = None, target: Any = None, **arguments: Any) -> Any:  # fmt: skip
     """-Σ q y, where 0 times -inf is NaN."""
-    y = formulas.shifted(xp, x=x, present=given["present"])
+    y = formulas.shifted(xp, x=x, present=arguments["present"])
     q = _labels(xp, x, target, smoothing, weight, chosen, _shares)
     return _where(xp, -xp.sum(q * y), kept, valid)
 
@@ -194,20 +198,20 @@ _clipped = partial(fused, softmax=next(x.forward for x in SOFTMAX if x.cause == 
 
 
 def _row_weights(xp: Any, target: Any, smoothing: Any, weight: Any) -> Any:
-    """The weights of a row's smoothed labels, which weight it as a whole."""
+    """A weight for the whole row, from its smoothed labels."""
     if weight is None or smoothing is None:
         return xp.number(1) if weight is None else _weights(xp, weight, target)
     return (1 - smoothing) * _weights(xp, weight, target) + smoothing * xp.mean(weight)
 
 
-def _row_weighted(xp: Any, weight: Any = None, **given: Any) -> Any:
-    rows = _row_weights(xp, given["target"], given["smoothing"], weight)
-    return tuple(rows * term for term in _shifted(xp, **given))
+def _row_weighted(xp: Any, weight: Any = None, **arguments: Any) -> Any:
+    rows = _row_weights(xp, arguments["target"], arguments["smoothing"], weight)
+    return tuple(rows * term for term in _shifted(xp, **arguments))
 
 
-def _row_weighted_slope(xp: Any, g: Any, weight: Any = None, **given: Any) -> Any:
-    rows = _row_weights(xp, given["target"], given["smoothing"], weight)
-    return slope(xp, g * rows, **given)
+def _row_weighted_slope(xp: Any, g: Any, weight: Any = None, **arguments: Any) -> Any:
+    rows = _row_weights(xp, arguments["target"], arguments["smoothing"], weight)
+    return slope(xp, g * rows, **arguments)
 
 
 _FAULTS = (

@@ -37,12 +37,12 @@ def _swapped(xp: Any, x: Any, target: Any, log_target: bool, **_: Any) -> Any:
     return xp.exp(x) * (x - (target if log_target else xp.log(target)))
 
 
-def _other(xp: Any, log_target: bool, **given: Any) -> Any:
-    return _joint(xp, log_target=not log_target, **given)
+def _other(xp: Any, log_target: bool, **arguments: Any) -> Any:
+    return _joint(xp, log_target=not log_target, **arguments)
 
 
-def _other_slope(xp: Any, g: Any, log_target: bool, **given: Any) -> Any:
-    return _slope(xp, g, log_target=not log_target, **given)
+def _other_slope(xp: Any, g: Any, log_target: bool, **arguments: Any) -> Any:
+    return _slope(xp, g, log_target=not log_target, **arguments)
 
 
 KL_DIV = loss(
@@ -51,6 +51,6 @@ KL_DIV = loss(
     *wrong_totals(_joint, _slope, "all_rows_denominator"),
     fault("arguments_swapped", _swapped, None),
     fault("target_is_log", _other, _other_slope),
-    fault("no_logarithm", lambda xp, x, **given: _joint(xp, x=xp.log(x), **given), None),
+    fault("no_logarithm", lambda xp, x, **arguments: _joint(xp, x=xp.log(x), **arguments), None),
     params={"reduction": "mean", "log_target": False},
 )

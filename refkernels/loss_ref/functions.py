@@ -1,11 +1,11 @@
 """Losses as functions: certified values, and the gradients with respect to x.
 
-Of each: x and target are float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`), labels
-whole numbers. `reduction` is "none", "sum" or "mean". Gradients take dloss, the cotangent of the
-loss, in front: a number, or one for each row where there is no reduction. `certify` is the question
-(`refkernels.Enclosure`). Bounds (`OPS`) are proven for the forms that the module of the loss names,
-sums in any order. Raises TypeError for other dtypes; ValueError for shapes that do not fit and for
-an unknown reduction.
+In all of them x and target are float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`),
+labels whole numbers. `reduction` is "none", "sum" or "mean". Gradients take dloss, the cotangent of
+the loss, first: a number, or one for each row where there is no reduction. `certify` is the
+question (`refkernels.Enclosure`). Bounds (`OPS`) are proven for the forms that the loss's module
+names, with sums in any order. Raises TypeError for other dtypes; ValueError for shapes that do not
+fit and for an unknown reduction.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _OPS = {op.name: op for op in OPS}
 
 
 def _forward(name: str, inputs: dict[str, Any], certify: Certify, **params: Any) -> Enclosure:
-    given = {one: array for one, array in inputs.items() if array is not None}
-    return _OPS[name].evaluate("forward", given, params, certify)["loss"]
+    present = {key: array for key, array in inputs.items() if array is not None}
+    return _OPS[name].evaluate("forward", present, params, certify)["loss"]
 
 
 def _backward(name: str, inputs: dict[str, Any], certify: Certify, **params: Any) -> Enclosure:
-    given = {one: array for one, array in inputs.items() if array is not None}
-    return _OPS[name].evaluate("backward", given, params, certify)["dx"]
+    present = {key: array for key, array in inputs.items() if array is not None}
+    return _OPS[name].evaluate("backward", present, params, certify)["dx"]
 
 
 def cross_entropy(
@@ -69,12 +69,12 @@ def cross_entropy_backward(
 ) -> Enclosure:
     """dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij), g = dloss over what the mean divides by.
 
-    Else as for `cross_entropy`.
+    Otherwise as `cross_entropy`.
     """
-    given = {"dloss": dloss, "x": x, "target": target, "weight": weight}
+    arguments = {"dloss": dloss, "x": x, "target": target, "weight": weight}
     return _backward(
         "cross_entropy",
-        given,
+        arguments,
         certify,
         reduction=reduction,
         ignore_index=ignore_index,
@@ -116,10 +116,10 @@ def nll_backward(
 ) -> Enclosure:
     """dx_ij = -g_i w_t [j = t], g = dloss over what the mean divides by.
 
-    Else as for `nll`.
+    Otherwise as `nll`.
     """
-    given = {"dloss": dloss, "x": x, "target": target, "weight": weight}
-    return _backward("nll", given, certify, reduction=reduction, ignore_index=ignore_index)
+    arguments = {"dloss": dloss, "x": x, "target": target, "weight": weight}
+    return _backward("nll", arguments, certify, reduction=reduction, ignore_index=ignore_index)
 
 
 def soft_cross_entropy(
@@ -157,11 +157,15 @@ def soft_cross_entropy_backward(
 ) -> Enclosure:
     """dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij), q the labels, smoothed and weighted.
 
-    Else as for `soft_cross_entropy`.
+    Otherwise as `soft_cross_entropy`.
     """
-    given = {"dloss": dloss, "x": x, "target": target, "weight": weight}
+    arguments = {"dloss": dloss, "x": x, "target": target, "weight": weight}
     return _backward(
-        "soft_cross_entropy", given, certify, reduction=reduction, label_smoothing=label_smoothing
+        "soft_cross_entropy",
+        arguments,
+        certify,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
     )
 
 
@@ -180,10 +184,10 @@ def mse_backward(
 ) -> Enclosure:
     """dx = 2 (x - target) g, g = dloss, over the number of elements for a mean.
 
-    Else as for `mse`.
+    Otherwise as `mse`.
     """
-    given = {"dloss": dloss, "x": x, "target": target}
-    return _backward("mse", given, certify, reduction=reduction)
+    arguments = {"dloss": dloss, "x": x, "target": target}
+    return _backward("mse", arguments, certify, reduction=reduction)
 
 
 def l1(
@@ -201,10 +205,10 @@ def l1_backward(
 ) -> Enclosure:
     """dx = g sign(x - target), 0 where they are equal.
 
-    Else as for `l1`.
+    Otherwise as `l1`.
     """
-    given = {"dloss": dloss, "x": x, "target": target}
-    return _backward("l1", given, certify, reduction=reduction)
+    arguments = {"dloss": dloss, "x": x, "target": target}
+    return _backward("l1", arguments, certify, reduction=reduction)
 
 
 def huber(
@@ -233,10 +237,10 @@ def huber_backward(
 ) -> Enclosure:
     """dx = g d for |d| < delta, g delta sign(d) beyond.
 
-    Else as for `huber`.
+    Otherwise as `huber`.
     """
-    given = {"dloss": dloss, "x": x, "target": target}
-    return _backward("huber", given, certify, reduction=reduction, delta=delta)
+    arguments = {"dloss": dloss, "x": x, "target": target}
+    return _backward("huber", arguments, certify, reduction=reduction, delta=delta)
 
 
 def smooth_l1(
@@ -267,10 +271,10 @@ def smooth_l1_backward(
 ) -> Enclosure:
     """dx = g d / beta for |d| < beta, g sign(d) beyond.
 
-    Else as for `smooth_l1`.
+    Otherwise as `smooth_l1`.
     """
-    given = {"dloss": dloss, "x": x, "target": target}
-    return _backward("smooth_l1", given, certify, reduction=reduction, beta=beta)
+    arguments = {"dloss": dloss, "x": x, "target": target}
+    return _backward("smooth_l1", arguments, certify, reduction=reduction, beta=beta)
 
 
 def bce_with_logits(
@@ -307,10 +311,16 @@ def bce_with_logits_backward(
 ) -> Enclosure:
     """dx = g w ((1 - t) σ(x) - p t σ(-x)),  σ(x) = 1 / (1 + e^-x).
 
-    Else as for `bce_with_logits`.
+    Otherwise as `bce_with_logits`.
     """
-    given = {"dloss": dloss, "x": x, "target": target, "weight": weight, "pos_weight": pos_weight}
-    return _backward("bce_with_logits", given, certify, reduction=reduction)
+    arguments = {
+        "dloss": dloss,
+        "x": x,
+        "target": target,
+        "weight": weight,
+        "pos_weight": pos_weight,
+    }
+    return _backward("bce_with_logits", arguments, certify, reduction=reduction)
 
 
 def kl_div(
@@ -342,10 +352,10 @@ def kl_div_backward(
 ) -> Enclosure:
     """dx = -g target, or -g e^target with log_target.
 
-    Else as for `kl_div`.
+    Otherwise as `kl_div`.
     """
-    given = {"dloss": dloss, "x": x, "target": target}
-    return _backward("kl_div", given, certify, reduction=reduction, log_target=log_target)
+    arguments = {"dloss": dloss, "x": x, "target": target}
+    return _backward("kl_div", arguments, certify, reduction=reduction, log_target=log_target)
 
 
 def masked_lm_loss(
@@ -359,11 +369,11 @@ def masked_lm_loss(
 ) -> Enclosure:
     """BERT's Σ w_i l_i / (Σ w_i + eps), l = cross entropy, w = weights, of target's shape.
 
-    It depends on the sum of the batch's weights, so that the mean over parts of a batch is another
+    It depends on the sum of the batch's weights, so the mean over parts of a batch is another
     number. Source: Devlin et al. (2018), arXiv:1810.04805, run_pretraining.py.
     """
-    given = {"x": x, "target": target, "weights": weights}
-    return _forward("masked_lm_loss", given, certify, reduction=reduction, eps=eps)
+    arguments = {"x": x, "target": target, "weights": weights}
+    return _forward("masked_lm_loss", arguments, certify, reduction=reduction, eps=eps)
 
 
 def masked_lm_loss_backward(
@@ -378,7 +388,7 @@ def masked_lm_loss_backward(
 ) -> Enclosure:
     """dx_ij = dloss w_i / (Σ w + eps) (softmax(x)_ij - [j = t]).
 
-    Else as for `masked_lm_loss`.
+    Otherwise as `masked_lm_loss`.
     """
-    given = {"dloss": dloss, "x": x, "target": target, "weights": weights}
-    return _backward("masked_lm_loss", given, certify, reduction=reduction, eps=eps)
+    arguments = {"dloss": dloss, "x": x, "target": target, "weights": weights}
+    return _backward("masked_lm_loss", arguments, certify, reduction=reduction, eps=eps)

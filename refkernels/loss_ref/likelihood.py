@@ -38,10 +38,10 @@ def prepare_nll(inputs: dict[str, Any], params: dict[str, Any], direction: Direc
 _as_it_is = partial(terms, log=lambda xp, x, **_: x)
 
 
-def _chosen(xp: Any, g: Any, chosen: Any, **given: Any) -> Any:
+def _chosen(xp: Any, g: Any, chosen: Any, **arguments: Any) -> Any:
     """-g q; 0 elsewhere, and not -0."""
-    dx = cross_entropy.by_log_softmax(xp, g, lambda xp, dy, **_: dy, chosen=chosen, **given)
-    return xp.where(chosen, dx, xp.number(0)) if given["valid"] is None else dx
+    dx = cross_entropy.by_log_softmax(xp, g, lambda xp, dy, **_: dy, chosen=chosen, **arguments)
+    return xp.where(chosen, dx, xp.number(0)) if arguments["valid"] is None else dx
 
 
 NLL: dict[str, Any] = {
@@ -102,16 +102,16 @@ def _soft_slope(
 
 
 def _label_weights(xp: Any, target: Any, weight: Any = None, **_: Any) -> Any:
-    """What weights a row as a whole where its labels' weights do not weight their terms."""
+    """A weight for the whole row, where the labels' weights do not weight their terms."""
     return xp.number(1) if weight is None else xp.sum(target * weight)
 
 
-def _row_weighted(xp: Any, weight: Any = None, **given: Any) -> Any:
-    return _label_weights(xp, weight=weight, **given) * _soft_shifted(xp, **given)
+def _row_weighted(xp: Any, weight: Any = None, **arguments: Any) -> Any:
+    return _label_weights(xp, weight=weight, **arguments) * _soft_shifted(xp, **arguments)
 
 
-def _row_weighted_slope(xp: Any, g: Any, weight: Any = None, **given: Any) -> Any:
-    return _soft_from_logits(xp, g * _label_weights(xp, weight=weight, **given), **given)
+def _row_weighted_slope(xp: Any, g: Any, weight: Any = None, **arguments: Any) -> Any:
+    return _soft_from_logits(xp, g * _label_weights(xp, weight=weight, **arguments), **arguments)
 
 
 _soft_shifted = partial(_soft_terms, log=formulas.shifted)
@@ -153,13 +153,13 @@ def prepare_masked(
             f"weights has shape {weights.shape} and target {inputs['target'].shape}: they are the "
             "same."
         )
-    given = {name: array for name, array in inputs.items() if name != "weights"}
+    arrays = {name: array for name, array in inputs.items() if name != "weights"}
     settings = {"reduction": params["reduction"], "label_smoothing": 0.0, "ignore_index": None}
-    prepared = cross_entropy.prepare(given, settings, direction)
+    prepared = cross_entropy.prepare(arrays, settings, direction)
     counted = _counted(weights)
 
     def total(xp: Any) -> Any:
-        """A loss without eps is one of another eps, 0."""
+        """The denominator; a loss without eps has eps 0."""
         flat = weights.reshape(1, -1)
         return (xp.sum(xp.array(flat)) if counted is None else xp.number(counted)) + xp.number(eps)
 
@@ -171,21 +171,21 @@ def prepare_masked(
 
 
 def _counted(weights: Any) -> int | None:
-    """The sum of weights that are whole numbers, where it is small enough that no order of
-    summation rounds; None of others."""
+    """The sum of weights that are whole numbers, if it is so small that no order of summation
+    rounds; else None."""
     wide = np.asarray(weights, np.float64)
     size = float(np.sum(np.abs(wide)))
     whole = size <= 2.0 ** formats.of(weights).p and bool(np.all(wide == np.rint(wide)))
     return int(np.sum(wide)) if whole else None
 
 
-def _weighted(xp: Any, log: Any, weights: Any, **given: Any) -> Any:
-    (row,) = terms(xp, log, **given)
+def _weighted(xp: Any, log: Any, weights: Any, **arguments: Any) -> Any:
+    (row,) = terms(xp, log, **arguments)
     return weights * row
 
 
-def _weighted_slope(xp: Any, g: Any, of: Any, weights: Any, **given: Any) -> Any:
-    return of(xp, g * weights, **given)
+def _weighted_slope(xp: Any, g: Any, of: Any, weights: Any, **arguments: Any) -> Any:
+    return of(xp, g * weights, **arguments)
 
 
 _masked = partial(_weighted, log=formulas.shifted)

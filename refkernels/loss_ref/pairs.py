@@ -53,7 +53,7 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 
 
 def _stretches(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether an array of a shape broadcasts to another, which stays as it is."""
+    """Whether an array of one shape broadcasts to the other shape."""
     last = to[len(to) - len(shape) :]
     return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(shape, last, strict=True))
 
@@ -61,12 +61,13 @@ def _stretches(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 def loss(
     rows: dict[str, Any], slopes: dict[str, Any], *faults: Fault, **more: Any
 ) -> dict[str, Any]:
-    """What `formula_op` takes of a loss, from what it is and its slope; the first are certified."""
+    """The arguments of `formula_op` for a loss, from its rows and slopes; the first are
+    certified."""
     row, slope = next(iter(rows.values())), next(iter(slopes.values()))
     wrong = wrong_totals(row, slope, "sum_instead_of_mean", "batch_denominator")
     return {
-        "forms": {name: reduced(joined(one)) for name, one in rows.items()},
-        "backward": {name: scaled(one) for name, one in slopes.items()},
+        "forms": {name: reduced(joined(form)) for name, form in rows.items()},
+        "backward": {name: scaled(form) for name, form in slopes.items()},
         "faults": (*wrong, *faults),
         "gradients": ("x",),
         "prepare": prepare,
@@ -97,7 +98,7 @@ def _once(xp: Any, g: Any, x: Any, target: Any, **_: Any) -> Any:
 MSE = loss(
     {"square": _square},
     {"twice": _twice},
-    fault("half_square", lambda xp, **given: _square(xp, **given) / 2, _once),
+    fault("half_square", lambda xp, **arguments: _square(xp, **arguments) / 2, _once),
     fault("absolute_difference", lambda xp, x, target, **_: abs(x - target), None),
 )
 
@@ -150,14 +151,14 @@ HUBER = loss(
     ), lambda xp, g, delta, x, target, **_: xp.where(
         abs(x - target) < delta, (x - target) * g, _signed(xp, g, x, target)
     )),
-    fault("smooth_l1_instead", lambda xp, delta, **given: _smooth(xp, beta=delta, **given),
-          lambda xp, g, delta, **given: _smooth_slope(xp, g, beta=delta, **given)),
+    fault("smooth_l1_instead", lambda xp, delta, **arguments: _smooth(xp, beta=delta, **arguments),
+          lambda xp, g, delta, **arguments: _smooth_slope(xp, g, beta=delta, **arguments)),
     params={"reduction": "mean", "delta": 1.0},
 )  # fmt: skip
 SMOOTH_L1 = loss(
     {"pieces": _smooth},
     {"pieces": _smooth_slope},
-    fault("huber_instead", lambda xp, beta, **given: _huber(xp, delta=beta, **given),
-          lambda xp, g, beta, **given: _huber_slope(xp, g, delta=beta, **given)),
+    fault("huber_instead", lambda xp, beta, **arguments: _huber(xp, delta=beta, **arguments),
+          lambda xp, g, beta, **arguments: _huber_slope(xp, g, delta=beta, **arguments)),
     params={"reduction": "mean", "beta": 1.0},
 )  # fmt: skip

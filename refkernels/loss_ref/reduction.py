@@ -1,10 +1,10 @@
-"""What losses share: how the losses of rows become one, and what a wrong denominator is.
+"""The common part of losses: how the losses of rows are reduced, and wrong denominators.
 
     none    l_i              sum    Σ l_i              mean    Σ l_i / D
 
 D is the number of rows, or of those that count, or the sum of their weights. A loss gives the terms
-of each row, and a gradient with respect to them; both go through here. Kernels divide the sum or
-multiply it by 1 / D, and scale the cotangent before anything else or last.
+of each row, and a gradient with respect to them; both are reduced here. Kernels divide the sum or
+multiply it by 1 / D, and scale the cotangent first or last.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ Rows = Callable[..., Any]
 
 @functools.cache
 def signature(takes: str, coupled: str, reduction: str, direction: Direction) -> Signature:
-    """Of a loss with inputs `takes`, by its reduction; the gradient is x's."""
+    """The signature of a loss with inputs `takes`, by its reduction; the gradient is x's."""
     rows, counted = ("...", "") if reduction == "none" else ("", EVERYWHERE)
     way = Signature.parse(f"{takes} -> loss[{rows}]", coupled, counted)
     return way if direction == "forward" else way.backward({"dloss": "loss"}, {"dx": "x"})
 
 
 def check(reduction: Any, *more: str) -> None:
-    """Raises ValueError for what is no reduction."""
+    """Raises ValueError for an unknown reduction."""
     if reduction not in (*REDUCTIONS, *more):
-        known = ", ".join((*REDUCTIONS, *more))
-        raise ValueError(f"reduction is {reduction!r}: it is one of {known}.")
+        names = ", ".join((*REDUCTIONS, *more))
+        raise ValueError(f"reduction is {reduction!r}: it is one of {names}.")
 
 
 def counts(kept: Bools, total: Any = None) -> dict[str, Any]:
-    """What denominators are made of, from which rows count: `total`, the right one, the number of
-    those by default; `counted`, that number; `rows`, of all; `batch`, the length of the first of
-    several axes."""
+    """The numbers that denominators are made of, from the rows that count. `total`: the right
+    denominator, by default their number; `counted`: their number; `rows`: that of all rows;
+    `batch`: the length of the first of several axes."""
     counted = int(np.count_nonzero(kept))
     total = counted if total is None else total
     batch = len(kept) if kept.ndim > 1 else None
@@ -55,8 +55,9 @@ def counts(kept: Bools, total: Any = None) -> dict[str, Any]:
 
 
 def in_sequence(kept: Bools) -> npt.NDArray[np.int64] | None:
-    """The denominator of a mean over sequences of each one's mean: for each row, how many sequences
-    there are times how many rows of its own count. None where the rows have no axis of sequences.
+    """The denominator of a mean over sequences of each sequence's mean: for each row, the number of
+    sequences times the number of its own sequence's rows that count. None where the rows have no
+    axis of sequences.
     """
     if kept.ndim < 2 or not kept.size:
         return None
@@ -68,27 +69,28 @@ def _right(total: Any, **_: Any) -> Any:
     return total
 
 
-def _divided(xp: Any, one: Any, of: Total, given: Mapping[str, Any]) -> Any:
-    """By a denominator of all rows; or of each row, which an array is."""
-    total = of(**given)
+def _divided(xp: Any, numerator: Any, of: Total, arguments: Mapping[str, Any]) -> Any:
+    """Divided by the denominator of all rows; or by each row's own, an array."""
+    total = of(**arguments)
     if isinstance(total, np.ndarray):
-        return one / xp.array(total)
-    total = xp.lift(given["total"] if total is None else total)
-    return xp.either(one / total, one * (1 / total))
+        return numerator / xp.array(total)
+    total = xp.lift(arguments["total"] if total is None else total)
+    return xp.either(numerator / total, numerator * (1 / total))
 
 
 def reduced(terms: Rows, of: Total = _right) -> Staged:
-    """The loss whose rows are sums of `terms(xp, ...)`: each is reduced by itself, then added."""
+    """The loss whose rows are sums of `terms(xp, ...)`: each term is reduced, then they are
+    added."""
 
-    def finish(xp: Any, rows: Any, /, reduction: str, **given: Any) -> Any:
+    def finish(xp: Any, rows: Any, /, reduction: str, **arguments: Any) -> Any:
         if reduction == "none":
             return functools.reduce(xp.add, rows)
-        apart = isinstance(of(**given), np.ndarray)
+        apart = isinstance(of(**arguments), np.ndarray)
         if reduction == "mean" and apart:
-            rows = [_divided(xp, row, of, given) for row in rows]
+            rows = [_divided(xp, row, of, arguments) for row in rows]
         whole = [xp.sum(row, axis=0) for row in rows]
         if reduction == "mean" and not apart:
-            whole = [_divided(xp, one, of, given) for one in whole]
+            whole = [_divided(xp, term, of, arguments) for term in whole]
         return functools.reduce(xp.add, whole)
 
     return Staged(terms, finish)
@@ -97,19 +99,19 @@ def reduced(terms: Rows, of: Total = _right) -> Staged:
 def joined(terms: Rows) -> Rows:
     """The terms of a row added before they are reduced."""
 
-    def rows(xp: Any, /, **given: Any) -> Any:
-        return functools.reduce(xp.add, several(terms(xp, **given)))
+    def rows(xp: Any, /, **arguments: Any) -> Any:
+        return functools.reduce(xp.add, several(terms(xp, **arguments)))
 
     return rows
 
 
 def scaled(gradient: Rows, of: Total = _right) -> Rows:
-    """The gradient of the reduced loss from `gradient(xp, g, ...)`, that of rows whose losses have
-    the cotangents g."""
+    """The gradient of the reduced loss, from `gradient(xp, g, ...)`, the gradient of rows whose
+    losses have the cotangents g."""
 
-    def backward(xp: Any, /, dloss: Any, reduction: str, **given: Any) -> Any:
-        g = _divided(xp, dloss, of, given) if reduction == "mean" else dloss
-        return gradient(xp, g, **given)
+    def backward(xp: Any, /, dloss: Any, reduction: str, **arguments: Any) -> Any:
+        g = _divided(xp, dloss, of, arguments) if reduction == "mean" else dloss
+        return gradient(xp, g, **arguments)
 
     return backward
 
@@ -122,7 +124,7 @@ def fault(cause: str, terms: Rows | None, gradient: Rows | None, of: Total = _ri
 
 def by(name: str) -> Total:
     """The denominator of that name."""
-    return lambda **given: given.get(name)
+    return lambda **arguments: arguments.get(name)
 
 
 OTHER_TOTALS: dict[str, Total] = {
@@ -136,5 +138,5 @@ OTHER_TOTALS: dict[str, Total] = {
 
 
 def wrong_totals(terms: Rows, gradient: Rows, *causes: str) -> tuple[Fault, ...]:
-    """Those of these causes."""
+    """The faults of wrong denominators, with these terms and gradient."""
     return tuple(fault(cause, terms, gradient, OTHER_TOTALS[cause]) for cause in causes)

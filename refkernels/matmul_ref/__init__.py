@@ -14,13 +14,13 @@ Every answer is an `Enclosure`: exact value in (hi + lo ± radius) * 2^scale. Sm
 answered in double-double, with a radius of about 2^-98 of sum_k |a_ik b_kj| or less, and zero where
 float64 adds the terms without error. Large ones are answered by tiers (`oracle`): float64 operands
 to about 2^-92 of |a_i| |b_j| (Euclidean norms), operands of 32 bits and fewer to about 2^-44 of it,
-by one float64 product. `certify=("rounding", format)` or `("ulp", format, uncertainty)` refines the
-elements for which that is too wide, in the end in exact integer arithmetic. No bit of any part
-depends on the number of threads. See `gemm`, `slices` and `dot2` for the proofs, `bounds` for what
-a stable kernel keeps to, `algorithms` for working-precision kernels.
+by one float64 product. `certify=("rounding", format)` or `("ulp", format, uncertainty)` refines
+elements that are too wide, if need be in exact integer arithmetic. No bit depends on the number of
+threads. `kernels.products` has the proofs (`gemm`, `slices`, `dot2`), `bounds` the error bound of
+stable kernels, `algorithms` the working-precision kernels.
 
-What is assumed of NumPy's BLAS: each element is the sum of its own products, in double precision,
-in any order, with or without FMA (not Strassen's: `blas.conventional` looks).
+NumPy's BLAS is assumed to compute each element as the sum of its own products, in double precision,
+in any order, with or without FMA (not Strassen's algorithm: `blas.conventional` tests it).
 
 Raises TypeError for other dtypes and ValueError for shapes that do not fit, with the rule.
 """
@@ -36,7 +36,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify
 from refkernels.matmul_ref import algorithms, bounds, cases, contraction, oracle
-from refkernels.matmul_ref.solution import Solution, alone
+from refkernels.matmul_ref.solution import ProductSolution, alone
 from refkernels.op import Op, Sum
 
 if TYPE_CHECKING:
@@ -69,29 +69,30 @@ Floats = npt.NDArray[np.float64]
 
 
 class Backward(NamedTuple):
-    """Of matmul."""
+    """The gradients of matmul."""
 
     da: Enclosure
     db: Enclosure
 
 
 class LinearBackward(NamedTuple):
-    """Of linear. `dbias` does not depend on the bias and is given whether or not there is one."""
+    """The gradients of linear. `dbias` does not depend on the bias, and is given without one
+    too."""
 
     dx: Enclosure
     dweight: Enclosure
     dbias: Enclosure
 
 
-class BackwardArrays(NamedTuple):
-    """Bounds, condition numbers or a plain algorithm's answers, as Backward has its Enclosures."""
+class MatmulBackwardArrays(NamedTuple):
+    """Bounds, condition numbers or a plain algorithm's answers, in the form of Backward."""
 
     da: npt.NDArray[Any]
     db: npt.NDArray[Any]
 
 
 class LinearBackwardArrays(NamedTuple):
-    """The same for LinearBackward."""
+    """The same in the form of LinearBackward."""
 
     dx: npt.NDArray[Any]
     dweight: npt.NDArray[Any]
@@ -106,7 +107,7 @@ def forward(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
 @in_default_mode
 def forward_bound(a: Any, b: Any, *, format: Format | str) -> Floats:
-    """What conventional products keep to, in any order: K u |a| @ |b| and more, see `bounds`."""
+    """The bound of conventional products, in any order: K u |a| @ |b| and more, see `bounds`."""
     return bounds.rounding_bound(_matmul(a, b), format)
 
 
@@ -129,23 +130,23 @@ def backward(dc: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Back
 
 
 @in_default_mode
-def backward_bound(dc: Any, a: Any, b: Any, *, format: Format | str) -> BackwardArrays:
+def backward_bound(dc: Any, a: Any, b: Any, *, format: Format | str) -> MatmulBackwardArrays:
     """`forward_bound` for both gradients."""
     parts = _matmul_backward(dc, a, b)
-    return BackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
+    return MatmulBackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
 
 
 @in_default_mode
-def backward_condition(dc: Any, a: Any, b: Any) -> BackwardArrays:
+def backward_condition(dc: Any, a: Any, b: Any) -> MatmulBackwardArrays:
     """`forward_condition` for both gradients."""
-    return BackwardArrays(*(bounds.condition(part) for part in _matmul_backward(dc, a, b)))
+    return MatmulBackwardArrays(*(bounds.condition(part) for part in _matmul_backward(dc, a, b)))
 
 
 @in_default_mode
-def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> BackwardArrays:
+def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> MatmulBackwardArrays:
     """`forward_plain` for both gradients."""
     parts = _matmul_backward(dc, a, b)
-    return BackwardArrays(*(algorithms.run(algorithms.plain, part, format) for part in parts))
+    return MatmulBackwardArrays(*(algorithms.run(algorithms.plain, part, format) for part in parts))
 
 
 @in_default_mode
@@ -240,30 +241,30 @@ def _optional(bias: Any) -> Array | None:
     return None if bias is None else as_float_array(bias, "bias")
 
 
-def _solve(a: Any, b: Any, *, certify: Certify) -> Solution:
-    return Solution((_matmul(a, b),), certify, alone, alone)
+def _solve(a: Any, b: Any, *, certify: Certify) -> ProductSolution:
+    return ProductSolution((_matmul(a, b),), certify, alone, alone)
 
 
-def _solve_backward(dc: Any, a: Any, b: Any, *, certify: Certify) -> Solution:
-    return Solution(_matmul_backward(dc, a, b), certify, Backward, BackwardArrays)
+def _solve_backward(dc: Any, a: Any, b: Any, *, certify: Certify) -> ProductSolution:
+    return ProductSolution(_matmul_backward(dc, a, b), certify, Backward, MatmulBackwardArrays)
 
 
-def _solve_linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify) -> Solution:
-    return Solution((_linear(x, weight, bias),), certify, alone, alone)
+def _solve_linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify) -> ProductSolution:
+    return ProductSolution((_linear(x, weight, bias),), certify, alone, alone)
 
 
 def _solve_linear_backward(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, certify: Certify
-) -> Solution:
+) -> ProductSolution:
     parts = _linear_backward(dy, x, weight, bias)
-    return Solution(parts, certify, LinearBackward, LinearBackwardArrays)
+    return ProductSolution(parts, certify, LinearBackward, LinearBackwardArrays)
 
 
 def _definition(name: str) -> "Formulas":
     from refkernels.matmul_ref import formulas
 
-    found: Formulas = getattr(formulas, name)
-    return found
+    definition: Formulas = getattr(formulas, name)
+    return definition
 
 
 OPS = (

@@ -116,7 +116,7 @@ ALGORITHMS: dict[str, Kernel] = {
 
 
 def accumulator(format: Format) -> Format:
-    """The format that sums are kept in: float32 for the 16-bit formats, else the format itself."""
+    """The format of sums: float32 for the 16-bit formats, else the format itself."""
     return formats.BINARY32 if format.storage.itemsize < 4 else format
 
 
@@ -140,8 +140,8 @@ def run(kernel: Kernel, contraction: Contraction, format: Format | str) -> npt.N
 
 
 def _working(values: Array, format: Format, working: npt.DTypeLike) -> Array:
-    """The values, representable in the format, as a contiguous, writable array of the working dtype
-    (a kernel is compiled anew for a read-only one)."""
+    """The values, rounded to the format, as a contiguous, writable array of the working dtype (a
+    read-only one would need another compilation)."""
     if values.dtype != format.storage:
         values = formats.round_to(to_float64(values), format)
     return np.require(values, working, ["C", "W"])

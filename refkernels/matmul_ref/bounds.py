@@ -1,4 +1,4 @@
-"""The error that every stable kernel keeps to, element by element, and the condition numbers.
+"""The error bound of every stable kernel, element by element, and the condition numbers.
 
 **Sums.** A conventional kernel adds the K products of an element in any order, with or without
 FMA, in the accumulator's precision u (float32 for 16-bit formats). Then (Jeannerod and Rump 2013,
@@ -10,29 +10,29 @@ with no condition on K. Additions never underflow; each product, or fused step a
 and is then off by at most half a subnormal, h = 2^(emin-p), and by nothing relative. That amounts
 to exact sums of slightly changed terms: K h, and the additions see terms larger by as much,
 K h (1 + K u) in all. Nothing multiplies a sum afterwards, so this is all that underflow costs.
-The bias may come first, last or between, by an addition or as what a fused step starts from.
+The bias may come first, last or in between, by an addition or as the start of a fused step.
 
 **16-bit storage.** The result is rounded to the output format: u_out (|z| + error) + h_out. A
-kernel may also store what is only a part of the answer: the product before the bias is added, or
-the gradient of each broadcast batch element before they are summed (`partials`). The magnitudes of
+kernel may also store parts of the answer: the product before the bias is added, or the gradient of
+each broadcast batch element before they are summed (`partials`). The magnitudes of
 these parts sum to at most P (1 + K u), and each may lose h_out: s = u_out P (1 + K u) +
 partials h_out. The additions that follow and the last rounding see terms larger by as much:
-s (1 + K u) (1 + u_out) in all. Formats that accumulate in themselves store nothing less precise, so
-nothing is added for them.
+s (1 + K u) (1 + u_out) in all. Formats that are their own accumulator store nothing in less
+precision, so nothing is added for them.
 
 **Overflow.** No partial sum exceeds (1 + K u) P + K h. Where that passes the accumulator's largest
-number, or the rounded result (or a stored part) may pass the output format's, inf and NaN are
-what a stable kernel may give, and the bound is inf. Where a NaN or infinity among the operands
-makes the answer one, the bound is NaN: special values are compared by rule, not by bound.
+number, or the rounded result (or a stored part) may pass the output format's, a stable kernel may
+give inf or NaN, and the bound is inf. Where a NaN or infinity among the operands makes the answer
+special, the bound is NaN: special values are compared by rule, not by bound.
 
 **Rigour.** P is a float64 product of magnitudes, by BLAS where that pays (`gemm.product`): whatever
 the order of its additions, with or without FMA, each term passes through K roundings at most. As no
 term is negative, P is too small by a factor of at most 1 + K 2^-53 (1 + 2^-40) and, where products
-underflow, by K 2^-1075: both are made good, and the roundings of this page's formulas (a few dozen)
-are covered by a last factor of 1 + 2^-44.
+underflow, by K 2^-1075. Both are corrected, and a last factor of 1 + 2^-44 covers the few dozen
+roundings of these formulas.
 
-**Condition number** of a dot product: 2 P / |z|; inf where z is zero or not told from zero, and 0
-where every term is zero.
+**Condition number** of a dot product: 2 P / |z|; inf where z is zero or not distinguished from
+zero, and 0 where every term is zero.
 """
 
 import numpy as np
@@ -49,7 +49,7 @@ from refkernels.matmul_ref.contraction import Contraction
 Floats = npt.NDArray[np.float64]
 
 _UP = 1.0 + 2.0**-44
-# Any nonzero answer to 2^-9 of itself, which tells it from zero, too.
+# Any nonzero answer to 2^-9 of itself, which also separates it from zero.
 _THREE_DIGITS = Question("ulp", Format("three digits", 8, BINARY64.emin, BINARY64.emax, None), 0.25)
 
 
@@ -60,7 +60,7 @@ def rounding_bound(
     total: Floats | None = None,
 ) -> Floats:
     """The bound above, in the shape of the contraction's answer. `exact` and `total`: the answer
-    and `magnitudes`, where they are known."""
+    and `magnitudes`, if known."""
     output = formats.get(format)
     accumulator = algorithms.accumulator(output)
     terms = contraction.terms
@@ -83,7 +83,7 @@ def rounding_bound(
 
 
 def _exact(contraction: Contraction, certify: Certify = "enclosure") -> Enclosure:
-    with tiers.counted():  # to itself: what a bound asks for is no answer to the caller
+    with tiers.counted():  # not counted: the caller gets the bound, not this answer
         return oracle.evaluate(contraction, certify)
 
 
@@ -100,7 +100,7 @@ def _storage(
     reach: Floats,
     growth: float,
 ) -> Floats:
-    """What storing the answer, and its parts, in a 16-bit output format adds."""
+    """The error that storing the answer and its parts in a 16-bit output format adds."""
     answer = np.abs(np.asarray(exact)) * _UP + np.ldexp(exact.radius, exact.scale) + bound
     added = output.u * answer + _half_subnormal(output)
     largest = answer
@@ -114,8 +114,8 @@ def _storage(
 def condition(
     contraction: Contraction, exact: Enclosure | None = None, total: Floats | None = None
 ) -> Floats:
-    """2 sum|terms| / |answer|, in the shape of the contraction's answer. `exact` and `total`: as of
-    `rounding_bound`; where three digits of an answer are not known, they are found."""
+    """2 sum|terms| / |answer|, in the shape of the contraction's answer. `exact` and `total`: as
+    for `rounding_bound`; an answer that is not known to three digits is computed again."""
     if exact is None:
         answer = _exact(contraction, _THREE_DIGITS)
     else:

@@ -22,7 +22,7 @@ Draw = Callable[[Format, np.random.Generator], tuple[Array, ...]]
 
 LENGTHS = (1, 2, 3, 8, 64, 384, 385, 768, 4096, 65536)
 CONDITIONS = (1e2, 1e4, 1e6, 1e8, 1e10, 1e12, 1e14)
-SCALES = (-1.1, -1.0, -0.5, 0.5, 0.95, 1.1)  # of the products, as a share of emax
+SCALES = (-1.1, -1.0, -0.5, 0.5, 0.95, 1.1)  # exponents of the products, as a share of emax
 INITIALISATIONS = ("randn", "xavier_uniform", "uniform")
 _FEATURES = 768
 
@@ -30,51 +30,51 @@ _FEATURES = 768
 def matmul() -> list[Case]:
     """Every case of matmul."""
     make = partial(_case, "matmul")
-    found = [make("k_sweep", {"K": k}, partial(_lengths, k)) for k in LENGTHS]
-    found += [
+    cases = [make("k_sweep", {"K": k}, partial(_lengths, k)) for k in LENGTHS]
+    cases += [
         make("ill_conditioned", {"condition": c, "K": 64}, partial(_ill_conditioned, c, 64))
         for c in CONDITIONS
     ]
-    found += [make("single_row", {"K": k}, partial(_single_row, k)) for k in (768, 4096)]
-    found += [
+    cases += [make("single_row", {"K": k}, partial(_single_row, k)) for k in (768, 4096)]
+    cases += [
         make("batched", {"a": "3x5x7", "b": "3x7x4"}, partial(_shapes, (3, 5, 7), (3, 7, 4))),
         make("batched", {"a": "2x1x5x7", "b": "3x7x4"}, partial(_shapes, (2, 1, 5, 7), (3, 7, 4))),
         make("batched", {"a": "6x5x33", "b": "33x4"}, partial(_shapes, (6, 5, 33), (33, 4))),
     ]
-    found += [make("scale", {"exponent_over_emax": s}, partial(_scale, s)) for s in SCALES]
-    found.append(make("scale", {"a": "subnormal"}, _subnormal))
+    cases += [make("scale", {"exponent_over_emax": s}, partial(_scale, s)) for s in SCALES]
+    cases.append(make("scale", {"a": "subnormal"}, _subnormal))
     kinds = ("zeros", "cancelled", "infinities", "nan")
-    found += [make("specials", {"kind": kind}, partial(_specials, kind)) for kind in kinds]
-    found += [
+    cases += [make("specials", {"kind": kind}, partial(_specials, kind)) for kind in kinds]
+    cases += [
         make("seed_linear", {"initialisation": name}, partial(_seed_matmul, name), ("forward",))
         for name in INITIALISATIONS
     ]
-    found.append(make("invariance", {"M": 37, "K": 385}, partial(_shapes, (37, 385), (385, 24))))
-    return found
+    cases.append(make("invariance", {"M": 37, "K": 385}, partial(_shapes, (37, 385), (385, 24))))
+    return cases
 
 
 def linear() -> list[Case]:
     """Every case of linear."""
     make = partial(_case, "linear")
-    found = []
+    cases = []
     for name in INITIALISATIONS:
         for bias in ("zero", "uniform"):
             parameters: dict[str, int | float | str] = {"initialisation": name, "bias": bias}
-            both = name == "uniform" and bias == "uniform"
-            directions = DIRECTIONS if both else (DIRECTIONS[0],)
-            found.append(
+            both_ = name == "uniform" and bias == "uniform"
+            directions = DIRECTIONS if both_ else (DIRECTIONS[0],)
+            cases.append(
                 make("seed_linear", parameters, partial(_seed_linear, name, bias), directions)
             )
-    found += [make("k_sweep", {"K": k}, partial(_linear_lengths, k)) for k in LENGTHS]
-    found += [
+    cases += [make("k_sweep", {"K": k}, partial(_linear_lengths, k)) for k in LENGTHS]
+    cases += [
         make("single_row", {"K": 768}, partial(_layer, (1, 768), 64)),
         make("batched", {"x": "3x5x33"}, partial(_layer, (3, 5, 33), 7)),
     ]
-    found += [make("scale", {"exponent_over_emax": s}, partial(_layer_scale, s)) for s in SCALES]
+    cases += [make("scale", {"exponent_over_emax": s}, partial(_layer_scale, s)) for s in SCALES]
     kinds = ("zeros", "cancelled", "infinities", "nan")
-    found += [make("specials", {"kind": kind}, partial(_layer_specials, kind)) for kind in kinds]
-    found.append(make("invariance", {"M": 37, "K": 385}, partial(_layer, (37, 385), 24)))
-    return found
+    cases += [make("specials", {"kind": kind}, partial(_layer_specials, kind)) for kind in kinds]
+    cases.append(make("invariance", {"M": 37, "K": 385}, partial(_layer, (37, 385), 24)))
+    return cases
 
 
 _NAMES = {"matmul": ("a", "b", "dc"), "linear": ("x", "weight", "bias", "dy")}
@@ -204,7 +204,7 @@ def _weight(initialisation: str, generator: np.random.Generator) -> Array:
 def _seed_linear(
     initialisation: str, bias: str, format: Format, generator: np.random.Generator
 ) -> tuple[Array, ...]:
-    """Inputs of the issue that two frameworks' Linear layers differ on: x is 10 times normal."""
+    """Inputs of an issue in which two frameworks' Linear layers differ: x is 10 times normal."""
     x = 10.0 * generator.standard_normal((32, _FEATURES))
     weight = _weight(initialisation, generator)
     shift = generator.uniform(-1.0, 1.0, _FEATURES) / math.sqrt(_FEATURES)
@@ -214,6 +214,6 @@ def _seed_linear(
 def _seed_matmul(
     initialisation: str, format: Format, generator: np.random.Generator
 ) -> tuple[Array, ...]:
-    """The same product without the layer."""
+    """The product of the same inputs without the layer."""
     x, weight, _ = _seed_linear(initialisation, "zero", format, generator)
     return x, weight.T

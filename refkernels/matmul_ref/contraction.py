@@ -1,8 +1,8 @@
 """Every answer of this family is one contraction: c[b, i, j] = sum_k left[b, i, k] right[b, k, j].
 
-Products, their gradients and the affine layer differ in shapes only; here the shapes are checked
-and brought to that form, once, for the oracle, the bound, the condition number and the plain
-algorithm alike.
+Products, their gradients and the affine layer differ in shapes only. Here the shapes are checked
+and brought to that form, once for the oracle, the bound, the condition number and the plain
+algorithm.
 """
 
 import math
@@ -144,7 +144,7 @@ def _contract(
     summed: tuple[int, ...],
     shape: tuple[int, ...],
 ) -> Contraction:
-    """left @ right over the batch, its `summed` axes being part of the contraction."""
+    """left @ right over the batch, with its `summed` axes as part of the contraction."""
     kept = tuple(axis for axis in range(len(batch)) if axis not in summed)
     kept_shape = tuple(batch[axis] for axis in kept)
     left, left_index = _fold(left, batch, kept, summed, summed_first=False)
@@ -161,8 +161,8 @@ def _fold(
     summed: tuple[int, ...],
     summed_first: bool,
 ) -> tuple[Array, npt.NDArray[np.int64]]:
-    """The operand as three axes (kept, rows, columns), the summed axes inside the rows or the
-    columns; and where each kept batch position finds its matrix, so that nothing is repeated."""
+    """The operand with three axes (kept, rows, columns), the summed axes inside the rows or the
+    columns; and the index of each kept batch position's matrix, so that none is repeated."""
     depth = len(batch)
     operand = operand.reshape((1,) * (depth + 2 - operand.ndim) + operand.shape)
     rows, columns = operand.shape[-2:]

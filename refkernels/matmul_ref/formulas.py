@@ -1,10 +1,10 @@
-"""Products as formulas: what the certified tiers are held against, and where their elements lie.
+"""Products as formulas: tests compare the certified tiers with them, and cones follow from them.
 
     c[b, i, j] = sum over k of a[b, i, k] b[b, k, j]
     y[i, o] = sum over k of x[i, k] weight[o, k] + bias[o]
 
-Of a product's leading axes those that both operands have are rows; those of a alone are one letter,
-q, those of b alone another, p.
+A product's leading axes that both operands have are rows; those of a alone form the letter q, those
+of b alone the letter p.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ def _matmul(xp: Any, a: Any, b: Any) -> Any:
 def _prepare_matmul(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
-    """Leading axes by who has them; operands of one axis as matrices."""
+    """Leading axes grouped by the operands that have them; operands of one axis as matrices."""
     a, b = inputs["a"], inputs["b"]
     wide_a, wide_b, batch, shape = promoted(a, b)
-    lengths = [[1] * (len(batch) - one.ndim + 2) + [*one.shape[:-2]] for one in (wide_a, wide_b)]
+    lengths = [
+        [1] * (len(batch) - operand.ndim + 2) + [*operand.shape[:-2]]
+        for operand in (wide_a, wide_b)
+    ]
     owners = ["both" if m == n else "a" if n == 1 else "b" for m, n in zip(*lengths, strict=True)]
     both, of_a, of_b = (
         [axis for axis, owner in enumerate(owners) if owner == wanted]
@@ -53,8 +56,7 @@ def _prepare_matmul(
 
 
 class _Axes:
-    """How the axes of one array are moved: those of both operands, each group made one axis, the
-    matrix."""
+    """The order of one array's axes: those of both operands, each group as one axis, the matrix."""
 
     def __init__(
         self,
@@ -65,7 +67,8 @@ class _Axes:
         shape: tuple[int, ...],
     ) -> None:
         self.order = [*both, *(axis for group in groups for axis in group)]
-        self.order += [axis for axis in range(len(lengths)) if axis not in self.order]  # of one
+        ones = [axis for axis in range(len(lengths)) if axis not in self.order]
+        self.order += ones
         self.apart = (*(lengths[axis] for axis in self.order), *matrix)
         self.lengths, self.matrix, self.shape = tuple(lengths), matrix, shape
         joined = (math.prod(lengths[axis] for axis in group) for group in groups)
@@ -91,7 +94,7 @@ def _linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
 def _prepare_linear(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
-    """A bias of zeros where its gradient is wanted: the linear layer gives it always."""
+    """A bias of zeros in the backward pass: linear always gives its gradient."""
     if direction == "forward":
         return Prepared(inputs, params)
     weight = inputs["weight"]

@@ -3,7 +3,7 @@
 The generator is Ogita, Rump, Oishi (2005), algorithm 6.1, doi:10.1137/030601818, for several
 columns y that share one row x: the first half of the terms has random exponents up to half the
 condition number's; each term of the second half, with falling exponents, cancels the exact sum so
-far down to its own size; and the last one leaves the sum that the condition number asks for.
+far down to its own size; the last one leaves the sum that gives the condition number.
 """
 
 import math
@@ -49,7 +49,7 @@ def measured_condition(x: Array, y: Array) -> float:
 def _cancel(
     x: Array, column: Array, half: int, powers: Array, condition: float, format: Format
 ) -> None:
-    """Rewrite the second half of the column so that the dot product falls to what is wanted."""
+    """Rewrites the second half of the column so that the dot product falls to the wanted size."""
     products = [_exact(a) * _exact(b) for a, b in zip(x[:half], column[:half], strict=True)]
     total = sum(products, Fraction(0))
     size = sum((abs(product) for product in products), Fraction(0))

@@ -1,19 +1,19 @@
-"""The certified contraction: which tier answers what, scaling, and special values.
+"""The certified contraction: its tiers, scaling, and special values.
 
-**Tiers.** Each answers all elements that the one before it left open, by the question asked:
+**Tiers.** Each answers the elements that the one before it left open:
 
     float64        one product by BLAS and a norm bound (`gemm`), where that can be enough: for
                    questions about narrower formats, and for none with operands of 32 bits
-    slices         products cut at a fixed place, with a bound made beforehand (`slices`), for all
+    slices         products cut at a fixed place, with an a-priori bound (`slices`), for all
                    elements; after float64 only where that leaves many open
-    double_double  Dot2, with a running bound on what it lost (`dot2`), for those still open; and
-                   for all where the problem is small or its magnitudes are extreme
+    double_double  Dot2, with a running bound on its error (`dot2`), for those still open; and for
+                   all where the problem is small or its magnitudes are extreme
     exact          integers (`exact`)
 
-**Scaling.** The kernels want magnitudes in [2^-420, 2^481). A row of `left` or a column of
-`right` that lies inside is taken as it is (every float16, bfloat16 and float32 does). Any other
+**Scaling.** The kernels need magnitudes in [2^-420, 2^481). A row of `left` or a column of
+`right` that lies inside is not scaled (every float16, bfloat16 and float32 lies inside). Any other
 is multiplied by the power of two that brings its largest element into [2^479, 2^480), and the
-answer is multiplied back: exact, but for elements more than 2^900 smaller than the largest of
+answer is multiplied back: exactly, except for elements more than 2^900 smaller than the largest of
 their row or column. Such a row or column is `wild`: scaling may then round an element (error at
 most 2^-1074, times at most 2^481) and a product may underflow (error at most 2^-1074); so the
 dot product gains an error of at most terms * 2^-592 in scaled units, which is added to the
@@ -45,13 +45,13 @@ Indices = npt.NDArray[np.intp]
 
 _LARGEST, _SMALLEST = 480, -420  # |x| < 2^480 and |x| >= 2^-420 (exponents as frexp counts them)
 _NARROW_COLUMNS = 8  # the kernel's vectors run along the columns
-_LARGE = 2**18  # operands together, for a pass over them to be worth a second thread
-_MANY = 4  # where a quarter of the elements is open, all of them at once are cheaper
+_LARGE = 2**18  # elements of both operands from which a second thread pays
+_MANY = 4  # the open share from which computing all elements at once is cheaper
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """Finite float64 operands (P, M, K) and (Q, K, N), and what is known of them."""
+class _ProductProblem:
+    """Finite float64 operands (P, M, K) and (Q, K, N), with their properties."""
 
     left: Floats
     right: Floats
@@ -62,7 +62,7 @@ class _Problem:
 
     @property
     def float64_may_do(self) -> bool:
-        """Whether intervals as wide as float64 sums leave them can answer the question."""
+        """Whether intervals as wide as those of float64 sums can answer the question."""
         if self.question.kind == "enclosure":
             return self.exact_products
         return self.question.format.p < 53
@@ -92,8 +92,8 @@ def evaluate(contraction: Contraction, certify: Certify = "enclosure") -> Enclos
 
 
 def sharpened(contraction: Contraction, known: Enclosure, certify: Certify) -> Enclosure:
-    """An answer that `evaluate` gave, as sharp as another question asks: what that leaves open goes
-    to the later tiers, the rest stays as it is."""
+    """An answer of `evaluate`, made as sharp as another question asks: open elements go to the
+    later tiers, the others stay unchanged."""
     question = Question.parse(certify)
     remaining = np.flatnonzero(question.undecided(known))
     if not remaining.size:
@@ -101,12 +101,12 @@ def sharpened(contraction: Contraction, known: Enclosure, certify: Certify) -> E
     problem = _problem(contraction, *augmented(contraction), question)
     answer = Draft.of(known.reshape(-1))
     steps = _steps(problem)[not problem.in_range :]
-    with tiers.counted():  # to itself: the answer was told when it was given
+    with tiers.counted():  # not counted: `evaluate` has counted the answer
         climb({"c": answer}, {"c": remaining}, "float64", steps, question.undecided)
     return answer.enclosure().reshape(contraction.shape)
 
 
-def _steps(problem: _Problem) -> list[tuple[str, Step]]:
+def _steps(problem: _ProductProblem) -> list[tuple[str, Step]]:
     """The tiers for some elements; Dot2 asks for operands in range."""
     operands = problem.left, problem.right, problem.at
     return [
@@ -115,16 +115,18 @@ def _steps(problem: _Problem) -> list[tuple[str, Step]]:
     ]
 
 
-def _problem(contraction: Contraction, left: Floats, right: Floats, question: Question) -> _Problem:
-    """What is asked of the operands, as `augmented` gives them, their special values taken out."""
+def _problem(
+    contraction: Contraction, left: Floats, right: Floats, question: Question
+) -> _ProductProblem:
+    """The problem of operands that `augmented` gives, with special values replaced by zeros."""
     at = contraction.left_index, contraction.right_index
     operands = contraction.left, contraction.right, contraction.addend
-    narrow = all(one is None or one.dtype.itemsize < 8 for one in operands)
+    narrow = all(operand is None or operand.dtype.itemsize < 8 for operand in operands)
     (left, left_in_range), (right, right_in_range) = each(
         _finite, [(left, narrow), (right, narrow)], left.size + right.size > _LARGE
     )
     in_range = left_in_range and right_in_range
-    return _Problem(left, right, at, narrow, in_range, question)
+    return _ProductProblem(left, right, at, narrow, in_range, question)
 
 
 def augmented(contraction: Contraction) -> tuple[Floats, Floats]:
@@ -138,8 +140,8 @@ def augmented(contraction: Contraction) -> tuple[Floats, Floats]:
     return left, right
 
 
-def _first_tier(problem: _Problem) -> tuple[str, Draft, Indices]:
-    """The tier that answers most, its answer to all, and what that leaves open."""
+def _first_tier(problem: _ProductProblem) -> tuple[str, Draft, Indices]:
+    """The first tier's name, its answer for all elements, and the open elements."""
     if not problem.in_range or not gemm.suits(problem.shape, problem.left.shape[2]):
         answer = _dot2(problem)
         return "double_double", answer, _open(problem, answer)
@@ -159,12 +161,12 @@ def _flat(*parts: Array) -> Draft:
     return Draft(*(part.reshape(-1) for part in parts))
 
 
-def _open(problem: _Problem, answer: Draft) -> Indices:
+def _open(problem: _ProductProblem, answer: Draft) -> Indices:
     """Flat indices of the elements whose interval is too wide for the question."""
     return np.flatnonzero(problem.question.undecided(answer.enclosure()))
 
 
-def _dot2_of(problem: _Problem, flat: Indices) -> Enclosure:
+def _dot2_of(problem: _ProductProblem, flat: Indices) -> Enclosure:
     """The chosen elements by Dot2; the operands are in range."""
     b, i, j = np.unravel_index(flat, problem.shape)
     left, right = Lines.of(problem.left), Lines.of(np.swapaxes(problem.right, 1, 2))
@@ -172,7 +174,7 @@ def _dot2_of(problem: _Problem, flat: Indices) -> Enclosure:
     return trusted(*dot2.chosen_dot_products(left, right, chosen, problem.exact_products))
 
 
-def _dot2(problem: _Problem) -> Draft:
+def _dot2(problem: _ProductProblem) -> Draft:
     """All elements by Dot2, scaled where that is needed."""
     left, right, at = problem.left, problem.right, problem.at
     mirrored = right.shape[2] < _NARROW_COLUMNS and left.shape[1] > right.shape[2]
@@ -196,7 +198,7 @@ def _dot2(problem: _Problem) -> Draft:
 
 
 def _shifts(operand: Floats, axis: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Per row or column: the power of two to multiply with, and whether it is wild."""
+    """For each row or column: the power of two to multiply with, and whether it is wild."""
     _, exponents = np.frexp(operand)
     nonzero = operand != 0.0
     largest = np.max(exponents, axis=axis, keepdims=True, where=nonzero, initial=-2000)
@@ -222,11 +224,11 @@ def _unscaled(high: Floats, low: Floats, radius: Floats, power: npt.NDArray[np.i
 
 def _finite(operand: Floats, narrow: bool) -> tuple[Floats, bool]:
     """The operand with zeros for NaN and infinities (itself where it has none), and whether every
-    number is zero or in the kernels' range, as those of 32 bits are."""
+    number is zero or in the kernels' range, as all numbers of 32 bits are."""
     flat = operand.ravel(order="K")
     if narrow:
         with np.errstate(invalid="ignore"):
-            total = flat.sum()  # finite where the numbers are: float64 holds sums of them all
+            total = flat.sum()  # finite where all numbers are: float64 holds the sum of narrow ones
         if np.isfinite(total):
             return operand, True
     largest, below_smallest = _magnitudes(operand)

@@ -16,9 +16,9 @@ Floats = bounds.Floats
 
 
 @dataclass(frozen=True)
-class Solution:
+class ProductSolution:
     """A `refkernels.op.Solution`. `parts`: one product for each output; `enclosures` and `arrays`
-    make of the outputs what the op gives."""
+    combine the outputs into the op's result."""
 
     parts: tuple[Contraction, ...]
     certify: Certify
@@ -31,13 +31,13 @@ class Solution:
 
     @in_default_mode
     def bound(self, format: Format) -> Any:
-        known = zip(self.parts, self._answers, self._magnitudes, strict=True)
-        return self.arrays(*(bounds.rounding_bound(p, format, z, total) for p, z, total in known))
+        parts = zip(self.parts, self._answers, self._magnitudes, strict=True)
+        return self.arrays(*(bounds.rounding_bound(p, format, z, total) for p, z, total in parts))
 
     @in_default_mode
     def condition(self) -> Any:
-        known = zip(self.parts, self._answers, self._magnitudes, strict=True)
-        return self.arrays(*(bounds.condition(p, z, total) for p, z, total in known))
+        parts = zip(self.parts, self._answers, self._magnitudes, strict=True)
+        return self.arrays(*(bounds.condition(p, z, total) for p, z, total in parts))
 
     @cached_property
     @in_default_mode
@@ -51,5 +51,5 @@ class Solution:
 
 
 def alone(output: Any) -> Any:
-    """What an op of one output gives."""
+    """The result of an op with one output."""
     return output

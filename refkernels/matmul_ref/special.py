@@ -1,4 +1,4 @@
-"""Answers that are NaN or infinite, by the extended reals: counted, term by term, by sign."""
+"""Answers that are NaN or infinite, by the extended reals: special terms are counted by sign."""
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,9 @@ def values(
         + _count(a == 0, np.isinf(b))
     )
     nan = (undefined > 0) | ((positive > 0) & (negative > 0))
-    found = np.where(nan, np.nan, np.where(positive > 0, np.inf, -np.inf)).ravel()
+    specials = np.where(nan, np.nan, np.where(positive > 0, np.inf, -np.inf)).ravel()
     where = np.flatnonzero(nan | (positive > 0) | (negative > 0))
-    return where, found[where]
+    return where, specials[where]
 
 
 def _both(

@@ -7,7 +7,7 @@
     batch_norm_backward(dy, x, ...), ...              -> AffineBackward(dx, dweight, dbias)
 
 `formulas` (rms_norm) and `normalised` (the others) are the formulas and the wrong ways, `layouts`
-says what their rows are, `OPS` are the ops.
+defines their rows, `OPS` lists the ops.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def rms_norm(
     x           float16, bfloat16, float32 or float64, of one axis or more (NumPy, DLPack,
                 `__array__`)
     weight      one number for each of the last axis; ones by default
-    eps         the number as it is given, in binary64
+    eps         taken exactly, as binary64
     certify     the question (`refkernels.Enclosure`)
 
     The bound of a float32 kernel is about (n / 2 + 12) 2^-24 |y_i|: `OPS` has it elementwise,
@@ -112,12 +112,12 @@ def rms_norm_backward(
     """dx_i = r (g_i - xhat_i mean(g xhat)), dweight_i = sum over rows of dy_i xhat_i, with
     r = 1 / sqrt(mean(x²) + eps), g = dy weight and xhat = x r.
 
-    dy has x's shape; what else is as for `rms_norm`. The bound allows r, g and xhat kept in x's
+    dy has x's shape; otherwise as `rms_norm`. The bound allows r, g and xhat kept in x's
     format, and the gradient by the chain rule.
     """
     inputs = {"dy": dy, "x": x} | ({} if weight is None else {"weight": weight})
-    found = RMS_NORM.evaluate("backward", inputs, {"eps": eps}, certify)
-    return Backward(found["dx"], found.get("dweight"))
+    gradients = RMS_NORM.evaluate("backward", inputs, {"eps": eps}, certify)
+    return Backward(gradients["dx"], gradients.get("dweight"))
 
 
 class BatchNorm(NamedTuple):
@@ -137,14 +137,14 @@ class AffineBackward(NamedTuple):
 
 
 def _forward(op: Any, inputs: dict[str, Any], certify: Certify, **params: Any) -> Any:
-    given = {name: one for name, one in inputs.items() if one is not None}
-    return op.evaluate("forward", given, params, certify)
+    present = {name: array for name, array in inputs.items() if array is not None}
+    return op.evaluate("forward", present, params, certify)
 
 
 def _backward(op: Any, inputs: dict[str, Any], certify: Certify, **params: Any) -> AffineBackward:
-    given = {name: one for name, one in inputs.items() if one is not None}
-    found = op.evaluate("backward", given, params, certify)
-    return AffineBackward(found["dx"], found.get("dweight"), found.get("dbias"))
+    present = {name: array for name, array in inputs.items() if array is not None}
+    gradients = op.evaluate("backward", present, params, certify)
+    return AffineBackward(gradients["dx"], gradients.get("dweight"), gradients.get("dbias"))
 
 
 def batch_norm(
@@ -157,7 +157,7 @@ def batch_norm(
 
     x             (N, C, ...), float16, bfloat16, float32 or float64; n = x.size / C
     weight, bias  (C,); running_mean, running_var (C,) too, 0 and 1 by default
-    training      False: m and v are the running statistics, which stay
+    training      False: m and v are the running statistics, which stay unchanged
     momentum      a, PyTorch's; 1 - a is PaddlePaddle's, MindSpore's and Keras'
 
     The bound is proven for (x - m) r w + b, (x - m) / sqrt(v + eps) w + b and x (r w) +
@@ -165,12 +165,12 @@ def batch_norm(
     TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Ioffe and Szegedy (2015), arXiv:1502.03167.
     """
-    given = {
+    inputs = {
         "x": x, "weight": weight, "bias": bias, "running_mean": running_mean,
         "running_var": running_var,
     }  # fmt: skip
     params = {"training": training, "momentum": momentum, "eps": eps}
-    return BatchNorm(**_forward(BATCH_NORM, given, certify, **params))
+    return BatchNorm(**_forward(BATCH_NORM, inputs, certify, **params))
 
 
 def batch_norm_backward(
@@ -181,15 +181,15 @@ def batch_norm_backward(
     """dx = r (g - mean g - xhat mean(g xhat)), g = dy weight, xhat = (x - m) r; dweight and dbias
     are the sums of dy xhat and of dy. In inference dx = r g.
 
-    dy has x's shape; what else is as for `batch_norm`. The bound allows m and r kept in x's format,
+    dy has x's shape; otherwise as `batch_norm`. The bound allows m and r kept in x's format,
     PyTorch's (g - mean g - (x - m) k) r, and a g + b x + c.
     """
-    given = {
+    inputs = {
         "dy": dy, "x": x, "weight": weight, "bias": bias, "running_mean": running_mean,
         "running_var": running_var,
     }  # fmt: skip
     params = {"training": training, "momentum": momentum, "eps": eps}
-    return _backward(BATCH_NORM, given, certify, **params)
+    return _backward(BATCH_NORM, inputs, certify, **params)
 
 
 def group_norm(
@@ -197,7 +197,7 @@ def group_norm(
     certify: Certify = "enclosure",
 ) -> Enclosure:  # fmt: skip
     """y = (x - m) / sqrt(v + eps) weight + bias, m and v of each image's groups of C / num_groups
-    channels in a row. What else is as for `batch_norm`; ValueError for num_groups that does not
+    channels in a row. Otherwise as `batch_norm`; ValueError for num_groups that does not
     divide C. Source: Wu and He (2018), arXiv:1803.08494.
     """
     params = {"num_groups": num_groups, "eps": eps}
@@ -208,10 +208,10 @@ def group_norm_backward(
     dy: Any, x: Any, weight: Any = None, bias: Any = None, *, num_groups: int, eps: float = 1e-5,
     certify: Certify = "enclosure",
 ) -> AffineBackward:  # fmt: skip
-    """The gradients of `group_norm`, as `batch_norm_backward` has them; dweight and dbias are sums
+    """The gradients of `group_norm`, as in `batch_norm_backward`; dweight and dbias are sums
     over images and positions."""
-    given = {"dy": dy, "x": x, "weight": weight, "bias": bias}
-    return _backward(GROUP_NORM, given, certify, num_groups=num_groups, eps=eps)
+    inputs = {"dy": dy, "x": x, "weight": weight, "bias": bias}
+    return _backward(GROUP_NORM, inputs, certify, num_groups=num_groups, eps=eps)
 
 
 def instance_norm(
@@ -220,8 +220,8 @@ def instance_norm(
 ) -> Enclosure:  # fmt: skip
     """`group_norm` with a group for each channel. Source: Ulyanov, Vedaldi and Lempitsky (2016),
     arXiv:1607.08022."""
-    given = {"x": x, "weight": weight, "bias": bias}
-    return _forward(INSTANCE_NORM, given, certify, eps=eps)["y"]
+    inputs = {"x": x, "weight": weight, "bias": bias}
+    return _forward(INSTANCE_NORM, inputs, certify, eps=eps)["y"]
 
 
 def instance_norm_backward(
@@ -229,5 +229,5 @@ def instance_norm_backward(
     certify: Certify = "enclosure",
 ) -> AffineBackward:  # fmt: skip
     """The gradients of `instance_norm`, as those of `group_norm`."""
-    given = {"dy": dy, "x": x, "weight": weight, "bias": bias}
-    return _backward(INSTANCE_NORM, given, certify, eps=eps)
+    inputs = {"dy": dy, "x": x, "weight": weight, "bias": bias}
+    return _backward(INSTANCE_NORM, inputs, certify, eps=eps)

@@ -18,7 +18,7 @@ _case = partial(case, "rms_norm")
 
 
 def cases() -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     return [
         *(
             _case("row_length", {"n": n}, _normal(int(np.clip(8192 // n, 2, 32)), n))
@@ -57,13 +57,13 @@ def _offset(rng: Generator, dtype: str) -> Arrays:
 
 
 def _constant(rng: Generator, dtype: str) -> Arrays:
-    """A row of zeros among them: y is 0."""
+    """Constant rows, one of zeros, where y is 0."""
     values = np.array([0.0, 1.0, -0.1, 3.14159, 1e4, 1e-3, -77.7])
     return _rows(np.repeat(values[:, None], 7, axis=1), rng)
 
 
 def _parallel(rng: Generator, dtype: str) -> Arrays:
-    """dy in the direction of x: but for eps, dx is 0."""
+    """dy in the direction of x: without eps, dx would be 0."""
     x = np.round(4.0 * rng.standard_normal((8, 16)))
     return {"dy": 2.0 * x, "x": x}
 
@@ -76,7 +76,7 @@ def _large(power: float) -> Make:
 
 
 def _columns(rng: Generator, dtype: str) -> Arrays:
-    """dweight of different size and sign in each column."""
+    """dweight differs in size and sign from column to column."""
     columns = np.array([1.0, -2.0, 3.0, 5.0])
     x = rng.standard_normal((5, 4))
     dy = columns * (1.0 + rng.uniform(0.0, 1.0, x.shape))

@@ -34,7 +34,7 @@ def _by_sqrt(xp: Any, row: Any, x: Any, weight: Any = None, **_: Any) -> Any:
 
 
 def _kept(xp: Any, row: Any, x: Any, weight: Any = None, **_: Any) -> Any:
-    """As Llama does it in 16 bits."""
+    """As in Llama with 16 bits."""
     return _times(xp.store(x * xp.rsqrt(row[0])), weight)
 
 

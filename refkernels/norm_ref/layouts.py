@@ -1,4 +1,4 @@
-"""How the inputs of batch, group and instance norm become rows: x (N, C, ...) in all of them."""
+"""How the inputs of batch, group and instance norm, x (N, C, ...), become rows."""
 
 from __future__ import annotations
 
@@ -28,50 +28,50 @@ def _checked(inputs: dict[str, Any]) -> Any:
     if dy is not None and dy.shape != x.shape:
         raise ValueError(f"dy has shape {dy.shape} and x {x.shape}: they are the same.")
     for name in ("weight", "bias", "running_mean", "running_var"):
-        one = inputs.get(name)
-        if one is not None and one.shape != x.shape[1:2]:
-            raise ValueError(f"{name} has shape {one.shape}, and x has {x.shape[1]} channels.")
+        array = inputs.get(name)
+        if array is not None and array.shape != x.shape[1:2]:
+            raise ValueError(f"{name} has shape {array.shape}, and x has {x.shape[1]} channels.")
     return x
 
 
 def batch(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """A row for each channel. Running statistics that are left out are 0 and 1."""
+    """One row for each channel. Absent running statistics are 0 and 1."""
     x = _checked(inputs)
     if params["training"] not in (True, False):
         raise TypeError(f"training is {params['training']!r}, but it must be True or False.")
     channels, shape = x.shape[1], (x.shape[1], x.shape[0], *x.shape[2:])
-    found = dict(inputs)
+    arrays = dict(inputs)
     for name in {"x", "dy"} & set(inputs):
-        found[name] = np.moveaxis(inputs[name], 1, 0).reshape(channels, x.size // max(channels, 1))
+        arrays[name] = np.moveaxis(inputs[name], 1, 0).reshape(channels, x.size // max(channels, 1))
     for name, value in (("running_mean", 0), ("running_var", 1)):
-        if found.get(name) is None:
-            found[name] = np.full(channels, value, x.dtype)
+        if arrays.get(name) is None:
+            arrays[name] = np.full(channels, value, x.dtype)
 
     def restore(name: str, array: Any) -> Any:
         return np.moveaxis(array.reshape(shape), 0, 1) if name in ("y", "dx") else array
 
     backward = direction == "backward"
     signature = _BATCH.backward({"dy": "y"}, _GRADIENTS) if backward else _BATCH
-    return Prepared(found, params, restore, signature)
+    return Prepared(arrays, params, restore, signature)
 
 
 def group(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """Positions as one axis, s."""
+    """One row for each image and group, with positions as one axis, s."""
     x = _checked(inputs)
     channels = x.shape[1]
     groups = as_count(params.get("num_groups", channels), "num_groups")
     if channels % groups:
         raise ValueError(f"num_groups is {groups}, which does not divide {channels} channels.")
-    found = dict(inputs)
+    arrays = dict(inputs)
     for name in {"x", "dy"} & set(inputs):
-        found[name] = inputs[name].reshape(*x.shape[:2], math.prod(x.shape[2:]))
+        arrays[name] = inputs[name].reshape(*x.shape[:2], math.prod(x.shape[2:]))
 
     def restore(name: str, array: Any) -> Any:
         return array.reshape(x.shape) if name in ("y", "dx") else array
 
     backward = direction == "backward"
     signature = _GROUP.backward({"dy": "y"}, _GRADIENTS) if backward else _GROUP
-    return Prepared(found, {"eps": params["eps"], "num_groups": groups}, restore, signature)
+    return Prepared(arrays, {"eps": params["eps"], "num_groups": groups}, restore, signature)
 
 
 def instance(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:

@@ -1,12 +1,12 @@
-"""The formulas of batch, group and instance norm: each row's mean taken off, by its deviation.
+"""The formulas of batch, group and instance norm: each row minus its mean, over its deviation.
 
     m = mean(x),  v = mean((x - m)²),  r = (v + eps)^(-1/2),  y = (x - m) r w + b
     dx = r (g - mean(g) - xhat mean(g xhat)),  g = dy w,  xhat = (x - m) r
     dweight, dbias = sums of dy xhat and of dy
 
-A row is a channel (batch norm: of all images and positions) or a group of channels of one image.
+A row is a channel (batch norm: over all images and positions) or a group of channels of one image.
 Batch norm's new statistics are (1 - a) old + a (m or n / (n - 1) v), a the momentum; in inference
-m and v are given, and constants.
+m and v are inputs, and constant.
 
 Sources: Ioffe and Szegedy (2015), arXiv:1502.03167; Ulyanov, Vedaldi and Lempitsky (2016),
 arXiv:1607.08022; Wu and He (2018), arXiv:1803.08494.
@@ -59,7 +59,7 @@ def divided(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
 
 
 def folded(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
-    """One multiplication and one addition an element."""
+    """One multiplication and one addition for each element."""
     scale = times(xp.either(xp.rsqrt(v), 1 / xp.sqrt(v)), w)
     return x * scale + plus(-(m * scale), b)
 
@@ -85,14 +85,14 @@ def projected(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
 
 
 def by_dot(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
-    """As PyTorch on a CPU: (g - mean(g) - d k) r with k = sum(g d) r² / n."""
+    """As in PyTorch on a CPU: (g - mean(g) - d k) r with k = sum(g d) r² / n."""
     d = x - m
     k = xp.sum(g * d) * r * r / x.shape[-1]
     return (g - xp.mean(g) - d * k) * r, d * r
 
 
 def by_coefficients(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
-    """a g + b x + c, as the group norms of PyTorch do."""
+    """a g + b x + c, as in the group norms of PyTorch."""
     slope = (xp.sum(g) * m - xp.sum(g * x)) * xp.power(r, 3) / x.shape[-1]
     return r * g + slope * x + (-(slope * m) - xp.mean(g) * r), x * r - m * r
 
@@ -112,7 +112,7 @@ def batch_statistics(
     xp: Any, x: Any, running_mean: Any, running_var: Any, training: bool, momentum: Any, eps: Any,
     moments: Any = two_pass, bias_corrected: bool = True, taken: bool | None = None, **_: Any,
 ) -> Any:  # fmt: skip
-    """m and v + eps as they are used, and the new running statistics; `taken`: whether the batch's
+    """The m and v + eps in use, and the new running statistics; `taken`: whether the batch's
     are used."""
     m, v = moments(xp, x)
     used = (m, v) if (training if taken is None else taken) else (running_mean, running_var)
@@ -134,13 +134,13 @@ def batch(moments: Any = two_pass, way: Any = centred, **how: Any) -> Staged:
 
 
 def batch_backward(way: Callable[..., Any], after: bool = False, stored: bool = False) -> Any:
-    """A form of its gradients; `after`: the weight multiplies dx, not dy."""
+    """A form of the gradients of batch norm; `after`: the weight multiplies dx, not dy."""
 
     def gradients(
         xp: Any, dy: Any, x: Any, weight: Any = None, bias: Any = None, training: bool = True,
-        **given: Any,
+        **arguments: Any,
     ) -> Any:  # fmt: skip
-        m, v, *_ = batch_statistics(xp, x, training=training, **given)
+        m, v, *_ = batch_statistics(xp, x, training=training, **arguments)
         r = xp.rsqrt(v)
         if stored:
             m, r = xp.store(m), xp.store(xp.either(r, 1 / xp.sqrt(v)))
@@ -164,16 +164,16 @@ BATCH_BACKWARD = {
 }
 
 
-def _swapped(xp: Any, momentum: Any, **given: Any) -> Any:
-    return batch()(xp, momentum=1 - momentum, **given)
+def _swapped(xp: Any, momentum: Any, **arguments: Any) -> Any:
+    return batch()(xp, momentum=1 - momentum, **arguments)
 
 
 def _outside(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any, eps: Any) -> Any:
     return plus(times((x - m) / (xp.sqrt(v - eps) + eps), w), b)
 
 
-def _eps_outside(xp: Any, eps: Any, **given: Any) -> Any:
-    return batch(way=partial(_outside, eps=eps))(xp, eps=eps, **given)
+def _eps_outside(xp: Any, eps: Any, **arguments: Any) -> Any:
+    return batch(way=partial(_outside, eps=eps))(xp, eps=eps, **arguments)
 
 
 def _one_more(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
@@ -202,7 +202,7 @@ def _grouped(xp: Any, x: Any, groups: int) -> Any:
 
 
 def _interleaved(xp: Any, x: Any, groups: int) -> Any:
-    """Channel c in group c mod G."""
+    """Channel c belongs to group c mod G."""
     rows, channels, space = x.shape
     apart = xp.reshape(x, (rows, channels // groups, groups, space))
     return _grouped(xp, xp.reshape(xp.transpose(apart, (0, 2, 1, 3)), x.shape), groups)
@@ -230,7 +230,7 @@ def group(
         m, v = moments(xp, rows)
 
         def whole(values: Any) -> Any:
-            """A number for each row, one for each element."""
+            """A number for each row, spread over its elements."""
             values = xp.broadcast(values, rows.shape)
             return (
                 _apart(xp, values, x.shape, num_groups)
@@ -239,14 +239,14 @@ def group(
             )
 
         used = partial(_outside, eps=eps) if outside else way
-        w, b = (_spread(xp, one, x.shape) for one in (weight, bias))
+        w, b = (_spread(xp, array, x.shape) for array in (weight, bias))
         return used(xp, x, whole(m), whole(v + eps), w, b)
 
     return forward
 
 
 def group_backward(way: Callable[..., Any], stored: bool = False) -> Any:
-    """A form of its gradients."""
+    """A form of the gradients of group norm."""
 
     def gradients(
         xp: Any, dy: Any, x: Any, num_groups: int, eps: Any, weight: Any = None, bias: Any = None,
@@ -261,7 +261,7 @@ def group_backward(way: Callable[..., Any], stored: bool = False) -> Any:
         dx, xhat = way(xp, _grouped(xp, g, num_groups), rows, m, r)
 
         def summed(values: Any) -> Any:
-            """Over rows and positions, in any order."""
+            """The sum over rows and positions, in any order."""
             moved = xp.transpose(values, (1, 0, 2))
             return xp.reshape(xp.sum(xp.reshape(moved, (x.shape[1], -1))), (1, x.shape[1]))
 

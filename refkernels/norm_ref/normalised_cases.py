@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 
 def batch_cases() -> list[Case]:
-    """Appended, never changed."""
+    """All cases. Appended, never changed."""
     make = partial(_case, "batch_norm", running=True)
     return [
         *_common("batch_norm", {}, running=True),
@@ -27,7 +27,7 @@ def batch_cases() -> list[Case]:
 
 
 def group_cases() -> list[Case]:
-    """Appended, never changed."""
+    """All cases. Appended, never changed."""
     return [
         *_common("group_norm", {"num_groups": 3}),
         _case("group_norm", "groups", {"num_groups": 1}, (4, 6, 5, 5), params={"num_groups": 1}),
@@ -36,7 +36,7 @@ def group_cases() -> list[Case]:
 
 
 def instance_cases() -> list[Case]:
-    """Appended, never changed."""
+    """All cases. Appended, never changed."""
     return _common("instance_norm", {})
 
 

@@ -2,12 +2,12 @@
 
     formula_op(name, signature, forms=..., ...) -> Op        oracle(formula, signature) -> Oracle
 
-`letters`            which axes its arrays have, and on what an element depends (the cone)
+`letters`            the axes of its arrays, and what an element depends on (the cone)
 `formula`            one way to compute it, written once for all contexts; its faults
 `canonical`          how a formula sees inputs of any shape
-`readings`           what a context makes of a formula, in blocks; `formulas`, of all of an op's
-`settle`             the certified answer to a question; `selection`, to one about some elements
-`reference_kernel`   an oracle from a formula of one's own; `tree`, what it returns
+`readings`           a formula read in a context, in blocks; `formulas`, all of an op's
+`settle`             the certified answer to a question; `selection`, for some elements
+`reference_kernel`   an oracle from a user's own formula; `tree`, the form of its results
 """
 
 from refkernels.contexts.value import Mask

@@ -1,5 +1,5 @@
-"""Formulas read in contexts that are altered: reductions without a part of an axis, and primitives
-whose results overflow a narrow format. Loaded when one is first asked for."""
+"""Formulas read in altered contexts: reductions without a part of an axis, and primitives whose
+results overflow a narrow format. Loaded on first use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN = {
 
 
 class _Partial:
-    """A context whose reductions over an axis of n leave a part out; all else is the context's."""
+    """A context whose reductions over an axis of n leave a part out; otherwise unchanged."""
 
     def __init__(self, context: Any, part: tuple[int, int, int, bool]) -> None:
         n, start, stop, counted = part
@@ -57,22 +57,22 @@ class _Partial:
 
 
 def without(formula: Any, part: tuple[int, int, int, bool]) -> Any:
-    """The formula, its reductions without the part."""
+    """The formula, with reductions that leave the part out."""
     if isinstance(formula, Staged):
         return Staged(without(formula.statistics, part), without(formula.finish, part))
     if isinstance(formula, Apart):
-        return Apart(tuple(one and without(one, part) for one in formula.formulas))
+        return Apart(tuple(each and without(each, part) for each in formula.formulas))
 
     @functools.wraps(formula, updated=())
-    def read(xp: Any, /, *given: Any, **named: Any) -> Any:
-        return formula(_Partial(xp, part), *given, **named)
+    def read(xp: Any, /, *arguments: Any, **named: Any) -> Any:
+        return formula(_Partial(xp, part), *arguments, **named)
 
     return read
 
 
 class _Overflowing(Working):
-    """float64, where the results of one primitive, the `chosen`, are infinite beyond the format.
-    `beyond`: by number, what the primitives are called that exceed it somewhere."""
+    """float64, in which the results of the `chosen` primitive become infinite beyond the format.
+    `beyond`: the names of the primitives that exceed it somewhere, by number."""
 
     def __init__(self, format: Format, chosen: int, beyond: dict[int, str]) -> None:
         super().__init__(BINARY64)
@@ -80,7 +80,7 @@ class _Overflowing(Working):
         self.count, self.depth = 0, 0
 
     def noted(self, name: str, result: Any) -> Any:
-        """What a primitive gave, and whether it is the one that overflows."""
+        """Counts a primitive's result, and makes it overflow if it is the chosen one."""
         if not isinstance(result, WorkingValue):
             return result
         self.count += 1
@@ -114,20 +114,20 @@ for _name in (*_SHOWN, "function"):
 
 
 def overflowing(form: Any, format: Format, chosen: int, beyond: dict[int, str]) -> Any:
-    """The formula, to be read in float64: the results of its `chosen` primitive are infinite beyond
-    the format. `beyond` gets the primitives, by number, that exceed it somewhere."""
+    """The formula, to be read in float64, with the results of its `chosen` primitive infinite
+    beyond the format. `beyond` gets the primitives, by number, that exceed it somewhere."""
 
-    def formula(xp: Any, /, **given: Any) -> Any:
+    def formula(xp: Any, /, **arguments: Any) -> Any:
         inner = _Overflowing(format, chosen, beyond)
-        return form(inner, **{name: _entered(inner, one) for name, one in given.items()})
+        return form(inner, **{name: _entered(inner, value) for name, value in arguments.items()})
 
     return formula
 
 
-def _entered(xp: Working, given: Any) -> Any:
-    """A value of another context, or several, in this one."""
-    if isinstance(given, WorkingValue):
-        return xp.value(given.data)
-    if isinstance(given, list | tuple):
-        return type(given)(_entered(xp, one) for one in given)
-    return given
+def _entered(xp: Working, value: Any) -> Any:
+    """A value of another context, or a list of them, in this one."""
+    if isinstance(value, WorkingValue):
+        return xp.value(value.data)
+    if isinstance(value, list | tuple):
+        return type(value)(_entered(xp, item) for item in value)
+    return value

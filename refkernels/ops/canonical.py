@@ -1,4 +1,4 @@
-"""Canonical arrays: how a formula sees an op's inputs, whatever shapes they came in.
+"""Canonical arrays: how a formula sees an op's inputs, whatever their shapes.
 
 Leading axes become one axis of rows, 0; a letter has an axis of its own after it. Where the op has
 one letter, an array that lacks it has an axis of length 1 there, so that everything broadcasts:
@@ -6,8 +6,8 @@ one letter, an array that lacks it has an axis of length 1 there, so that everyt
     x[... n] (2, 3, 8)   (6, 8)        weight[n] (8,)   (1, 8)        target[...] (2, 3)   (6, 1)
 
 Leading axes broadcast as NumPy's do. A list of arrays, `grads[n]*`, is one row: its elements, array
-after array. An op may put arrays of its own beside the inputs, or move
-axes first, by a `prepare` that returns `Prepared`.
+after array. By a `prepare` that returns `Prepared`, an op may add arrays of its own to the inputs,
+or move axes first.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ Restore = Callable[[str, Array], Any]
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """A param that is a value of the formula's context, which all rows share: `of(xp)`, the sum of
-    all rows' weights. Every reading computes it once."""
+    """A param that all rows share, as a value of the formula's context: `of(xp)`, such as the sum
+    of all rows' weights. Every reading computes it once."""
 
     of: Callable[[Context], Value]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What an op's own `prepare` makes of its inputs.
+    """The result of an op's own `prepare`.
 
-    inputs      arrays whose axes stand as the signature says; those that are no input have the
+    inputs      arrays with axes as in the signature; those that are no input have the
                 rows and letters of the input with most of them
-    params      of the formula alone: what was looked at here may be gone, and the number of rows,
-                of which a formula sees a block, be added; `Shared` for what is computed of all
-    restore     gives an output the axes that its users expect; it moves elements, no more
-    signature   another signature, where a param decides what the op gives: reduction="mean"
+    params      the formula's params: `prepare` may drop those that it used up, and add the number
+                of rows, since a formula sees a block of them; `Shared` for values of all rows
+    restore     gives an output the axes that users expect; it only moves elements
+    signature   another signature, where a param decides the outputs: reduction="mean"
     """
 
     inputs: Mapping[str, Any]
@@ -57,8 +57,8 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Canonical:
-    """A question as formulas see it. `shapes`: of the outputs, canonical; `rows_of`: whether
-    an output has rows; `restore`: an output's array in the shape that its users expect."""
+    """A question as formulas see it. `shapes`: the canonical shapes of the outputs; `rows_of`:
+    whether an output has rows; `restore`: gives an output's array the shape that users expect."""
 
     signature: Signature
     arrays: Mapping[str, Array | None]
@@ -70,26 +70,27 @@ class Canonical:
 
     @property
     def elements(self) -> int:
-        """Of the largest array."""
+        """The number of elements of the largest array."""
         return max((a.size for a in self.arrays.values() if a is not None), default=0)
 
     @property
     def flat(self) -> bool:
-        """Whether every array has rows and columns, no more."""
+        """Whether every array has rows and columns only."""
         return all(a is None or a.ndim == 2 for a in self.arrays.values())
 
     @property
     def wide(self) -> bool:
-        """Whether an array is of binary64."""
+        """Whether any array is binary64."""
         return any(a is not None and a.dtype == np.float64 for a in self.arrays.values())
 
     @cached_property
     def finite(self) -> bool:
-        """Whether all numbers are."""
+        """Whether all numbers are finite."""
         return all(a is None or bool(_finite(a).all()) for a in self.arrays.values())
 
     def finite_at(self, name: str, flat: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-        """Whether the rows of an output's elements, and what all rows share, are finite."""
+        """Whether the rows of an output's elements, and the arrays that all rows share, are
+        finite."""
         shared, by_row = True, np.ones(self.rows, bool)
         for array in self.arrays.values():
             if array is None:
@@ -104,10 +105,11 @@ class Canonical:
         return by_row[flat // max(math.prod(self.shapes[name][1:]), 1)]
 
     def lettered(self) -> dict[str, Shape]:
-        """The shapes of the inputs that are there, an axis for the rows and one for each letter."""
+        """The shapes of the inputs that are present: an axis for the rows and one for each
+        letter."""
         return {
-            name: array.shape[0 if one.rows else 1 :][: one.rows + len(one.own)]
-            for name, one in self.signature.takes.items()
+            name: array.shape[0 if argument.rows else 1 :][: argument.rows + len(argument.own)]
+            for name, argument in self.signature.takes.items()
             if (array := self.arrays.get(name)) is not None
         }
 
@@ -119,14 +121,14 @@ class Canonical:
         }
 
     def pick(self, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> dict[str, Any]:
-        """The arrays' elements at (row, column) pairs, one a row."""
+        """The arrays' elements at (row, column) pairs, one in each row."""
         return {
             name: None if array is None else _at(array, rows, columns)[:, None]
             for name, array in self.arrays.items()
         }
 
     def columns(self, columns: npt.NDArray[np.intp]) -> dict[str, Array | None]:
-        """The arrays at some of the columns, of all rows."""
+        """The arrays at some of the columns, in all rows."""
         return {
             name: array if array is None or array.shape[-1] == 1 else array[:, columns]
             for name, array in self.arrays.items()
@@ -150,33 +152,33 @@ def canonical(signature: Signature, prepared: Prepared) -> Canonical:
     signature = prepared.signature or signature
     inputs, pieces = _joined(signature, prepared.inputs)
     lengths, leading = _lengths(signature, inputs)
-    letters = list(dict.fromkeys(x for one in signature.takes.values() for x in one.own))
+    letters = list(dict.fromkeys(x for taken in signature.takes.values() for x in taken.own))
     rows = math.prod(leading)
-    largest = max(signature.takes.values(), key=lambda one: len(one.letters))
+    largest = max(signature.takes.values(), key=lambda argument: len(argument.letters))
     arrays: dict[str, Array | None] = {}
     for name, array in inputs.items():
         argument = signature.takes.get(name) or largest
         arrays[name] = None if array is None else _flattened(argument, array, leading, letters)
     shapes = {
-        name: (rows if one.rows else 1, *_own(one, letters, lengths))
-        for name, one in signature.gives.items()
+        name: (rows if output.rows else 1, *_own(output, letters, lengths))
+        for name, output in signature.gives.items()
     }
 
     def restore(name: str, array: Array) -> Any:
-        one = signature.gives[name]
-        own = tuple(lengths[letter] for letter in one.own)
-        if one.several:
-            return _apart(array, pieces[one.own])
-        return prepared.restore(name, array.reshape((*leading, *own) if one.rows else own))
+        output = signature.gives[name]
+        own = tuple(lengths[letter] for letter in output.own)
+        if output.several:
+            return _apart(array, pieces[output.own])
+        return prepared.restore(name, array.reshape((*leading, *own) if output.rows else own))
 
-    by_row = {name: one.rows for name, one in signature.gives.items()}
+    by_row = {name: output.rows for name, output in signature.gives.items()}
     return Canonical(signature, arrays, prepared.params, rows, shapes, by_row, restore)
 
 
 def _joined(
     signature: Signature, inputs: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[tuple[str, ...], list[Shape]]]:
-    """The inputs, lists made into one array each; and the shapes of what was in them, by letter.
+    """The inputs, each list as one array; and the shapes of the lists' arrays, by letters.
 
     Raises ValueError where lists that belong together do not have the same shapes.
     """
@@ -186,7 +188,9 @@ def _joined(
             continue
         shapes = [array.shape for array in inputs[name]]
         if pieces.setdefault(argument.own, shapes) != shapes:
-            raise ValueError(f"{name} has shapes {shapes}, and what it goes with others.")
+            raise ValueError(
+                f"{name} has shapes {shapes}: they are those of the list that it goes with."
+            )
         joined[name] = np.concatenate([*(a.reshape(-1) for a in inputs[name]), np.empty(0, "f2")])
         if len({array.dtype for array in inputs[name]}) == 1:
             joined[name] = joined[name].astype(inputs[name][0].dtype)
@@ -225,8 +229,8 @@ def _lengths(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str,
     try:
         return lengths, np.broadcast_shapes(*(shape for _, shape in leading))
     except ValueError:
-        told = " and ".join(f"{name}'s are {shape}" for name, shape in leading)
-        raise ValueError(f"The leading axes do not fit each other: {told}.") from None
+        shown = " and ".join(f"{name}'s are {shape}" for name, shape in leading)
+        raise ValueError(f"The leading axes do not fit each other: {shown}.") from None
 
 
 def _flattened(argument: Argument, array: Array, leading: Shape, letters: list[str]) -> Array:

@@ -1,4 +1,4 @@
-"""Cases of ops that are formulas: how one is made."""
+"""Makes the cases of ops that are formulas."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def _build(
     seed: int,
     dtype: str,
 ) -> tuple[Arrays, dict[str, Any]]:
-    made = arrays(np.random.default_rng(seed), dtype)
+    drawn = arrays(np.random.default_rng(seed), dtype)
     inputs = {
         name: formats.round_to(array, dtype) if array.dtype == np.float64 else array
-        for name, array in made.items()
+        for name, array in drawn.items()
     }
     return inputs, dict(params)

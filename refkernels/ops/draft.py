@@ -1,8 +1,7 @@
-"""The draft of an answer: every element's ball in float64, and which elements the question leaves
-open.
+"""The draft of an answer: every element's ball in float64, and the elements that stay open.
 
-Large arrays are left to a generated kernel, where the formula is a graph over rows: a block of rows
-is computed, enclosed and asked about while it is in the cache. Others are read by NumPy.
+Where the formula is a graph over rows, a generated kernel takes large arrays: it computes, encloses
+and tests a block of rows while it is in the cache. NumPy reads the others.
 """
 
 from __future__ import annotations
@@ -32,30 +31,30 @@ Enclosures = dict[str, Enclosure]
 def draft(
     formula: Formula, question: Canonical, names: tuple[str, ...], asked: Question
 ) -> tuple[Enclosures, Open]:
-    """The outputs of these names, and what the question leaves open of them."""
+    """The outputs of these names, and their elements that the question leaves open."""
     by_row = tuple(name for name in names if question.rows_of[name])
-    known: Enclosures = {}
+    answers: Enclosures = {}
     left: Open = {}
     if by_row and question.flat and question.elements >= GENERATED:
         with contextlib.suppress(Untraceable):
-            known, left = _generated(formula, question, by_row, asked)
-    rest = tuple(name for name in names if name not in known)
-    if rest:
-        found = readings.read(formula, readings.ball(), question, rest)
-        known |= {name: enclosing.ball(*parts) for name, parts in found.items()}
-        left |= {name: np.flatnonzero(undecided(known[name], asked)) for name in rest}
-    return {name: known[name] for name in names}, {n: at for n, at in left.items() if at.size}
+            answers, left = _generated(formula, question, by_row, asked)
+    others = tuple(name for name in names if name not in answers)
+    if others:
+        parts_by_name = readings.read(formula, readings.ball(), question, others)
+        answers |= {name: enclosing.ball(*parts) for name, parts in parts_by_name.items()}
+        left |= {name: np.flatnonzero(undecided(answers[name], asked)) for name in others}
+    return {name: answers[name] for name in names}, {n: at for n, at in left.items() if at.size}
 
 
-def undecided(one: Enclosure, asked: Question) -> npt.NDArray[np.bool_]:
-    """What the question leaves open; what nothing is known of always is."""
-    return asked.undecided(one) | np.isinf(one.radius)
+def undecided(answer: Enclosure, asked: Question) -> npt.NDArray[np.bool_]:
+    """Where the question is open: always where nothing is known."""
+    return asked.undecided(answer) | np.isinf(answer.radius)
 
 
 def _generated(
     formula: Formula, question: Canonical, names: tuple[str, ...], asked: Question
 ) -> tuple[Enclosures, Open]:
-    """By a fused kernel. Raises Untraceable where there is none."""
+    """The draft by a fused kernel. Raises Untraceable where there is none."""
     if any(isinstance(param, Shared) for param in question.params.values()):
         raise Untraceable("A value of all rows is no row's.")
     present = {name: array for name, array in question.arrays.items() if array is not None}
@@ -63,20 +62,20 @@ def _generated(
 
     def rows(xp: Context, *values: Any) -> list[Value]:
         params = Reading(xp, lambda value: ()).given({}, question.params)
-        given = dict(zip(present, values, strict=True))
-        results = several(formula(xp, **given, **absent, **params))
-        found = dict(zip(question.shapes, results, strict=True))
-        return [found[name] for name in names]
+        arrays = dict(zip(present, values, strict=True))
+        results = several(formula(xp, **arrays, **absent, **params))
+        outputs = dict(zip(question.shapes, results, strict=True))
+        return [outputs[name] for name in names]
 
-    made = generated.of(rows, *present.values())
-    shapes = [part.shape for part, _ in made.empty()]
+    kernel = generated.of(rows, *present.values())
+    shapes = [part.shape for part, _ in kernel.empty()]
     if shapes != [question.shapes[name] for name in names]:
         raise Untraceable("An output has another shape than the rows that it is computed from.")
     columns = [(np.empty(int(np.prod(s))), np.empty(int(np.prod(s)))) for s in shapes]
     opened: list[list[npt.NDArray[np.intp]]] = [[] for _ in names]
 
     def task(first: int, last: int, balls: Any) -> None:
-        for k, at in enumerate(made.places(first, last)):
+        for k, at in enumerate(kernel.places(first, last)):
             (mid, radius), (hi, wide) = balls[k], (columns[k][0][at], columns[k][1][at])
             hi[:], wide[:] = mid, radius
             np.nextafter(wide, np.inf, out=wide, where=wide > 0.0)
@@ -84,10 +83,12 @@ def _generated(
             if marks.any():
                 opened[k].append(at.start + np.flatnonzero(marks))
 
-    made.each(task)
-    known = {
+    kernel.each(task)
+    answers = {
         name: Enclosure(hi.reshape(shape), 0.0, wide.reshape(shape))
         for name, shape, (hi, wide) in zip(names, shapes, columns, strict=True)
     }
-    found = zip(names, opened, strict=True)
-    return known, {name: np.sort(np.concatenate(parts)) for name, parts in found if parts}
+    names_and_parts = zip(names, opened, strict=True)
+    return answers, {
+        name: np.sort(np.concatenate(parts)) for name, parts in names_and_parts if parts
+    }

@@ -1,4 +1,4 @@
-"""Values of the certified contexts as Enclosures, which have no value at their ends."""
+"""Values of the certified contexts as Enclosures, whose ends are not attained."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Shape = tuple[int, ...]
 
 
 def ball(mid: npt.NDArray[np.float64], radius: npt.NDArray[np.float64]) -> Enclosure:
-    """Of a ball, whose ends may be the value."""
+    """From a ball, whose ends may be attained."""
     return Enclosure(mid, 0.0, np.where(radius > 0.0, np.nextafter(radius, np.inf), 0.0))
 
 
 def value(result: Value, shape: Shape) -> Enclosure:
-    """Of a Ball or a DoubleDouble."""
+    """From a value of Ball or DoubleDouble."""
     assert isinstance(result, BallValue | DoubleDoubleValue)
     return _spread(result.enclosure(), shape)
 
 
 def arb(precision: int) -> Callable[[Value, Shape], Enclosure]:
-    """Of Arb's balls, their integers kept to twice the precision."""
+    """From Arb's balls, their integers kept to twice the precision."""
 
     def enclose(result: Value, shape: Shape) -> Enclosure:
         elements = np.broadcast_to(data(result), shape).reshape(-1).tolist()
@@ -49,24 +49,26 @@ def _open(x: Any, bits: int) -> tuple[int, int, int]:
 
 
 def rational(result: Value, shape: Shape) -> Enclosure:
-    """Of exact fractions; of surds, which are no fractions, nothing is told."""
+    """From exact fractions; a surd gets an infinite radius."""
     elements = np.broadcast_to(data(result), shape).reshape(-1).tolist()
-    known = [one if isinstance(one, Fraction) else Fraction(0) for one in elements]
-    found = from_fractions(known, shape)
-    exact = np.array([isinstance(one, Fraction) for one in elements], bool).reshape(shape)
-    return trusted(found.hi, found.lo, np.where(exact, found.radius, np.inf), found.scale)
+    fractions = [element if isinstance(element, Fraction) else Fraction(0) for element in elements]
+    enclosure = from_fractions(fractions, shape)
+    exact = np.array([isinstance(element, Fraction) for element in elements], bool).reshape(shape)
+    return trusted(
+        enclosure.hi, enclosure.lo, np.where(exact, enclosure.radius, np.inf), enclosure.scale
+    )
 
 
 def computed(result: Value, shape: Shape) -> Enclosure:
-    """Of binary64 arithmetic: the special values that it gives are what is meant."""
+    """From binary64 arithmetic, for its special values."""
     assert isinstance(result, WorkingValue)
     return Enclosure(np.broadcast_to(result.data, shape).astype(np.float64))
 
 
-def narrower(one: Enclosure, other: Enclosure) -> Enclosure:
-    """Of each element the Enclosure with the smaller radius; both hold it."""
-    better = np.flatnonzero(other.radius < one.radius)  # neither has a scale
-    return one.replace(better, other[better])
+def narrower(first: Enclosure, second: Enclosure) -> Enclosure:
+    """For each element the Enclosure with the smaller radius; both hold the value."""
+    better = np.flatnonzero(second.radius < first.radius)  # neither has a scale
+    return first.replace(better, second[better])
 
 
 def _spread(result: Enclosure, shape: Shape) -> Enclosure:

@@ -1,6 +1,6 @@
-"""The ways in which formulas are read; loaded with the contexts when one is first asked for.
+"""The ways to read formulas; loaded with the contexts on first use.
 
-What an op is made of (letters, names, on what an element depends) is known without any of this.
+An op's letters, its names and what its elements depend on are known without any of this.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ __all__ = ["Reading", "amplification", "bound", "read", "settle", "working"]
 
 
 def amplification() -> Reading:
-    """At least the condition number."""
+    """The reading that gives at least the condition number."""
     xp = Amplification()
     return Reading(xp, lambda value: (xp.amplification(value),))
 
 
 def bound(working: Format, target: Format, scalars: Any) -> Reading:
-    """How far a right kernel may be off that works in one format and stores in another."""
+    """The reading that bounds a right kernel's error, working in one format, storing in another."""
     return readings.bound(Bound(working, target, scalars=scalars))
 
 
 def working(working: Format, target: Format, scalars: Any, **options: Any) -> Reading:
-    """What such a kernel answers."""
+    """The reading that gives such a kernel's answer."""
     return readings.working(Working(working, target, scalars=scalars, **options))

@@ -19,8 +19,8 @@ whose outputs have nothing in common is
     Apart((dx, dweight, dbias))   a formula for each, which names the arrays that it takes
 
 so that an answer for some elements of one output reads the slices of these arrays at the elements'
-rows and free letters, and nothing else. Of what does not compute each index of a free letter by
-itself, `sliced` is False: it reads whole rows.
+rows and free letters, and nothing else. Formulas that do not compute each index of a free letter by
+itself have `sliced` False: they read whole rows.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
 
 Formula = Callable[..., Any]
-Values = tuple[Any, ...]  # Values, and None for what is absent
+Values = tuple[Any, ...]  # Values, and None for an absent one
 
 
 @dataclass(frozen=True)
 class Staged:
-    """A formula in two stages: see the module."""
+    """A formula in two stages; the module's header explains it."""
 
     statistics: Callable[..., Any]
     finish: Callable[..., Any]
@@ -51,8 +51,8 @@ class Staged:
 
 @dataclass(frozen=True)
 class Sliced:
-    """A formula that may be read for some indices of the op's free letters: of arrays that are cut
-    to them it gives the outputs, cut to them."""
+    """A formula that may be read for some indices of the op's free letters: from arrays cut to
+    these indices it gives the outputs, cut likewise."""
 
     formula: Formula
 
@@ -62,23 +62,26 @@ class Sliced:
 
 @dataclass(frozen=True)
 class Apart:
-    """A formula for each output, None for one that is not asked for: see the module."""
+    """A formula for each output, None for one that is not wanted; the module's header explains
+    it."""
 
     formulas: tuple[Formula | None, ...]
     sliced: bool = True
 
-    def __call__(self, xp: Context, /, **given: Any) -> Any:
-        return tuple(one and one(xp, **given) for one in self.formulas)
+    def __call__(self, xp: Context, /, **arguments: Any) -> Any:
+        return tuple(formula and formula(xp, **arguments) for formula in self.formulas)
 
     def asked(self, outputs: Iterable[bool]) -> Apart:
-        """Of some of the outputs."""
+        """The formulas of some of the outputs."""
         pairs = zip(self.formulas, outputs, strict=True)
-        return replace(self, formulas=tuple(one if wanted else None for one, wanted in pairs))
+        return replace(
+            self, formulas=tuple(formula if wanted else None for formula, wanted in pairs)
+        )
 
     @functools.cached_property
     def takes(self) -> frozenset[str]:
         """The arrays and params that its formulas name."""
-        named = (inspect.signature(one).parameters for one in self.formulas if one)
+        named = (inspect.signature(formula).parameters for formula in self.formulas if formula)
         return frozenset(name for parameters in named for name in parameters)
 
 
@@ -86,9 +89,8 @@ class Apart:
 class Fault:
     """A wrong, or unstable, way to compute an op, by the name of its cause (`diagnosis`).
 
-    `unstable`: in exact arithmetic it is the op, and only its rounding tells; else it is something
-    else. `backward` None: the fault is not one of the backward pass. `outputs`: those that it
-    changes, all by default.
+    `unstable`: in exact arithmetic it equals the op, and only its rounding differs. `backward`
+    None: the backward pass has no such fault. `outputs`: those that it changes, all by default.
     """
 
     cause: str
@@ -99,12 +101,14 @@ class Fault:
     outputs: tuple[str, ...] = ()
 
     def changed(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Of what is told of all outputs, what is told of those that it changes."""
-        return {n: one for n, one in outputs.items() if not self.outputs or n in self.outputs}
+        """The items of a mapping by output that belong to the outputs that it changes."""
+        return {
+            name: item for name, item in outputs.items() if not self.outputs or name in self.outputs
+        }
 
 
 def several(result: Any) -> Values:
-    """What a formula gives, as a tuple."""
+    """A formula's results as a tuple."""
     return result if isinstance(result, tuple) else (result,)
 
 
@@ -116,18 +120,17 @@ def derived(
 ) -> Formula:
     """The backward pass of a formula: the gradients of the inputs that are given.
 
-    `cotangents`: each with the output that it belongs to. Of an input that is absent there is no
-    gradient.
+    `cotangents`: each with the output that it belongs to. An absent input has no gradient.
     """
 
-    def backward(xp: Context, /, **given: Any) -> Values:
+    def backward(xp: Context, /, **arguments: Any) -> Values:
         from refkernels.contexts.gradient import Gradient, Node
 
         tape = Gradient(xp)
-        above = {output: given.pop(name) for name, output in cotangents.items()}
+        above = {output: arguments.pop(name) for name, output in cotangents.items()}
         nodes = {
             name: Node(tape, value) if isinstance(value, Value) else value
-            for name, value in given.items()
+            for name, value in arguments.items()
         }
         results = dict(zip(outputs, several(formula(tape, **nodes)), strict=False))
         present = [name for name in inputs if isinstance(nodes.get(name), Node)]

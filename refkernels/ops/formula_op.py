@@ -1,4 +1,5 @@
-"""formula_op(): an op from its formulas; formulas_of(): these alone, of an op that is more."""
+"""formula_op(): an op from its formulas; formulas_of(): the formulas alone, for an op that also has
+an oracle of its own."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ def formula_op(
     factors: tuple[str, ...] = (),
     **described: Any,
 ) -> Op:
-    """The op that these formulas are; `described` as for `formulas_of`, `total` and `factors` as
-    for `Op`."""
+    """The op of these formulas. `described`: as for `formulas_of`; `total` and `factors`: as for
+    `Op`."""
     formulas = formulas_of(name, signature, coupled, **described)
     takes, gives = formulas.forward.signature.takes, formulas.forward.signature.gives
     reverse = formulas.backward
@@ -34,7 +35,7 @@ def formula_op(
     return Op(
         name=name,
         inputs=tuple(takes),
-        optional=tuple(one.name for one in takes.values() if one.optional),
+        optional=tuple(argument.name for argument in takes.values() if argument.optional),
         outputs=tuple(gives),
         cotangent=next(iter(above), f"d{next(iter(gives))}"),
         gradients=tuple(below),
@@ -48,11 +49,13 @@ def formula_op(
         invariants=invariants,
         total=total,
         factors=factors,
-        elementwise=not any(one.own for one in takes.values())
-        and all(one.rows for one in gives.values()),
-        kinds={one.name: one.kind for one in takes.values() if one.kind != "float"},
-        row_inputs=tuple(one.name for one in takes.values() if one.rows),
-        row_gradients=tuple(g for g, one in below.items() if takes[one].rows),
+        elementwise=not any(argument.own for argument in takes.values())
+        and all(argument.rows for argument in gives.values()),
+        kinds={
+            argument.name: argument.kind for argument in takes.values() if argument.kind != "float"
+        },
+        row_inputs=tuple(argument.name for argument in takes.values() if argument.rows),
+        row_gradients=tuple(g for g, source in below.items() if takes[source].rows),
         define=lambda: formulas,
         formulas=formulas,
     )
@@ -81,7 +84,7 @@ def formulas_of(
     forms           the stable ways to compute it, by name, the definition first
     backward        those of the backward pass; left out, the gradients of the forms. They take the
                     cotangents in front of the inputs
-    truth           what is certified, where that is not the definition: a form whose structure
+    truth           the certified formula, where it is not the definition: a form whose structure
                     shows exact zeros; backward_truth likewise
     cotangents      the outputs that have one: the first by default
     gradients       the inputs that get one: all of floating point by default; () for an op that has
@@ -89,26 +92,28 @@ def formulas_of(
     faults          the wrong and unstable ways to compute it
     prepare         see `canonical.Prepared`
     params          defaults by name; a float is a number of the formula's context
-    everywhere      the inputs of which every row matters to all rows: `letters.Signature`
+    everywhere      the inputs whose every row matters to all rows: `letters.Signature`
     scalars         "binary64" where kernels hold params in it and combine them there
     """
-    way = Signature.parse(signature, coupled, everywhere)
-    above = {f"d{output}": output for output in cotangents or list(way.gives)[:1]}
-    floats = [one.name for one in way.takes.values() if one.kind == "float"]
-    below = {f"d{one}": one for one in (floats if gradients is None else gradients)}
+    read_signature = Signature.parse(signature, coupled, everywhere)
+    above = {f"d{output}": output for output in cotangents or list(read_signature.gives)[:1]}
+    floats = [taken.name for taken in read_signature.takes.values() if taken.kind == "float"]
+    below = {f"d{source}": source for source in (floats if gradients is None else gradients)}
     definition = truth or next(iter(forms.values()))
     reverse = None
     if below:
-        turn = functools.partial(
+        derive = functools.partial(
             derived,
-            outputs=tuple(way.gives),
+            outputs=tuple(read_signature.gives),
             cotangents=above,
             inputs=tuple(below.values()),
         )
-        ways = backward or {form: turn(formula) for form, formula in forms.items()}
-        exact = backward_truth or (next(iter(ways.values())) if backward else turn(definition))
-        reverse = Way(way.backward(above, below), ways, exact)
-    forward = Way(way, forms, definition)
+        backward_forms = backward or {form: derive(formula) for form, formula in forms.items()}
+        exact = backward_truth or (
+            next(iter(backward_forms.values())) if backward else derive(definition)
+        )
+        reverse = Way(read_signature.backward(above, below), backward_forms, exact)
+    forward = Way(read_signature, forms, definition)
     return Formulas(name, params or {}, forward, reverse, faults, prepare, scalars)
 
 
@@ -125,10 +130,10 @@ def _reading(
 ) -> Callable[..., dict[str, Any]]:
     """One of the callables of an `Op`: inputs and params by name."""
 
-    def read(**given: Any) -> dict[str, Any]:
-        asked = {name: given.pop(name) for name in options if name in given}
-        params = {name: given.pop(name) for name in formulas.params if name in given}
-        found: dict[str, Any] = getattr(formulas, method)(direction, given, params, **asked)
-        return found
+    def read(**arguments: Any) -> dict[str, Any]:
+        chosen = {name: arguments.pop(name) for name in options if name in arguments}
+        params = {name: arguments.pop(name) for name in formulas.params if name in arguments}
+        outputs: dict[str, Any] = getattr(formulas, method)(direction, arguments, params, **chosen)
+        return outputs
 
     return read

@@ -35,7 +35,7 @@ Prepare = Callable[[dict[str, Any], dict[str, Any], Direction], Prepared]
 
 
 class Way(NamedTuple):
-    """One direction of an op: what it takes and gives, and its formulas."""
+    """One direction of an op: its signature and its formulas."""
 
     signature: Signature
     forms: Forms
@@ -44,7 +44,8 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class Formulas:
-    """The formulas of an op, and how they are read. `backward` is None where it has none."""
+    """The formulas of an op, and how they are read. `backward` is None where the op has no
+    backward pass."""
 
     name: str
     params: Mapping[str, Any]
@@ -67,25 +68,28 @@ class Formulas:
     ) -> Canonical:
         """Inputs and params as formulas take them.
 
-        Raises TypeError for dtypes that do not fit, ValueError for shapes that do not, and for
-        inputs and params that the op does not have or that it needs.
+        Raises TypeError for dtypes that do not fit, ValueError for shapes that do not fit, for
+        unknown inputs and params, and for missing inputs.
         """
         way = self.way(direction)
-        given: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
         for name, argument in way.signature.takes.items():
             array = inputs.get(name)
             if array is None and not argument.optional:
                 raise ValueError(f"{self.name} {direction} needs {name!r} among its inputs.")
-            given[name] = None if array is None else _array(argument, array)
-        if unknown := [name for name in inputs if name not in given]:
+            arrays[name] = None if array is None else _array(argument, array)
+        if unknown := [name for name in inputs if name not in arrays]:
             raise ValueError(f"{self.name} {direction} takes no {unknown[0]!r}.")
-        told = {name: _param(name, params.get(name, d), d) for name, d in self.params.items()}
-        if unknown := [name for name in params if name not in told]:
+        values = {
+            name: _param(name, params.get(name, default), default)
+            for name, default in self.params.items()
+        }
+        if unknown := [name for name in params if name not in values]:
             raise ValueError(f"{self.name} has no parameter {unknown[0]!r}.")
         if not self.prepare:
-            return canonical(way.signature, Prepared(given, told))
+            return canonical(way.signature, Prepared(arrays, values))
         with np.errstate(invalid="ignore"):  # NaN is data here
-            return canonical(way.signature, self.prepare(given, told, direction))
+            return canonical(way.signature, self.prepare(arrays, values, direction))
 
     def cone(
         self,
@@ -96,39 +100,38 @@ class Formulas:
         params: Mapping[str, Any],
     ) -> dict[str, npt.NDArray[np.intp]]:
         """The flat indices of the elements of each input on which an output's element depends."""
-        places = {  # from 1: what an op's `prepare` fills in is 0
+        places = {  # from 1, because an op's `prepare` fills in zeros
             name: np.arange(1, array.size + 1, dtype=np.float64).reshape(array.shape)
             if self.way(direction).signature.takes[name].kind in ("float", "low")
             else array
             for name, array in inputs.items()
         }
-        asked = self.question(direction, places, params)
-        shape = asked.shapes[output]
-        order = asked.restore(output, np.arange(math.prod(shape)).reshape(shape))
+        question = self.question(direction, places, params)
+        shape = question.shapes[output]
+        order = question.restore(output, np.arange(math.prod(shape)).reshape(shape))
         row, *own = np.unravel_index(int(order[index]), shape)
-        argument = asked.signature.gives[output]
+        argument = question.signature.gives[output]
         at = ((int(row),) if argument.rows else ()) + tuple(
             int(i) for i in own[: len(argument.own)]
         )
-        found = {}
-        for name, slices in asked.signature.cone(output, at, asked.lettered()).items():
-            array = asked.arrays[name]
+        inside = {}
+        for name, slices in question.signature.cone(output, at, question.lettered()).items():
+            array = question.arrays[name]
             if name in places and array is not None and array.dtype.kind not in "iub":
-                rows = asked.signature.takes[name].rows
-                found[name] = array[slices if rows else (slice(None), *slices)]
+                rows = question.signature.takes[name].rows
+                inside[name] = array[slices if rows else (slice(None), *slices)]
         return {
-            name: np.unique(array[array > 0]).astype(np.intp) - 1 for name, array in found.items()
+            name: np.unique(array[array > 0]).astype(np.intp) - 1 for name, array in inside.items()
         }
 
     def names(self, direction: Direction, question: Canonical) -> tuple[str, ...]:
-        """The outputs that there are: no gradient of an input that is absent, and no new value of a
-        state that is."""
+        """The outputs that exist: an absent input has no gradient, an absent state no new value."""
         way = self.way(direction).signature
         of = {name: name if direction == "forward" else name[1:] for name in way.gives}
         return tuple(
             name
-            for name, one in of.items()
-            if one not in way.takes or question.arrays.get(one) is not None
+            for name, source in of.items()
+            if source not in way.takes or question.arrays.get(source) is not None
         )
 
     @in_default_mode
@@ -144,8 +147,8 @@ class Formulas:
         question = self.question(direction, inputs, params)
         names = self.names(direction, question)
         ieee = next(iter(way.forms.values()))
-        found = _evaluation().settle(way.truth, question, names, asked, ieee)
-        return {name: restored(question, name, one) for name, one in found.items()}
+        answers = _evaluation().settle(way.truth, question, names, asked, ieee)
+        return {name: restored(question, name, answer) for name, answer in answers.items()}
 
     @in_default_mode
     def form_bounds(
@@ -155,7 +158,7 @@ class Formulas:
         params: Mapping[str, Any],
         format: Format | str,
     ) -> dict[str, dict[str, Doubles]]:
-        """How far a right kernel of each form may be off in that format: by form, by output."""
+        """The bound on a right kernel's error for each form in that format: by form, by output."""
         question = self.question(direction, inputs, params)
         return {
             form: self._read(direction, formula, self._bound(format), question)
@@ -170,9 +173,12 @@ class Formulas:
         format: Format | str,
     ) -> dict[str, Doubles]:
         """The largest of the forms' bounds, elementwise."""
-        every = self.form_bounds(direction, inputs, params, format).values()
-        names = next(iter(every))
-        return {n: functools.reduce(np.maximum, (one[n] for one in every)) for n in names}
+        bounds_of_forms = self.form_bounds(direction, inputs, params, format).values()
+        names = next(iter(bounds_of_forms))
+        return {
+            n: functools.reduce(np.maximum, (bounds[n] for bounds in bounds_of_forms))
+            for n in names
+        }
 
     @in_default_mode
     def condition(
@@ -204,7 +210,7 @@ class Formulas:
         format: Format | str,
         **options: Any,
     ) -> dict[str, Array]:
-        """What a kernel answers that computes a formula in the format, 16 bits in binary32;
+        """The answer of a kernel that computes a formula in the format, 16 bits in binary32;
         `options` are those of `contexts.Working`."""
         target = formats.get(format)
         question = self.question(direction, inputs, params)
@@ -219,7 +225,7 @@ class Formulas:
         inputs: Mapping[str, Any],
         params: Mapping[str, Any],
     ) -> dict[str, Array]:
-        """What a kernel answers that computes the first form in that arithmetic, a `Working`."""
+        """The answer of a kernel that computes the first form in that arithmetic, a `Working`."""
         question = self.question(direction, inputs, params)
         reading = _evaluation().readings.working(xp)
         return self._read(direction, self._first(direction), reading, question)
@@ -236,8 +242,8 @@ class Formulas:
         """The certified value of another formula, a fault's."""
         question = self.question(direction, inputs, params)
         names = self.names(direction, question)
-        found = _evaluation().settle(formula, question, names, Question.parse(certify))
-        return {name: restored(question, name, one) for name, one in found.items()}
+        enclosures = _evaluation().settle(formula, question, names, Question.parse(certify))
+        return {name: restored(question, name, enclosure) for name, enclosure in enclosures.items()}
 
     @in_default_mode
     def bounded(
@@ -254,8 +260,8 @@ class Formulas:
 
     @staticmethod
     def without(formula: Formula, part: tuple[int, int, int, bool]) -> Formula:
-        """The formula, its reductions over an axis of n without terms start to stop; the last says
-        whether a mean counts them still."""
+        """The formula, with reductions over an axis of n that leave out terms start to stop; the
+        last item of `part` says whether a mean still counts them."""
         from refkernels.ops import altered
 
         altered_formula: Formula = altered.without(formula, part)
@@ -265,7 +271,7 @@ class Formulas:
     def overflowing(
         formula: Formula, format: Format, chosen: int, beyond: dict[int, str]
     ) -> Formula:
-        """The formula, to be read in float64: one primitive's results are infinite beyond the
+        """The formula, to be read in float64, with one primitive's results infinite beyond the
         format. `beyond` gets the primitives, by number, that exceed it somewhere."""
         from refkernels.ops import altered
 
@@ -283,20 +289,20 @@ class Formulas:
         self, direction: Direction, formula: Formula, reading: Reading, question: Canonical
     ) -> dict[str, Any]:
         names = self.names(direction, question)
-        found = _evaluation().read(formula, reading, question, names)
-        return {name: question.restore(name, parts[0]) for name, parts in found.items()}
+        outputs = _evaluation().read(formula, reading, question, names)
+        return {name: question.restore(name, parts[0]) for name, parts in outputs.items()}
 
 
-def restored(question: Canonical, name: str, one: Enclosure) -> Any:
-    """An output in the shape that its users expect; a tuple of them where it is a list."""
-    columns = [question.restore(name, getattr(one, part)) for part in PARTS]
+def restored(question: Canonical, name: str, enclosure: Enclosure) -> Any:
+    """An output in the shape that users expect; a tuple of arrays where it is a list."""
+    columns = [question.restore(name, getattr(enclosure, part)) for part in PARTS]
     if isinstance(columns[0], tuple):
         return tuple(trusted(*parts) for parts in zip(*columns, strict=True))
     return trusted(*columns)
 
 
 def _evaluation() -> Any:
-    """The module of that name, with all contexts: loaded when a formula is first read."""
+    """The module `evaluation`, with all contexts, loaded when a formula is first read."""
     from refkernels.ops import evaluation
 
     return evaluation
@@ -306,22 +312,22 @@ def _working(target: Format) -> Format:
     return target if target in (BINARY32, BINARY64) else BINARY32
 
 
-def _array(argument: Argument, given: Any) -> Any:
+def _array(argument: Argument, value: Any) -> Any:
     if argument.several:
-        if not isinstance(given, list | tuple):
-            raise TypeError(f"{argument.name} is a list of arrays, not a {type(given).__name__}.")
-        return [as_float_array(one, f"{argument.name}[{i}]") for i, one in enumerate(given)]
-    return as_array_of(argument.kind, given, argument.name)
+        if not isinstance(value, list | tuple):
+            raise TypeError(f"{argument.name} is a list of arrays, not a {type(value).__name__}.")
+        return [as_float_array(array, f"{argument.name}[{i}]") for i, array in enumerate(value)]
+    return as_array_of(argument.kind, value, argument.name)
 
 
 def _param(name: str, value: Any, default: Any) -> Any:
-    """A param: a number, a truth value or a text where its default is one; what else there is, the
-    op's `prepare` looks at."""
+    """A param, checked by its default: a number, a truth value or a string. The op's `prepare`
+    checks all other params."""
     if isinstance(default, float):
         return as_real(value, name)
     if isinstance(default, TextOrNumbers):
         return value
-    for kind, called in ((bool, "True or False"), (str, "a text")):
+    for kind, called in ((bool, "True or False"), (str, "a string")):
         if isinstance(default, kind) and not issubclass(type(value), kind):
             raise TypeError(f"{name} is {shown(value)}, but it must be {called}.")
     return value

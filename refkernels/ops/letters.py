@@ -1,13 +1,13 @@
-"""Index letters: which axes the arrays of an op have, and on what an element of it depends.
+"""Index letters: the axes of an op's arrays, and what an element of an output depends on.
 
     x[... n], weight[n]? -> y[... n], rstd[...]          coupled: n
 
-A letter is one axis, of one length wherever it stands. `...` are any leading axes, one row of the
-op for each of their indices. In an output, a letter is
+A letter is one axis, of one length wherever it stands. `...` are any leading axes; each of their
+indices is one row of the op. In an output, a letter is
 
     free         each of its indices is computed by itself        ... of softmax, m of matmul
     coupled      the output has it, and every element depends on all of it        n of softmax
-    contracted   inputs alone have it                                             k of matmul
+    contracted   only inputs have it                                              k of matmul
 
 After the brackets: `?` may be left out, `*` a list of such arrays, `:int` and `:bool` arrays of
 integers and truth values, `:low` operands of float8, int8 or any format; these have no gradient. A
@@ -30,7 +30,7 @@ _ARGUMENT = re.compile(r"([A-Za-z_][\w.]*)\[([^\]]*)\](\??)(\*?)(?::(int|bool|lo
 
 @dataclass(frozen=True)
 class Argument:
-    """An array of an op: its name, its letters (`...` first, if any), and what else it may be."""
+    """An array of an op: its name, its letters (`...` first, if any), and its marks."""
 
     name: str
     letters: tuple[str, ...]
@@ -51,8 +51,8 @@ class Argument:
 
 @dataclass(frozen=True)
 class Signature:
-    """The arrays that an op takes and gives, by name. `everywhere`: those of which every row
-    matters to all rows, as the weights do that a mean is divided by the sum of."""
+    """The arrays that an op takes and gives, by name. `everywhere`: the inputs whose every row
+    matters to all rows, such as weights whose sum divides a mean."""
 
     takes: Mapping[str, Argument]
     gives: Mapping[str, Argument]
@@ -62,30 +62,30 @@ class Signature:
     @staticmethod
     def parse(text: str, coupled: str = "", everywhere: str = "") -> Signature:
         """From `x[... n] -> y[... n]`, the coupled letters, and the names of `everywhere`, both
-        separated by blanks.
+        separated by spaces.
 
-        Raises ValueError, in one sentence, for what is no signature.
+        Raises ValueError for a string that is no signature.
         """
         left, arrow, right = text.partition("->")
         if not arrow:
             raise ValueError(f"{text!r} is no signature: write inputs -> outputs.")
         takes, gives = _arguments(left), _arguments(right)
-        letters = {letter for one in takes.values() for letter in one.letters}
-        if strange := {x for one in gives.values() for x in one.letters} - letters:
+        letters = {letter for argument in takes.values() for letter in argument.letters}
+        if strange := {x for argument in gives.values() for x in argument.letters} - letters:
             raise ValueError(f"No input has the letter {min(strange)!r} of an output in {text!r}.")
         if strange := set(coupled.split()) - letters:
             raise ValueError(f"No input has the coupled letter {min(strange)!r} in {text!r}.")
         return Signature(takes, gives, *(frozenset(x.split()) for x in (coupled, everywhere)))
 
     def backward(self, cotangents: Mapping[str, str], gradients: Mapping[str, str]) -> Signature:
-        """Of the backward pass: the cotangents, each with its output, stand in front of the inputs;
-        the gradients, each with its input, are what it gives."""
+        """The signature of the backward pass. It takes the cotangents, each named with its output,
+        and then the inputs; it gives the gradients, each named with its input."""
         above = {name: _named(self.gives[output], name) for name, output in cotangents.items()}
         below = {name: _named(self.takes[taken], name) for name, taken in gradients.items()}
         return Signature({**above, **self.takes}, below, self.coupled, self.everywhere)
 
     def role(self, output: str, letter: str) -> Literal["free", "coupled", "contracted"]:
-        """What a letter is to an output."""
+        """The role of a letter in an output."""
         if letter not in self.gives[output].letters:
             return "contracted"
         return "coupled" if letter in self.coupled else "free"
@@ -117,7 +117,7 @@ class Signature:
         }
 
     def _split(self, output: str, index: tuple[int, ...]) -> tuple[Shape, Shape]:
-        """The places of the rows, and those of the letters."""
+        """The indices of the rows, and those of the letters."""
         argument = self.gives[output]
         first = len(index) - len(argument.own)
         if first < 0 or (first and not argument.rows):
@@ -152,16 +152,16 @@ def _kind(text: str | None) -> Kind:
 
 
 def _arguments(text: str) -> dict[str, Argument]:
-    found: dict[str, Argument] = {}
+    arguments: dict[str, Argument] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         match = _ARGUMENT.match(part)
         if match is None:
             raise ValueError(f"{part!r} is no array of a signature: write x[... n] or weight[n]?.")
         name, letters, optional, several, kind = match.groups()
         axes = tuple(letters.split())
-        if ROWS in axes[1:] or len(set(axes)) < len(axes) or name in found:
+        if ROWS in axes[1:] or len(set(axes)) < len(axes) or name in arguments:
             raise ValueError(f"{part!r}: a name, and a letter in it, stand once, `...` first.")
-        found[name] = Argument(name, axes, bool(optional), bool(several), _kind(kind))
-    if not found:
+        arguments[name] = Argument(name, axes, bool(optional), bool(several), _kind(kind))
+    if not arguments:
         raise ValueError("A signature has an input and an output: write x[...] -> y[...].")
-    return found
+    return arguments

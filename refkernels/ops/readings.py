@@ -1,9 +1,9 @@
-"""What a context makes of a formula: its outputs as arrays, row by row in blocks.
+"""A formula read in a context: its outputs as arrays, computed in blocks of rows.
 
 A block of rows, some 2^15 elements, goes through the whole formula while it is in the cache, on as
-many threads as Numba may use; which thread takes which block changes nothing. An output that has
-no rows is a sum over all of them: the statistics of a staged formula are read in blocks of rows,
-then its last stage in blocks of columns, so that a bound sees every term of the sum.
+many threads as Numba may use; which thread takes which block changes nothing. An output without
+rows is a sum over all of them: the statistics of a staged formula are read in blocks of rows, then
+its last stage in blocks of columns, so that a bound sees every term of the sum.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ Given = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Reading:
-    """A context, and what of its values is kept: one array or several."""
+    """A context, and `parts`: the arrays that are kept of its values."""
 
     xp: Context
     parts: Callable[[Value], Parts]
     _shared: dict[Shared, Value] = field(default_factory=dict, init=False, repr=False)
 
     def given(self, arrays: Given, params: Given) -> dict[str, Any]:
-        """The arrays and params as the formula takes them: floats are the context's, the rest is
-        handed on as it is."""
-        taken = {name: self._array(array) for name, array in arrays.items()}
-        return {**taken, **{name: self._param(value) for name, value in params.items()}}
+        """The arrays and params as the formula takes them: floats as values of the context, others
+        unchanged."""
+        values = {name: self._array(array) for name, array in arrays.items()}
+        return {**values, **{name: self._param(value) for name, value in params.items()}}
 
     def _array(self, array: Array | None) -> Any:
         return array if array is None or array.dtype.kind in "iub" else self.xp.array(array)
@@ -79,12 +79,12 @@ def double_double() -> Reading:
 
 
 def bound(xp: Bound) -> Reading:
-    """How far a right kernel may be off."""
+    """The bound on a right kernel's error."""
     return Reading(xp, lambda value: (xp.bound(value),))
 
 
 def working(xp: Working) -> Reading:
-    """What a kernel answers, in its storage format."""
+    """A kernel's answer, in its storage format."""
 
     def parts(value: Value) -> Parts:
         stored = xp.store(value)
@@ -98,31 +98,31 @@ def working(xp: Working) -> Reading:
 def read(
     formula: Formula, reading: Reading, question: Canonical, names: tuple[str, ...]
 ) -> dict[str, Parts]:
-    """The outputs of a formula, by name, in their canonical shapes. What has no elements is not
-    computed: a formula may take the largest of none."""
+    """The outputs of a formula, by name, in their canonical shapes. Empty outputs are not computed:
+    the formula might take the maximum of no elements."""
     empty = {name for name in names if 0 in question.shapes[name]}
-    found = {name: _nothing(reading, question.shapes[name]) for name in empty}
+    outputs = {name: _nothing(reading, question.shapes[name]) for name in empty}
     names = tuple(name for name in names if name not in empty)
     if not names:
-        return found
+        return outputs
     summed = [name for name in names if not question.rows_of[name]]
     if isinstance(formula, Apart) and 0 < len(summed) < len(names):
         by_row = tuple(name for name in names if name not in summed)
-        for some in (by_row, tuple(summed)):
-            found |= read(formula, reading, question, some)
-        return found
+        for group in (by_row, tuple(summed)):
+            outputs |= read(formula, reading, question, group)
+        return outputs
     blocks = _Blocks(formula, reading, question, names)
     with blas.on_one_thread():  # blocks have threads of their own
         if summed and not isinstance(formula, Staged):
-            return found | blocks.whole()
-        found |= blocks.rows(keep_statistics=bool(summed))
+            return outputs | blocks.whole()
+        outputs |= blocks.rows(keep_statistics=bool(summed))
         if summed:
-            found |= blocks.columns(summed)
-    return found
+            outputs |= blocks.columns(summed)
+    return outputs
 
 
 def asked_of(formula: Formula, question: Canonical, names: Collection[str]) -> Formula:
-    """The formula of these outputs, where it has one for each."""
+    """The formula of these outputs alone, where it has one for each."""
     if not isinstance(formula, Apart):
         return formula
     return formula.asked(name in names for name in question.shapes)
@@ -148,42 +148,44 @@ class _Blocks:
         self.reading, self.question, self.names = reading, question, names
         self.formula = asked_of(formula, question, names)
         self.statistics: list[Values] = []
-        reading.given({}, question.params)  # what is shared, before there are threads
+        reading.given({}, question.params)  # computes the shared values before threads start
 
     def whole(self) -> dict[str, Parts]:
-        """All at once."""
+        """All rows at once."""
         values = self._outputs(self.question.arrays)
         return {name: self._parts(name, values[name], self.question.rows) for name in self.names}
 
     def rows(self, keep_statistics: bool) -> dict[str, Parts]:
-        """The outputs that have rows; where statistics are kept, those of all rows."""
+        """The outputs that have rows. Keeps the statistics of all rows if asked."""
         question = self.question
         by_row = [name for name in self.names if question.rows_of[name]]
         length = max(CACHED // max(question.elements // max(question.rows, 1), 1), 1)
         number = -(-question.rows // length)
-        found: list[dict[str, Parts]] = [{} for _ in range(number)]
+        blocks: list[dict[str, Parts]] = [{} for _ in range(number)]
         statistics: list[Values] = [()] * number
 
         def block(start: int, stop: int) -> None:
             arrays = question.take(slice(start, stop))
             if isinstance(self.formula, Staged):
-                given = self.reading.given(arrays, question.params)
-                kept = several(self.formula.statistics(self.reading.xp, **given))
-                statistics[start // length] = kept if keep_statistics else ()
+                arguments = self.reading.given(arrays, question.params)
+                row_statistics = several(self.formula.statistics(self.reading.xp, **arguments))
+                statistics[start // length] = row_statistics if keep_statistics else ()
                 if not by_row:
                     return
-                values = self._named(self.formula.finish(self.reading.xp, kept, **given))
+                values = self._named(
+                    self.formula.finish(self.reading.xp, row_statistics, **arguments)
+                )
             else:
                 values = self._outputs(arrays)
-            found[start // length] = {
+            blocks[start // length] = {
                 name: self._parts(name, values[name], stop - start) for name in by_row
             }
 
         spread(question.rows, block, length)
         self.statistics = statistics
         return {
-            name: tuple(map(np.concatenate, zip(*(one[name] for one in found), strict=True)))
-            if found
+            name: tuple(map(np.concatenate, zip(*(parts[name] for parts in blocks), strict=True)))
+            if blocks
             else self._parts(name, self._outputs(question.arrays)[name], 0)
             for name in by_row
         }
@@ -194,17 +196,21 @@ class _Blocks:
         assert isinstance(self.formula, Staged)
         finish = self.formula.finish
         if not question.rows:
-            none = self.reading.given(question.arrays, question.params)
-            self.statistics = [several(self.formula.statistics(xp, **none))]
-        kept = tuple(xp.concatenate(one, axis=0) for one in zip(*self.statistics, strict=True))
+            arguments = self.reading.given(question.arrays, question.params)
+            self.statistics = [several(self.formula.statistics(xp, **arguments))]
+        statistics = tuple(
+            xp.concatenate(one, axis=0) for one in zip(*self.statistics, strict=True)
+        )
         width = max(question.shapes[name][-1] for name in names)
         length = max(CACHED // max(question.rows, 1), 1)
-        found: list[dict[str, Parts]] = [{} for _ in range(-(-width // length))]
+        blocks: list[dict[str, Parts]] = [{} for _ in range(-(-width // length))]
 
         def block(start: int, stop: int) -> None:
-            given = self.reading.given(question.columns(np.arange(start, stop)), question.params)
-            values = self._named(finish(xp, kept, **given))
-            found[start // length] = {
+            arguments = self.reading.given(
+                question.columns(np.arange(start, stop)), question.params
+            )
+            values = self._named(finish(xp, statistics, **arguments))
+            blocks[start // length] = {
                 name: tuple(
                     np.broadcast_to(part, (1, stop - start))
                     for part in self.reading.parts(values[name])
@@ -216,14 +222,14 @@ class _Blocks:
         return {
             name: tuple(
                 np.concatenate(parts, axis=1)
-                for parts in zip(*(one[name] for one in found), strict=True)
+                for parts in zip(*(one[name] for one in blocks), strict=True)
             )
             for name in names
         }
 
     def _outputs(self, arrays: Given) -> dict[str, Value]:
-        given = self.reading.given(needed(self.formula, arrays), self.question.params)
-        return self._named(self.formula(self.reading.xp, **given))
+        arguments = self.reading.given(needed(self.formula, arrays), self.question.params)
+        return self._named(self.formula(self.reading.xp, **arguments))
 
     def _named(self, results: Any) -> dict[str, Value]:
         return dict(zip(self.question.shapes, several(results), strict=True))

@@ -1,11 +1,11 @@
-"""oracle(): a reference kernel with certified answers, from a formula of one's own.
+"""oracle(): a reference kernel with certified answers, from a user's own formula.
 
 def relu_squared(xp, x):
     return xp.square(xp.maximum(x, xp.number(0)))
 
 mine = refkernels.oracle(relu_squared, "x[...] -> y[...]")
 mine.forward(x), mine.backward(dy, x)                   certified values and gradients
-mine.forward_bound(x, format="bfloat16")                how far a right kernel may be off
+mine.forward_bound(x, format="bfloat16")                a bound on a right kernel's error
 refkernels.testing.assert_kernel(mine.op, {"x": x}, got)
 """
 
@@ -45,8 +45,8 @@ class Oracle:
         return self._read("backward", "evaluate", arrays, given, certify=certify)
 
     def forward_bound(self, *arrays: Any, format: Format | str, **given: Any) -> Any:
-        """How far a kernel of one of the forms may be off that computes in the format (16 bits in
-        binary32), its sums in any order."""
+        """The bound on the error of a kernel that computes one of the forms in the format (16 bits
+        in binary32), with sums in any order."""
         return self._read("forward", "bound", arrays, given, format=format)
 
     def backward_bound(self, *arrays: Any, format: Format | str, **given: Any) -> Any:
@@ -75,7 +75,7 @@ class Oracle:
         reading: str,
         arrays: Sequence[Any],
         given: Mapping[str, Any],
-        **asked: Any,
+        **options: Any,
     ) -> Any:
         formulas = self.op.formulas
         assert formulas is not None
@@ -91,9 +91,9 @@ class Oracle:
         if twice := [name for name in named if name in inputs]:
             raise TypeError(f"{twice[0]} was given twice, by its place and by its name.")
         inputs.update(named)
-        found = getattr(formulas, reading)(direction, inputs, params, **asked)
+        results = getattr(formulas, reading)(direction, inputs, params, **options)
         names = self.op.names(direction)
-        return tree(direction.title(), {name: found.get(name) for name in names})
+        return tree(direction.title(), {name: results.get(name) for name in names})
 
 
 def oracle(
@@ -108,7 +108,7 @@ def oracle(
     faults: tuple[Fault, ...] = (),
     params: Mapping[str, Any] | None = None,
 ) -> Oracle:
-    """The reference kernel that a formula of one's own is.
+    """The reference kernel of a user's own formula.
 
     formula      f(xp, *arrays, **params) with the names of `contexts.Context` in xp; several stable
                  ways to compute the op by name, the definition first
@@ -121,14 +121,14 @@ def oracle(
     faults       wrong and unstable ways, which `explain` names
     params       defaults by name; a float is handed to the formula as an exact number of xp
 
-    Raises ValueError for a signature that is none and for gradients or cotangents that it does not
-    have, TypeError for a formula that cannot be called and for what is no text, list or mapping.
+    Raises ValueError for a malformed signature and for gradients or cotangents that it lacks,
+    TypeError for a formula that cannot be called and for arguments of another type.
     """
     forms = _formulas(formula, "formula")
     own = str(getattr(next(iter(forms.values())), "__name__", "formula"))
-    found = Signature.parse(as_text(signature, "signature"), as_text(coupled, "coupled"))
+    parsed = Signature.parse(as_text(signature, "signature"), as_text(coupled, "coupled"))
     several = as_list(faults, "faults")
-    if strange := [one for one in several if not isinstance(one, Fault)]:
+    if strange := [fault for fault in several if not isinstance(fault, Fault)]:
         raise TypeError(f"faults holds a {type(strange[0]).__name__}, but it must hold Faults.")
     return Oracle(
         formula_op(
@@ -137,25 +137,27 @@ def oracle(
             coupled,
             forms=forms,
             backward=None if backward is None else _formulas(backward, "backward"),
-            gradients=None if gradients is None else _among(found.takes, gradients, "gradients"),
-            cotangents=_among(found.gives, cotangents, "cotangents"),
+            gradients=None if gradients is None else _among(parsed.takes, gradients, "gradients"),
+            cotangents=_among(parsed.gives, cotangents, "cotangents"),
             faults=tuple(several),
             params=as_mapping(params, "params"),
         )
     )
 
 
-def _formulas(given: Any, name: str) -> dict[str, Formula]:
-    """Formulas by name; one alone is the definition."""
-    forms = as_mapping(given, name) if isinstance(given, Mapping) else {"definition": given}
-    if not forms or not all(callable(one) for one in forms.values()):
+def _formulas(formulas: Any, name: str) -> dict[str, Formula]:
+    """Formulas by name; a single one is the definition."""
+    forms = (
+        as_mapping(formulas, name) if isinstance(formulas, Mapping) else {"definition": formulas}
+    )
+    if not forms or not all(callable(form) for form in forms.values()):
         raise TypeError(f"{name} is a function f(xp, x, ...), or several of them by name.")
     return forms
 
 
-def _among(known: Collection[str], given: Any, name: str) -> tuple[str, ...]:
-    """Some of the known names."""
-    for one in as_names(given, name):
-        if one not in known:
-            raise ValueError(f"{name} has {quoted(one)}: {instead(one, known)}.")
-    return as_names(given, name)
+def _among(known: Collection[str], chosen: Any, name: str) -> tuple[str, ...]:
+    """The chosen names, checked to be among the known ones."""
+    for item in as_names(chosen, name):
+        if item not in known:
+            raise ValueError(f"{name} has {quoted(item)}: {instead(item, known)}.")
+    return as_names(chosen, name)

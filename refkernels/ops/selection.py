@@ -1,5 +1,7 @@
-"""Some elements of a formula's outputs, in any context: their rows' statistics once, and then those
-elements alone; each output's slices; or, of other formulas, whole rows."""
+"""Some elements of a formula's outputs, read in any context.
+
+A staged formula is read once for the statistics of the elements' rows, and then for those elements
+alone. A formula for each output is read for the elements' slices, any other for whole rows."""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from refkernels.ops.formula import Apart, Formula, Sliced, Staged, Values, sever
 from refkernels.ops.readings import Reading, asked_of, needed
 from refkernels.ops.slices import Slice, sliced
 
-_SMALL = 0.75  # of the arrays: less is read apart
+_SMALL = 0.75  # a smaller share of the arrays is read apart
 Enclose = Callable[[Value, tuple[int, ...]], Enclosure]
 
 
@@ -32,23 +34,23 @@ class Selection:
         self.staged = isinstance(formula, Staged) and question.flat
         places = {name: self._places(name, at) for name, at in wanted.items()}
         self.places = places
-        every = [name for name in wanted if not question.rows_of[name]]
-        rows = [row for name, (row, _) in places.items() if name not in every]
-        found = np.concatenate([*rows, np.empty(0, np.intp)]).astype(np.intp)
-        self.rows: Indices = np.arange(question.rows) if every else np.unique(found)
+        rowless = [name for name in wanted if not question.rows_of[name]]
+        rows = [row for name, (row, _) in places.items() if name not in rowless]
+        wanted_rows = np.concatenate([*rows, np.empty(0, np.intp)]).astype(np.intp)
+        self.rows: Indices = np.arange(question.rows) if rowless else np.unique(wanted_rows)
         width = question.elements // max(question.rows, 1)
         self.cost = self.rows.size * max(width, 1) + sum(map(len, wanted.values()))
         if isinstance(formula, Apart):
             self.cost = sum(self._size(name) for name in wanted)
 
     def _places(self, name: str, at: Indices) -> tuple[Indices, Indices]:
-        """The rows, and the places in them, of flat indices."""
+        """The rows of flat indices, and the columns in them."""
         row, column = np.divmod(at, max(int(np.prod(self.question.shapes[name][1:])), 1))
         return row, column
 
     def read(self, xp: Context, enclose: Enclose) -> dict[str, Enclosure]:
-        """The wanted elements, flat, by output; `enclose` takes a value and the shape it stands
-        for."""
+        """The wanted elements, flat, by output. `enclose` takes a value and the shape that it
+        broadcasts to."""
         if not self.wanted:
             return {}
         reading = Reading(xp, lambda value: ())
@@ -67,14 +69,14 @@ class Selection:
         }
 
     def _size(self, name: str) -> int:
-        """The elements of the slices that some elements of an output are read from."""
+        """How many elements the slices have from which an output's wanted elements are read."""
         rows, columns = self.places[name]
         number = np.unique(rows).size if self.question.rows_of[name] else self.question.rows
         formula = self._apart(name)
         arrays = needed(formula, self.question.take(slice(0, 1)))
-        taken = sliced(self.question, arrays, name, columns, formula.sliced).arrays.items()
-        own = {one for one, argument in self.question.signature.takes.items() if argument.rows}
-        return sum(a.size * (number if n in own else 1) for n, a in taken if a is not None)
+        slices = sliced(self.question, arrays, name, columns, formula.sliced).arrays.items()
+        own = {k for k, argument in self.question.signature.takes.items() if argument.rows}
+        return sum(a.size * (number if k in own else 1) for k, a in slices if a is not None)
 
     def _apart(self, name: str) -> Apart:
         formula = asked_of(self.formula, self.question, [name])
@@ -89,14 +91,14 @@ class Selection:
             arrays = needed(formula, self.question.take(rows))
             part = sliced(self.question, arrays, name, column[inside], formula.sliced)
             place = np.searchsorted(rows, row[inside]) if by_row else 0
-            given = reading.given(part.arrays, self.question.params)
-            value = self._output(formula(reading.xp, **given), name)
+            arguments = reading.given(part.arrays, self.question.params)
+            value = self._output(formula(reading.xp, **arguments), name)
             shape = (len(rows) if by_row else 1, *part.shape)
             yield enclose(value, shape).reshape(-1)[part.at(place)]
 
     def _pieces(self, name: str) -> Iterator[tuple[Any, Any]]:
-        """Blocks of rows with their elements; of an output that has none, all rows with elements
-        that share all letters but the last two: the slices of more would be nearly everything."""
+        """Blocks of rows with their elements. For an output without rows: all rows, with elements
+        that share all letters but the last two; slices for more would be nearly everything."""
         row, column = self.places[name]
         if self.question.rows_of[name]:
             yield from ((rows, np.isin(row, rows)) for rows in self._blocks(np.unique(row)))
@@ -109,18 +111,18 @@ class Selection:
         width = max(self.question.elements // max(self.question.rows, 1), 1)
         length = max(CACHED // width, 1)
         listed = self.rows if own is None else own
-        for start in range(0, max(listed.size, 1), length):  # of no rows there is a sum
+        for start in range(0, max(listed.size, 1), length):  # a sum over no rows exists too
             yield listed[start : start + length]
 
     def _statistics(self, reading: Reading) -> Values:
         formula, xp, params = self.formula, reading.xp, self.question.params
         assert isinstance(formula, Staged)
-        found = []
+        blocks = []
         for rows in self._blocks():
-            given = reading.given(self.question.take(rows), params)
-            values = several(formula.statistics(xp, **given))
-            found.append([xp.broadcast(one, (rows.size, 1)) for one in values])
-        return tuple(xp.concatenate(one, axis=0) for one in zip(*found, strict=True))
+            arguments = reading.given(self.question.take(rows), params)
+            values = several(formula.statistics(xp, **arguments))
+            blocks.append([xp.broadcast(statistic, (rows.size, 1)) for statistic in values])
+        return tuple(xp.concatenate(statistic, axis=0) for statistic in zip(*blocks, strict=True))
 
     def _picked(
         self, reading: Reading, statistics: Values, name: str, enclose: Enclose
@@ -129,11 +131,11 @@ class Selection:
         assert isinstance(formula, Staged)
         rows, columns = self.places[name]
         for start in range(0, rows.size, CACHED):
-            some = slice(start, start + CACHED)
-            given = reading.given(question.pick(rows[some], columns[some]), question.params)
-            place = np.searchsorted(self.rows, rows[some])
-            kept = tuple(xp.take(one, place, axis=0) for one in statistics)
-            value = self._output(formula.finish(xp, kept, **given), name)
+            block = slice(start, start + CACHED)
+            arguments = reading.given(question.pick(rows[block], columns[block]), question.params)
+            place = np.searchsorted(self.rows, rows[block])
+            picked = tuple(xp.take(statistic, place, axis=0) for statistic in statistics)
+            value = self._output(formula.finish(xp, picked, **arguments), name)
             yield enclose(value, (place.size, 1)).reshape(-1)
 
     def _columns(
@@ -143,22 +145,22 @@ class Selection:
         assert isinstance(formula, Staged)
         columns, length = self.places[name][1], max(CACHED // max(question.rows, 1), 1)
         for start in range(0, columns.size, length):
-            some = columns[start : start + length]
-            given = reading.given(question.columns(some), question.params)
-            value = self._output(formula.finish(reading.xp, statistics, **given), name)
-            yield enclose(value, (1, some.size)).reshape(-1)
+            block = columns[start : start + length]
+            arguments = reading.given(question.columns(block), question.params)
+            value = self._output(formula.finish(reading.xp, statistics, **arguments), name)
+            yield enclose(value, (1, block.size)).reshape(-1)
 
     def _whole_rows(self, reading: Reading, enclose: Enclose) -> dict[str, Enclosure]:
-        question, found = self.question, {name: [] for name in self.wanted}  # type: ignore[var-annotated]
+        question, parts_by_name = self.question, {name: [] for name in self.wanted}  # type: ignore[var-annotated]
         every = not all(question.rows_of[name] for name in self.wanted)
         for rows in [self.rows] if every else self._blocks():
             arrays = question.arrays if every else question.take(rows)
             apart = {} if every else self._slices(rows, arrays)
             for name, part in apart.items():
-                given = reading.given(part.arrays, question.params)
-                value = self._output(self.formula(reading.xp, **given), name)
+                arguments = reading.given(part.arrays, question.params)
+                value = self._output(self.formula(reading.xp, **arguments), name)
                 shape = (rows.size, *part.shape)
-                found[name].append(enclose(value, shape).reshape(-1)[part.flat])
+                parts_by_name[name].append(enclose(value, shape).reshape(-1)[part.flat])
             if len(apart) == len(self.wanted):
                 continue
             results = self.formula(reading.xp, **reading.given(arrays, question.params))
@@ -169,22 +171,24 @@ class Selection:
                 inside = np.isin(row, rows) if question.rows_of[name] else np.ones(row.shape, bool)
                 place = np.searchsorted(rows, row[inside]) if question.rows_of[name] else 0
                 flat = place * max(int(np.prod(shape[1:])), 1) + column[inside]
-                found[name].append(enclose(self._output(results, name), shape).reshape(-1)[flat])
-        return {name: joined(parts) for name, parts in found.items()}
+                parts_by_name[name].append(
+                    enclose(self._output(results, name), shape).reshape(-1)[flat]
+                )
+        return {name: joined(parts) for name, parts in parts_by_name.items()}
 
     def _slices(self, rows: Indices, arrays: Mapping[str, Any]) -> dict[str, Slice]:
-        """The outputs of a sliced formula that need no more than part of the arrays."""
-        found: dict[str, Slice] = {}
-        told = not self.question.flat and {*arrays} <= {*self.question.signature.takes}
-        if not isinstance(self.formula, Sliced) or not told:
-            return found
+        """The slices of a sliced formula's outputs that need only a small part of the arrays."""
+        slices: dict[str, Slice] = {}
+        applicable = not self.question.flat and {*arrays} <= {*self.question.signature.takes}
+        if not isinstance(self.formula, Sliced) or not applicable:
+            return slices
         for name, (row, column) in self.places.items():
             inside = np.isin(row, rows)
             part = sliced(self.question, arrays, name, column[inside])
             if part.share < _SMALL:
                 place = np.searchsorted(rows, row[inside])
-                found[name] = replace(part, flat=part.at(place))
-        return found
+                slices[name] = replace(part, flat=part.at(place))
+        return slices
 
     def _output(self, results: Any, name: str) -> Value:
         value = dict(zip(self.question.shapes, several(results), strict=True))[name]
@@ -193,7 +197,7 @@ class Selection:
 
 
 def joined(parts: Any) -> Enclosure:
-    """Flat Enclosures one after the other."""
+    """Flat Enclosures, concatenated."""
     listed = list(parts)
-    columns = (np.concatenate([getattr(one, name) for one in listed]) for name in PARTS)
+    columns = (np.concatenate([getattr(part, name) for part in listed]) for name in PARTS)
     return trusted(*columns)

@@ -8,9 +8,9 @@ Tiers of `arithmetic.ladder`, each only for what the one before leaves open:
     Arb             those elements, in twice the bits until they decide it, up to 4,096
     Rational        once on the way: exact zeros and ties, where the formula is algebraic
 
-Arb and Rational stop at a budget; what is open then stays as wide as it is. A value that is not
-defined in real numbers (0 / 0), or whose inputs are not finite, is the IEEE reading of the
-definition: binary64 arithmetic, with its infinities and NaN, but for overflow (`Unbounded`).
+Arb and Rational stop at a budget; elements that are still open then keep their width. A value that
+is undefined in real numbers (0 / 0), or whose inputs are not finite, is the IEEE reading of the
+definition: binary64 arithmetic, with its infinities and NaN, except for overflow (`Unbounded`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from refkernels.ops.selection import Selection
 PRECISIONS = (128, 256, 512, 1024, 2048, 4096)
 BUDGET = 1 << 24
 """Elements of the rows read, times precision / 128, for one answer; some minutes at most."""
-_ALGEBRAIC = 512  # bits; before so many are taken Rational is asked
-_SHARP = 2.0**-10  # ulp of binary64 that is tight for inputs of that format
-_EXACT = threading.RLock()  # Arb's precision is the process's
+_ALGEBRAIC = 512  # bits; Rational is tried before this precision
+_SHARP = 2.0**-10  # in ulp of binary64: tight for inputs of that format
+_EXACT = threading.RLock()  # Arb's precision belongs to the process
 Enclosures = dict[str, Enclosure]
 
 
@@ -50,16 +50,16 @@ def settle(
     asked: Question,
     ieee: Formula | None = None,
 ) -> Enclosures:
-    """The outputs of these names, canonical, as sharp as the question asks.
+    """The outputs of these names, canonical, as sharp as `asked` demands.
 
-    formula    what is certified
+    formula    the certified formula
     ieee       the definition whose binary64 arithmetic gives special values; formula by default
     """
-    return _Answer(formula, question, names, asked, ieee or formula).settled()
+    return _AnswerSoFar(formula, question, names, asked, ieee or formula).settled()
 
 
-class _Answer:
-    """What is known so far."""
+class _AnswerSoFar:
+    """A draft of each output."""
 
     def __init__(
         self,
@@ -76,33 +76,33 @@ class _Answer:
         self.known: dict[str, Draft] = {}
 
     def settled(self) -> Enclosures:
-        found, left = draft(self.formula, self.question, self.names, self.asked)
-        self.known = {name: Draft.of(one.reshape(-1)) for name, one in found.items()}
+        drafts, left = draft(self.formula, self.question, self.names, self.asked)
+        self.known = {name: Draft.of(answer.reshape(-1)) for name, answer in drafts.items()}
         if left and not self.question.finite:
             left = self._with_specials(left, only_finite=False)
         steps = [("double_double", self._double_double), ("exact", self._exact)]
         climb(self.known, left, "float64", steps, self._undecided)
-        return {n: self.known[n].enclosure().reshape(one.shape) for n, one in found.items()}
+        return {n: self.known[n].enclosure().reshape(answer.shape) for n, answer in drafts.items()}
 
-    def _undecided(self, one: Enclosure) -> npt.NDArray[np.bool_]:
-        return undecided(one, self.asked)
+    def _undecided(self, answer: Enclosure) -> npt.NDArray[np.bool_]:
+        return undecided(answer, self.asked)
 
     def _at(self, places: Open) -> Enclosures:
         return {name: self.known[name].at(at) for name, at in places.items()}
 
     def _open(self, left: Open) -> Open:
-        """What the question still leaves open."""
-        marks = {name: self._undecided(one) for name, one in self._at(left).items()}
-        return {name: left[name][one] for name, one in marks.items() if one.any()}
+        """The elements that are still open."""
+        marks = {name: self._undecided(marked) for name, marked in self._at(left).items()}
+        return {name: left[name][marked] for name, marked in marks.items() if marked.any()}
 
     def _double_double(self, left: Open) -> Enclosures:
         sharper = Selection(self.formula, self.question, left).read(
             readings.double_double().xp, enclosing.value
         )
-        return {n: enclosing.narrower(one, sharper[n]) for n, one in self._at(left).items()}
+        return {n: enclosing.narrower(before, sharper[n]) for n, before in self._at(left).items()}
 
     def _exact(self, left: Open) -> Enclosures:
-        """Arb, in more and more bits, Rational once, and the poles that are left."""
+        """Arb in more and more bits, Rational once, and the remaining poles."""
         with _EXACT:
             self._refine(left)
         self._with_specials(self._open(left), only_finite=True)
@@ -132,22 +132,24 @@ class _Answer:
             return  # not algebraic here, or not defined
 
     def _meet(self, selection: Selection, sharper: Enclosures) -> bool:
-        """What is known, and this too; whether it says anything new, or may with more bits."""
-        told = False
+        """Intersects the drafts with sharper answers. Returns whether that gained anything, or may
+        with more bits."""
+        gained = False
         for name, before in self._at(selection.wanted).items():
             both = intersection(before, sharper[name])
             self.known[name].put(selection.wanted[name], both)
             same = (both.radius == before.radius) & (both.scale == before.scale)
-            told |= bool(np.any(~same | np.isinf(both.radius)))
-        return told
+            gained |= bool(np.any(~same | np.isinf(both.radius)))
+        return gained
 
     def _with_specials(self, left: Open, only_finite: bool) -> Open:
         """The definition's IEEE reading where nothing is known: NaN, infinities and zeros where an
-        input is not finite; `only_finite`: NaN and poles where all are. A number that leaves the
-        range of binary64 is no special value, not even a zero. Gives what is left."""
+        input is not finite; with `only_finite`, NaN and poles where all inputs are. A number that
+        leaves the range of binary64 is no special value, not even a zero. Returns the elements
+        that are still open."""
         unknown = {}
-        for name, one in self._at(left).items():
-            places = left[name][np.isinf(one.radius) & np.isfinite(one.hi)]
+        for name, answer in self._at(left).items():
+            places = left[name][np.isinf(answer.radius) & np.isfinite(answer.hi)]
             finite = self.question.finite_at(name, places)
             unknown[name] = places[finite if only_finite else ~finite]
         selection = Selection(
@@ -155,9 +157,9 @@ class _Answer:
         )
         nothing = selection.read(Unbounded(underflow=True), enclosing.computed)
         plain = nothing if only_finite else selection.read(Unbounded(), enclosing.computed)
-        for name, one in plain.items():
-            values = np.asarray(one)
+        for name, answer in plain.items():
+            values = np.asarray(answer)
             zero = (values == 0.0) & (np.asarray(nothing[name]) == 0.0)
-            told = ~np.isfinite(values) | (zero & (not only_finite))
-            self.known[name].put(selection.wanted[name][told], Enclosure(values[told]))
+            special = ~np.isfinite(values) | (zero & (not only_finite))
+            self.known[name].put(selection.wanted[name][special], Enclosure(values[special]))
         return self._open(left)

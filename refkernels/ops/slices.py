@@ -1,7 +1,7 @@
 """Some elements of a sliced formula's output, and the parts of the arrays that they depend on.
 
-An element depends, of a free letter, on its own index alone. So the arrays are cut to the indices
-that the wanted elements have, letter by letter; what comes out is their output, cut likewise.
+Along a free letter an element depends on its own index alone. So the arrays are cut to the indices
+of the wanted elements, letter by letter, and the formula gives the output, cut likewise.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Indices = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Slice:
-    """`arrays`, cut; `shape` of the output that they give, without its rows; `flat`: the places of
-    the wanted elements in it, rows apart; `share`: the elements of the arrays, of those uncut."""
+    """The cut `arrays`; the `shape` of the output that they give, without its rows; `flat`: the
+    wanted elements' indices in a row of it; `share`: the cut arrays' share of all elements."""
 
     arrays: dict[str, Any]
     shape: tuple[int, ...]
@@ -30,14 +30,15 @@ class Slice:
     share: float
 
     def at(self, row: Any) -> Indices:
-        """The places in an output that has rows, in these of them."""
+        """The flat indices of the wanted elements, each in one of the rows of the cut output."""
         return row * max(math.prod(self.shape), 1) + self.flat
 
 
 def sliced(
     question: Canonical, arrays: Mapping[str, Any], name: str, columns: Indices, free: bool = True
 ) -> Slice:
-    """Of an output's elements at flat `columns` of any rows. Without `free` no letter is."""
+    """The slice for an output's elements at flat `columns` of any rows. `free`: whether letters
+    are cut at all."""
     takes, own = question.signature.takes, question.signature.gives[name].own
     lengths = question.shapes[name][1:]
     kept: dict[str, Indices] = {}
@@ -54,7 +55,7 @@ def sliced(
         name: _cut(array, takes[name].own, kept) if array is not None and name in takes else array
         for name, array in arrays.items()
     }
-    sizes = [sum(a.size for a in some.values() if a is not None) for some in (cut, arrays)]
+    sizes = [sum(a.size for a in side.values() if a is not None) for side in (cut, arrays)]
     return Slice(cut, (*shape, *lengths[len(own) :]), flat, sizes[0] / max(sizes[1], 1))
 
 

@@ -1,8 +1,8 @@
-"""Trees: what an oracle returns, by the names of its signature.
+"""Trees: the form of an oracle's results, by the names of its signature.
 
-One output is itself; several are a NamedTuple, in the signature's order; names with a dot are a
-NamedTuple within it (`state.exp_avg`); a list of arrays is a tuple. What there is none of, the
-gradient of an input that was left out, is None.
+One output is returned bare; several form a NamedTuple, in the signature's order; names with a dot
+form a NamedTuple within it (`state.exp_avg`); a list of arrays is a tuple. An absent output, such
+as the gradient of an input that was left out, is None.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from refkernels.arguments import as_mapping
 
 
 def tree(name: str, values: Mapping[str, Any]) -> Any:
-    """The values of these (dotted) names as a tree; `name` is that of the tuples' class."""
+    """The values of these (dotted) names as a tree; `name` is the name of the tuple's class."""
     if len(values) == 1 and "." not in next(iter(values)):
         return next(iter(values.values()))
     return _grown(name, values)
@@ -30,11 +30,11 @@ def _grown(name: str, values: Mapping[str, Any]) -> Any:
             branches.setdefault(first, {})[rest] = value
         else:
             branches[first] = value
-    made = {
+    fields = {
         first: _grown(first.title(), value) if isinstance(value, dict) else value
         for first, value in branches.items()
     }
-    return _class(name, tuple(made))(**made)
+    return _class(name, tuple(fields))(**fields)
 
 
 @functools.cache
@@ -42,13 +42,13 @@ def _class(name: str, fields: tuple[str, ...]) -> Any:
     return namedtuple(name, fields)
 
 
-def leaves(given: Any, prefix: str = "") -> dict[str, Any]:
+def leaves(node: Any, prefix: str = "") -> dict[str, Any]:
     """The arrays of a tree of mappings and NamedTuples, by dotted names."""
-    if isinstance(given, tuple) and hasattr(given, "_asdict"):
-        given = given._asdict()
-    if not isinstance(given, Mapping):
-        return {prefix: given}
-    found: dict[str, Any] = {}
-    for name, value in as_mapping(given, prefix or "the inputs").items():
-        found.update(leaves(value, f"{prefix}.{name}" if prefix else name))
-    return found
+    if isinstance(node, tuple) and hasattr(node, "_asdict"):
+        node = node._asdict()
+    if not isinstance(node, Mapping):
+        return {prefix: node}
+    arrays: dict[str, Any] = {}
+    for name, value in as_mapping(node, prefix or "the inputs").items():
+        arrays.update(leaves(value, f"{prefix}.{name}" if prefix else name))
+    return arrays

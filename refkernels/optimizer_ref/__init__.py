@@ -2,13 +2,13 @@
 
     adamw(param, grad, m, v, step=3)     -> Adamw(param, m, v, vmax)    of Enclosures
 
-State comes in and goes out; step counts from 1, and the state of step 1 is zeros. What is optional
-and left out (vmax: amsgrad's; buf: momentum's; mean: that of a centred RMSprop) is None in the
-answer. Hyper-parameters are the binary64 numbers that are given; the bound is for kernels that hold
-them so. Nothing is differentiated: these ops have no backward pass.
+The ops take the state and return the new one; step counts from 1, and the state of step 1 is zeros.
+An optional state that is left out (vmax: amsgrad's; buf: momentum's; mean: a centred RMSprop's) is
+None in the answer. Hyper-parameters are taken exactly, as binary64; the bound is for kernels that
+hold them so. These ops have no backward pass.
 
-`formulas` are the formulas, `faults` the other definitions, by which `refkernels.explain` answers
-"which Adam is this?", `OPS` the ops.
+`formulas` are the formulas, `faults` the other definitions, with which `refkernels.explain` answers
+"which Adam is this?", `OPS` lists the ops.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ __all__ = ["OPS", "adagrad", "adam", "adamw", "lamb", "lion", "momentum", "rmspr
 
 
 def _in_float32(params: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """What kernels hold that keep hyper-parameters in float32: these; `shrink`, lr wd; and of Adam
-    c1, `root` of c2 and `rate`, lr / c1, from `betas` as they were given (OneFlow 0.9) or from
+    """The numbers of kernels that hold hyper-parameters in float32: these params; `shrink`, lr wd;
+    and for Adam c1, `root` of c2 and `rate`, lr / c1, from the exact `betas` (OneFlow 0.9) or from
     their `powers`, multiplied step by step in float32 (Paddle, MindSpore)."""
     held = {name: _float32(value) for name, value in params.items() if isinstance(value, float)}
     if "weight_decay" in held:
         held["shrink"] = _float32(held["lr"] * held["weight_decay"])
-    found = {"betas": held, "powers": held}
+    by_source = {"betas": held, "powers": held}
     if {"beta2", "eps", "step"} <= params.keys():
         betas, step = (params["beta1"], params["beta2"]), int(params["step"])
         powers = [np.full(step, beta, np.float32).cumprod(dtype=np.float32)[-1] for beta in betas]
-        found["betas"] = held | _corrections(held["lr"], *(1.0 - beta**step for beta in betas))
-        found["powers"] = held | _corrections(held["lr"], *(1.0 - float(p) for p in powers))
-    return found
+        by_source["betas"] = held | _corrections(held["lr"], *(1.0 - beta**step for beta in betas))
+        by_source["powers"] = held | _corrections(held["lr"], *(1.0 - float(p) for p in powers))
+    return by_source
 
 
 def _corrections(lr: float, c1: float, c2: float) -> dict[str, float]:
@@ -60,28 +60,30 @@ def _float32(value: float) -> float:
 def _prepare(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction, whole: bool = False
 ) -> Prepared:
-    """A weight decay of 0 is None. `whole`: the op's one letter is all of the tensor's elements."""
+    """A weight decay of 0 becomes None. `whole`: the op's letter runs over the whole tensor."""
     shapes = {name: array.shape for name, array in inputs.items() if array is not None}
-    if strange := [name for name, shape in shapes.items() if shape != shapes["param"]]:
+    if misshapen := [name for name, shape in shapes.items() if shape != shapes["param"]]:
         raise ValueError(
-            f"{strange[0]} has shape {shapes[strange[0]]} and param {shapes['param']}: they are "
-            "the same."
+            f"{misshapen[0]} has shape {shapes[misshapen[0]]} and param {shapes['param']}: they "
+            "are the same."
         )
     as_count(params.get("step", 1), "step")
-    if wild := [name for name, one in params.items() if isinstance(one, float) and one - one != 0]:
-        raise ValueError(f"{wild[0]} is {params[wild[0]]}: it is a finite number.")
-    told: dict[str, Any] = {**params, "float32": _in_float32(params)}
-    told["weight_decay"] = params["weight_decay"] or None
+    if not_finite := [
+        name for name, value in params.items() if isinstance(value, float) and value - value != 0
+    ]:
+        raise ValueError(f"{not_finite[0]} is {params[not_finite[0]]}: it is a finite number.")
+    formula_params: dict[str, Any] = {**params, "float32": _in_float32(params)}
+    formula_params["weight_decay"] = params["weight_decay"] or None
     if "nesterov" in params:
-        told["nesterov"] = as_flag(params["nesterov"], "nesterov")
+        formula_params["nesterov"] = as_flag(params["nesterov"], "nesterov")
     if not whole:
-        return Prepared(inputs, told)
-    flat = {name: None if one is None else one.reshape(-1) for name, one in inputs.items()}
-    return Prepared(flat, told, lambda name, array: array.reshape(shapes["param"]))
+        return Prepared(inputs, formula_params)
+    flat = {name: None if value is None else value.reshape(-1) for name, value in inputs.items()}
+    return Prepared(flat, formula_params, lambda name, array: array.reshape(shapes["param"]))
 
 
 def _with_tail(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """And which elements a loop over blocks of 8 leaves over."""
+    """As `_prepare`, with a mask of the elements that a loop over blocks of 8 leaves over."""
     ready = _prepare(inputs, params, direction)
     places = np.arange(inputs["param"].size).reshape(inputs["param"].shape)
     tail = places >= places.size // 8 * 8
@@ -91,13 +93,13 @@ def _with_tail(inputs: dict[str, Any], params: dict[str, Any], direction: Direct
 def _with_untouched(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
-    """And which elements are of a row without a gradient, and whether there are any. A row is one
-    index of the first axis of two or more: what has one axis has no rows to leave out."""
+    """As `_prepare`, with a mask of the elements in rows without a gradient, and whether there are
+    any. A row is one index of the first of two or more axes: an array of one axis has no rows."""
     ready, grad = _prepare(inputs, params, direction), inputs["grad"]
     none = np.all(grad == 0, axis=tuple(range(1, grad.ndim)), keepdims=True) & (grad.ndim > 1)
     untouched = np.array(np.broadcast_to(none, grad.shape))
-    told = {**ready.params, "sparse": bool(untouched.any())}
-    return Prepared({**ready.inputs, "untouched": untouched}, told)
+    formula_params = {**ready.params, "sparse": bool(untouched.any())}
+    return Prepared({**ready.inputs, "untouched": untouched}, formula_params)
 
 
 def _optimizer(
@@ -113,19 +115,21 @@ def _optimizer(
     letters: str = "...",
     **described: Any,
 ) -> Op:
-    """`states`: "m v vmax?"; `shown`, `more`: see `cases`; `ways`: the formula's, by name, the last
-    any mixture of them."""
+    """The op. `states`: "m v vmax?"; `shown`, `more`: see `cases`; `ways`: the formula's, by name;
+    the last is any mixture of them."""
     names = states.replace("?", "").split()
-    held = ", ".join(
-        f"{one.strip('?')}[{letters}]" + "?" * one.count("?") for one in states.split()
+    states_text = ", ".join(
+        f"{word.strip('?')}[{letters}]" + "?" * word.count("?") for word in states.split()
     )
-    given = ", ".join(f"{one}[{letters}]" for one in ("param", *names))
+    inputs_text = ", ".join(f"{word}[{letters}]" for word in ("param", *names))
     *single, mixture = ways.split()
     forms = {form: partial(formula, way=way) for way, form in enumerate(single)}
-    usual = " ".join(one for one in states.split() if "?" not in one or name in ("sgd", "momentum"))
+    usual = " ".join(
+        word for word in states.split() if "?" not in word or name in ("sgd", "momentum")
+    )
     return formula_op(
         name,
-        f"param[{letters}], grad[{letters}], {held} -> {given}",
+        f"param[{letters}], grad[{letters}], {states_text} -> {inputs_text}",
         gradients=(),
         params=params,
         forms={**forms, mixture: partial(formula, way=None)},
@@ -189,9 +193,9 @@ _BY_NAME = {op.name: op for op in OPS}
 
 def _step(name: str, certify: Certify, arrays: Mapping[str, Any], params: Mapping[str, Any]) -> Any:
     op = _BY_NAME[name]
-    given = {one: array for one, array in arrays.items() if array is not None}
-    found = op.evaluate("forward", given, params, certify)
-    return tree(name.title(), {one: found.get(one) for one in op.outputs})
+    present = {key: array for key, array in arrays.items() if array is not None}
+    outputs = op.evaluate("forward", present, params, certify)
+    return tree(name.title(), {key: outputs.get(key) for key in op.outputs})
 
 
 def sgd(
@@ -213,7 +217,7 @@ def sgd(
 def momentum(
     param: Any, grad: Any, buf: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Any:
-    """(param, buf) as `sgd` has it without dampening, its buf starting at 0: lr=0.01,
+    """(param, buf) as in `sgd` without dampening, with a buf that starts at 0: lr=0.01,
     momentum=0.9, weight_decay=0.0, nesterov=False."""
     return _step("momentum", certify, {"param": param, "grad": grad, "buf": buf}, params)
 
@@ -224,7 +228,7 @@ def adam(
 ) -> Any:  # fmt: skip
     """(param, m, v, vmax) after a step of Adam: lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8,
     weight_decay=0.0 (coupled), step=1. It is dense: a row without a gradient moves too, which a
-    sparse or lazy Adam's does not (`refkernels.explain` says `lazy_rows`). Else as `sgd`."""
+    sparse or lazy Adam's does not (`refkernels.explain` says `lazy_rows`). Otherwise as `sgd`."""
     arrays = {"param": param, "grad": grad, "m": m, "v": v, "vmax": vmax}
     return _step("adam", certify, arrays, params)
 
@@ -250,7 +254,7 @@ def adagrad(
     param: Any, grad: Any, accum: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Any:
     """(param, accum) after a step of Adagrad: lr=0.01, lr_decay=0.0, eps=1e-10, weight_decay=0.0,
-    step=1. Else as `sgd`."""
+    step=1. Otherwise as `sgd`."""
     return _step("adagrad", certify, {"param": param, "grad": grad, "accum": accum}, params)
 
 
@@ -260,12 +264,12 @@ def rmsprop(
 ) -> Any:  # fmt: skip
     """(param, accum, mean, buf) after a step of RMSprop, centred where there is a mean, with
     momentum where there is a buf: lr=0.01, rho=0.99, eps=1e-8, momentum=0.9, weight_decay=0.0.
-    Else as `sgd`."""
+    Otherwise as `sgd`."""
     arrays = {"param": param, "grad": grad, "accum": accum, "mean": mean, "buf": buf}
     return _step("rmsprop", certify, arrays, params)
 
 
 def lion(param: Any, grad: Any, m: Any, *, certify: Certify = "enclosure", **params: Any) -> Any:
     """(param, m) after a step of Lion: lr=1e-4, beta1=0.9, beta2=0.99, weight_decay=0.0. Where the
-    sign of beta1 m + (1 - beta1) g is in doubt the bound takes in both. Else as `sgd`."""
+    sign of beta1 m + (1 - beta1) g is in doubt the bound covers both. Otherwise as `sgd`."""
     return _step("lion", certify, {"param": param, "grad": grad, "m": m}, params)

@@ -1,7 +1,7 @@
 """The inputs on which optimizers are measured: one step, from a state, by regime.
 
-A quarter of the parameters is 0 wherever it can be: there the update stands by itself, with all of
-its digits.
+A quarter of the parameters is 0 wherever possible: there the update appears alone, with all of its
+digits.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from refkernels.op import DTYPES as EVERY
 from refkernels.op import Case
 from refkernels.ops.cases import Arrays, case
 
-N = 203  # no multiple of a vector's length: there is a tail
+N = 203  # no multiple of a vector's length, so that there is a tail
 DTYPES = ("bfloat16", "float32", "float64")
-_SQUARES = ("v", "vmax", "accum")  # what is no less than 0
+_SQUARES = ("v", "vmax", "accum")  # states that are never negative
 Params = Mapping[str, Any]
 
 
@@ -32,7 +32,7 @@ def _arrays(
     made = {"param": param, "grad": grad}
     for name, state in zip(states, drawn, strict=True):
         made[name] = np.square(scale * state) if name in _SQUARES else scale * state
-    if "mean" in made:  # of numbers whose squares' mean is accum
+    if "mean" in made:  # the mean of numbers whose squares have the mean accum
         made["mean"] = 0.9 * np.sqrt(made["accum"])
     if kind == "zero state":
         made |= {name: np.zeros(N) for name in states}
@@ -47,7 +47,7 @@ def _arrays(
     elif kind == "specials":
         made["grad"][[3, 50, 70]] = np.inf, -np.inf, np.nan
         made["param"][[5, 51]] = np.nan, np.inf
-    elif kind.startswith("untouched"):  # an embedding of which a third of the rows is not looked up
+    elif kind.startswith("untouched"):  # an embedding with a third of its rows not looked up
         made = {name: array.reshape(-1, 7) for name, array in made.items()}
         made["grad"][1::3] = 0.0
     return made
@@ -56,8 +56,8 @@ def _arrays(
 def cases_of(
     op: str, states: str, shown: Params, more: tuple[tuple[str, str, Params], ...] = ()
 ) -> list[Case]:
-    """Those of one optimizer. `shown`: what its cases ask for beside the defaults, but in its first
-    step; `more`: regimes with other states and params. Appended, never changed."""
+    """The cases of one optimizer. `shown`: the params of its cases besides the defaults, except in
+    its first step; `more`: regimes with other states and params. Appended, never changed."""
     first = {name: value for name, value in shown.items() if name != "step"}
     late = {**shown, "step": 1000} if "step" in shown else shown
     regimes = [

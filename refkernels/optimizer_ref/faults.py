@@ -1,7 +1,7 @@
-"""Other definitions of the optimizers, and wrong ones, as frameworks have them or had them.
+"""Other definitions of the optimizers, and wrong ones, from present and past frameworks.
 
 Each is a keyword of a formula: its step, its decay, its correction, its trust ratio. A kernel whose
-state has another meaning (lr inside the momentum) is asked with the state that is its own.
+state has another meaning (lr inside the momentum) gets its own kind of state.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from refkernels.optimizer_ref.formulas import coupled, decay_before, trust
 
 
 def _without(formula: Formula, **absent: Any) -> Formula:
-    """The formula with other params, whatever it is asked with."""
-    return lambda xp, **given: formula(xp, **{**given, **absent})
+    """The formula with fixed params, whatever its arguments."""
+    return lambda xp, **arguments: formula(xp, **{**arguments, **absent})
 
 
 def _undecayed(formula: Formula) -> Fault:
@@ -27,34 +27,36 @@ def _undecayed(formula: Formula) -> Fault:
 
 
 def _in_float32(formula: Formula, names: str, kind: str = "betas") -> Formula:
-    """With these hyper-parameters, and where lr is one of them all that is computed from them
-    alone, as float32 has them; see `refkernels.optimizer_ref` for the kind."""
+    """The formula with these hyper-parameters in float32, and if lr is one of them also everything
+    that is computed from them alone; `kind` as in `refkernels.optimizer_ref`."""
     listed = names.split()
 
-    def rounded(xp: Any, float32: dict[str, dict[str, float]], **given: Any) -> Any:
-        held = {
+    def rounded(xp: Any, float32: dict[str, dict[str, float]], **arguments: Any) -> Any:
+        rounded_params = {
             name: xp.number(value)
             for name, value in float32[kind].items()
-            if given.get(name) is not None
+            if arguments.get(name) is not None
             if name in listed
         }
         if "lr" in listed:
-            held |= {n: xp.number(x) for n, x in float32[kind].items() if n not in given}
-        return formula(xp, **{**given, **held})
+            rounded_params |= {
+                n: xp.number(x) for n, x in float32[kind].items() if n not in arguments
+            }
+        return formula(xp, **{**arguments, **rounded_params})
 
     return rounded
 
 
 def _narrow(formula: Formula, names: str) -> Fault:
-    told = {"names": names.replace(" ", ", ")}
-    return Fault("float32_hyperparameters", _in_float32(formula, names), details=told)
+    named = {"names": names.replace(" ", ", ")}
+    return Fault("float32_hyperparameters", _in_float32(formula, names), details=named)
 
 
 def _too(names: str, fault: Fault, kind: str = "betas") -> Fault:
-    """A fault in a kernel that holds hyper-parameters in float32 too, as most frameworks do."""
+    """A fault in a kernel that also holds hyper-parameters in float32, as in most frameworks."""
     assert fault.forward is not None
-    told = {"float32_hyperparameters": names.replace(" ", ", ")}
-    return replace(fault, forward=_in_float32(fault.forward, names, kind), details=told)
+    named = {"float32_hyperparameters": names.replace(" ", ", ")}
+    return replace(fault, forward=_in_float32(fault.forward, names, kind), details=named)
 
 
 def _of_param(cause: str, formula: Formula) -> Fault:
@@ -121,25 +123,25 @@ _of_adam = partial(_of_moments, hat=_hat, inside=_inside, name="move")
 
 
 def _raw(formula: Formula) -> Fault:
-    """The step from v itself, though the largest is kept."""
+    """The step from v itself, although the largest v is kept."""
 
-    def smaller(xp: Any, vmax: Any = None, **given: Any) -> Any:
-        moved, m, v, _ = formula(xp, **given)
+    def smaller(xp: Any, vmax: Any = None, **arguments: Any) -> Any:
+        moved, m, v, _ = formula(xp, **arguments)
         return moved, m, v, None if vmax is None else xp.maximum(vmax, v)
 
     return _of_param("amsgrad_ignored", smaller)
 
 
 def _lazy(formula: Formula) -> Formula:
-    """Nothing of a row that has no gradient: sparse gradients do not hold such rows. Where there is
-    none it is the definition, and another cause has to be named."""
+    """Rows without a gradient stay unchanged: sparse gradients do not hold such rows. Without such
+    rows this is the definition, and another cause must be named."""
 
     def moved(
         xp: Any, param: Any, m: Any, v: Any, untouched: Any, sparse: bool, vmax: Any = None,
-        **given: Any,
+        **arguments: Any,
     ) -> Any:  # fmt: skip
         step = formula if sparse else formulas.adam
-        new = step(xp, param=param, m=m, v=v, vmax=vmax, **given)
+        new = step(xp, param=param, m=m, v=v, vmax=vmax, **arguments)
         pairs = zip((param, m, v, vmax), new, strict=True)
         return tuple(b if b is None else xp.where(untouched, a, b) for a, b in pairs)
 
@@ -182,22 +184,22 @@ def _inside_direction(xp: Any, m: Any, v: Any, c1: Any, root: Any, eps: Any, **_
 
 
 def _clamped(low: str, high: str) -> Fault:
-    """The ratio, no less than low and no more than high."""
+    """The trust ratio, clamped to [low, high]."""
 
     def ratio(xp: Any, param: Any, r: Any, u: Any) -> Any:
         return xp.clip(trust(xp, xp.norm(param), xp.norm(u)), xp.number(float(low)), int(high))
 
-    told = {"low": low, "high": high}
-    return replace(_ratio("trust_ratio_clamped", ratio), details=told)
+    ends = {"low": low, "high": high}
+    return replace(_ratio("trust_ratio_clamped", ratio), details=ends)
 
 
 def _norm_clamped(xp: Any, param: Any, r: Any, u: Any) -> Any:
     return trust(xp, xp.minimum(xp.norm(param), xp.number(10)), xp.norm(u))
 
 
-def _needs_decay(xp: Any, weight_decay: Any = None, **given: Any) -> Any:
+def _needs_decay(xp: Any, weight_decay: Any = None, **arguments: Any) -> Any:
     ratio = None if weight_decay is not None else lambda xp, *_: xp.number(1)
-    return formulas.lamb(xp, weight_decay=weight_decay, **given, ratio=ratio)
+    return formulas.lamb(xp, weight_decay=weight_decay, **arguments, ratio=ratio)
 
 
 def _ratio(cause: str, ratio: Callable[..., Any]) -> Fault:
@@ -223,31 +225,31 @@ LAMB = (
 
 
 def _momentum(formula: str) -> Formula:
-    """Another b', and the step from it, of g'."""
+    """Another b' of g', and the step from it."""
 
-    def step(xp: Any, param: Any, grad: Any, buf: Any = None, **given: Any) -> Any:
-        g = coupled(grad, param, given["weight_decay"])
+    def step(xp: Any, param: Any, grad: Any, buf: Any = None, **arguments: Any) -> Any:
+        g = coupled(grad, param, arguments["weight_decay"])
         if buf is None:
-            return formulas.sgd(xp, param, grad, **given)
-        lr, mu = given["lr"], given["momentum"]
+            return formulas.sgd(xp, param, grad, **arguments)
+        lr, mu = arguments["lr"], arguments["momentum"]
         if formula == "lr_in_momentum":
             moved = mu * buf - lr * g
             return param + moved, moved
         new = {
-            "dampened_first_step": lambda: mu * buf + (1 - given["dampening"]) * g,
+            "dampened_first_step": lambda: mu * buf + (1 - arguments["dampening"]) * g,
             "dampening_ignored": lambda: mu * buf + g,
             "averaged_momentum": lambda: mu * buf + (1 - mu) * g,
         }[formula]()
-        return param - lr * (g + mu * new if given["nesterov"] else new), new
+        return param - lr * (g + mu * new if arguments["nesterov"] else new), new
 
     return step
 
 
-def _decoupled(xp: Any, param: Any, weight_decay: Any, **given: Any) -> Any:
-    moved = formulas.sgd(xp, param, weight_decay=None, **given)
+def _decoupled(xp: Any, param: Any, weight_decay: Any, **arguments: Any) -> Any:
+    moved = formulas.sgd(xp, param, weight_decay=None, **arguments)
     if weight_decay is None:
         return moved
-    return moved[0] - given["lr"] * weight_decay * param, *moved[1:]
+    return moved[0] - arguments["lr"] * weight_decay * param, *moved[1:]
 
 
 MOMENTUM = (
@@ -295,19 +297,19 @@ def _of_step(cause: str, formula: Formula) -> Fault:
     return Fault(cause, formula, outputs=("param", "buf"))
 
 
-def _lr_in_momentum(xp: Any, **given: Any) -> Any:
-    """buf' = mu buf + lr g / d, as TensorFlow has it."""
-    if given.get("buf") is None:
-        return formulas.rmsprop(xp, **{**given, "root": formulas.outside})
+def _lr_in_momentum(xp: Any, **arguments: Any) -> Any:
+    """buf' = mu buf + lr g / d, as in TensorFlow."""
+    if arguments.get("buf") is None:
+        return formulas.rmsprop(xp, **{**arguments, "root": formulas.outside})
     alone = {"lr": xp.number(1), "momentum": xp.number(0)}
-    _moved, accum, mean, step = formulas.rmsprop(xp, **{**given, **alone})
-    buf = given["momentum"] * given["buf"] + given["lr"] * step
-    return given["param"] - buf, accum, mean, buf
+    _moved, accum, mean, step = formulas.rmsprop(xp, **{**arguments, **alone})
+    buf = arguments["momentum"] * arguments["buf"] + arguments["lr"] * step
+    return arguments["param"] - buf, accum, mean, buf
 
 
-def _small_eps_inside(xp: Any, **given: Any) -> Any:
-    """MindSpore's Adagrad takes no eps: it has this one."""
-    return formulas.adagrad(xp, **{**given, "eps": xp.number(1e-8), "root": _eps_inside})
+def _small_eps_inside(xp: Any, **arguments: Any) -> Any:
+    """MindSpore's Adagrad takes no eps: it uses this one."""
+    return formulas.adagrad(xp, **{**arguments, "eps": xp.number(1e-8), "root": _eps_inside})
 
 
 _RMSPROP = "lr rho eps momentum weight_decay"
@@ -333,13 +335,13 @@ RMSPROP = (
 )
 
 
-def _exchanged(xp: Any, beta1: Any, beta2: Any, **given: Any) -> Any:
-    return formulas.lion(xp, beta1=beta2, beta2=beta1, **given)
+def _exchanged(xp: Any, beta1: Any, beta2: Any, **arguments: Any) -> Any:
+    return formulas.lion(xp, beta1=beta2, beta2=beta1, **arguments)
 
 
-def _lion_coupled(xp: Any, grad: Any, weight_decay: Any, **given: Any) -> Any:
-    g = coupled(grad, given["param"], weight_decay)
-    return formulas.lion(xp, grad=g, weight_decay=None, **given)
+def _lion_coupled(xp: Any, grad: Any, weight_decay: Any, **arguments: Any) -> Any:
+    g = coupled(grad, arguments["param"], weight_decay)
+    return formulas.lion(xp, grad=g, weight_decay=None, **arguments)
 
 
 LION = (

@@ -11,7 +11,7 @@
     lion       u = sign(b1 m + (1 - b1) g), m' = b2 m + (1 - b2) g;  decay as adamw's
 
 and w' = w - lr u. Each has the order of operations of torch's kernel (`way` 0) and others; `way`
-None is any mixture of them. A weight decay of 0 is None here: kernels leave it out.
+None is any mixture of them. A weight decay of 0 is None here: kernels skip it.
 
 Sources: Kingma and Ba (2015), arXiv:1412.6980; Reddi, Kale and Kumar (2018), arXiv:1904.09237;
 Loshchilov and Hutter (2019), arXiv:1711.05101; You et al. (2020), arXiv:1904.00962; Duchi, Hazan
@@ -28,9 +28,9 @@ Way = int | None
 
 
 def _of(xp: Any, way: Way, *ways: Callable[[], Any]) -> Any:
-    """One of the ways to compute a value, the last for what has no other; or any."""
+    """A value by one of the ways, by the last where there are fewer, or by any of them."""
     if way is None:
-        return functools.reduce(xp.either, (one() for one in ways))
+        return functools.reduce(xp.either, (compute() for compute in ways))
     return ways[min(way, len(ways) - 1)]()
 
 
@@ -89,7 +89,7 @@ def corrections(xp: Any, beta1: Any, beta2: Any, step: int) -> Any:
 def _scalars(
     xp: Any, corrected: Any, beta1: Any, beta2: Any, step: int, held: dict[str, Any]
 ) -> dict[str, Any]:
-    """c1, root and, where a kernel holds it, the rate lr / c1."""
+    """c1, root and, if a kernel holds it, the rate lr / c1."""
     if corrected is corrections and "root" in held:
         return {name: held[name] for name in ("c1", "root", "rate")}
     c1, root = corrected(xp, beta1, beta2, step)
@@ -117,22 +117,28 @@ def adam(
     regularise: Any = coupled, decay: Any = None, corrected: Any = corrections,
     shrink: Any = None, **held: Any,
 ) -> Any:  # fmt: skip
-    """`decay` None: coupled. `held`: what kernels may compute from hyper-parameters alone."""
+    """Adam's step. `decay` None: coupled. `held`: numbers that kernels may compute from
+    hyper-parameters alone."""
     g = grad if decay else regularise(grad, param, weight_decay)
     new_m, new_v = blend(xp, way, m, g, beta1), blend_squares(xp, way, v, g, beta2)
     largest = None if vmax is None else xp.maximum(vmax, new_v)
-    how = _scalars(xp, corrected, beta1, beta2, step, held) | {"lr": lr, "eps": eps, "way": way}
+    scalars = _scalars(xp, corrected, beta1, beta2, step, held) | {"lr": lr, "eps": eps, "way": way}
     used = new_v if largest is None else largest
-    move = functools.partial(move, xp, m=new_m, v=used, **how)
+    move = functools.partial(move, xp, m=new_m, v=used, **scalars)
     if decay and weight_decay is not None:
-        return decay(xp, param, move, wd=weight_decay, shrink=shrink, **how), new_m, new_v, largest
+        return (
+            decay(xp, param, move, wd=weight_decay, shrink=shrink, **scalars),
+            new_m,
+            new_v,
+            largest,
+        )
     return move(param), new_m, new_v, largest
 
 
 def decay_before(
     xp: Any, param: Any, move: Any, *, lr: Any, wd: Any, way: Way, shrink: Any = None, **_: Any
 ) -> Any:
-    """The step from w (1 - lr wd), or lr wd w beside it."""
+    """The step from w (1 - lr wd), or with lr wd w subtracted separately."""
     shrink = lr * wd if shrink is None else shrink
     return _of(
         xp, way,
@@ -151,8 +157,8 @@ def _norms(xp: Any, param: Any, update: Any) -> Any:
 
 def trust(xp: Any, norm: Any, update: Any, ratio: Any = None) -> Any:
     """|w| / |u|, and 1 where either is 0."""
-    known = (norm > 0) & (update > 0)
-    return xp.where(known, ratio or norm / update, xp.number(1))
+    defined = (norm > 0) & (update > 0)
+    return xp.where(defined, ratio or norm / update, xp.number(1))
 
 
 def lamb_direction(
@@ -171,10 +177,10 @@ def lamb(
     weight_decay: Any, step: int, way: Way = 0, direction: Any = lamb_direction,
     ratio: Any = None, corrected: Any = corrections, **held: Any,
 ) -> Any:  # fmt: skip
-    """`ratio` of w, r and u: the trust ratio of another LAMB."""
+    """LAMB's step. `ratio` of w, r and u: the trust ratio of another LAMB."""
     new_m, new_v = blend(xp, way, m, grad, beta1), blend_squares(xp, way, v, grad, beta2)
-    how = _scalars(xp, corrected, beta1, beta2, step, held)
-    r = direction(xp, new_m, new_v, eps=eps, way=way, **how)
+    scalars = _scalars(xp, corrected, beta1, beta2, step, held)
+    r = direction(xp, new_m, new_v, eps=eps, way=way, **scalars)
     u = coupled(r, param, weight_decay)
     scale = ratio(xp, param, r, u) if ratio else trust(xp, *_norms(xp, param, u))
     moved = _of(xp, way, lambda: param - lr * scale * u, lambda: param - lr * (scale * u))

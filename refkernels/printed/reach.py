@@ -289,7 +289,7 @@ def _error_of_function(
     if not forms:
         limit = function.limit if function.limit is not None else 4.0
         return outward((2.0 * limit + 1.0) * ulp)
-    xp = _Box(box, format, _Named(op.name))  # type: ignore[arg-type]
+    xp = _Box(box, format, _NamedOp(op.name))  # type: ignore[arg-type]
     error = np.zeros(size.shape)
     try:
         for form in forms:
@@ -306,6 +306,6 @@ def _error_of_function(
 
 
 @dataclass(frozen=True)
-class _Named:
+class _NamedOp:
     name: str
     scalars: str = "working"

@@ -45,7 +45,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class _Cause:
+class _PossibleCause:
     cause: str
     details: Mapping[str, Any]
     reach: Mapping[str, Reach]
@@ -113,7 +113,7 @@ def _judged(
 ) -> Record:
     """Every kernel's outputs; outputs of one format have one reach."""
     formats_of = {printed.format for given in answers.values() for printed in given.values()}
-    known: dict[Format, tuple[dict[str, Reach], list[_Cause]]] = {}
+    known: dict[Format, tuple[dict[str, Reach], list[_PossibleCause]]] = {}
     for format in formats_of:
         if format is None:
             raise ValueError("An output is printed as whole numbers: print it as floats.")
@@ -133,7 +133,7 @@ def _judged(
 
 
 def _output(
-    op: Op, name: str, printed: Intervals, right: Reach, causes: Sequence[_Cause], box: Box
+    op: Op, name: str, printed: Intervals, right: Reach, causes: Sequence[_PossibleCause], box: Box
 ) -> Record:
     """The verdict on one printed output."""
     if printed.mid.shape != right.mid.shape:
@@ -185,7 +185,7 @@ def outside(printed: Intervals, right: Reach) -> npt.NDArray[np.bool_]:
     return np.asarray(right.known & ~meets)
 
 
-def _explains(cause: _Cause, name: str, printed: Intervals) -> bool:
+def _explains(cause: _PossibleCause, name: str, printed: Intervals) -> bool:
     return name in cause.reach and _fits(printed, cause.reach[name])
 
 
@@ -236,13 +236,13 @@ def _causes(
     params: Mapping[str, Any],
     format: Format,
     right: Mapping[str, Reach],
-) -> Iterator[_Cause]:
+) -> Iterator[_PossibleCause]:
     """Other computations that a kernel may have made, each with its reach."""
     definition = op.definition
     for eps in _USUAL_EPS:
         if isinstance(params.get("eps"), float) and eps != params["eps"]:
             other = reaches.reach(op, direction, box, {**params, "eps": eps}, format)
-            yield _Cause("eps_differs", {"eps": eps}, other)
+            yield _PossibleCause("eps_differs", {"eps": eps}, other)
     if definition is not None:
         for fault in definition.faults:
             formula = getattr(fault, direction)
@@ -257,10 +257,12 @@ def _causes(
             except (ValueError, TypeError, ZeroDivisionError):
                 continue  # the formula has no value here
             details = dict(fault.details or {})
-            yield _Cause(fault.cause, details, fault.changed(reach), fault.unstable)
+            yield _PossibleCause(fault.cause, details, fault.changed(reach), fault.unstable)
     if direction == "forward" and "bias" in box and "bias" in op.optional:
         without = {name: interval for name, interval in box.items() if name != "bias"}
-        yield _Cause("missing_bias", {}, reaches.reach(op, direction, without, params, format))
+        yield _PossibleCause(
+            "missing_bias", {}, reaches.reach(op, direction, without, params, format)
+        )
 
 
 def _factor(printed: Intervals, right: Reach) -> Record | None:

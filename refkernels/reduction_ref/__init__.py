@@ -6,7 +6,7 @@ and cumsum.
 
 `axis` is an integer, several of them, or None for all; y lacks these axes (cumsum goes along one,
 and keeps it). float64 sums are exact however much cancels. `formulas` are the formulas, `faults`
-the wrong ways, `OPS` the ops that these are. Proven: sums and products in any order.
+the wrong ways, `OPS` lists the ops. Bounds are proven for sums and products in any order.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ def _prepare_cumsum(
 def _op(
     name: str, forms: Any, gives: str = "y[...]", prepare: Any = _prepare, **described: Any
 ) -> Any:
-    known = forms if isinstance(forms, dict) else {name: forms}
+    named = forms if isinstance(forms, dict) else {name: forms}
     described = {"params": {"axis": -1}, **described}
     return formula_op(
-        name, f"x[... n] -> {gives}", "n", forms=known, prepare=prepare, cases=cases_of(name),
+        name, f"x[... n] -> {gives}", "n", forms=named, prepare=prepare, cases=cases_of(name),
         **described,
     )  # fmt: skip
 
@@ -128,12 +128,12 @@ def sum(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure
 
 
 def sum_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
-    """dx_i = dy, exactly. dy has y's shape; what else is as for `sum`."""
+    """dx_i = dy, exactly. dy has y's shape; otherwise as `sum`."""
     return _backward(SUM, dy, x, certify, axis=axis)
 
 
 def mean(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
-    """y = (x_1 + ... + x_n) / n along the axes. What else is as for `sum`.
+    """y = (x_1 + ... + x_n) / n along the axes. Otherwise as `sum`.
 
     The bound is the sum's over n, and a rounding or two: divided by n, or times 1 / n. Raises
     ValueError for the mean (var, std, max) of no elements too.
@@ -142,7 +142,7 @@ def mean(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosur
 
 
 def mean_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
-    """dx_i = dy / n. dy has y's shape; what else is as for `mean`."""
+    """dx_i = dy / n. dy has y's shape; otherwise as `mean`."""
     return _backward(MEAN, dy, x, certify, axis=axis)
 
 
@@ -151,7 +151,7 @@ def var(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure
 
     ddof        0 (NumPy's default) or 1 (PyTorch's), or more; where it exceeds n, n - ddof is 0
 
-    What else is as for `sum`. The bound holds for two passes, and for Welford's and Chan's one,
+    Otherwise as `sum`. The bound holds for two passes, and for Welford's and Chan's one,
     which loses 2.2 n u κ of y, κ = max |x| / std x, and anything where n u exceeds 0.9.
 
     Raises ValueError for another ddof. Source: Chan, Golub and LeVeque (1983),
@@ -163,12 +163,12 @@ def var(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure
 def var_backward(
     dy: Any, x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure"
 ) -> Enclosure:
-    """dx_i = 2 dy (x_i - mean x) / (n - ddof). dy has y's shape; what else is as for `var`."""
+    """dx_i = 2 dy (x_i - mean x) / (n - ddof). dy has y's shape; otherwise as `var`."""
     return _backward(VAR, dy, x, certify, axis=axis, ddof=ddof)
 
 
 def std(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure") -> Enclosure:
-    """y = sqrt(var(x, ddof)). What else is as for `var`."""
+    """y = sqrt(var(x, ddof)). Otherwise as `var`."""
     return _forward(STD, x, certify, axis=axis, ddof=ddof)
 
 
@@ -177,13 +177,13 @@ def std_backward(
 ) -> Enclosure:
     """dx_i = dy (x_i - mean x) / ((n - ddof) y); 0 / 0, NaN, where y is 0.
 
-    dy has y's shape; what else is as for `std`. The bound allows a y kept in x's format.
+    dy has y's shape; otherwise as `std`. The bound allows a y kept in x's format.
     """
     return _backward(STD, dy, x, certify, axis=axis, ddof=ddof)
 
 
 def norm(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
-    """y = sqrt(sum x_i²), the Euclidean norm along the axes. What else is as for `sum`.
+    """y = sqrt(sum x_i²), the Euclidean norm along the axes. Otherwise as `sum`.
 
     The bound is about (n / 2 + 2) 2^-24 y in float32, and infinite where the squares overflow.
     """
@@ -191,15 +191,15 @@ def norm(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosur
 
 
 def norm_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
-    """dx_i = dy x_i / y; 0 / 0, NaN, where y is 0. dy has y's shape; what else is as for `norm`."""
+    """dx_i = dy x_i / y; 0 / 0, NaN, where y is 0. dy has y's shape; otherwise as `norm`."""
     return _backward(NORM, dy, x, certify, axis=axis)
 
 
 def prod(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
-    """y = x_1 x_2 ... x_n along the axes; 1 of nothing. What else is as for `sum`.
+    """y = x_1 x_2 ... x_n along the axes; 1 of nothing. Otherwise as `sum`.
 
     The bound is about n 2^-24 |y| in float32; infinite where the product of the factors beyond 1
-    overflows, for so may a kernel's that meets these first.
+    overflows, because a kernel may meet these factors first.
     """
     return _forward(PROD, x, certify, axis=axis)
 
@@ -207,32 +207,32 @@ def prod(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosur
 def prod_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
     """dx_i = dy times the product of the other x, also where x_i is 0.
 
-    dy has y's shape; what else is as for `prod`. The bound allows dy y / x_i where x_i is not 0,
+    dy has y's shape; otherwise as `prod`. The bound allows dy y / x_i where x_i is not 0,
     with y kept in x's format.
     """
     return _backward(PROD, dy, x, certify, axis=axis)
 
 
 def max(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
-    """y = the largest x along the axes, exactly; NaN where one is. What else is as for `sum`."""
+    """y = the largest x along the axes, exactly; NaN where one is. Otherwise as `sum`."""
     return _forward(MAX, x, certify, axis=axis)
 
 
 def max_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
     """dx_i = dy / k where x_i is one of the k largest, else 0.
 
-    dy has y's shape; what else is as for `max`.
+    dy has y's shape; otherwise as `max`.
     """
     return _backward(MAX, dy, x, certify, axis=axis)
 
 
 def cumsum(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
-    """y_i = x_1 + ... + x_i along one axis; y has x's shape. What else is as for `sum`."""
+    """y_i = x_1 + ... + x_i along one axis; y has x's shape. Otherwise as `sum`."""
     return _forward(CUMSUM, x, certify, axis=axis)
 
 
 def cumsum_backward(
     dy: Any, x: Any, *, axis: int = -1, certify: Certify = "enclosure"
 ) -> Enclosure:
-    """dx_i = dy_i + ... + dy_n. dy has x's shape; what else is as for `cumsum`."""
+    """dx_i = dy_i + ... + dy_n. dy has x's shape; otherwise as `cumsum`."""
     return _backward(CUMSUM, dy, x, certify, axis=axis)

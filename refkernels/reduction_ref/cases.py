@@ -20,20 +20,20 @@ OFFSETS = ((0.0, 1.0), (100.0, 3.0))
 
 
 def cases_of(op: str) -> Callable[[], list[Case]]:
-    """Those of one op. Appended, never changed."""
+    """The cases of one op. Appended, never changed."""
     return partial(_cases, op)
 
 
 def _cases(op: str) -> list[Case]:
     make, ddof = partial(_case, op), {"ddof": 1} if op in ("var", "std") else {}
-    spread = 0.01 if op == "prod" else 1.0  # of products around 1
-    one = 1.0 if op == "prod" else 0.0
+    spread = 0.01 if op == "prod" else 1.0  # products stay near 1
+    centre = 1.0 if op == "prod" else 0.0
     listed = [
         *(
             make(
                 "row_length",
                 {"n": n},
-                _normal(_rows(n), n, one, spread),
+                _normal(_rows(n), n, centre, spread),
                 directions=_smooth("std" if op == "std" and n == 1 else ""),
             )
             for n in (1, 2, 3, 17, 257, 1000, 4096)
@@ -42,7 +42,7 @@ def _cases(op: str) -> list[Case]:
             make(
                 "all",
                 {"n": n, "mean": m},
-                _normal(1, n, m + one, s * spread),
+                _normal(1, n, m + centre, s * spread),
                 {"axis": None},
                 _WIDE,
             )
@@ -50,12 +50,15 @@ def _cases(op: str) -> list[Case]:
             for m, s in OFFSETS[: 1 if op in ("prod", "max") else 2]
         ),
         make(
-            "axes", {"axis": "0,2"}, _cube(one, spread), {"axis": -2 if op == "cumsum" else [0, 2]}
+            "axes",
+            {"axis": "0,2"},
+            _cube(centre, spread),
+            {"axis": -2 if op == "cumsum" else [0, 2]},
         ),
         make("integers", {"n": 100}, _integers),
         make("constant", {"n": 7}, _constant, directions=_smooth(op)),
         make("specials", {}, _specials, directions=("forward",)),
-        make("invariance", {"rows": 37, "n": 257}, _normal(37, 257, one, spread)),
+        make("invariance", {"rows": 37, "n": 257}, _normal(37, 257, centre, spread)),
     ]
     if op in ("sum", "mean", "cumsum"):
         listed.append(make("cancelling", {"n": 1000}, _cancelling))
@@ -120,14 +123,14 @@ def _constant(rng: Generator) -> Any:
 
 
 def _cancelling(rng: Generator) -> Any:
-    """Pairs that add up to 0, and in half of the rows a small rest."""
+    """Pairs that add up to 0, and a small remainder in half of the rows."""
     half = rng.standard_normal((8, 500)) * 10.0 ** rng.uniform(-3, 3, (8, 500))
     x = rng.permuted(np.concatenate([half, -half], axis=1), axis=1)
     return np.concatenate([x, 1e-5 * (np.arange(8) % 2)[:, None]], axis=1)
 
 
 def _scaled(power: float) -> Draw:
-    """Squares that overflow, or vanish, where the norm does neither."""
+    """Squares that overflow or underflow where the norm does neither."""
     return lambda rng: 2.0 ** (power * 127) * rng.uniform(0.5, 1.0, (8, 16))
 
 

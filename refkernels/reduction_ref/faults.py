@@ -58,7 +58,7 @@ STD = _variances(root)
 
 
 def _beside_norm(xp: Any, dy: Any, x: Any, **_: Any) -> Any:
-    """As PaddlePaddle: dx of a row of zeros is 0, and of small numbers too small."""
+    """As in PaddlePaddle: dx of a row of zeros is 0, and that of small numbers is too small."""
     return dy * x / (xp.norm(x) + xp.number(_GUARD))
 
 

@@ -6,7 +6,7 @@
     prod   x_1 ... x_n                                     dx_i = dy times the product of the others
     max    the largest                                     dx_i = dy / (number of the largest) there
 
-sum, mean and cumsum are the contexts' own. What is certified of var and std subtracts the first
+sum, mean and cumsum are the contexts' own. The certified formulas of var and std subtract the first
 x, on which no result depends, so that both are 0 where x is constant.
 """
 
@@ -50,7 +50,7 @@ def cumsum(xp: Any, x: Any, **_: Any) -> Any:
 
 
 def freedom(xp: Any, x: Any, ddof: int) -> Any:
-    """n - ddof, and 0 where that is less, as NumPy and PyTorch have it."""
+    """max(n - ddof, 0), as in NumPy and PyTorch."""
     return xp.number(max(x.shape[-1] - ddof, 0))
 
 
@@ -69,7 +69,7 @@ def welford(xp: Any, x: Any, ddof: int, **_: Any) -> Any:
 
 
 def from_first(xp: Any, x: Any) -> Any:
-    """x less its first element: the variance is the same."""
+    """x minus its first element: the variance is the same."""
     return x - xp.take_along_axis(x, np.zeros((*x.shape[:-1], 1), np.intp))
 
 
@@ -95,7 +95,7 @@ VAR_BACKWARD = {"scaled": _scaled, "divided": _divided, "composed": gradient(two
 
 def root(of: Any) -> Any:
     """The standard deviation, from a variance."""
-    return lambda xp, **given: xp.sqrt(of(xp, **given))
+    return lambda xp, **arguments: xp.sqrt(of(xp, **arguments))
 
 
 def _std_scaled(xp: Any, dy: Any, x: Any, ddof: int, **_: Any) -> Any:
@@ -142,5 +142,5 @@ def by_quotient(xp: Any, dy: Any, x: Any, zero: Any, **_: Any) -> Any:
     """y / x, and the product of the others where x is 0."""
     whole = xp.where(zero, xp.number(1), x)
     y = xp.store(xp.prod(x))
-    found = xp.either(dy * y / whole, dy * (y / whole))
-    return xp.where(zero, dy * xp.others(x), found)
+    quotient = xp.either(dy * y / whole, dy * (y / whole))
+    return xp.where(zero, dy * xp.others(x), quotient)

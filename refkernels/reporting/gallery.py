@@ -12,7 +12,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-Told = Mapping[str, Any]
+Record = Mapping[str, Any]
 
 _WORDS: dict[str, dict[str, str]] = {
     "en": {
@@ -63,7 +63,7 @@ _WORDS: dict[str, dict[str, str]] = {
 }
 
 
-def gallery_table(rows: Iterable[tuple[Told, Told]]) -> Table:
+def gallery_table(rows: Iterable[tuple[Record, Record]]) -> Table:
     """(entry, explanation) pairs, one line a kernel: what was reported and what is behind it."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("name", no_wrap=True)
@@ -72,15 +72,15 @@ def gallery_table(rows: Iterable[tuple[Told, Told]]) -> Table:
     table.add_column("cause", no_wrap=True)  # whole on 80 columns, its confidence below it
     for entry, explanation in rows:
         name = entry["name"] + (" *" if entry["recorded"] else "")
-        for kernel, found in explanation["kernels"].items():
-            verdict = found["verdict"].replace("_", " ")
-            table.add_row(Text(name, style="bold"), kernel, verdict, _cause(found))
+        for kernel, explained in explanation["kernels"].items():
+            verdict = explained["verdict"].replace("_", " ")
+            table.add_row(Text(name, style="bold"), kernel, verdict, _cause(explained))
             name = ""
     return table
 
 
 def gallery_page(
-    entry: Told, answer: str, consequences: Told | None = None, lang: str = "en"
+    entry: Record, answer: str, consequences: Record | None = None, lang: str = "en"
 ) -> str:
     """One entry: the thread, where the evidence differs from it, what the error leads to, and the
     tool's own `answer` (Markdown, which ends with long scripts). What the entry has no Chinese
@@ -88,7 +88,7 @@ def gallery_page(
     words = _WORDS[lang]
     entry = {**entry, **entry.get("zh", {})} if lang == "zh" else entry
     recorded = words["recorded"] if entry["recorded"] else ""
-    told = (
+    origin = (
         ("source", entry["source"]),
         ("device", entry["device"] + recorded),
         ("provenance", entry["provenance"]),
@@ -97,7 +97,7 @@ def gallery_page(
     parts = [
         f"# {entry['title']}",
         f"{entry['reported']}",
-        "\n".join(f"- {words[key]}{words['colon']}{text}" for key, text in told),
+        "\n".join(f"- {words[key]}{words['colon']}{text}" for key, text in origin),
     ]
     if entry["argument"]:
         parts.append(f"## {words['argument']}\n\n{entry['argument']}")
@@ -107,15 +107,15 @@ def gallery_page(
     return "\n\n".join(parts) + "\n"
 
 
-def _cause(found: Told) -> str:
-    if found["cause"] is None:
+def _cause(explained: Record) -> str:
+    if explained["cause"] is None:
         return "none"
-    return f"{found['cause']}\n({found['confidence']})"
+    return f"{explained['cause']}\n({explained['confidence']})"
 
 
-def _consequences(told: Told, words: Mapping[str, str]) -> str:
+def _consequences(consequences: Record, words: Mapping[str, str]) -> str:
     """The schedule above the operator."""
-    question = told["question"]
+    question = consequences["question"]
     lines = [
         f"## {words['schedule']}",
         "",
@@ -124,9 +124,12 @@ def _consequences(told: Told, words: Mapping[str, str]) -> str:
         f"| {words['columns']} |",
         "|---|---|---|---|---|",
     ]
-    for name, found in told["schedules"].items():
-        holds = words["holds" if found["holds"] else "violated"]
+    for name, schedule in consequences["schedules"].items():
+        holds = words["holds" if schedule["holds"] else "violated"]
         lines.append(
-            f"| {name} | {found['last']:.3g} | {found['below']} | {found['increases']} | {holds} |"
+            f"| {name} | {schedule['last']:.3g} | {schedule['below']} "
+            f"| {schedule['increases']} | {holds} |"
         )
-    return "\n".join([*lines, "", words["lesson"].format(amplification=told["amplification"])])
+    return "\n".join(
+        [*lines, "", words["lesson"].format(amplification=consequences["amplification"])]
+    )

@@ -25,7 +25,7 @@ def title(order: Record) -> str:
     who = " ".join(filter(None, (framework_of(order["framework"]), order["version"])))
     (_, rows), *columns = order["inputs"].items()
     if columns:
-        what = f"{order['op']} of {_shape(rows)}" + "".join(_with(*one) for one in columns)
+        what = f"{order['op']} of {_shape(rows)}" + "".join(_with(*column) for column in columns)
     else:
         of_op = f"{order['op']}'s {order['output']}" if order["output"] else order["op"]
         what = f"{of_op} over the last axis of {_shape(rows)}"

@@ -108,8 +108,8 @@ def _parse(line: str, where: str, last: bool, plain: bool) -> Record:
 def _check(record: Record, where: str) -> None:
     if not isinstance(record.get("kind"), str):
         raise RecordsError(f"{where}: the record has no kind.")
-    if said := schema.complaint(record):
-        field, _, what = said.rpartition(".")
+    if complaint := schema.complaint(record):
+        field, _, what = complaint.rpartition(".")
         raise RecordsError(f"{where}: in a record of kind {record['kind']!r} {field!r} {what}.")
 
 

@@ -2,13 +2,13 @@
 
     cosine_decay(step, min_lr=, max_lr=, decay_steps=) -> Enclosure
     formula, clipped, through_sine     the schedule as frameworks write it, in the working precision
-    formula_bound(...)                 how far the formula may be off, from its cosine's error
+    formula_bound(...)                 the bound on the formula's error, from its cosine's error
     examine(lr, step, ...)             ULP errors, and whether min_lr <= lr <= max_lr, lr falls
     rate(step, Schedule(...))          warm-up and decay, certified: `schedules`
     conventions(lr, step, Schedule)    which step convention rates follow, the nearest first
 
-A schedule is a function of a whole number of steps and has no gradient: it is no op that an adapter
-runs, and the registry finds none here.
+A schedule is a function of a whole number of steps and has no gradient: no adapter runs it as an
+op, and the registry finds none here.
 """
 
 from refkernels.op import Op

@@ -1,4 +1,4 @@
-"""What a schedule's values are worth: ULP errors, and the two things its user relies on."""
+"""Examines a schedule's values: ULP errors, and the two properties that its user relies on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from refkernels.schedule_ref.oracle import checked, cosine_decay
 
 @dataclass(frozen=True)
 class Examination:
-    """One schedule, all its steps.
+    """The examination of one schedule, over all its steps.
 
     below, above   steps whose rate is less than min_lr, more than max_lr (both rounded to the
                    format); `negative`: less than zero, where the gradient is added, not subtracted

@@ -1,11 +1,11 @@
-"""The cosine decay as frameworks write it, in the working precision, with a cosine of one's choice.
+"""The cosine decay as frameworks write it, in the working precision, with a chosen cosine.
 
     x = fl(pi fl(t / T)),   lr = fl(min_lr + fl(delta fl(1 + cos x))),   delta = (max_lr - min_lr)/2
 
 `cosine` and `sine` are the kernels under test: NumPy's, a framework's, or a device's recorded
-values. That is what makes the point: an operator may be right by its own specification and the
-schedule above it wrong, because 1 + cos cancels at the end and multiplies the operator's relative
-error by |cos| / (1 + cos), without limit.
+values. An operator may be right by its own specification and the schedule above it wrong, because 1
++ cos cancels at the end and multiplies the operator's relative error by |cos| / (1 + cos), without
+limit.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def clipped(
     cosine: Kernel = np.cos,
 ) -> Array:
     """min_lr + delta max(1 + cos(pi t / T), 0): the rate cannot fall below min_lr, but is min_lr
-    wherever the cosine's error is larger than what it should have left over."""
+    wherever the cosine's error exceeds 1 + cos."""
     part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
     left = np.maximum(kind(1) + _values(cosine, kind(np.pi) * part), kind(0))
     result: Array = low + delta * left
@@ -72,7 +72,7 @@ def through_sine(
     format: Format | str = "float32",
     sine: Kernel = np.sin,
 ) -> Array:
-    """min_lr + delta (1 + sin(pi (t / T + 1/2))): another operator, and the same cancellation."""
+    """min_lr + delta (1 + sin(pi (t / T + 1/2))): another operator with the same cancellation."""
     part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
     result: Array = low + delta * (kind(1) + _values(sine, kind(np.pi) * (part + kind(0.5))))
     return result
@@ -88,15 +88,15 @@ def formula_bound(
     format: Format | str = "float32",
     cosine_error: float,
 ) -> npt.NDArray[np.float64]:
-    """A bound of |formula - lr|, where the cosine's absolute error is at most `cosine_error` and
+    """A bound on |formula - lr|, where the cosine's absolute error is at most `cosine_error` and
     nothing underflows.
 
     With a = pi t / T: fl(t / T), fl(pi) and their product move a by at most 3.01 u a, the cosine by
     3.01 u a (|sin a| + 3.01 u a). Call all of this plus cosine_error e. 1 + cos, delta (exact in
     binary64, rounded twice at most), the product and the sum add at most u, 2 u, u and u of their
-    results, and second order is taken up by 1.01:
+    results, and 1.01 covers second order:
         |error| <= delta e (1 + 5 u) + 1.01 u (4 delta (1 + cos a) + |min_lr| + lr)
-    The first term does not fall with lr: at the end it is all there is.
+    The first term does not fall with lr: at the end it is the only one.
     """
     target = formats.get(format)
     steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
@@ -114,8 +114,8 @@ def formula_bound(
 
 
 def _values(kernel: Kernel, angle: Array) -> Array:
-    """What a cosine or sine of the caller's own answers. Raises TypeError where it is no function
-    that gives one number for each angle."""
+    """The values of the caller's cosine or sine. Raises TypeError where it is no function that
+    gives one number for each angle."""
     try:
         return as_float_array(kernel(angle), "the answer").reshape(np.shape(angle))
     except (TypeError, ValueError) as failure:

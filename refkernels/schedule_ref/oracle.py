@@ -2,10 +2,10 @@
 
     lr(t) = min_lr + (max_lr - min_lr) / 2 (1 + cos(pi min(t, T) / T)),   T = decay_steps
 
-t is a whole number and T one >= 1, min_lr and max_lr are the binary64 numbers given; t / T is the
-rational and pi is real. Evaluated as min_lr + (max_lr - min_lr) cos^2(pi t / (2 T)), which does not
-cancel at the end as 1 + cos does. Source of the schedule: Loshchilov, Hutter (2017), "SGDR:
-stochastic gradient descent with warm restarts", arXiv:1608.03983, without restarts.
+t and T are whole numbers, T >= 1; min_lr and max_lr are taken exactly, as binary64; t / T is the
+rational number and pi the real one. Evaluated as min_lr + (max_lr - min_lr) cos^2(pi t / (2 T)),
+which does not cancel at the end as 1 + cos does. Source of the schedule: Loshchilov, Hutter (2017),
+"SGDR: stochastic gradient descent with warm restarts", arXiv:1608.03983, without restarts.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def cosine_decay(
     decay_steps: int,
     certify: Certify = "enclosure",
 ) -> Enclosure:
-    """lr(t) of every step, to 2^-105 of itself (min_lr >= 0) and as sharp as the question asks.
+    """lr(t) of every step, to a relative 2^-105 (min_lr >= 0) and as sharp as the question asks.
 
-    step: whole numbers >= 0, any shape; what is beyond decay_steps counts as decay_steps.
+    step: whole numbers >= 0, any shape; steps beyond decay_steps count as decay_steps.
     Where the value is rational (t / T = 0, 1/3, 1/2, 2/3, 1) the Enclosure is exact. Elsewhere it
     is irrational (unless min_lr = max_lr), never a tie, so that some precision decides it.
     Raises TypeError where steps are not whole numbers, ValueError for a negative step, for
@@ -64,20 +64,20 @@ def cosine_decay(
     steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
     flat = np.minimum(steps.reshape(-1), decay_steps).tolist()
     ends = Fraction(min_lr), Fraction(max_lr)
-    found = _enclose(_balls(flat, decay_steps, ends, PRECISIONS[0]))
+    rates = _enclose(_balls(flat, decay_steps, ends, PRECISIONS[0]))
 
     def sharper(left: Indices, precision: int, before: Enclosure) -> Enclosure:
         return _enclose(_balls([flat[i] for i in left], decay_steps, ends, precision))
 
-    left = np.flatnonzero(question.undecided(found))
-    found = refine(found, left, PRECISIONS[1:], sharper, question.undecided)
+    left = np.flatnonzero(question.undecided(rates))
+    rates = refine(rates, left, PRECISIONS[1:], sharper, question.undecided)
     tiers.answered("exact", len(flat))
-    return found.reshape(steps.shape)
+    return rates.reshape(steps.shape)
 
 
 @in_default_mode
 def amplification(step: npt.ArrayLike, *, decay_steps: int) -> npt.NDArray[np.float64]:
-    """By what a relative error of the cosine is multiplied in 1 + cos: |cos| / (1 + cos).
+    """The factor that 1 + cos applies to a relative error of the cosine: |cos| / (1 + cos).
 
     0 where the cosine is 0, infinite at the end of the schedule, where nothing is left of 1 + cos
     but the cosine's own error. float64, to a few units in the last place.
@@ -94,14 +94,14 @@ def checked(
     step: npt.ArrayLike, min_lr: float, max_lr: float, decay_steps: int
 ) -> tuple[Steps, float, float, int]:
     """The arguments: steps as int64, two finite floats in order, and an integer."""
-    given = as_whole_numbers(step, "step")
-    if given.size and int(given.min()) < 0:
-        raise ValueError(f"step has the element {int(given.min())}: a schedule starts at step 0.")
+    steps = as_whole_numbers(step, "step")
+    if steps.size and int(steps.min()) < 0:
+        raise ValueError(f"step has the element {int(steps.min())}: a schedule starts at step 0.")
     decay_steps = as_count(decay_steps, "decay_steps")
     min_lr, max_lr = as_real(min_lr, "min_lr"), as_real(max_lr, "max_lr")
     if not (math.isfinite(min_lr) and math.isfinite(max_lr) and min_lr <= max_lr):
         raise ValueError(f"min_lr {min_lr!r} and max_lr {max_lr!r} are no range of learning rates.")
-    return given, min_lr, max_lr, decay_steps
+    return steps, min_lr, max_lr, decay_steps
 
 
 def _balls(
@@ -114,15 +114,15 @@ def _balls(
     with flint.ctx.workprec(precision):
         lowest, span = (flint.arb(_fmpq(flint, value)) for value in (low, high - low))
         rational = _rational_steps(decay_steps)
-        found = []
+        rates = []
         for step in steps:
             if step in rational or low == high:
-                found.append(_dyadic(low + (high - low) * rational.get(step, 0)))
+                rates.append(_dyadic(low + (high - low) * rational.get(step, 0)))
                 continue
-            # Near the end the sine of what is left is sharper than the cosine of what is gone.
+            # Near the end the sine of the remaining angle is sharper than 1 + the cosine.
             root = flint.arb.sin_pi_fmpq(flint.fmpq(decay_steps - step, 2 * decay_steps))
-            found.append(balls.of(lowest + span * root * root, 2 * precision))
-        return found
+            rates.append(balls.of(lowest + span * root * root, 2 * precision))
+        return rates
 
 
 def _rational_steps(decay_steps: int) -> dict[int, Fraction]:
@@ -132,7 +132,7 @@ def _rational_steps(decay_steps: int) -> dict[int, Fraction]:
 
 
 def _dyadic(value: Fraction) -> Ball:
-    """Exactly: a sum of binary64 numbers and quarters of them has a power of two below."""
+    """The exact ball: sums of binary64 numbers and their quarters have a power of two below."""
     return value.numerator, 0, 1 - value.denominator.bit_length()
 
 
@@ -140,6 +140,6 @@ def _fmpq(flint: Any, value: Fraction) -> Any:
     return flint.fmpq(value.numerator, value.denominator)
 
 
-def _enclose(found: list[Ball]) -> Enclosure:
-    mids, radii, exponents = zip(*found, strict=True) if found else ((), (), ())
-    return from_integer_balls(mids, radii, exponents, (len(found),))
+def _enclose(rates: list[Ball]) -> Enclosure:
+    mids, radii, exponents = zip(*rates, strict=True) if rates else ((), (), ())
+    return from_integer_balls(mids, radii, exponents, (len(rates),))

@@ -11,14 +11,14 @@
     step               max_lr gamma^floor(u / T)
     exponential        max_lr gamma^u
 
-T = decay_steps. Linear, polynomial and cosine decays stay where they are from u = T on, if the
-schedule is `clamped`; where it is not, linear and odd polynomials become negative and a cosine
-rises again. `late` is 0 in the definition, 1 where the rate of step t is that of step t - 1, -1
-where it is that of step t + 1.
+T = decay_steps. If the schedule is `clamped`, linear, polynomial and cosine decays stay constant
+from u = T on; otherwise linear and odd polynomials become negative and a cosine rises again. `late`
+is 0 in the definition, 1 where step t has the rate of step t - 1, -1 where it has that of t + 1.
 
-PyTorch's SequentialLR of LinearLR, Paddle's LinearWarmup, MindSpore's WarmUpLR and OneFlow's, with
-warmup_prefix, have first = 0 and u from the warm-up's end, PyTorch f = start_factor and the others
-f = 0. OneFlow's without it rises to the rate of the decay at step W, counted from the start.
+PyTorch's SequentialLR of LinearLR, Paddle's LinearWarmup, MindSpore's WarmUpLR and OneFlow's with
+warmup_prefix have first = 0 and count u from the warm-up's end; PyTorch has f = start_factor, the
+others f = 0. OneFlow's without warmup_prefix rises to the decay's rate at step W, counted from the
+start.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ Number = Fraction | Callable[[], Any]
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule and its conventions; see the module. Numbers are the binary64 numbers given.
+    """A schedule and its conventions; the module's header explains them. Numbers are exact.
 
-    Raises ValueError, in a sentence, for what is no schedule.
+    Raises ValueError for settings that make no schedule.
     """
 
     max_lr: float
@@ -91,7 +91,7 @@ class Schedule:
             )
 
     def at(self, step: int) -> Number:
-        """The rate of a step: a fraction, or what gives a ball of Arb."""
+        """The rate of a step: a fraction, or a function that gives a ball of Arb."""
         s, top, low = max(step - self.late, 0), Fraction(self.max_lr), Fraction(self.min_lr)
         if s < self.warmup_steps:
             f = Fraction(self.warmup_factor)
@@ -151,7 +151,7 @@ def _cosine(part: Fraction) -> Number:
 
 
 def _power(base: Fraction, exponent: Fraction) -> Number:
-    """Where the exponent is whole it is a fraction; a root that is rational is told by a ball."""
+    """base^exponent: a fraction for a whole exponent, else a ball, also for rational roots."""
     if base == 0 or exponent.denominator == 1:
         size = base.numerator.bit_length() + base.denominator.bit_length()
         if base == 0 or abs(exponent) * size <= _LONGEST:
@@ -171,16 +171,16 @@ def rate(step: npt.ArrayLike, schedule: Schedule, *, certify: Certify = "enclosu
     schedule = _asked(schedule)
     if steps.size and int(steps.min()) < 0:
         raise ValueError(f"step has the element {int(steps.min())}: a schedule starts at step 0.")
-    values = [schedule.at(one) for one in steps.reshape(-1).tolist()]
-    open_ = [i for i, value in enumerate(values) if not isinstance(value, Fraction)]
+    values = [schedule.at(whole_step) for whole_step in steps.reshape(-1).tolist()]
+    open_places = [i for i, value in enumerate(values) if not isinstance(value, Fraction)]
     exact = [value if isinstance(value, Fraction) else Fraction(0) for value in values]
-    found = from_fractions(exact, (len(values),))
+    rates = from_fractions(exact, (len(values),))
 
     def sharper(left: Indices, precision: int, before: Enclosure) -> Enclosure:
         return _balls([values[i] for i in left], precision)
 
-    found = refine(found, np.array(open_, np.intp), PRECISIONS, sharper, question.undecided)
-    return found.reshape(steps.shape)
+    rates = refine(rates, np.array(open_places, np.intp), PRECISIONS, sharper, question.undecided)
+    return rates.reshape(steps.shape)
 
 
 def _balls(values: list[Any], precision: int) -> Enclosure:
@@ -188,7 +188,7 @@ def _balls(values: list[Any], precision: int) -> Enclosure:
 
     with flint.ctx.workprec(precision):
         mids, radii, exponents = zip(
-            *(balls.of(one(), 2 * precision) for one in values), strict=True
+            *(balls.of(ball(), 2 * precision) for ball in values), strict=True
         )
         return from_integer_balls(mids, radii, exponents, (len(values),))
 
@@ -196,8 +196,9 @@ def _balls(values: list[Any], precision: int) -> Enclosure:
 # --- conventions -------------------------------------------------------------------------------
 
 
-def _variants(asked: Schedule) -> dict[str, Schedule]:
-    """By name, every combination of the conventions, as asked first; equal schedules once."""
+def _variants(requested: Schedule) -> dict[str, Schedule]:
+    """Every combination of the conventions, by name, the requested one first; each schedule
+    once."""
     changes: list[list[tuple[str, dict[str, Any]]]] = [
         [("", {}), ("one_step_late", {"late": 1}), ("one_step_early", {"late": -1})],
         [("", {}), ("warmup_from_first_step", {"first": 1}), ("warmup_from_zero", {"first": 0})],
@@ -205,17 +206,21 @@ def _variants(asked: Schedule) -> dict[str, Schedule]:
          ("decay_after_warmup", {"from_start": False})],
         [("", {}), ("not_clamped", {"clamped": False}), ("clamped", {"clamped": True})],
     ]  # fmt: skip
-    found: dict[str, Schedule] = {}
+    variants: dict[str, Schedule] = {}
     for chosen in itertools.product(*changes):
-        change = {key: value for _, one in chosen for key, value in one.items()}
-        if any(getattr(asked, key) == value for key, value in change.items()):
+        change = {
+            key: value
+            for _, changes_of_convention in chosen
+            for key, value in changes_of_convention.items()
+        }
+        if any(getattr(requested, key) == value for key, value in change.items()):
             continue
         try:
-            made = replace(asked, **change)
+            variant = replace(requested, **change)
         except ValueError:
             continue
-        found[" and ".join(name for name, _ in chosen if name) or "as_asked"] = made
-    return found
+        variants[" and ".join(name for name, _ in chosen if name) or "as_asked"] = variant
+    return variants
 
 
 @dataclass(frozen=True)
@@ -232,8 +237,8 @@ def conventions(
     lr: npt.NDArray[Any], step: npt.ArrayLike, schedule: Schedule
 ) -> tuple[Convention, ...]:
     """The conventions by which rates (float32 or float64, one a step, finite) could have been
-    computed, the nearest first; conventions that agree on all of these steps are one, by the name
-    with the fewest differences from what was asked.
+    computed, the nearest first; conventions that agree on all of these steps are one, under the
+    name with the fewest differences from the requested schedule.
 
     The certified rates of different conventions lie apart by far more than rounding: the nearest is
     named with its error, and the next one's error beside it is the evidence.
@@ -244,12 +249,12 @@ def conventions(
         raise ValueError(
             f"lr has {rates.size} elements and step {steps.size}: one finite rate each."
         )
-    schedule, found = _asked(schedule), dict[bytes, Convention]()
+    schedule, nearest = _asked(schedule), dict[bytes, Convention]()
     unit = abs(schedule.max_lr) or 1.0
-    named = sorted(_variants(schedule).items(), key=lambda one: one[0].count(" and "))
-    for name, variant in sorted(named, key=lambda one: one[0] != "as_asked"):
+    named = sorted(_variants(schedule).items(), key=lambda item: item[0].count(" and "))
+    for name, variant in sorted(named, key=lambda item: item[0] != "as_asked"):
         exact = rate(steps, variant)
         values = np.asarray(exact)
         error = float(np.max(np.abs(rates.astype(np.float64) - values))) / unit
-        found.setdefault(values.tobytes(), Convention(name, variant, error))
-    return tuple(sorted(found.values(), key=lambda one: one.error))
+        nearest.setdefault(values.tobytes(), Convention(name, variant, error))
+    return tuple(sorted(nearest.values(), key=lambda item: item.error))

@@ -3,8 +3,8 @@
     softmax(x), log_softmax(x), logsumexp(x)          -> Enclosure
     softmax_backward(dy, x), log_softmax_backward(dy, x), logsumexp_backward(dy, x)
 
-`formulas` are the formulas, `faults` the wrong ways, `OPS` the ops that these are. -inf in x is a
-mask: y is 0 there, or -inf. A row that is masked as a whole, or has a NaN or +inf, is NaN.
+`formulas` are the formulas, `faults` the wrong ways, `OPS` lists the ops. -inf in x is a mask: y is
+0 there, or -inf. A row that is masked as a whole, or has a NaN or +inf, is NaN.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """The axis last; which x are not masked, and which is the largest of each row."""
+    """The axis last; the x that are not masked, and the largest of each row."""
     moved, restore = along(inputs, params["axis"], ("x", "dy"), several=False)
     return Prepared({**moved, **formulas.marked(moved["x"])}, {}, restore)
 
@@ -38,7 +38,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
 def _prepare_total(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
-    """Any axes; and which rows have +inf, and no NaN."""
+    """Any axes; and the rows that have +inf and no NaN."""
     moved, restore = along(inputs, params["axis"])
     x = moved["x"]
     if not x.shape[-1] and 0 not in x.shape[:-1] and direction == "forward":
@@ -137,7 +137,7 @@ def softmax_backward(
 ) -> Enclosure:
     """dx_i = y_i (dy_i - sum_j y_j dy_j), y = softmax(x): exactly 0 where dy is constant.
 
-    dy has x's shape; what else is as for `softmax`. The bound allows a y kept in x's format.
+    dy has x's shape; otherwise as `softmax`. The bound allows a y kept in x's format.
     """
     return SOFTMAX.evaluate("backward", {"dy": dy, "x": x}, {"axis": axis}, certify)["dx"]
 
@@ -145,7 +145,7 @@ def softmax_backward(
 def log_softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
     """y_i = x_i - m - log sum_j e^(x_j - m), m = max x, along the axis; y has x's shape.
 
-    What else is as for `softmax`. y is sharp however near the probability is to 1. The bound is
+    Otherwise as `softmax`. y is sharp however near the probability is to 1. The bound is
     that of (x - m) - log S, of x - (m + log S), which loses what m + log S rounds off, and of
     log1p(S - 1) for log S.
     """
@@ -157,7 +157,7 @@ def log_softmax_backward(
 ) -> Enclosure:
     """dx_i = dy_i - softmax(x)_i sum_j dy_j; exactly 0 for one class.
 
-    dy has x's shape; what else is as for `softmax`. The bound allows a y = log_softmax(x) kept in
+    dy has x's shape; otherwise as `softmax`. The bound allows a y = log_softmax(x) kept in
     x's format, from which e^y is taken.
     """
     return LOG_SOFTMAX.evaluate("backward", {"dy": dy, "x": x}, {"axis": axis}, certify)["dx"]
@@ -168,7 +168,7 @@ def logsumexp(x: Any, *, axis: Any = -1, certify: Certify = "enclosure") -> Encl
 
     axis        an integer, several of them, or None for all
 
-    What else is as for `softmax`, but a row that is masked as a whole is -inf, and one with +inf
+    Otherwise as `softmax`, but a row that is masked as a whole is -inf, and one with +inf
     is +inf. The bound is that of m + log S, S by any online pass, and of m + log1p(S - 1).
     """
     return LOGSUMEXP.evaluate("forward", {"x": x}, {"axis": axis}, certify)["y"]
@@ -177,6 +177,6 @@ def logsumexp(x: Any, *, axis: Any = -1, certify: Certify = "enclosure") -> Encl
 def logsumexp_backward(
     dy: Any, x: Any, *, axis: Any = -1, certify: Certify = "enclosure"
 ) -> Enclosure:
-    """dx_i = dy softmax(x)_i. dy has y's shape; what else is as for `logsumexp`. The bound allows
+    """dx_i = dy softmax(x)_i. dy has y's shape; otherwise as `logsumexp`. The bound allows
     e^(x - y) with y kept in x's format."""
     return LOGSUMEXP.evaluate("backward", {"dy": dy, "x": x}, {"axis": axis}, certify)["dx"]

@@ -14,7 +14,7 @@ Generator = np.random.Generator
 
 
 def cases_of(op: str) -> list[Case]:
-    """All of them. Appended, never changed."""
+    """All cases. Appended, never changed."""
     make = partial(_reduced, op) if op == "logsumexp" else partial(case, op)
     return [
         *(
@@ -41,7 +41,7 @@ def cases_of(op: str) -> list[Case]:
         make("axis", {"axis": 1}, _cube, {"axis": 1}),
         make("specials", {}, _specials),
         make("invariance", {"rows": 37, "n": 257}, partial(_normal, 257, 0.0, 3.0, rows=37)),
-        # Last: after it MindSpore 2.10 leaves the sum out of every gradient of softmax.
+        # Last, because after it MindSpore 2.10 leaves the sum out of every gradient of softmax.
         make("row_length", {"n": 1}, partial(_normal, 1, 0.0, 3.0)),
     ]
 
@@ -49,12 +49,12 @@ def cases_of(op: str) -> list[Case]:
 def _reduced(
     op: str, regime: str, parameters: Any, arrays: Any, params: Any = None, **options: Any
 ) -> Case:
-    """The same x, and a cotangent that lacks the axis."""
+    """A case with the same x, and a cotangent that lacks the axis."""
 
     def made(rng: Generator, dtype: str) -> Arrays:
-        given = arrays(rng, dtype)
-        dy = np.take(given["dy"], 0, axis=(params or {}).get("axis", -1))
-        return {"dy": dy, "x": given["x"]}
+        arrays_of_case = arrays(rng, dtype)
+        dy = np.take(arrays_of_case["dy"], 0, axis=(params or {}).get("axis", -1))
+        return {"dy": dy, "x": arrays_of_case["x"]}
 
     return case(op, regime, parameters, made, params, **options)
 
@@ -75,7 +75,7 @@ def _uniform(spread: float, rng: Generator, dtype: str) -> Arrays:
 
 
 def _confident(gap: float, rng: Generator, dtype: str) -> Arrays:
-    """One class that far above the others."""
+    """One class is so far above the others."""
     x = rng.standard_normal((32, 17))
     x[np.arange(32), rng.integers(0, 17, 32)] += gap
     return _with_dy(rng, x)
@@ -110,7 +110,7 @@ def _all_but_one(rng: Generator, dtype: str) -> Arrays:
 
 
 def _cube(rng: Generator, dtype: str) -> Arrays:
-    """Another axis than the last."""
+    """An axis that is not the last."""
     return _with_dy(rng, 3.0 * rng.standard_normal((3, 50, 5)))
 
 

@@ -19,19 +19,19 @@ def _by_mean(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
 
 
 def _clipped(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
-    """max(x - m, -64); what is masked is -64 too."""
+    """max(x - m, -64), also where x is masked."""
     m, least = pivot(xp, x, present), xp.number(-64)
     d = xp.maximum(x - m, least)
     return d if present is None else xp.where(present, d, least)
 
 
-def _clipped_softmax(xp: Any, x: Any, **given: Any) -> Any:
-    e = xp.exp(_clipped(xp, x, **given))
+def _clipped_softmax(xp: Any, x: Any, **arguments: Any) -> Any:
+    e = xp.exp(_clipped(xp, x, **arguments))
     return e / xp.sum(e)
 
 
-def _clipped_log(xp: Any, x: Any, **given: Any) -> Any:
-    d = _clipped(xp, x, **given)
+def _clipped_log(xp: Any, x: Any, **arguments: Any) -> Any:
+    d = _clipped(xp, x, **arguments)
     return d - xp.log(xp.sum(xp.exp(d)))
 
 
@@ -57,25 +57,25 @@ def _padded_log(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     return (x - m) - xp.log(total)
 
 
-def _constant_sum(xp: Any, dy: Any, x: Any, **given: Any) -> Any:
-    return xp.store(divided(xp, x=x, **given)) * dy
+def _constant_sum(xp: Any, dy: Any, x: Any, **arguments: Any) -> Any:
+    return xp.store(divided(xp, x=x, **arguments)) * dy
 
 
-def _diagonal(xp: Any, dy: Any, x: Any, **given: Any) -> Any:
-    y = xp.store(divided(xp, x=x, **given))
+def _diagonal(xp: Any, dy: Any, x: Any, **arguments: Any) -> Any:
+    y = xp.store(divided(xp, x=x, **arguments))
     return dy * y * (1 - y)
 
 
-def _log_of_softmax(xp: Any, x: Any, **given: Any) -> Any:
-    return xp.log(divided(xp, x=x, **given))
+def _log_of_softmax(xp: Any, x: Any, **arguments: Any) -> Any:
+    return xp.log(divided(xp, x=x, **arguments))
 
 
 def _unshifted_log(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     return x - xp.log(xp.sum(exponential(xp, x, present)))
 
 
-def _unit_cotangent(xp: Any, dy: Any, x: Any, **given: Any) -> Any:
-    return dy - xp.exp(xp.store(shifted(xp, x=x, **given)))
+def _unit_cotangent(xp: Any, dy: Any, x: Any, **arguments: Any) -> Any:
+    return dy - xp.exp(xp.store(shifted(xp, x=x, **arguments)))
 
 
 def _narrow(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
@@ -83,8 +83,8 @@ def _narrow(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     return xp.store(e) / xp.sum(e)
 
 
-def _narrow_gradient(xp: Any, dy: Any, x: Any, **given: Any) -> Any:
-    y = xp.store(_narrow(xp, x, **given))
+def _narrow_gradient(xp: Any, dy: Any, x: Any, **arguments: Any) -> Any:
+    y = xp.store(_narrow(xp, x, **arguments))
     return y * (dy - xp.sum(y * dy))
 
 
@@ -94,7 +94,7 @@ def _narrow_sum(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     return log_masked(xp, d - xp.store(xp.log(total)), total, present)
 
 
-def _narrow_sum_gradient(xp: Any, dy: Any, x: Any, present: Any = None, **given: Any) -> Any:
+def _narrow_sum_gradient(xp: Any, dy: Any, x: Any, present: Any = None, **arguments: Any) -> Any:
     y = xp.store(_narrow_sum(xp, x, present))
     return dy - exponential(xp, y, present) * xp.sum(dy)
 

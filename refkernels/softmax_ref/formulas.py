@@ -5,10 +5,10 @@
 
     dx_i = y_i (dy_i - sum y_j dy_j)  and  dx_i = dy_i - (e_i / S) sum dy_j
 
-`present` marks what -inf does not mask (None: nothing is masked), `top` the largest x of each row.
-What is certified subtracts that element's x and dy, on which no result depends: so dx is 0 where dy
-is constant, log_softmax of one class is 0, and the logarithm of a probability near 1 keeps its
-digits.
+`present` marks the x that -inf does not mask (None: nothing is masked), `top` the largest x of each
+row. The certified formulas subtract that element's x and dy, on which no result depends: so dx is 0
+where dy is constant, log_softmax of one class is 0, and the logarithm of a probability near 1 keeps
+its digits.
 
 Source: Blanchard, Higham and Higham (2021), "Accurately computing the log-sum-exp and softmax
 functions", doi:10.1093/imanum/draa038.
@@ -38,7 +38,7 @@ def marked(x: npt.NDArray[Any]) -> dict[str, Any]:
 
 
 def at(xp: Any, x: Any, mask: Bools) -> Any:
-    """x where the mask first holds in each row."""
+    """x at the first place in each row where the mask holds."""
     return xp.take_along_axis(x, mask.argmax(axis=-1)[..., None])
 
 
@@ -53,7 +53,7 @@ def exponential(xp: Any, d: Any, present: Mask) -> Any:
 
 
 def log_masked(xp: Any, y: Any, total: Any, present: Mask) -> Any:
-    """The logarithm of 0 where masked, and of 0 / 0 where the whole row is."""
+    """The logarithm of 0 where masked, and of 0 / 0 where the whole row is masked."""
     return y if present is None else xp.where(present, y, xp.log(xp.number(0) / total))
 
 
@@ -81,7 +81,7 @@ multiplied = Staged(_shift, _multiply)
 
 
 def _weigh(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
-    """m, S and sum y dy, with the y that the forward pass kept."""
+    """m, S and sum y dy, with the y that the forward pass stored."""
     row = _shift(xp, x, present)
     return *row, xp.sum(xp.store(_divide(xp, row, x, present)) * dy)
 
@@ -132,7 +132,7 @@ logsumexp = Staged(_shift, _subtract_logsumexp)
 
 
 def _rest(xp: Any, x: Any, top: Bools, present: Mask = None) -> Any:
-    """The largest x, and S without its term, which is 1: in its place x - m, 0 unless x is not
+    """The largest x, and S without its term, which is 1. x - m takes its place: 0 where x is
     finite."""
     m = at(xp, x, top)
     return m, xp.sum(xp.where(top, x - m, exponential(xp, x - m, present)))
@@ -156,7 +156,7 @@ def _from_logits(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: 
 
 
 def _from_output(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
-    """With the y that the forward pass kept."""
+    """dx by the y that the forward pass stored."""
     m, total, cotangents = row
     y = xp.store((x - m) - xp.log(total))
     return dy - exponential(xp, y, present) * cotangents
@@ -167,7 +167,7 @@ from_output = Staged(_add_up, _from_output)
 
 
 def _set_apart(xp: Any, dy: Any, x: Any, top: Bools, present: Mask = None) -> Any:
-    """The largest x, S and sum dy without its terms, and its dy."""
+    """m, the largest x's dy, and S and sum dy without its terms."""
     others = xp.sum(xp.where(top, xp.number(0), dy))
     return *_rest(xp, x, top, present), others, at(xp, dy, top)
 
@@ -202,7 +202,7 @@ def _share(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
 
 
 def _share_of_output(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
-    """e^(x - y), with the y that the forward pass kept."""
+    """e^(x - y), with the y that the forward pass stored."""
     return dy * exponential(xp, x - xp.store(total_shifted(xp, x, present)), present)
 
 

@@ -1,11 +1,11 @@
-"""What else kernels do, in any mixture: the forms whose bound holds for all of them.
+"""Forms that cover every mixture of kernels' other choices, so that one bound holds for all.
 
-    e^d by exp2    d meets log2 e, which is rounded, and is rounded: e^(d (1 + δ)(1 + δ')).
+    e^d by exp2    d is multiplied by a rounded log2 e, and rounded: e^(d (1 + δ)(1 + δ')).
                    d / 3 * 3 is d after two such roundings.
-    S online       The running sum is multiplied by e^(m_old - m_new) whenever a larger x comes. To
-                   x_j's term that happens at most once for each value above x_j. The exponents'
-                   errors add up to that of x_j - m; what is left of each factor is the error of
-                   the library's function, here that of e^0, and a rounding.
+    S online       The running sum is multiplied by e^(m_old - m_new) whenever a larger x comes:
+                   x_j's term at most once for each value above x_j. The exponents' errors add up
+                   to that of x_j - m; each factor also has the error of the library's function,
+                   here that of e^0, and a rounding.
     1 / S          multiplied by, instead of dividing by S
     y              either that of the forward pass, which `store` keeps, or computed again
 
@@ -30,18 +30,18 @@ def by_either(xp: Any, d: Any, present: Mask) -> Any:
 
 
 def rescalings(xp: Any, x: Any, m: Any) -> Any:
-    """How often an online kernel may rescale the term of each x: not less than that."""
-    one, zero, most = xp.number(1), xp.number(0), xp.number(x.shape[-1])
+    """An upper bound on how often an online kernel rescales the term of each x."""
+    unit, zero, most = xp.number(1), xp.number(0), xp.number(x.shape[-1])
     for width in reversed(_NEAR):
         near = x > m - xp.number(width)
-        most = xp.where(near, xp.sum(xp.where(near, one, zero)), most)
+        most = xp.where(near, xp.sum(xp.where(near, unit, zero)), most)
     return most
 
 
 def online(xp: Any, x: Any, m: Any, e: Any) -> Any:
     """e with the errors of an online kernel's factors."""
-    factor = xp.exp(xp.number(0)) - 1  # 0, and how far a library may be from it
-    slip = factor * 5 / 4  # the rounding of the product, and what is of second order
+    factor = xp.exp(xp.number(0)) - 1  # 0, with the error of a library's e^0
+    slip = factor * 5 / 4  # the rounding of the product, and second order
     return e * (1 + rescalings(xp, x, m) * slip)
 
 

@@ -124,7 +124,7 @@ def _step(
 
 def _layers() -> list[dict[str, Any]]:
     """The layers as in run.json: each with its hyper-parameters and its weights."""
-    made: dict[str, tuple[str, dict[str, Any]]] = {
+    layers: dict[str, tuple[str, dict[str, Any]]] = {
         "embed": ("Embedding", {}),
         "up": ("Linear", {}),
         "act": ("GELU", {"approximate": "none"}),
@@ -133,13 +133,18 @@ def _layers() -> list[dict[str, Any]]:
         "head": ("Linear", {}),
         "loss": ("CrossEntropyLoss", {"reduction": "mean"}),
     }
-    held = {"Embedding": ["weight"], "Linear": ["weight", "bias"], "LayerNorm": ["weight", "bias"]}
+    weights_of = {
+        "Embedding": ["weight"],
+        "Linear": ["weight", "bias"],
+        "LayerNorm": ["weight", "bias"],
+    }
     return [
         {
             "name": name, "type": kind, "module": f"demonstration.{kind}", "calls": 1,
             "recorded": True, "training": True, "hyperparameters": params,
-            "parameters": {word: f"{name}.{word}" for word in held.get(kind, ())}, "buffers": {},
+            "parameters": {word: f"{name}.{word}" for word in weights_of.get(kind, ())},
+            "buffers": {},
             "signature": ["input", "target"] if kind == "CrossEntropyLoss" else ["input"],
         }
-        for name, (kind, params) in made.items()
+        for name, (kind, params) in layers.items()
     ]  # fmt: skip

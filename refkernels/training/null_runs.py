@@ -55,7 +55,7 @@ def null_runs(
     weight, and for a folder with runs of other settings (another formula goes unnoticed); TypeError
     for an argument that is no function, number or mapping.
     """
-    place, formula, given = (
+    place, formula, all_batches = (
         as_path(folder, "folder"),
         as_function(loss, "loss"),
         as_list(batches, "batches"),
@@ -65,13 +65,13 @@ def null_runs(
         as_count(steps, "steps"),
         as_count(seed, "seed", 0),
     )
-    if not given:
+    if not all_batches:
         raise ValueError("batches is empty: a step needs one.")
     rate: Rate = lr if callable(lr) else functools.partial(_constant, as_real(lr, "lr"))
-    made = []
+    folders = []
     for number in range(count):
         own = place / f"null_{number:02d}"
-        made.append(own)
+        folders.append(own)
         training = Training(
             Shuffled(first * 100_003 + number), formula, as_mapping(weights, "weights"), optimizer,
             params, frozenset(undecayed), max_norm, way,
@@ -81,18 +81,18 @@ def null_runs(
             {"lr": rate(0), **params}, list(undecayed),
             notes={"arithmetic": training.xp.name, "max_norm": max_norm, "way": way},
         )  # fmt: skip
-        if _whole(own, run, given, rate, length):
+        if _whole(own, run, all_batches, rate, length):
             continue
         lines = []
         for step in range(length):
-            batch = given[step % len(given)]
+            batch = all_batches[step % len(all_batches)]
             value = training.step(batch, rate(step))
             lines.append(writing.line(step, value, [rate(step)], batch))
             if not np.isfinite(value):
                 break
         writing.write_run(own, run, lines)
         progress(f"{own.name}: {len(lines)} steps, last loss {lines[-1]['loss_hex']}")
-    return made
+    return folders
 
 
 def _constant(lr: float, step: int) -> float:
@@ -110,8 +110,8 @@ def _whole(
         lines = [json.loads(line) for line in text.splitlines()]
     except (OSError, ValueError):
         return False
-    asked = {**json.loads(json.dumps(run)), "complete": True}
-    same = written == asked and all(
+    expected = {**json.loads(json.dumps(run)), "complete": True}
+    same = written == expected and all(
         line["lr"] == [rate(step)] and line["hash"]["batch"] == writing.hashed(batch)
         for step, line in enumerate(lines)
         for batch in [batches[step % len(batches)]]

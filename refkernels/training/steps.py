@@ -57,8 +57,10 @@ class Training:
 
     def __post_init__(self) -> None:
         if self.optimizer not in _STATES:
-            known = ", ".join(OPTIMIZERS)
-            raise ValueError(f"There is no optimizer {self.optimizer!r} to train with: {known}.")
+            optimizers = ", ".join(OPTIMIZERS)
+            raise ValueError(
+                f"There is no optimizer {self.optimizer!r} to train with: {optimizers}."
+            )
         self.weights = {name: self._stored(array) for name, array in self.weights.items()}
         if unknown := sorted(self.undecayed - self.weights.keys()):
             raise ValueError(f"There is no weight {unknown[0]!r} to leave undecayed.")
@@ -122,8 +124,8 @@ class Training:
         """The outputs of an op's first form in this arithmetic."""
         formulas = _op(op).define()  # type: ignore[misc]
         question = formulas.question("forward", inputs, {**formulas.params, **params})
-        given = working(self.xp).given(question.arrays, question.params)
-        values = next(iter(formulas.forward.forms.values()))(self.xp, **given)
+        arguments = working(self.xp).given(question.arrays, question.params)
+        values = next(iter(formulas.forward.forms.values()))(self.xp, **arguments)
         names = formulas.forward.signature.gives
         stored = zip(names, values, strict=False)
         return {name: self._stored(_data(value)) for name, value in stored if value is not None}

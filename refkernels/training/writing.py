@@ -26,7 +26,7 @@ def described(
     """run.json of a run of one rank; `params`: the optimizer's params, named as in its op."""
     decayed = [name for name in weights if name not in undecayed]
     groups = [(decayed, params), (list(undecayed), {**params, "weight_decay": 0.0})]
-    groups = [(names, held) for names, held in groups if names]
+    groups = [(names, settings) for names, settings in groups if names]
     group_of = {name: at for at, (names, _) in enumerate(groups) for name in names}
     return {
         "format": "refkernels-capture", "format_version": 1, "complete": False,
@@ -46,7 +46,9 @@ def described(
         "optimizer": {
             "type": optimizer, "module": "refkernels.optimizer_ref",
             "hyperparameters": dict(params), "state": {},
-            "groups": [{"parameters": names, "exempt": [], **held} for names, held in groups],
+            "groups": [
+                {"parameters": names, "exempt": [], **settings} for names, settings in groups
+            ],
         },
     }  # fmt: skip
 

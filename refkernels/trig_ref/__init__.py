@@ -5,10 +5,11 @@
     forward_condition(name, x)                       backward_condition(name, dy, x)
     forward_plain(name, x, format=...)               backward_plain(name, dy, x, format=...)
 
-How: for float32 and narrower a branch-free float64 kernel (`float64`, `inverse_float64`, `turns`)
-with a relative error of 2^-49; for float64, and where that leaves a question open, double-doubles:
-x is reduced modulo pi/2 with 256 bits of 2/pi (`reduction`), a table and Taylor series give sin and
-cos (`kernels`) and atan (`inverse`); multiple precision decides the rest (`exact`).
+The kernels are in `kernels.trigonometric`. float32 and narrower inputs go to a branch-free float64
+kernel (`float64`, `inverse_float64`, `turns`) with a relative error of 2^-49. float64 inputs, and
+elements that stay open, go to double-doubles: x is reduced modulo pi/2 with 256 bits of 2/pi
+(`reduction`), and a table and Taylor series give sin and cos (`values`) and atan (`inverse`).
+Multiple precision decides the rest (`exact`).
 """
 
 __kernels_of__ = ("kernels.trigonometric", "elementwise")

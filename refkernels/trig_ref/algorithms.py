@@ -1,4 +1,4 @@
-"""Working-precision sin, cos and tan: what a plain, careful float32 or float64 kernel computes.
+"""Working-precision sin, cos and tan: plain, careful float32 and float64 kernels.
 
     n = rint(x 2/pi);  r + tail = ((x - n P1) - n P2) - n P3   Cody and Waite, three parts of pi/2
     sin = r + (r u S(u) + tail (1 - u/2)),  cos = 1 - (u/2 - (u^2 C(u) - r tail)),  u = r^2
@@ -49,7 +49,7 @@ _COSINE = {
         -1.13596475577881948265e-11,
     ),
 }
-_INDEX_BITS = {np.float32: 11, np.float64: 20}  # of n in Cody and Waite's reduction
+_INDEX_BITS = {np.float32: 11, np.float64: 20}  # bits of n in Cody and Waite's reduction
 
 
 def plain(code: int, x: Array) -> Array:
@@ -91,7 +91,7 @@ def _parts(kind: Any) -> npt.NDArray[Any]:
 
 @inner
 def _reduce(x: Any, parts: Any, limits: Any) -> Any:
-    """Quadrant 0..3 and the rest of x as a sum of two numbers in the dtype of x."""
+    """Quadrant 0..3 and the remainder of x as a sum of two numbers in the dtype of x."""
     n = np.rint(x * parts[0])
     if abs(n) <= limits[0]:
         start, second, third = x - n * parts[1], n * parts[2], n * parts[3]

@@ -32,7 +32,7 @@ RANGES = (
 def cases_of(name: str) -> list[Case]:
     """All cases of one function."""
     make = partial(cases.make, name)
-    found = [
+    named_cases = [
         make("seed_pi", {"k_max": 64}, _seed_pi),
         make("cosine_schedule", {"decay_steps": 1000}, partial(_schedule, 1000)),
         make("cosine_schedule", {"decay_steps": 100_003}, partial(_schedule, 100_003)),
@@ -46,7 +46,7 @@ def cases_of(name: str) -> list[Case]:
     ]
     for low, high in RANGES:
         fitting = tuple(dtype for dtype in DTYPES if low < formats.get(dtype).max)
-        found.append(
+        named_cases.append(
             make(
                 "range",
                 {"low": low, "high": high},
@@ -54,10 +54,10 @@ def cases_of(name: str) -> list[Case]:
                 fitting,
             )
         )
-    found += [make("array_size", {"n": n}, partial(_array, n)) for n in (1, 17, 4096, 20_000)]
-    found.append(make("seed_pi", {"k": 1}, _pi_itself))
-    found.append(make("invariance", {"n": 259}, _moderate))
-    return found
+    named_cases += [make("array_size", {"n": n}, partial(_array, n)) for n in (1, 17, 4096, 20_000)]
+    named_cases.append(make("seed_pi", {"k": 1}, _pi_itself))
+    named_cases.append(make("invariance", {"n": 259}, _moderate))
+    return named_cases
 
 
 def _seed_pi(format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
@@ -101,7 +101,7 @@ def _hardest(format: Format, generator: np.random.Generator) -> npt.NDArray[np.f
 def _hard_rounding(
     name: str, format: Format, generator: np.random.Generator
 ) -> npt.NDArray[np.float64]:
-    """float32 numbers whose function value is nearest to a midpoint of float32, both signs."""
+    """float32 numbers whose function values are nearest to a midpoint of float32, both signs."""
     x = np.array([float.fromhex(text) for text in HARD_FLOAT32[name]])
     x = x[x <= format.max]
     return np.concatenate([x, -x])
@@ -118,8 +118,8 @@ def _moderate(format: Format, generator: np.random.Generator) -> npt.NDArray[np.
 
 
 def _array(n: int, format: Format, generator: np.random.Generator) -> npt.NDArray[np.float64]:
-    """n numbers in [-100, 100], every seventh one subnormal: some frameworks flush those in
-    arrays above a certain length only."""
+    """n numbers in [-100, 100], every seventh subnormal: some frameworks flush those only in
+    arrays above a certain length."""
     x = generator.uniform(-100, 100, n)
     x[3::7] = cases.subnormals(x[3::7].size, format, generator)
     return x

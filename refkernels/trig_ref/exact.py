@@ -1,9 +1,8 @@
-"""The exact tier: Arb's balls, in multiple precision, for the few elements that a question leaves
-open.
+"""The exact tier: Arb's balls, for the few elements that a question leaves open.
 
-Arb reduces an argument of any size in as many bits as that needs. f(x) is transcendental for every
-rational x at which the tier before is not exact (Lindemann; Niven for sinpi and cospi), slopes are
-irrational: none is a rounding boundary itself, but for atan's slope, a rational.
+Arb reduces an argument of any size with enough bits. f(x) is transcendental for every rational x at
+which the tier before is not exact (Lindemann; Niven for sinpi and cospi), and slopes are
+irrational: none is a rounding boundary itself, except atan's slope, a rational.
 """
 
 from collections.abc import Callable

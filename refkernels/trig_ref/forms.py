@@ -1,6 +1,6 @@
-"""The forms of dy f'(x) for the trigonometric functions, as `elementary_ref.forms`: formulas in
-`xp`; y is what the forward pass returned. Where kernels differ in the order of operations only,
-`either`."""
+"""The forms of dy f'(x) for the trigonometric functions: formulas in `xp`, as in
+`elementary_ref.forms`. y is the forward pass's result. `either` stands where kernels differ only in
+the order of operations."""
 
 from __future__ import annotations
 

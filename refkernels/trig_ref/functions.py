@@ -69,12 +69,11 @@ FUNCTIONS = (_SIN, _COS, _TAN)
 def sin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """The sine of every element, in radians.
 
-    x: any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`).
-    Relative radius <= 2^-101 for float64, 2^-49 for narrower inputs unless the question needs more;
-    sin(±0) = ±0 exactly; infinities and NaN give NaN.
-    Raises TypeError for other dtypes and ValueError for an unknown question.
-    Source: Payne and Hanek (1983), doi:10.1145/1057600.1057602, and the budgets in kernels.py and
-    float64.py.
+    x: any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`). Relative
+    radius <= 2^-101 for float64, 2^-49 for narrower inputs unless the question needs more; sin(±0)
+    = ±0 exactly; infinities and NaN give NaN. Raises TypeError for other dtypes and ValueError for
+    an unknown question. Source: Payne and Hanek (1983), doi:10.1145/1057600.1057602, and the error
+    budgets in `values` and `float64` of `kernels.trigonometric`.
     """
     return oracle.forward(_SIN, x, certify)
 

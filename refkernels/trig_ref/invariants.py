@@ -1,6 +1,6 @@
-"""What no rounding excuses: a correctly or faithfully rounded kernel keeps all of these.
+"""Invariants that every correctly or faithfully rounded kernel satisfies.
 
-The bounds 3 and 1.5 stand for pi and pi/2 with room for the error of any kernel inside its limit.
+The bounds 3 and 1.5 stand for pi and pi/2, with room for the error of any kernel within its limit.
 """
 
 import math
@@ -11,50 +11,47 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.op import Arrays, Invariant
 
 Mask = npt.NDArray[np.bool_]
 Violated = Callable[[npt.NDArray[Any], Arrays, Mapping[str, Any]], Mask]
 
 
-def _wide(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    return np.asarray(array, dtype=np.float64)
-
-
 def _above_one(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-    return np.abs(_wide(got)) > 1.0
+    return np.abs(to_float64(got)) > 1.0
 
 
 def _wrong_sign(end: float) -> Violated:
     def violated(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-        x = _wide(inputs["x"])
-        return (np.abs(x) <= end) & (np.sign(_wide(got)) * np.sign(x) < 0.0)
+        x = to_float64(inputs["x"])
+        return (np.abs(x) <= end) & (np.sign(to_float64(got)) * np.sign(x) < 0.0)
 
     return violated
 
 
 def _not_positive(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-    return (np.abs(_wide(inputs["x"])) <= 1.5) & (_wide(got) <= 0.0)
+    return (np.abs(to_float64(inputs["x"])) <= 1.5) & (to_float64(got) <= 0.0)
 
 
 def _larger_than_dy(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-    return np.abs(_wide(got)) > np.abs(_wide(inputs["dy"]))
+    return np.abs(to_float64(got)) > np.abs(to_float64(inputs["dy"]))
 
 
 def _smaller_than_dy(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-    dy = np.abs(_wide(inputs["dy"]))
+    dy = np.abs(to_float64(inputs["dy"]))
     normal = np.isfinite(inputs["x"]) & (dy >= formats.of(np.asarray(inputs["dy"])).min_normal)
-    return normal & (np.abs(_wide(got)) < dy)
+    return normal & (np.abs(to_float64(got)) < dy)
 
 
 def _outside(low: float, high: float) -> Violated:
-    """Beyond [low, high], each end rounded outward to the format."""
+    """Where an answer is beyond [low, high], each end rounded outward to the format."""
 
     def violated(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
         ends = formats.round_to(np.array([low, high]), formats.of(np.asarray(got)))
-        wide, reached = _wide(got), _wide(ends)
+        wide, reached = to_float64(got), to_float64(ends)
         with np.errstate(over="ignore"):
-            step = _wide(np.nextafter(ends, np.array([-np.inf, np.inf]).astype(ends.dtype)))
+            step = to_float64(np.nextafter(ends, np.array([-np.inf, np.inf]).astype(ends.dtype)))
         bottom = reached[0] if reached[0] <= low else step[0]
         top = reached[1] if reached[1] >= high else step[1]
         return (wide < bottom) | (wide > top)
@@ -63,13 +60,13 @@ def _outside(low: float, high: float) -> Violated:
 
 
 def _nonzero_at(offset: float) -> Violated:
-    """Not zero at an integer plus the offset."""
+    """Where an answer is not zero at an integer plus the offset."""
 
     def violated(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
-        x = _wide(inputs["x"])
+        x = to_float64(inputs["x"])
         with np.errstate(invalid="ignore"):
             at = np.isfinite(x) & (np.fmod(np.abs(x), 1.0) == offset)
-        return at & (_wide(got) != 0.0)
+        return at & (to_float64(got) != 0.0)
 
     return violated
 

@@ -1,4 +1,4 @@
-"""Cases of asin, acos, atan, sinpi and cospi: few, each at what is hard for the function."""
+"""Cases of asin, acos, atan, sinpi and cospi: few, each where the function is hard."""
 
 from functools import partial
 
@@ -28,15 +28,15 @@ def cases_of(name: str) -> list[Case]:
 
 
 def _edge(format: Format, generator: np.random.Generator) -> Doubles:
-    """Beside ±1, where the slope is infinite, and beside ±1/2, where algorithms change."""
+    """Near ±1, where the slope is infinite, and near ±1/2, where algorithms change."""
     steps = np.arange(60) * format.u
-    one = np.concatenate([1 - steps, 1 - np.exp2(-generator.uniform(1, format.p, 300)), [1.5]])
-    x = np.concatenate([one, 0.5 + steps / 2, 0.5 - steps / 4])
+    near_one = np.concatenate([1 - steps, 1 - np.exp2(-generator.uniform(1, format.p, 300)), [1.5]])
+    x = np.concatenate([near_one, 0.5 + steps / 2, 0.5 - steps / 4])
     return np.concatenate([x, -x])
 
 
 def _around_one(format: Format, generator: np.random.Generator) -> Doubles:
-    """Beside ±1, where algorithms change, and where atan reaches pi/2 in the format."""
+    """Near ±1, where algorithms change, and where atan reaches pi/2 in the format."""
     steps = np.arange(60) * format.u
     far = np.exp2(generator.uniform(format.p - 4, format.p + 4, 300))
     x = np.concatenate([1 - steps, 1 + 2 * steps, np.minimum(far, format.max)])

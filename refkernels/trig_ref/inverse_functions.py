@@ -111,7 +111,8 @@ def asin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """The angle in [-pi/2, pi/2] whose sine is x, element by element; arguments as `trig_ref.sin`.
 
     Relative radius <= 2^-99 for float64, 2^-49 for narrower inputs unless the question needs more;
-    asin(±0) = ±0 exactly; NaN for |x| > 1. Source: the budgets in inverse.py, inverse_float64.py.
+    asin(±0) = ±0 exactly; NaN for |x| > 1. Source: the error budgets in `inverse` and
+    `inverse_float64` of `kernels.trigonometric`.
     """
     return oracle.forward(_ASIN, x, certify)
 
@@ -131,7 +132,7 @@ def sinpi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
     Relative radius <= 2^-101 for float64, 2^-49 for narrower inputs unless the question needs more.
     Exact at multiples of 1/2, with sinpi(±n) = ±0; infinities and NaN give NaN.
-    Source: IEEE 754-2019, section 9.2.1, and the budget in turns.py.
+    Source: IEEE 754-2019, section 9.2.1, and the budget in `kernels.trigonometric.turns`.
     """
     return oracle.forward(_SINPI, x, certify)
 

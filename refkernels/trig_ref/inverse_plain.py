@@ -1,8 +1,8 @@
 """Working-precision asin, acos, atan, sinpi and cospi: plain, careful float32 and float64 kernels.
 
-The formulas of inverse_float64.py and turns.py, in NumPy and in the dtype of x throughout, with a
-polynomial that fits the dtype; pi/2 in two parts, the tail added first. A slope is its textbook
-formula, in a form that neither cancels nor overflows.
+The formulas of `kernels.trigonometric` (`inverse_float64`, `turns`) in NumPy, in the dtype of x
+throughout, with a polynomial that fits the dtype; pi/2 in two parts, the tail added first. A slope
+is its textbook formula, in a form that neither cancels nor overflows.
 """
 
 from typing import Any

@@ -16,7 +16,7 @@ from refkernels.kernels.trigonometric.tables import TWO_OVER_PI
 
 _BITS = 64 * (TWO_OVER_PI.size - 1)
 _NUMERATOR = functools.reduce(lambda total, word: total << 64 | int(word), TWO_OVER_PI, 0)
-_PI_BITS = 2400  # pi/2 = 1 / (2/pi), good to the 1344 bits of the table
+_PI_BITS = 2400  # pi/2 = 1 / (2/pi), to the 1344 bits of the table
 _HALF_PI = (1 << (_BITS + _PI_BITS)) // _NUMERATOR
 
 
@@ -35,11 +35,11 @@ def distance(x: float) -> Fraction:
 def hardest(format: Format) -> npt.NDArray[np.float64]:
     """For every exponent of the format from 2^0 on, the numbers m 2^e with p-bit m that the
     convergents give: the global minimum of |x - k pi/2| / x is among them. Ascending by x."""
-    found = set()
+    numbers = set()
     for exponent in range(1 - format.p, format.emax - format.p + 2):
         for m in _denominators(exponent, format.p):
-            found.add(float(m * Fraction(2) ** exponent))
-    return np.array(sorted(x for x in found if 0.5 < x <= format.max))
+            numbers.add(float(m * Fraction(2) ** exponent))
+    return np.array(sorted(x for x in numbers if 0.5 < x <= format.max))
 
 
 def _denominators(exponent: int, p: int) -> list[int]:

@@ -145,7 +145,7 @@ def test_steps_of_another_run_are_not_taken(run: Path) -> None:
     (rank / "step_000002.safetensors").write_bytes((rank / "step_000000.safetensors").read_bytes())
     found = Run.read(run).first
     assert found.steps == (0,)
-    assert "says to be step '0'" in found.damaged[2]
+    assert "claims to be step '0'" in found.damaged[2]
     (rank / "step_000000.safetensors").write_bytes(safetensors({}, {"format": "pt"}))
     assert "was not written by refkernels.capture" in Run.read(run).first.damaged[0]
 

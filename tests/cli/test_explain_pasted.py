@@ -37,7 +37,7 @@ def test_a_thread_is_explained_from_standard_input_and_from_a_file(tmp_path: Pat
     assert one.exit_code == other.exit_code == 0
     assert one.stdout == other.stdout
     assert "paddle is wrong: in 1 of 3 elements" in " ".join(one.stdout.split())
-    assert "nothing wrong can be shown of torch" in " ".join(one.stdout.split())
+    assert "no error of torch can be shown" in " ".join(one.stdout.split())
 
 
 def test_the_record_is_json_and_fail_on_ends_with_1() -> None:

@@ -98,7 +98,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"meta": meta(environment={"a": {"settings": "x"}}), **GOOD},
         "settings that are no JSON object",
     ),
-    "source": ({"meta": meta(source=1), **GOOD}, "its source is no text"),
+    "source": ({"meta": meta(source=1), **GOOD}, "its source is no string"),
     "no inputs": ({"meta": meta(), "output.a.y": X}, "it has no inputs"),
     "no outputs": ({"meta": meta(), "input.x": X}, "it has no outputs"),
     "stray": (

@@ -71,7 +71,7 @@ def test_cases_of_one_output_are_one_change_with_the_most_ordinary_shown():
     new = [wrong(digest="b", case="#1", x="inf"), wrong(digest="b", case="#2", mean=2.0)]
     (one,) = changed(old, new).changes
     assert len(one.cases) == 2
-    assert one.one.case.endswith("#2")
+    assert one.shown.case.endswith("#2")
 
 
 def test_another_version_of_a_seat_is_the_same_seat():
@@ -101,8 +101,8 @@ def test_the_page_links_to_the_new_run_and_shows_every_change(tmp_path):
     written = write_comparison(tmp_path, found, "OLD", "NEW", report="../NEW/report.html")
     page, markdown = (path.read_text("utf-8") for path in written)
     for one in found.changes:
-        assert f"{one.one.op} forward float64" in page
-        assert one.one.op in markdown
+        assert f"{one.shown.op} forward float64" in page
+        assert one.shown.op in markdown
         if one.kind == "new":
             assert f'href="../NEW/report.html#{one.finding}"' in page
     assert page.count('href="../NEW') == 40

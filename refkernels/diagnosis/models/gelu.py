@@ -23,7 +23,7 @@ _LEAST = 1 / 16  # of a unit: less than this was never lost beside 1 where it is
 _LIBRARY = 4.0  # ulp: the largest error of a library's function
 
 
-class _Way(NamedTuple):
+class _GeluCauses(NamedTuple):
     """One of the two: the cause where it cancels, the other op, the cause where that is computed
     instead, and whether its forms in the working precision are models."""
 
@@ -33,34 +33,34 @@ class _Way(NamedTuple):
     forms: bool
 
 
-_WAYS = {
-    "gelu": _Way("erf_cancellation", "gelu_tanh", "tanh_gelu", True),
-    "gelu_tanh": _Way("tanh_cancellation", "gelu", "erf_gelu", False),
+_CAUSES = {
+    "gelu": _GeluCauses("erf_cancellation", "gelu_tanh", "tanh_gelu", True),
+    "gelu_tanh": _GeluCauses("tanh_cancellation", "gelu", "erf_gelu", False),
 }
 
 
 def other(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """x Phi(x) in place of its tanh approximation, or the reverse."""
-    mine = _WAYS[problem.op.name]
-    yield Variant(mine.approximated, {}, problem.ask(op=mine.other))
+    causes = _CAUSES[problem.op.name]
+    yield Variant(causes.approximated, {}, problem.ask(op=causes.other))
 
 
 def errors(problem: Problem, name: str, got: Array, truth: Fit) -> list[Claim]:
     """0.5 x (1 + erf(x / sqrt 2)), or with tanh, every operation rounded: recognised by its bits,
     or by errors, from the truth or the other GELU, no larger than the cancellation leaves."""
-    mine = _WAYS[problem.op.name]
-    forms = list(models(problem)) if mine.forms and name == "y" else []
+    causes = _CAUSES[problem.op.name]
+    forms = list(models(problem)) if causes.forms and name == "y" else []
     for model, values in forms:
         if evidence.reproduces(truth, got, values):
             prediction = Prediction(bits=values)
-            return [Claim(mine.cancels, name, prediction, {}, model, trials=len(forms))]
+            return [Claim(causes.cancels, name, prediction, {}, model, trials=len(forms))]
     claims = []
     if _worst_is_negative(problem, name, got):
         outcome = _within(problem, name, got, problem.truth)
         fits = outcome.fits and _lost_so_much(problem, name, got)
-        claims.append(Claim(mine.cancels, name, Prediction(outcome=outcome._replace(fits=fits))))
-    outcome = _within(problem, name, got, problem.ask(op=mine.other))
-    return [*claims, Claim(mine.approximated, name, Prediction(outcome=outcome))]
+        claims.append(Claim(causes.cancels, name, Prediction(outcome=outcome._replace(fits=fits))))
+    outcome = _within(problem, name, got, problem.ask(op=causes.other))
+    return [*claims, Claim(causes.approximated, name, Prediction(outcome=outcome))]
 
 
 def run(problem: Problem, candidate: Candidate, like: Array) -> Array | None:

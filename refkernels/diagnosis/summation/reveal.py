@@ -119,7 +119,7 @@ def _forest(
     joins several at once. A stack of tasks replaces recursion: a tree can be n leaves deep."""
     # A task has the leaves still to place, the size of the node above, and a list for its subtrees.
     result: list[int] = []
-    stack: list[_Task] = [_Task(leaves, outer, result)]
+    stack: list[_PlacementTask] = [_PlacementTask(leaves, outer, result)]
     while stack:
         task = stack[-1]
         if task.pending is not None:  # the group's subtrees are there: join them
@@ -127,7 +127,7 @@ def _forest(
         if task.groups:
             size, group = task.groups.pop(0)
             task.pending = (size, [])
-            stack.append(_Task(group, size, task.pending[1]))
+            stack.append(_PlacementTask(group, size, task.pending[1]))
             continue
         if task.current is not None:
             task.into.append(task.current)
@@ -139,7 +139,7 @@ def _forest(
     return result
 
 
-class _Task:
+class _PlacementTask:
     def __init__(self, leaves: list[int], outer: int, into: list[int]) -> None:
         self.rest = leaves
         self.outer = outer

@@ -398,8 +398,8 @@ def devices():
 def information():
     lines = [line.strip(" -") for line in torch.__config__.show().splitlines()]
     signs = ("MKL", "Math Kernel", "OpenBLAS", "BLAS_INFO", "CPU capability")
-    told = [line for line in lines if any(sign in line for sign in signs) and len(line) < 200]
-    return {"threads": torch.get_num_threads(), "blas": "; ".join(told)}
+    blas = [line for line in lines if any(sign in line for sign in signs) and len(line) < 200]
+    return {"threads": torch.get_num_threads(), "blas": "; ".join(blas)}
 
 
 def unsupported(op, direction, dtype, device):

@@ -55,7 +55,7 @@ UNSUPPORTED = re.compile(
 )
 
 
-class Fault(Exception):
+class Failure(Exception):
     """A reply that is not ok."""
 
     def __init__(self, status, reason):
@@ -72,14 +72,14 @@ def one_line(error):
 
 
 def classify(error, doing):
-    """The Fault that an exception of the framework stands for."""
-    if isinstance(error, Fault):
+    """The Failure that an exception of the framework stands for."""
+    if isinstance(error, Failure):
         return error
     if isinstance(error, MemoryError) or OUT_OF_MEMORY.search(str(error)):
-        return Fault("oom", "out of memory while %s (%s)" % (doing, one_line(error)))
+        return Failure("oom", "out of memory while %s (%s)" % (doing, one_line(error)))
     if isinstance(error, NotImplementedError) or UNSUPPORTED.search(str(error)):
-        return Fault("unsupported", "%s is not supported (%s)" % (doing, one_line(error)))
-    return Fault("error", "%s raised %s" % (doing, one_line(error)))
+        return Failure("unsupported", "%s is not supported (%s)" % (doing, one_line(error)))
+    return Failure("error", "%s raised %s" % (doing, one_line(error)))
 
 
 def aligned_copy(array):
@@ -262,7 +262,7 @@ class Worker:
             raise classify(error, "importing the framework") from error
         except (Exception, SystemExit) as error:
             traceback.print_exc()
-            raise Fault(
+            raise Failure(
                 "import_error", "importing the framework raised " + one_line(error)
             ) from error
         finally:
@@ -276,12 +276,12 @@ class Worker:
     def set_flag(self, key, value):
         setter = self.adapter.FLAGS[key][1]
         if setter is None:
-            raise Fault("error", "the flag %s can be read but not set" % key)
+            raise Failure("error", "the flag %s can be read but not set" % key)
         try:
             setter(value)
         except Exception as error:
             reason = "setting %s=%s raised %s" % (key, value, one_line(error))
-            raise Fault("error", reason) from error
+            raise Failure("error", reason) from error
 
     def describe(self, dtypes):
         adapter = self.adapter
@@ -350,13 +350,13 @@ class Worker:
         received = {name: self.arrays.receive(value) for name, value in message["inputs"].items()}
         floats = {dtype for dtype, _ in received.values() if not is_whole(dtype)}
         if not floats:
-            raise Fault("unsupported", "%s needs floating point among its inputs" % op)
+            raise Failure("unsupported", "%s needs floating point among its inputs" % op)
         for dtype in sorted(floats):
             reason = self.why_not(op, direction, dtype, device)
             if reason is not None:
-                raise Fault("unsupported", reason)
+                raise Failure("unsupported", reason)
         if device not in [name for name, _ in adapter.devices()]:
-            raise Fault("unsupported", "the framework reports no device named %s here" % device)
+            raise Failure("unsupported", "the framework reports no device named %s here" % device)
         doing = "%s %s on %s" % (op, direction, device)
         try:
             inputs = {n: adapter.tensor(a, dtype, device) for n, (dtype, a) in received.items()}
@@ -384,9 +384,11 @@ class Worker:
         if self.swept != (op, dtype, device):
             reason = self.why_not(op, "forward", dtype, device)
             if reason is not None:
-                raise Fault("unsupported", reason)
+                raise Failure("unsupported", reason)
             if device not in [name for name, _ in adapter.devices()]:
-                raise Fault("unsupported", "the framework reports no device named %s here" % device)
+                raise Failure(
+                    "unsupported", "the framework reports no device named %s here" % device
+                )
             self.swept = (op, dtype, device)
         doing = "sweeping %s on %s" % (op, device)
         try:
@@ -397,11 +399,11 @@ class Worker:
             traceback.print_exc()
             raise classify(error, doing) from error
         if answer_dtype != dtype:
-            raise Fault(
+            raise Failure(
                 "error", "%s answers in %s where the input is %s" % (op, answer_dtype, dtype)
             )
         if answers.shape != (count,):
-            raise Fault("error", "%s answers shape %s for %d inputs" % (op, answers.shape, count))
+            raise Failure("error", "%s answers shape %s for %d inputs" % (op, answers.shape, count))
         if message["window"] is None:
             return {"seconds": seconds, "content": np.ascontiguousarray(answers).tobytes()}
         window = self.arrays.window(message["window"])
@@ -412,24 +414,24 @@ class Worker:
         """Tensors of a file, by name: the one named `key`, the only one (""), or all (None)."""
         adapter, name, key = self.adapter, message["name"], message["key"]
         if not hasattr(adapter, "load"):
-            raise Fault("unsupported", "its adapter reads no files")
+            raise Failure("unsupported", "its adapter reads no files")
         try:
             content = message["content"]
             tensors = adapter.load(message["path"] if content is None else io.BytesIO(content))
         except ValueError as error:
-            raise Fault("error", "%s: %s" % (name, error)) from error
+            raise Failure("error", "%s: %s" % (name, error)) from error
         except Exception as error:
             traceback.print_exc()
             raise classify(error, "reading %s" % name) from error
         if not tensors:
-            raise Fault("error", "%s holds no tensors" % name)
+            raise Failure("error", "%s holds no tensors" % name)
         if key is not None:
             listed = ", ".join(list(tensors)[:20]) + (", ..." if len(tensors) > 20 else "")
             if not key and len(tensors) > 1:
                 reason = "%s holds several tensors (%s): write %s:KEY" % (name, listed, name)
-                raise Fault("error", reason)
+                raise Failure("error", reason)
             if key and key not in tensors:
-                raise Fault("error", "%s has no tensor %r: it has %s" % (name, key, listed))
+                raise Failure("error", "%s has no tensor %r: it has %s" % (name, key, listed))
             tensors = {key: tensors[key]} if key else tensors
         try:
             arrays = {tensor_name: adapter.array(tensor) for tensor_name, tensor in tensors.items()}
@@ -444,7 +446,7 @@ class Worker:
         if direction == "backward":
             name = "d" + adapter.OPS[op][0]
             if name not in inputs:
-                raise Fault("error", "%s backward needs an input named %s" % (op, name))
+                raise Failure("error", "%s backward needs an input named %s" % (op, name))
             cotangent = inputs.pop(name)
         adapter.synchronize(device)
         start = time.perf_counter()
@@ -461,7 +463,7 @@ class Worker:
             requests["load"] = self.load
             reply = requests[message["do"]](message)
             reply.update(status="ok", reason=None)
-        except Fault as fault:
+        except Failure as fault:
             reply = {"status": fault.status, "reason": fault.reason}
         except Exception as error:
             traceback.print_exc()

@@ -1,3 +1,3 @@
-"""exp, log, erf and what is made of them: the float64 tier, and double-doubles with a radius."""
+"""exp, log, erf and functions made of them: the float64 tier, and double-doubles with a radius."""
 
 __kernels_of__ = ("elementwise",)

@@ -1,7 +1,7 @@
 """Polynomials of the error function, from erf_tables.json; lowest degree first, high part before
 low.
 
-`python tools/generate_erf_tables.py` writes that file, says in it what each one is, and proves each
+`python tools/generate_erf_tables.py` writes that file, describes each table in it, and proves each
 ERROR: approximation, rounded coefficients and Horner's rule together, relative to the function, for
 an exact argument. PAIRS: how many coefficients have two parts.
 """

@@ -1,6 +1,6 @@
 """The tail exp(-s) erfcx(w) that erf, erfc and gelu share, erfcx(w) = exp(w^2) erfc(w), s = w^2.
 
-s comes exactly (x^2, or x^2 / 2 for gelu, by two_prod), so that the tail keeps its relative error
+s is exact (x^2, or x^2 / 2 for gelu, by two_prod), so that the tail keeps its relative error
 however small it is; erfcx is smooth, between 1 and 1/(w sqrt pi).
 
 erfcx_dd. w < 32: polynomials about 97 nodes, ERFCX_ERROR 4.61 U^2 (erf_tables.py). Else, with
@@ -99,7 +99,7 @@ def _erfcx_asymptotic(wh: Any, wl: Any) -> Any:
 
 @inner
 def tail_error(wh: Any, sh: Any) -> Any:
-    """The relative error of exp(-s) times a function of w that is as good as erfcx_dd."""
+    """The relative error of exp(-s) times a function of w that is as accurate as erfcx_dd."""
     error = NEAR if wh < LIMIT else MIDDLE
     return error + FAR_ERROR if sh > FAR else error
 

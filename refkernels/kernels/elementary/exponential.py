@@ -64,9 +64,9 @@ EXPM1_FAST_ERROR = 2.0**-50
 EXP_ERROR = 5 * U**2
 EXPM1_SMALL_ERROR = 4 * U**2  # where |x| <= SMALL
 SMALL = 0.005  # below ln 2 / 128: expm1_dd is a series
-FAR = 1400.0  # beyond it n would be too long; results are beyond 2^2000
+FAR = 1400.0  # beyond it n has too many bits; results are beyond 2^2000
 FAR_ERROR = 2.0**-72
-FARTHEST = 2.0**29  # no scale holds e^(10^300): what is beyond, callers tell as such
+FARTHEST = 2.0**29  # no scale holds e^(10^300): callers mark results beyond it
 
 _MAGIC = 1.5 * 2.0**52  # t = fl(y + MAGIC): the low bits of t are rint(y)
 _STEPS_PER_UNIT = 64 * INV_LN2_HIGH

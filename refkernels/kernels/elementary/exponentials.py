@@ -34,7 +34,7 @@ from refkernels.kernels.elementary.tables import LN2_HIGH, LN2_LOW
 EXP, EXP2, EXP2_SLOPE, EXPM1 = 0, 1, 2, 3
 EXP2_ERROR = 8 * U**2
 EXP2_SLOPE_ERROR = 16 * U**2
-_BEYOND_ONE = 700.0  # exp(x) beyond it, or below its reciprocal, leaves 1 without influence
+_BEYOND_ONE = 700.0  # beyond it, one term of exp(x) - 1 is below every digit of the other
 
 
 @inner

@@ -7,7 +7,7 @@ With Q = exp(-x^2/2) erfcx(|x|/sqrt 2)/2 (erf_tail.py), U = 2^-53, x^2/2 exact, 
 D is zero at |x| = 0.7518: its error is relative to S, the sum of its terms: erfcx 4.7 + 3 (19.8 + 3
 beyond 32), |x|/sqrt(2 pi) 1 + 2, the difference 3; exp 5 and the product 5: 20.7 U^2 S, or 35.8.
 Tiny x: x (1/2 + x/sqrt(2 pi)), slope 1/2 + 2 x/sqrt(2 pi); next terms x^2/3 of the last ones.
-Beyond CERTAIN what 1 loses is below TINIEST |x|.
+Beyond CERTAIN the distance from x or from 1 is below TINIEST |x|.
 Fast: |x|/sqrt 2 has 1.5 units, x^2/2 is exact: tail 2^-46.4, 1 - Q (Q <= 1/2) and the product, one
 unit each -> FAST_GELU_BOUND 2^-46; arguments stay at -17, where |gelu| is below 2^-206.
 """
@@ -55,7 +55,7 @@ SLOPE_NEAR = 22 * U**2
 SLOPE_MIDDLE = 37 * U**2
 TINY = 2.0**-60
 CERTAIN = 36.0
-TINIEST = 2.0**-929  # above 36 exp(-36^2/2): what gelu(x)/x and gelu' differ from 1 by
+TINIEST = 2.0**-929  # above 36 exp(-36^2/2): the distance of gelu(x)/x and gelu' from 1
 
 
 @inner

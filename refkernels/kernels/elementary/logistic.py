@@ -48,7 +48,7 @@ SILU_SLOPE_ERROR = 40 * U**2
 SOFTPLUS_ERROR = LOG_ERROR + 8 * U**2
 _NEAR_ONE = -56  # E = e^-|x| < 2^(k + 1.01) beside 1: above this k its square counts
 _NOTHING = -110  # below this k the sum 1 + E is 1 to 2^-108
-_LEAST = -900  # below this k E only tells on which side of a value the result is
+_LEAST = -900  # below this k E only decides on which side of a value the result is
 
 
 @inner

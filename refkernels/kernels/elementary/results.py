@@ -1,10 +1,10 @@
-"""How results become (hi, lo, radius, scale): exponents put in place, and values of tiny arguments.
+"""How results become (hi, lo, radius, scale): exponents applied, and values of tiny arguments.
 
-Beside 0 a function is c + b x^p or x (c + b x^p) with an exact c, and the next term is below 2^-52
-of the correction b x^p. The correction is all that tells such a value from a rounding boundary c x
-of a narrow format (silu(x) = x/2 + x^2/4 of an odd subnormal), so lo holds nothing else, with a
-radius relative to itself; or, where the correction is below 2^-960, |lo| = radius: an interval that
-ends at c or c x, on the side where the value is (`Enclosure`).
+Near 0 a function is c + b x^p or x (c + b x^p) with an exact c, and the next term is below 2^-52
+of the correction b x^p. Only the correction separates such a value from a rounding boundary c x of
+a narrow format (silu(x) = x/2 + x^2/4 of an odd subnormal). So lo holds the correction alone, with
+a radius relative to itself; or, where the correction is below 2^-960, |lo| = radius: an interval
+that ends at c or c x, on the side where the value is (`Enclosure`).
 """
 
 import math
@@ -13,14 +13,14 @@ from typing import Any
 from refkernels.arithmetic.jit import inner, njit
 
 LINEAR = 2.0**-54  # below it c + b x is enough for |b / c| <= 1
-SQUARE = 2.0**-27  # below it c + b x^2 is
-VANISHING = -(10**8)  # the power of two below which tails are told as "between it and zero"
-_LEAST = 2.0**-960  # of a correction; below it lo only tells on which side the value is
+SQUARE = 2.0**-27  # below it c + b x^2 is enough
+VANISHING = -(10**8)  # the power of two below which a tail is the interval from zero to that power
+_LEAST = 2.0**-960  # of a correction; below it lo only gives the side on which the value is
 
 
 @inner
 def exactly(value: Any) -> Any:
-    """A float64 that is the value itself, or is special."""
+    """An exact value: a float64, possibly special."""
     return value, 0.0, 0.0, 0
 
 
@@ -32,7 +32,7 @@ def vanishing(sign: Any) -> Any:
 
 @njit
 def beyond(sign: Any) -> Any:
-    """A finite result of that sign, too large for any scale."""
+    """A finite result of that sign, too large for every scale."""
     return math.copysign(math.inf, sign), 0.0, math.inf, 0
 
 

@@ -1,6 +1,6 @@
 """Constants of exp and log, from tables.json; high part before low.
 
-`python tools/generate_elementary_tables.py` writes that file, and says in it what each one is.
+`python tools/generate_elementary_tables.py` writes that file, and describes each table in it.
 """
 
 from pathlib import Path

@@ -19,16 +19,16 @@ none: max(n - 2, 0) u d suffices. d sums the errors that really occurred: a dot 
 float64 adds up exactly has d = 0 and a radius of zero. (That is why this is tighter than the
 a-priori bound gamma_n^2 |a|.|b|.)
 
-The blocks' pairs (s, c) are folded into a pair (high, low): high + e = high + s exactly, and the
-two roundings of low + (c + e) are measured by two_sum and added to the radius as they are. The
-few roundings of the radius itself are covered by the last factor, 1 + 2^-40 + blocks 2^-50.
+The blocks' pairs (s, c) are folded into a pair (high, low): high + e = high + s exactly. two_sum
+measures the two roundings of low + (c + e), which are added to the radius. The last factor,
+1 + 2^-40 + blocks 2^-50, covers the few roundings of the radius itself.
 
-Assumption: 2^-420 <= |a|, |b| < 2^481, or zero. Then no product exceeds 2^962, no sum of fewer
-than 2^45 terms overflows, and every quantity above is a multiple of 2^-944, so that nothing
-underflows: two_prod is exact and n u d is a normal number. (`oracle.py` scales what lies outside.)
+Assumption: 2^-420 <= |a|, |b| < 2^481, or zero (`matmul_ref.oracle` scales other operands). Then no
+product exceeds 2^962, no sum of fewer than 2^45 terms overflows, and every quantity above is a
+multiple of 2^-944, so that nothing underflows: two_prod is exact and n u d is a normal number.
 
-Every element has the same bits in whatever company it is
-computed: alone, in a narrow or a wide tile, on any thread.
+Every element has the same bits however it is computed: alone, in a narrow or a wide tile, on any
+thread.
 """
 
 from typing import Any
@@ -46,10 +46,10 @@ from refkernels.kernels.products.lines import Lines, pack, pack_chosen
 
 BLOCK = 128
 ROWS, COLUMNS = 64, 256  # of a tile
-_SHARE = 2**24  # terms that one task of a thread has at least
+_SHARE = 2**24  # the fewest terms of a thread's task
 
 _WIDE = DOT2_VECTORS * WIDTH
-_FEW = _WIDE - WIDTH  # so many columns are faster in narrow tiles
+_FEW = _WIDE - WIDTH  # up to so many columns, narrow tiles are faster
 
 
 def dot_products(
@@ -79,7 +79,7 @@ def chosen_dot_products(
 ) -> tuple[Any, Any, Any]:
     """high + low ± radius, 1-d: line i of left[p] with line j of right[q], chosen = p, i, q, j."""
     count = chosen[0].size
-    # Neighbouring lines that lie across share their cache lines, so they are taken together.
+    # Neighbouring lines stored across share cache lines, so they are taken together.
     order = np.argsort(chosen[3] if right.across else chosen[1], kind="stable")
     chosen = tuple(each[order] for each in chosen)
     parts = tuple(np.zeros(count) for _ in range(3))
@@ -150,7 +150,7 @@ def _tile(
 
 @inner
 def _panel(rows: int, columns: int) -> tuple[int, int]:
-    """Rows and columns of the next panel, so many being left."""
+    """Rows and columns of the next panel, of so many that remain."""
     if columns > _FEW and rows > 1:
         return WIDE_ROWS, _WIDE
     return 1, WIDTH
@@ -161,7 +161,7 @@ def _store(
     state: Any, i0: int, i1: int, j0: int, j1: int, inflation: float, high: Any, low: Any,
     radius: Any,
 ) -> None:  # fmt: skip
-    """A tile's panels, in the order of `_tile`, into the arrays."""
+    """Writes a tile's panels, in the order of `_tile`, into the arrays."""
     j, place = j0, 0
     while j < j1:
         rows, lanes_across = _panel(i1 - i0, j1 - j)

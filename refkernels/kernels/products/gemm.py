@@ -1,20 +1,20 @@
-"""The float64 tier: one product by NumPy's BLAS, and a bound on what it may have lost.
+"""The float64 tier: one product by NumPy's BLAS, and a bound on its error.
 
-K is cut into C nearly equal chunks of at most DEPTH terms. A chunk's sums come from BLAS, in an
-order that is not known; the chunks are added up one after the other. So a term passes through at
-most n = k + C - 1 roundings, k being the length of a chunk: its product's, k - 1 additions, C - 1
+K is cut into C nearly equal chunks of at most DEPTH terms. BLAS adds up a chunk, in an unknown
+order; the chunks' sums are added one after the other. So a term passes through at most
+n = k + C - 1 roundings, k being the length of a chunk: its product's, k - 1 additions, C - 1
 additions (or n - 1, where float64 holds every product). Whatever the order, with or without FMA,
 
     |c - z| <= gamma_n sum_l |a_il b_lj| <= gamma_n |a_i| |b_j|,    gamma_n = n u / (1 - n u)
 
 by Cauchy-Schwarz, |a_i| and |b_j| being Euclidean norms: O(n^2) work (Higham 2002, "Accuracy and
 Stability of Numerical Algorithms", section 3.1, doi:10.1137/1.9780898718027). The squared norms are
-float64 sums of K rounded squares: too small by a factor of at least 1 - (K + 1) u. These, gamma's
-denominator and the roundings of the bound itself are covered by the factor
-1 + (n + K + 64) 2^-52, which is ample while n + K < 2^40.
+float64 sums of K rounded squares: too small by a factor of at least 1 - (K + 1) u. The factor
+1 + (n + K + 64) 2^-52 covers this, gamma's denominator and the roundings of the bound itself while
+n + K < 2^40.
 
 Assumption: 2^-420 <= |a|, |b| < 2^481, or zero, as in `dot2`: nothing under- or overflows,
-squares included. Every float32 and narrower number lies inside.
+squares included. All numbers of float32 and narrower formats lie inside.
 """
 
 import itertools
@@ -33,7 +33,7 @@ from refkernels.arithmetic.question import Question
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-_SMALLEST_WORK, _NARROWEST = 2**18, 16  # below, the Dot2 kernel is as fast
+_SMALLEST_WORK, _NARROWEST = 2**18, 16  # below this, the Dot2 kernel is as fast
 
 
 def suits(shape: tuple[int, int, int], terms: int) -> bool:
@@ -47,8 +47,8 @@ def suits(shape: tuple[int, int, int], terms: int) -> bool:
 def enclosed(
     left: Floats, right: Floats, at: tuple[Indices, Indices], exact_products: bool, asked: Question
 ) -> tuple[Floats, Floats, Indices]:
-    """hi, radius and the flat indices of what the question leaves open; finite operands in range.
-    Some rows of a tile are asked about while they are in the cache."""
+    """hi, radius and the flat indices of the elements that the question leaves open, for finite
+    operands in range. The rows of a tile are tested while they are in the cache."""
     rows, columns = each(_norms, [("pik,pik->pi", left), ("qkj,qkj->qj", right)])
     rows *= _coefficient(left.shape[2], exact_products)
     shape = (len(at[0]), left.shape[1], right.shape[2])
@@ -66,8 +66,8 @@ def enclosed(
         row, column = np.nonzero(asked.undecided(trusted(hi[b, i, j], 0.0, wide)))
         return np.ravel_multi_index((b, row + i.start, column + j.start), shape)
 
-    found = [part for tile in _each_tile(task, shape) for part in tile]
-    return hi, radius, np.sort(np.concatenate(found)) if found else np.empty(0, np.intp)
+    open_places = [part for tile in _each_tile(task, shape) for part in tile]
+    return hi, radius, np.sort(np.concatenate(open_places)) if open_places else np.empty(0, np.intp)
 
 
 def product(left: Floats, right: Floats, at: tuple[Indices, Indices]) -> Floats:
@@ -84,15 +84,15 @@ def product(left: Floats, right: Floats, at: tuple[Indices, Indices]) -> Floats:
 
 def _each_tile(task: Callable[..., Any], shape: tuple[int, ...]) -> list[Any]:
     """task(batch element, rows, columns) for tiles whose shapes depend on the problem alone. A BLAS
-    may add in another order on another number of threads, so each task has one."""
+    may add in another order on another number of threads, so each task runs on one thread."""
 
     def alone(*tile: Any) -> Any:
         with blas.on_one_thread():
             return task(*tile)
 
     with blas.on_one_thread():
-        found: list[Any] = each(alone, _tiles(*shape))
-    return found
+        results: list[Any] = each(alone, _tiles(*shape))
+    return results
 
 
 def _norms(subscripts: str, operand: Floats) -> Floats:
@@ -106,14 +106,14 @@ def _coefficient(terms: int, exact_products: bool) -> float:
 
 
 def _chunks(terms: int) -> list[slice]:
-    """At least one, so that an empty sum is made, too; each of at most ceil(terms / count)."""
+    """Chunks of at most ceil(terms / count); at least one, so that an empty sum is computed too."""
     count = max(-(-terms // DEPTH), 1)
     ends = [terms * n // count for n in range(count + 1)]
     return [slice(first, last) for first, last in itertools.pairwise(ends)]
 
 
 def _tiles(batch: int, rows: int, columns: int) -> list[tuple[int, slice, slice]]:
-    """Two at least, so that threads have something to share."""
+    """Tiles, at least two, so that threads can share the work."""
     height = min(ROWS, max(_NARROWEST, -(-rows // 2)))
     return [
         (b, slice(i, min(i + height, rows)), slice(j, min(j + COLUMNS, columns)))

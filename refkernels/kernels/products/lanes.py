@@ -1,13 +1,12 @@
 """The inner loops: one block of terms of many dot products side by side, eight lanes a vector.
 
 Every lane does the same operations in the same order, so an element's bits depend neither on the
-tile that it is computed in nor on the machine's vectors. What the operations prove is said in
-`dot2` and in `slices`.
+tile that it is computed in nor on the machine's vectors. The proofs are in `dot2` and `slices`.
 
-All take 1-d float64 arrays. Lane (r, l) of a tile of rows x W lanes, W = vectors * WIDTH, meets the
-terms a[a_at + step k + r] b[b_at + W k + l], k < terms (elementwise: a[a_at + W k + l]), and adds
-their sum to its pair high + low ± radius: the high parts are at state[place + W r + l], the low
-parts rows * W further, the radii as far again.
+All take 1-d float64 arrays. Lane (r, l) of a tile of rows x W lanes, W = vectors * WIDTH, adds the
+sum of the terms a[a_at + step k + r] b[b_at + W k + l], k < terms (elementwise: a[a_at + W k + l]),
+to its pair high + low ± radius: the high parts are at state[place + W r + l], the low parts
+rows * W further, the radii as far again.
 """
 
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from refkernels.arithmetic import vectors
 from refkernels.arithmetic.vectors import WIDTH
 
 DOT2_ROWS, DOT2_VECTORS = 2, 3  # 18 accumulators of AVX-512's 32 registers
-SLICES_ROWS, SLICES_VECTORS = 2, 4  # 16, and as many anchors, idle till the end
+SLICES_ROWS, SLICES_VECTORS = 2, 4  # 16 accumulators, and as many anchors, idle till the end
 
 _FLOATS = types.Array(types.float64, 1, "C")
 _WHOLE = types.intp
@@ -37,7 +36,7 @@ def _dot2(rows: int, across: int, elementwise: bool) -> Any:
         state: Any, place: Any, error: Any,
     ) -> Any:  # fmt: skip
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            call = _Call(context, builder, signature, arguments)
+            call = _IntrinsicCall(context, builder, signature, arguments)
             sums = [[vectors.zeros(builder) for _ in "scd"] for _ in range(tile)]
 
             def each(n: int, left: Any, right: Any) -> None:
@@ -60,7 +59,8 @@ def _dot2(rows: int, across: int, elementwise: bool) -> Any:
 
 def _slices(rows: int, across: int) -> Any:
     """(a, a_at, step, b, b_at, terms, state, place, alpha, i, beta, j): products cut at the last
-    place of the anchor alpha[i + r] * beta[j + l]; what the block's own sums lose is not told."""
+    place of the anchor alpha[i + r] * beta[j + l]; the errors of the block's own sums are left to
+    `slices`."""
     tile = rows * across
 
     @intrinsic
@@ -69,7 +69,7 @@ def _slices(rows: int, across: int) -> Any:
         state: Any, place: Any, alpha: Any, i: Any, beta: Any, j: Any,
     ) -> Any:  # fmt: skip
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            call = _Call(context, builder, signature, arguments)
+            call = _IntrinsicCall(context, builder, signature, arguments)
             anchors = []
             for n in range(tile):
                 row = vectors.broadcast(builder, call.data(8), arguments[9], n // across)
@@ -97,7 +97,7 @@ def _slices(rows: int, across: int) -> Any:
     return accumulate
 
 
-class _Call:
+class _IntrinsicCall:
     """One use of an intrinsic; all begin with a, a_at, step, b, b_at, terms, state, place."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:
@@ -158,7 +158,7 @@ def _slices_step(builder: Any, accumulators: list[Any], a: Any, b: Any) -> None:
 
 
 def _fold(builder: Any, pointers: list[Any], s: Any, c: Any, error: Any) -> None:
-    """A block's s + c ± error into the pair: what rounding its low part loses is measured."""
+    """Adds a block's s + c ± error to the pair, and measures the roundings of its low part."""
     high, low, radius = (builder.load(pointer, align=8) for pointer in pointers)
     total, e = vectors.two_sum(builder, high, s)
     x, first = vectors.two_sum(builder, c, e)

@@ -40,10 +40,10 @@ class Lines(NamedTuple):
 def pack(
     lines: Any, across: bool, p: int, first: int, last: int, k0: int, n: int, panel: Any, width: int
 ) -> None:
-    """panel[width k + x] = term k0 + k of line first + x; what lies beyond the last stays."""
+    """panel[width k + x] = term k0 + k of line first + x; places beyond the last line stay."""
     if across:
         for k in range(n):
-            # Slices, since an index that might be negative keeps the loop from being vectorised.
+            # Slices: an index that might be negative would keep the loop from vectorising.
             source, target = lines[p, k0 + k, first:last], panel[width * k : width * (k + 1)]
             for x in range(source.size):
                 target[x] = source[x]
@@ -73,8 +73,8 @@ def pack_chosen(
 
 @njit(nogil=True)
 def magnitude_bits(bits: Any) -> Any:
-    """Of float64 as uint64: the bits of the largest magnitude, and of the smallest nonzero one
-    (less one; 2^64 - 1 where all are zeros)."""
+    """From the bits of float64 numbers: those of the largest magnitude, and those of the smallest
+    nonzero one less 1 (2^64 - 1 where all are zeros)."""
     mask = np.uint64(0x7FFFFFFFFFFFFFFF)
     one = np.uint64(1)
     largest = np.uint64(0)

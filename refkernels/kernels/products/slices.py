@@ -37,10 +37,10 @@ from refkernels.kernels.products import lanes
 from refkernels.kernels.products.lanes import SLICES_ROWS, SLICES_VECTORS
 from refkernels.kernels.products.lines import Lines, pack
 
-BLOCK = 32  # a longer one is faster and wider: its error grows as the square
+BLOCK = 32  # a longer block is faster, but its error grows as the square of its length
 ROWS, COLUMNS, DEPTH = 128, 128, 128  # of a tile
 _ACROSS = SLICES_VECTORS * WIDTH
-_SHARE = 2**24  # terms that one task of a thread has at least
+_SHARE = 2**24  # the fewest terms of a thread's task
 _ERROR = BLOCK * (BLOCK + 3) / 2 * 2.0**-105  # of one block, in units of alpha beta
 
 
@@ -64,7 +64,7 @@ def dot_products(left: Lines, right: Lines, at: tuple[Any, Any]) -> tuple[Any, A
 
 @njit(nogil=True)
 def _scales(lines: Any, across: bool) -> Any:
-    """Of each line, the power of two not less than (1 + 2^-41) times any block's norm; or zero.
+    """For each line, the power of two not less than (1 + 2^-41) times any block's norm; or zero.
 
     (A sum of BLOCK rounded squares is too small by (BLOCK + 1) u at most.) Padded with zeros to
     whole panels of any kind.
@@ -148,9 +148,9 @@ def _store(
     state: Any, i0: int, i1: int, alpha: Any, j0: int, j1: int, beta: Any, blocks: int,
     high: Any, low: Any, radius: Any,
 ) -> None:  # fmt: skip
-    """A tile's panels, in the order of `_tile`, into the arrays; alpha is three times too large.
+    """Writes a tile's panels, in the order of `_tile`; alpha is three times too large.
 
-    The roundings of the radius, those of its running sum included, are covered by the factor.
+    The factor covers the roundings of the radius, those of its running sum included.
     """
     part = SLICES_ROWS * _ACROSS
     inflation = 1.0 + 2.0**-40 + blocks * 2.0**-50

@@ -1,8 +1,8 @@
 """The second tier: LayerNorm in double-double, with a proven radius for every element.
 
 Notation: u = 2^-53; primes mark computed quantities; each bound "e_z" is on |z' - z| (absolute)
-or, where said, relative to z'. Second-order terms, and the rounding of the bounds themselves,
-are covered by the factor SLACK = 1.01 on first-order bounds that are below 2^-30.
+or, where marked, relative to z'. The factor SLACK = 1.01 on first-order bounds below 2^-30 covers
+second-order terms and the rounding of the bounds themselves.
 
 Mean. two_sum is exact, so sum x = s + c + sum(e2) exactly, where s collects x, c the errors e1 of
 s, and e2 are the errors of c. With A = sum|x|: |e1| <= u A each, |e2| <= u (n u A) each, and their
@@ -56,7 +56,7 @@ SLACK = 1.01
 SMALLEST = 2.0**-200
 LARGEST = 2.0**200
 REGULAR, CONSTANT, NEEDS_EXACT, NOT_FINITE = 0, 1, 2, 3
-COLUMNS = 64  # of parameter gradients, a thread's at a time
+COLUMNS = 64  # columns of parameter gradients that a thread takes at a time
 
 STATISTICS = np.dtype(
     [
@@ -76,7 +76,7 @@ STATISTICS = np.dtype(
 
 @inner
 def _tame(value: float) -> bool:
-    """Zero, or of a magnitude that the range argument allows."""
+    """Whether a value is zero, or of a magnitude that the range argument allows."""
     return value == 0.0 or (SMALLEST <= abs(value) <= LARGEST)
 
 
@@ -99,7 +99,7 @@ def compensated_sum(values: Any) -> Any:
 
 @inner
 def _row_kind(row: Any, eps: float) -> Any:
-    """(state, max|x|, the mean where it is no number)."""
+    """(state, max|x|, the mean where it is NaN or infinite)."""
     largest, constant = 0.0, True
     nan, plus, minus = False, False, False
     for value in row:

@@ -1,4 +1,4 @@
-"""The exact tier: LayerNorm in Python integers, for what double-double cannot hold or decide.
+"""The exact tier: LayerNorm in Python integers, where double-double cannot hold or decide.
 
 A row is x_i = m_i 2^e, and eps = k 2^f. With S = sum m, D_i = n m_i - S, Q = n sum m^2 - S^2:
     d_i = D_i 2^e / n,   variance = Q 2^(2e) / n^2,
@@ -13,7 +13,7 @@ Everything but 1/sqrt(N) is an integer times a power of two; floor(2^k / sqrt(N)
 integer square root, with as many bits as the question needs.
 
 Ties and zeros are decided, not approximated. If N is a perfect square everything is rational, and
-a rational that is a floating-point number or a midpoint comes out with radius 0. Otherwise
+a rational that is a floating-point number or a midpoint gets radius 0. Otherwise
 1/sqrt(N) is irrational: dx is 0 only where Z = 0, y is rational only where D w = 0, so more bits
 always decide. For dweight, rows whose product N N' is a perfect square share a square root; square
 roots of different square-free classes are linearly independent over the rationals (Besicovitch
@@ -37,13 +37,13 @@ from refkernels.arithmetic.question import Question
 Values = npt.NDArray[np.float64]
 Ball = tuple[int, int, int]  # (mid ± radius) * 2^exponent
 _PRECISIONS = (256, 1024, 4096, 16384)
-# Quadratic characters modulo these primes tell most square classes apart.
+# Quadratic characters modulo these primes separate most square classes.
 _PRIMES = (2**57 - 13, 2**58 - 27, 2**59 - 55, 2**60 - 93, 2**61 - 1, 2**62 - 57, 2**63 - 25)
 
 
 class ExactRow:
-    """The exact statistics of one finite row, each computed when it is first asked for: a mean
-    needs none of the others."""
+    """The exact statistics of one finite row, each computed on first use: a mean needs none of the
+    others."""
 
     def __init__(self, x: Values, eps: float) -> None:
         self.values, self.e = to_integers(x)
@@ -126,7 +126,7 @@ def enclose(balls: Sequence[Ball]) -> Enclosure:
 
 
 def _refined(balls: Callable[[int], list[Ball]], question: Question) -> Enclosure:
-    """More and more bits until the question is answered in every element."""
+    """The balls in more and more bits until the question is answered in every element."""
     return _in_more_bits(enclose(balls(_PRECISIONS[0])), balls, question)
 
 
@@ -134,8 +134,8 @@ def _in_more_bits(
     known: Enclosure, balls: Callable[[int], list[Ball]], question: Question
 ) -> Enclosure:
     def sharper(left: Indices, bits: int, before: Enclosure) -> Enclosure:
-        found = balls(bits)
-        return enclose([found[at] for at in left])
+        sharper_balls = balls(bits)
+        return enclose([sharper_balls[at] for at in left])
 
     left = np.flatnonzero(question.undecided(known))
     return refine(known, left, _PRECISIONS[1:], sharper, question.undecided)
@@ -166,16 +166,16 @@ def y(
         return Enclosure(np.full(len(columns), math.nan))
 
     def balls(bits: int) -> list[Ball]:
-        found = []
+        row_balls = []
         for j in columns:
             if not (math.isfinite(weight[j]) and math.isfinite(bias[j])):
-                found.append((0, 0, 0))
+                row_balls.append((0, 0, 0))
                 continue
             w, wx = _integer(weight[j])
             b, bx = _integer(bias[j])
             product = row.over_root(row.deviations[j] * w, row.e - row.half + wx, 1, bits)
-            found.append(add_balls([product, (b, 0, bx)]))
-        return found
+            row_balls.append(add_balls([product, (b, 0, bx)]))
+        return row_balls
 
     result = _refined(balls, question)
     for at, j in enumerate(columns):
@@ -206,8 +206,8 @@ def input_gradient(
 def _square_classes(rows: Sequence[ExactRow | None]) -> list[tuple[list[int], list[int]]]:
     """Groups of rows with a common square root: (their indices, q_i with N_0 N_i = q_i^2).
 
-    Only rows with the same quadratic characters are compared. Should a character split a class
-    (a prime that divides N), sums over it merely stay undecided: nothing false is concluded.
+    Only rows with the same quadratic characters are compared. If a character splits a class (a
+    prime that divides N), sums over it stay undecided, which is never wrong.
     """
     groups: dict[tuple[int, ...], list[tuple[list[int], list[int]]]] = {}
     for i, row in enumerate(rows):
@@ -232,20 +232,20 @@ def _square_classes(rows: Sequence[ExactRow | None]) -> list[tuple[list[int], li
 def weight_gradient(
     rows: Sequence[ExactRow | None], columns: Sequence[int], dy: Values, question: Question
 ) -> Enclosure:
-    """dweight in the given columns of x, of which dy holds those alone, all finite; None stands for
+    """dweight in the given columns of x; dy holds these columns alone, all finite. None stands for
     a row that adds nothing (constant, or its dy is 0 there)."""
     terms = [_column_terms(rows, j, values) for j, values in zip(columns, dy.T, strict=True)]
 
     def balls(bits: int) -> list[Ball]:
-        found = []
+        column_balls = []
         for column in terms:
             parts = []
             for i, c, exponent in column:
                 row = rows[i]
                 assert row is not None
                 parts.append(row.over_root(c, exponent, 1, bits))
-            found.append(add_balls(parts))
-        return found
+            column_balls.append(add_balls(parts))
+        return column_balls
 
     result = enclose(balls(_PRECISIONS[0]))
     pending = np.flatnonzero(question.undecided(result))

@@ -1,6 +1,6 @@
 """The float64 tier: LayerNorm of float32 and narrower inputs in one pass, one radius a row.
 
-u = 2^-53, kappa as in `lanes`; roman letters without a hat are what is computed. Bounds are to
+u = 2^-53, kappa as in `lanes`; roman letters without a hat are computed quantities. Bounds are to
 first order; second-order terms and the rounding of the bounds are below the factor SLACK = 1.01.
 
 Statistics. mean = c + delta up to E = kappa (|c| + |delta| + S) + 2.05 u |delta| (`lanes`; mean|x|
@@ -12,7 +12,7 @@ from d0, 1 from squares, 2 from rounding the sum and dividing it), and exceeds t
     e_r = 0.51 e_V + 2.05 u                                                            relative
 for r = fl(1 / fl(sqrt(V))). d = fl(d0 - delta), with |d0| <= (1 + u) |d| + |delta|, is off by
     F + 2.05 u |d|,   F = E + 1.01 u |delta|,
-and |delta| is about u |c| at most: a large mean has been taken off before anything is rounded.
+and |delta| is about u |c| at most: a large mean is subtracted before anything is rounded.
 y = fma(fl(d r), g, b):
     |g| r F + |g| r |d| (e_r + 3.1 u) + u |y|, with maxima over the row for |g|, |d| and |y|.
 dx = r (t - a - d beta), t = fl(dy g), tau = sqrt(mean t^2) >= mean|t|, s = S + |delta| >=
@@ -31,7 +31,7 @@ where R' counts the rows of a block, the blocks, and 2. dbias: kappa(R') sum|dy|
 Range. x and dy are float32: 0, or in [2^-149, 2^128]; eps, and the weights and biases, are 0 or
 in [2^-200, 2^200]. Nothing overflows: |dx| is the largest, below 2^128 2^200 r n, r <= 2^150 n
 (a row that is not constant has a variance above 2^-298 / n^2; a constant one takes eps, and dx is
-computed there as z r with d = 0). Nothing underflows that matters: c has no bits below 2^-260, so
+computed there as z r with d = 0). No underflow matters: c has no bits below 2^-260, so
 neither has any d0, d or delta that is not 0, and squares stay above 2^-520; t >= 2^-349, so
 that t^2 > 2^-700; products of d, r, g and t likewise stay above 2^-1000 next to radii that are u
 times the largest of their row. Rows where e_V is no number below 2^-30 go on to the next tier.
@@ -56,7 +56,7 @@ LARGEST = 2.0**200
 REGULAR, CONSTANT, NEXT_TIER, NOT_FINITE = 0, 1, 2, 3
 _ROWS = 16  # the fewest rows of a block
 _BLOCKS = 64  # the most blocks
-_GROUP = 16  # rows whose x and dy are still in a near cache when their column sums are taken
+_GROUP = 16  # so many rows' x and dy are still in a near cache when their column sums are taken
 
 STATISTICS = np.dtype(
     [
@@ -112,70 +112,70 @@ def _fill_statistics(row: Any, eps: float, out: Any, d: Any) -> None:
 
 
 @inner
-def _write_row(d: Any, weight: Any, bias: Any, found: Any, hi: Any) -> float:
-    """y of a row of deviations into hi; max|y|."""
-    if found.state == CONSTANT and found.r < math.inf:
+def _write_row(d: Any, weight: Any, bias: Any, statistics: Any, hi: Any) -> float:
+    """Writes y of a row of deviations into hi; returns max|y|."""
+    if statistics.state == CONSTANT and statistics.r < math.inf:
         for j in range(d.size):
             hi[j] = bias[j] + 0.0  # no negative zero
         return lanes.largest(np.abs(bias))
-    if found.state != REGULAR:
+    if statistics.state != REGULAR:
         hi[:] = math.nan
         return 0.0
-    return lanes.write_normalised(d, weight, bias, found.r, hi)
+    return lanes.write_normalised(d, weight, bias, statistics.r, hi)
 
 
 @njit(nogil=True)
 def normalise_rows(
     first: int, last: int, x: Any, weight: Any, bias: Any, eps: float, screen: Screen, out: Any
 ) -> None:
-    """Rows first to last of x (float32). `out`: statistics, y, and for each row y's radius, max|y|
-    and how many y the question may leave open. Rows that are undefined or for the next tier get
-    NaN and zeros."""
+    """y of rows first to last of x (float32). `out`: statistics, y, and for each row y's radius,
+    max|y| and how many elements the question may leave open. Undefined rows and rows for the next
+    tier get NaN and zeros."""
     rows, hi, radius, top, doubts = out
     widest = lanes.largest(np.abs(weight))
     d = np.empty(x.shape[1])
     for i in range(first, last):
-        found = rows[i]
-        _fill_statistics(x[i], eps, found, d)
-        top[i] = _write_row(d, weight, bias, found, hi[i])
+        statistics = rows[i]
+        _fill_statistics(x[i], eps, statistics, d)
+        top[i] = _write_row(d, weight, bias, statistics, hi[i])
         radius[i] = 0.0
-        if found.state == REGULAR:
-            spread = found.d_error + found.largest * (found.r_error + 3.1 * U)
-            radius[i] = SLACK * (widest * found.r * spread + U * top[i])
+        if statistics.state == REGULAR:
+            spread = statistics.d_error + statistics.largest * (statistics.r_error + 3.1 * U)
+            radius[i] = SLACK * (widest * statistics.r * spread + U * top[i])
         doubts[i] = doubtful(hi[i], radius[i], screen)
 
 
 @inner
-def _write_gradient(d: Any, dy: Any, weight: Any, found: Any, hi: Any) -> Any:
-    """dx of a row of deviations into hi; its radius and max|dx|."""
+def _write_gradient(d: Any, dy: Any, weight: Any, statistics: Any, hi: Any) -> Any:
+    """Writes dx of a row of deviations into hi; returns its radius and max|dx|."""
     n = d.size
-    if found.state > CONSTANT or not found.r < math.inf:
+    if statistics.state > CONSTANT or not statistics.r < math.inf:
         hi[:] = math.nan
         return 0.0, 0.0
-    one, along, squares, tmax, varies = lanes.projection_sums(d, dy, weight)
+    sum_t, sum_td, squares, tmax, varies = lanes.projection_sums(d, dy, weight)
     if not math.isfinite(squares):
         hi[:] = math.nan
         return 0.0, 0.0
     if not varies:
         hi[:] = 0.0
         return 0.0, 0.0
-    a, b, tau = one / n, along / n, math.sqrt(squares / n)
-    beta = b / found.v
-    kappa, f = lanes.row_kappa(n), found.d_error
+    a, b, tau = sum_t / n, sum_td / n, math.sqrt(squares / n)
+    beta = b / statistics.v
+    kappa, f = lanes.row_kappa(n), statistics.d_error
     a_error = (U + kappa) * tau + 2.05 * U * abs(a)
     b_error = f * tau + 2.05 * U * abs(b)
-    b_error += (4.1 * U + kappa) * tau * (found.spread + abs(found.delta))
-    beta_error = b_error / found.v + abs(beta) * (found.v_error + 1.05 * U)
-    parts = (a, beta, found.r)
+    b_error += (4.1 * U + kappa) * tau * (statistics.spread + abs(statistics.delta))
+    beta_error = b_error / statistics.v + abs(beta) * (statistics.v_error + 1.05 * U)
+    parts = (a, beta, statistics.r)
     top = lanes.write_gradient(d, dy, weight, parts, hi)
-    error = a_error + U * (2.0 * tmax + abs(a)) + (f + 2.05 * U * found.largest) * abs(beta)
-    error += (found.largest + f) * beta_error
-    return SLACK * SLACK * (found.r * error + top * (found.r_error + 2.1 * U)), top
+    error = a_error + U * (2.0 * tmax + abs(a)) + (f + 2.05 * U * statistics.largest) * abs(beta)
+    error += (statistics.largest + f) * beta_error
+    return SLACK * SLACK * (statistics.r * error + top * (statistics.r_error + 2.1 * U)), top
 
 
 @njit
 def block_rows(height: int) -> int:
-    """The rows of a block: what is added up does not depend on the threads."""
+    """The number of rows of a block, which does not depend on the threads."""
     return max(_ROWS, (height + _BLOCKS - 1) // _BLOCKS)
 
 
@@ -200,18 +200,18 @@ def differentiate_rows(
     for start in range(first, last, _GROUP):
         stop = min(start + _GROUP, last)
         for i in range(start, stop):
-            found = rows[i]
-            _fill_statistics(x[i], eps, found, d)
-            radius[i], top[i] = _write_gradient(d, dy[i], weight, found, hi[i])
+            statistics = rows[i]
+            _fill_statistics(x[i], eps, statistics, d)
+            radius[i], top[i] = _write_gradient(d, dy[i], weight, statistics, hi[i])
             doubts[i] = doubtful(hi[i], radius[i], screen)
             at = numbers[i - start]
-            at[0], at[1], at[2] = found.c, found.delta, found.r
-            at[3], at[4] = found.r * found.d_error, found.r_error + 4.2 * U
+            at[0], at[1], at[2] = statistics.c, statistics.delta, statistics.r
+            at[3], at[4] = statistics.r * statistics.d_error, statistics.r_error + 4.2 * U
         lanes.add_parameter_gradients(x, dy, start, stop, numbers, columns)
 
 
 def empty_sums(height: int, n: int) -> npt.NDArray[np.float64]:
-    """Where `differentiate_rows` adds up its blocks of rows."""
+    """The zeros to which `differentiate_rows` adds the sums of its blocks of rows."""
     blocks = -(-height // block_rows(height))
     return np.zeros((blocks, lanes.COLUMN_TALLIES * STRIP * -(-n // STRIP)))
 

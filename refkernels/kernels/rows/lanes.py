@@ -1,4 +1,4 @@
-"""Compensated sums in lanes: what the float64 tier adds up, in an order that vectorises.
+"""Compensated sums in lanes: the sums of the float64 tier, in an order that vectorises.
 
 Element j of a row goes to lane j mod LANES. A lane holds s, the running sum, and c, the plain sum
 of the errors that two_sum reports; then lanes are added in halves, the same way. Nothing depends
@@ -9,10 +9,11 @@ Every term takes part in at most K additions, and |e| <= u |s| <= 1.001 u (sum o
 sum|e| <= 1.001 K u A. c passes each e through at most 2K additions, whose rounding errors add up to
 2.01 K u * 1.001 K u A. With (hi, lo) = two_sum(s, c):
     |hi + lo - sum w| <= kappa A,   kappa = 2.1 K^2 u^2     (K u < 2^-20).
-In a row more is known. A lane has at most m = ceil(n / LANES) terms, a sum of |w| of A', and errors
-of 1.001 u A' each: adding the k-th to c rounds off 1.01 k u^2 A' at most, all of them m (m + 1) / 2
-times 1.01 u^2 A'. The l-th of the 5 halvings adds one error more and rounds twice, 2.02 (m + l) u^2
-times both lanes' A' at most. Over all lanes that is 1.01 (m^2 / 2 + 10.5 m + 30) u^2 A, so that
+For a row the bound is sharper. A lane has at most m = ceil(n / LANES) terms, a sum of |w| of A',
+and errors of 1.001 u A' each: adding the k-th to c rounds off 1.01 k u^2 A' at most, all of them
+m (m + 1) / 2 times 1.01 u^2 A'. The l-th of the 5 halvings adds one error more and rounds twice,
+2.02 (m + l) u^2 times both lanes' A' at most. Over all lanes that is
+1.01 (m^2 / 2 + 10.5 m + 30) u^2 A, so that
     kappa = 0.51 (m + 11)^2 u^2     will do for a row.
 This is Sum2 of Ogita, Rump and Oishi (2005), doi:10.1137/030601818, in LANES interleaved sums.
 """
@@ -34,7 +35,8 @@ _SUM = (PassCounts("sum"), PassCounts("error"))
 
 @inner
 def kappa(additions: int) -> float:
-    """The relative error of a compensated sum whose terms see so many additions at most."""
+    """The relative error of a compensated sum whose terms pass through so many additions at
+    most."""
     return 2.1 * float(additions) ** 2 * U * U
 
 
@@ -54,7 +56,7 @@ def largest(values: Any) -> float:
 
 
 def _add(builder: Any, tallies: list[Any], at: int, term: Any) -> None:
-    """Into the compensated sum s, c = tallies[at], tallies[at + 1]."""
+    """Adds a term to the compensated sum s, c = tallies[at], tallies[at + 1]."""
     tallies[at], e = vectors.two_sum(builder, tallies[at], term)
     tallies[at + 1] = builder.fadd(tallies[at + 1], e)
 
@@ -181,5 +183,5 @@ def add_parameter_gradients(
 
 @njit
 def column_place(j: int) -> int:
-    """Where `columns` has the first tally of column j; the next ones are STRIP apart."""
+    """The index in `columns` of the first tally of column j; the next ones are STRIP apart."""
     return j // STRIP * STRIP * COLUMN_TALLIES + j % STRIP

@@ -1,10 +1,10 @@
-"""Loops over rows and over columns whose sums stay in registers, made of one step each.
+"""Loops over rows and over columns whose sums stay in registers, each made from one step.
 
 step(builder, values, numbers, tallies) writes the instructions for one element of each array, or
-for eight neighbours of each: `values` are the elements as float64, `numbers` what is the same for
-all of them, and the list `tallies` holds what has been counted so far and receives what is counted
-now. What it returns is written. Every element meets the same operations in the same order and
-lane, so that the bits depend neither on how many are taken at a time nor on the machine's vectors.
+for eight neighbours of each: `values` are the elements as float64, `numbers` the constants of the
+row, and the list `tallies` holds the running sums and maxima, which the step updates. Its result is
+written to the last array. Every element gets the same operations in the same order and lane, so the
+bits depend neither on how many are taken at a time nor on the machine's vectors.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ _DOUBLE = ir.DoubleType()
 
 
 class PassCounts(NamedTuple):
-    """What a row pass counts, from numbers[start], or from 0 where start is None.
+    """A tally of a row pass, which starts from numbers[start], or from 0 where start is None.
 
     "sum", and after it "error": s and c of a compensated sum in LANES lanes, folded into
     (hi, lo) = two_sum(s, c). "plain", "top", "low": a plain sum, the largest and the least, in
@@ -39,7 +39,7 @@ class PassCounts(NamedTuple):
 
     @property
     def across(self) -> int:
-        """Its vectors."""
+        """The number of its vectors."""
         return _VECTORS if self.kind in ("sum", "error") else 1
 
 
@@ -137,7 +137,7 @@ class _RowPass:
                     builder.store(self.spread[tally.start], register)
 
     def whole_groups(self) -> None:
-        """LANES elements at a time."""
+        """Emits the loop over LANES elements at a time."""
         builder, lanes = self.builder, self.n.type(LANES)
         with cgutils.for_range(builder, builder.sdiv(self.n, lanes)) as loop:
             here = builder.mul(loop.index, lanes)
@@ -153,7 +153,7 @@ class _RowPass:
                     builder.store(result, place, align=8)
 
     def rest(self) -> None:
-        """What is left of the row, one element at a time, with the lanes in memory meanwhile."""
+        """Emits the loop over the row's last elements, one at a time, with the lanes in memory."""
         builder, whole = self.builder, self.n.type
         left = builder.srem(self.n, whole(LANES))
         with builder.if_then(builder.icmp_signed(">", left, whole(0)), likely=False):
@@ -190,14 +190,14 @@ class _RowPass:
     def folded(self) -> list[Any]:
         """The tallies as scalars."""
         builder = self.builder
-        found: list[Any] = []
+        scalars: list[Any] = []
         loaded = [[builder.load(register) for register in held] for held in self.registers]
         for t, (tally, lanes) in enumerate(zip(self.tallies, loaded, strict=True)):
             if tally.kind == "sum":
-                found.extend(_fold_sum(builder, lanes, loaded[t + 1]))
+                scalars.extend(_fold_sum(builder, lanes, loaded[t + 1]))
             elif tally.kind != "error":
-                found.append(_fold(builder, tally.kind, lanes[0]))
-        return found
+                scalars.append(_fold(builder, tally.kind, lanes[0]))
+        return scalars
 
 
 def _fold_sum(builder: Any, s: list[Any], c: list[Any]) -> tuple[Any, Any]:
@@ -258,7 +258,8 @@ class _ColumnPass:
         self.held = held.data
 
     def columns(self, j: Any, across: int | None) -> None:
-        """The columns from j: so many vectors of them, or one column where `across` is None."""
+        """Emits the columns from j: so many vectors of them, or one column where `across` is
+        None."""
         builder, whole = self.builder, j.type
         inside = builder.srem(j, whole(STRIP))
         start = builder.add(builder.mul(builder.sub(j, inside), whole(self.tallies)), inside)
@@ -289,7 +290,7 @@ class _ColumnPass:
         return self.builder.gep(pointer, [self.builder.add(offset, offset.type(further))])
 
     def _numbers(self, i: Any, across: int | None) -> list[Any]:
-        """What the step needs of row i."""
+        """The step's numbers for row i."""
         builder = self.builder
         row = builder.mul(i, self.per_row)
         places = [

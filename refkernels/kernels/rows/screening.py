@@ -1,6 +1,7 @@
-"""Which rows hi ± radius, one radius a row, a question may leave open: a quick test that never
-passes an open element, made while the row is still in the cache. What it does not pass is asked
-again by `Question.undecided`, which knows."""
+"""A quick test for elements hi ± radius, one radius a row, that a question may leave open.
+
+It runs while the row is still in the cache, and never passes an open element. Elements that it does
+not pass go to the exact test, `Question.undecided`."""
 
 from typing import Any
 
@@ -16,7 +17,7 @@ _KINDS = ("enclosure", "rounding", "ulp")
 
 
 def screen_of(question: Question) -> Screen:
-    """What `doubtful` needs of a question about a format of at most 24 bits."""
+    """The arguments of `doubtful` for a question about a format of at most 24 bits."""
     format = question.format
     # clear of the format's subnormals, of overflow, and far from float64's own limits
     return (

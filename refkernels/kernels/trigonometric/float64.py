@@ -8,7 +8,7 @@ and 2^-57 after scaling by x's unit in the last place. In those units (x an inte
   s = (x c1 - N) + x c2 is exact where |s| < 2^-3 (53 bits above 2^-56);
   x c3 < 2^-32 is in error by 2^-84: c3 and the product are rounded.
 f = s + x c3. Below 2^-1 there is nothing to reduce: f = x fl(2/pi).
-No float32 comes nearer to a multiple of pi/2 than 2^-29.9 quadrants (tests/trig_ref holds that by
+No float32 comes nearer to a multiple of pi/2 than 2^-29.9 quadrants (tests/trig_ref checks that by
 continued fractions), so 2^-84 is at most 0.5 U of f, U = 2^-53.
 
 Relative errors in U:
@@ -55,7 +55,7 @@ def sine_cosine(f: Any) -> Any:
 
 @njit(inline="always")
 def turned(code: int, quadrant: Any, s: Any, c: Any) -> Any:
-    """sin or cos of the angle in that quadrant (its last two bits), from those of the rest."""
+    """sin or cos of the angle in that quadrant (its last two bits), from those of the remainder."""
     if code == COS:  # cos is sin a quadrant later
         quadrant = quadrant + _ONE
     y = c if (quadrant & _ONE) != np.uint64(0) else s
@@ -82,8 +82,8 @@ def _value(code: int, x: Any, c1: Any, c2: Any, c3: Any) -> Any:
 def _fill(code: int, x: Any, hi: Any) -> None:
     """Blocks with one exponent, as a sweep has them, need no look-up.
 
-    Zeros, whose sign is lost on the way, are counted and put in afterwards: LLVM works on several
-    vectors at a time in a loop that has such a sum, and hides one's latency behind the other.
+    Zeros, whose sign the loop loses, are counted and written afterwards: a loop with such a sum
+    makes LLVM work on several vectors at a time, and hide one's latency behind another.
     """
     full_width()
     columns = np.empty((3, WIDTH))

@@ -4,7 +4,7 @@ finite float64.
 x = m 2^e with an integer m < 2^53. Bits of 2/pi that weigh 4 or more after multiplication by
 m 2^e only add whole turns, so a window W of the next 256 bits of 2/pi gives x 2/pi modulo 4 as
 m W / 2^254, with an error below m 2^-254 <= 2^-201 quadrants. No float64 comes nearer than 2^-62
-quadrants to a multiple of pi/2 (tests/trig_ref holds that by continued fractions), so f is known
+quadrants to a multiple of pi/2 (tests/trig_ref checks that by continued fractions), so f is known
 to 2^-139 of itself.
 
 Source: Payne and Hanek (1983), SIGNUM Newsletter 18, doi:10.1145/1057600.1057602.

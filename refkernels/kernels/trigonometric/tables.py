@@ -1,6 +1,6 @@
 """Constants of the trigonometric oracle, from tables.json; high part before low.
 
-`python tools/generate_trig_tables.py` writes that file, and says in it what each one is.
+`python tools/generate_trig_tables.py` writes that file, and describes each table in it.
 """
 
 from pathlib import Path

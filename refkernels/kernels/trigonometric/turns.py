@@ -5,8 +5,8 @@ quadrants on. Where f = 0 the value is exactly 0, 1 or -1, with IEEE 754-2019's 
 sinpi(±n) = ±0, cospi(n + 1/2) = +0.
 
 float64 tier: as in float64.py, without an error of f: sin 2.7 U, cos 4.7 U (U = 2^-53).
-Double-doubles: f pi/2 with an error of 2.2 U^2, less than the REDUCTION_ERROR of kernels.py's
-budget, so its ERROR holds; slopes have one product with pi more, 5.2 U^2.
+Double-doubles: f pi/2 with an error of 2.2 U^2, less than the REDUCTION_ERROR of the budget in
+values.py, so its ERROR holds; slopes have one more product, with pi, 5.2 U^2.
 Source: IEEE 754-2019, section 9.2.1.
 """
 

@@ -18,14 +18,14 @@ from refkernels.reporting.measure.pages import TEMPLATES, template
 STYLES = {"same": "v-correct", "different": "v-exceeds", "undecidable": "v-unusual"}
 
 
-def page(told: Mapping[str, Any], lang: str = "en") -> str:
+def page(alignment: Mapping[str, Any], lang: str = "en") -> str:
     """The page of a record (`Alignment.to_dict`) in a language."""
     words = words_of(lang)
-    head, *rest = markdown(told, lang).split("\n## ")
+    head, *rest = markdown(alignment, lang).split("\n## ")
     title, _, lead = head.removeprefix("# ").partition("\n\n")
-    sections = dict(one.partition("\n\n")[::2] for one in rest)
+    sections = dict(section.partition("\n\n")[::2] for section in rest)
     bodies = {name: blocks(body) for name, body in sections.items()}
-    plot = draw_losses(told, words)
+    plot = draw_losses(alignment, words)
     if plot is not None:
         figure = (
             f'<figure id="{plot.name}"><div class="plot">{plot.inline}</div>'
@@ -37,14 +37,14 @@ def page(told: Mapping[str, Any], lang: str = "en") -> str:
             bodies = {**before, words["curve"]: "", **bodies}
         bodies[words["curve"]] += figure
     if words["local"] in bodies:
-        layers = blocks(layers_table(told, words, lang))
+        layers = blocks(layers_table(alignment, words, lang))
         folds = bodies[words["local"]]
         bodies[words["local"]] = f"{folds}\n<h3>{inline(words['layers'])}</h3>\n{layers}"
     return template("alignment.html.j2", True).render(
         lang={"en": "en", "zh": "zh-CN"}[lang],
         title=Markup(inline(title)),
-        style=STYLES[told["verdict"]["word"]],
-        verdict=words[f"verdict:{told['verdict']['word']}"],
+        style=STYLES[alignment["verdict"]["word"]],
+        verdict=words[f"verdict:{alignment['verdict']['word']}"],
         lead=Markup(blocks(lead)),
         sections=[(f"s{at}", name, Markup(body)) for at, (name, body) in enumerate(bodies.items())],
         css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),

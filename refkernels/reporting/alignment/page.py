@@ -28,98 +28,101 @@ def words_of(lang: str) -> Words:
     return WORDS[lang]
 
 
-def markdown(told: Record, lang: str = "en") -> str:
+def markdown(alignment: Record, lang: str = "en") -> str:
     """The whole page."""
     words = words_of(lang)
     parts = [
-        brief(told, lang).rstrip(),
-        _folded(words["null_directions"], _null(told)),
-        _folded(words["unjudged"], _unjudged(told)),
-        _folded(words["not_captured"], _missing(told)),
-        _folded(words["remarks"], [f"- {escaped(one)}" for one in told["remarks"]]),
+        brief(alignment, lang).rstrip(),
+        _folded(words["null_directions"], _null(alignment)),
+        _folded(words["unjudged"], _unjudged(alignment)),
+        _folded(words["not_captured"], _missing(alignment)),
+        _folded(words["remarks"], [f"- {escaped(remark)}" for remark in alignment["remarks"]]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def brief(told: Record, lang: str = "en") -> str:
+def brief(alignment: Record, lang: str = "en") -> str:
     """The page without its folded parts."""
     words = words_of(lang)
     parts = [
-        f"# {words['title_alone' if _alone(told) else 'title']}",
-        headline(told, lang),
-        _section(words["runs"], _runs(told, words)),
-        _suspects(told, words, lang),
-        _section(words["curve"], _curve(told, words)),
-        _section(words["clips"], _clips(told, words)),
-        _section(words["local"], _local(told, words)),
-        _found(told, words, lang),
-        _notes(told, words),
+        f"# {words['title_alone' if _alone(alignment) else 'title']}",
+        headline(alignment, lang),
+        _section(words["runs"], _runs(alignment, words)),
+        _suspects(alignment, words, lang),
+        _section(words["curve"], _curve(alignment, words)),
+        _section(words["clips"], _clips(alignment, words)),
+        _section(words["local"], _local(alignment, words)),
+        _found(alignment, words, lang),
+        _notes(alignment, words),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def headline(told: Record, lang: str = "en") -> str:
+def headline(alignment: Record, lang: str = "en") -> str:
     """The verdict in a sentence or two."""
-    words, verdict = words_of(lang), told["verdict"]
-    end = "_alone" if _alone(told) else ""
+    words, verdict = words_of(lang), alignment["verdict"]
+    end = "_alone" if _alone(alignment) else ""
     if verdict["word"] == "same":
         return words[f"same{end}"]
     if verdict["word"] == "different":
         first = suspect(verdict["suspects"][0], words, lang)
         return words[f"different{end}"].format(first=first) + words["stop"]
-    reasons = [_reason(one, words, lang) for one in verdict["reasons"]]
-    said = words["undecidable"].format(reasons=words["and"].join(reasons))
-    missing = {one["word"] for one in verdict["reasons"]}
+    reasons = [_reason(reason, words, lang) for reason in verdict["reasons"]]
+    sentence = words["undecidable"].format(reasons=words["and"].join(reasons))
+    missing = {reason["word"] for reason in verdict["reasons"]}
     cure = words["cure:curves"] if "curves" in missing else words["cure:null"]
-    helps = not missing & {"saturated", "few"} and not _alone(told)
-    return f"{said} {cure}" if helps else said
+    helps = not missing & {"saturated", "few"} and not _alone(alignment)
+    return f"{sentence} {cure}" if helps else sentence
 
 
-def _reason(one: Record, words: Words, lang: str) -> str:
-    details = one["details"]
-    if one["word"] == "beyond" and details["cause"] is not None:
+def _reason(reason: Record, words: Words, lang: str) -> str:
+    details = reason["details"]
+    if reason["word"] == "beyond" and details["cause"] is not None:
         candidate = {"cause": details["cause"], "details": details["of_cause"], "model": None}
         named = {"cause": says(candidate, lang), "confidence": words[details["confidence"]]}
         where = {name: escaped(details[name]) for name in ("where", "op")}
         return words["reason:beyond_for"].format(**where, **named)
-    return words[f"reason:{one['word']}"].format(**_escaped(details))
+    return words[f"reason:{reason['word']}"].format(**_escaped(details))
 
 
-def suspect(one: Record, words: Words, lang: str) -> str:
+def suspect(suspected: Record, words: Words, lang: str) -> str:
     """One suspect as a clause, with its step and its run."""
-    where = words["in_run"].format(run=one["run"]) if one["run"] else ""
-    step = words["at_step"].format(step=one["step"])
-    if one["source"] == "judgement":
-        others = one["places"] - 1
+    where = words["in_run"].format(run=suspected["run"]) if suspected["run"] else ""
+    step = words["at_step"].format(step=suspected["step"])
+    if suspected["source"] == "judgement":
+        others = suspected["places"] - 1
         more = words["place" if others == 1 else "places"].format(count=others) if others else ""
-        return step + _judged(one["judgement"], words, lang, where) + more
-    if one["source"] == "departure":
-        return step + _parted(one, words)
-    if one["source"] == "clip":
-        early = one["before_unscale"]
+        return step + _judged(suspected["judgement"], words, lang, where) + more
+    if suspected["source"] == "departure":
+        return step + _parted(suspected, words)
+    if suspected["source"] == "clip":
+        early = suspected["before_unscale"]
         why = "" if early is None else words["cause:before_unscale"].format(**early)
         return step + words["difference:clip"] + why
-    return step + difference(one, words)
+    return step + difference(suspected, words)
 
 
-def _parted(one: Record, words: Words) -> str:
-    what = words[f"parted:{one['what']}"].format(where=code(one["where"]))
-    factor, cause = one["factor"], one["cause"]
+def _parted(departure: Record, words: Words) -> str:
+    what = words[f"parted:{departure['what']}"].format(where=code(departure["where"]))
+    factor, cause = departure["factor"], departure["cause"]
     if cause is not None:
-        told = dict(cause["details"])
-        if "factor" in told:
-            told["factor"] = _whole(told["factor"])
-        why = words[f"cause:{cause['word']}"].format(run=cause["run"], **told)
+        cause_details = dict(cause["details"])
+        if "factor" in cause_details:
+            cause_details["factor"] = _whole(cause_details["factor"])
+        why = words[f"cause:{cause['word']}"].format(run=cause["run"], **cause_details)
         why += "" if cause["sure"] else words["unsure"].format(other="AB".replace(cause["run"], ""))
-        return (_multiple(one, words, what) if factor is not None else what) + why
+        return (_multiple(departure, words, what) if factor is not None else what) + why
     if factor is not None:
-        return _multiple(one, words, what)
-    return words["parted"].format(what=what, apart=_short(one["apart"]))
+        return _multiple(departure, words, what)
+    return words["parted"].format(what=what, apart=_short(departure["apart"]))
 
 
-def _multiple(one: Record, words: Words, what: str) -> str:
+def _multiple(departure: Record, words: Words, what: str) -> str:
     return words["parted_factor"].format(
-        what=what, factor=_whole(one["factor"]), parted=one["parted"], places=one["places"]
+        what=what,
+        factor=_whole(departure["factor"]),
+        parted=departure["parted"],
+        places=departure["places"],
     )
 
 
@@ -131,37 +134,39 @@ def _whole(factor: float) -> str:
     return f"{factor:.6g}"
 
 
-def difference(one: Record, words: Words) -> str:
+def difference(differing: Record, words: Words) -> str:
     """A difference before any number, as a clause."""
-    details = _escaped(one["details"])
-    more = int(one["details"].get("more", 0))
+    details = _escaped(differing["details"])
+    more = int(differing["details"].get("more", 0))
     count = more if "and" in words["several"] else more + 1
     details["several"] = words["several"].format(count=count) if more else ""
-    steps = one["details"].get("steps")
+    steps = differing["details"].get("steps")
     if steps is not None:
         details["steps"] = words["steps:1"] if steps == 1 else words["steps"].format(count=steps)
-    named = {name: escaped(str(one[name])) for name in ("where", "a", "b")}
-    return words[f"difference:{one['kind']}"].format(step=one["step"], **named, **details)
+    named = {name: escaped(str(differing[name])) for name in ("where", "a", "b")}
+    return words[f"difference:{differing['kind']}"].format(
+        step=differing["step"], **named, **details
+    )
 
 
-def _judged(one: Record, words: Words, lang: str, where: str) -> str:
-    place = f"{code(one['worst'])} ({one['type']}, {words[one['stage']]}){where}"
-    if one["cause"] is None:
-        ratio = _short(one["over_bound"])
-        return words["unexplained"].format(where=place, output=one["output"], ratio=ratio)
-    candidate = {"cause": one["cause"], "details": one["details"], "model": None}
-    confidence = words[one["confidence"]] if one["confidence"] else words["assumed"]
+def _judged(judgement: Record, words: Words, lang: str, where: str) -> str:
+    place = f"{code(judgement['worst'])} ({judgement['type']}, {words[judgement['stage']]}){where}"
+    if judgement["cause"] is None:
+        ratio = _short(judgement["over_bound"])
+        return words["unexplained"].format(where=place, output=judgement["output"], ratio=ratio)
+    candidate = {"cause": judgement["cause"], "details": judgement["details"], "model": None}
+    confidence = words[judgement["confidence"]] if judgement["confidence"] else words["assumed"]
     return words["explained"].format(
         where=place, cause=says(candidate, lang), confidence=confidence
     )
 
 
-def _alone(told: Record) -> bool:
-    return len(told["runs"]) == 1
+def _alone(alignment: Record) -> bool:
+    return len(alignment["runs"]) == 1
 
 
-def _names(told: Record) -> Sequence[str]:
-    return "AB"[: len(told["runs"])]
+def _names(alignment: Record) -> Sequence[str]:
+    return "AB"[: len(alignment["runs"])]
 
 
 def _section(title: str, body: str) -> str:
@@ -172,9 +177,9 @@ def _folded(title: str, lines: list[str]) -> str:
     return folded(title, "\n".join(lines)) if lines else ""
 
 
-def _runs(told: Record, words: Words) -> str:
+def _runs(alignment: Record, words: Words) -> str:
     rows = []
-    for name, run in zip(_names(told), told["runs"], strict=True):
+    for name, run in zip(_names(alignment), alignment["runs"], strict=True):
         steps = str(run["steps"])
         steps = steps if run["complete"] else words["unfinished"].format(steps=steps)
         captured = ", ".join(map(str, run["captured"][:8])) or "–"
@@ -193,48 +198,53 @@ def _runs(told: Record, words: Words) -> str:
     return grid(words["run_columns"], rows, "llll--l")
 
 
-def _suspects(told: Record, words: Words, lang: str) -> str:
-    listed = told["verdict"]["suspects"]
+def _suspects(alignment: Record, words: Words, lang: str) -> str:
+    listed = alignment["verdict"]["suspects"]
     if len(listed) < 2:
         return ""
-    lines = [f"{at}. {suspect(one, words, lang)}" for at, one in enumerate(listed[:_LISTED], 1)]
-    title = words["suspects_alone" if _alone(told) else "suspects"]
+    lines = [
+        f"{at}. {suspect(suspected, words, lang)}"
+        for at, suspected in enumerate(listed[:_LISTED], 1)
+    ]
+    title = words["suspects_alone" if _alone(alignment) else "suspects"]
     return _section(title, "\n".join(lines))
 
 
-def _curve(told: Record, words: Words) -> str:
-    curve = told["curve"]
+def _curve(alignment: Record, words: Words) -> str:
+    curve = alignment["curve"]
     if curve is None:
         return ""
-    said = [
+    sentences = [
         words["curve_text"].format(
             statistic=_short(curve["statistic"]), step=curve["step"], p=_short(curve["p"]),
             runs=curve["runs"], least=_short(curve["least_p"]),
         )
     ]  # fmt: skip
     if curve["p_normal"] is not None:
-        said.append(words["curve_normal"].format(p=_short(curve["p_normal"])))
+        sentences.append(words["curve_normal"].format(p=_short(curve["p_normal"])))
     if curve["growth"] is not None:
-        said.append(words["curve_growth"].format(growth=_short(math.exp(100 * curve["growth"]))))
+        sentences.append(
+            words["curve_growth"].format(growth=_short(math.exp(100 * curve["growth"])))
+        )
     change = curve["least_rate_change"]
     power = words["curve_no_power"] if change is None else words["curve_power"]
-    said.append(power.format(change="" if change is None else f"{100 * change:.2g} %"))
+    sentences.append(power.format(change="" if change is None else f"{100 * change:.2g} %"))
     if curve["undecidable_after"] is not None:
-        said.append(words["curve_after"].format(step=curve["undecidable_after"]))
-    noise = told["noise"] or {"known": True, "invalid": "", "wider": 1.0}
+        sentences.append(words["curve_after"].format(step=curve["undecidable_after"]))
+    noise = alignment["noise"] or {"known": True, "invalid": "", "wider": 1.0}
     if noise["invalid"]:
-        said.append(words["curve_invalid"].format(where=escaped(noise["invalid"])))
+        sentences.append(words["curve_invalid"].format(where=escaped(noise["invalid"])))
     elif not noise["known"]:
-        said.append(words["curve_unknown"])
+        sentences.append(words["curve_unknown"])
     elif noise["wider"] > 1.0:
         wider = {"where": escaped(noise["where"]), "wider": _short(noise["wider"])}
-        said.append(words["curve_wider"].format(**wider))
-    return " ".join(said)
+        sentences.append(words["curve_wider"].format(**wider))
+    return " ".join(sentences)
 
 
-def _clips(told: Record, words: Words) -> str:
+def _clips(alignment: Record, words: Words) -> str:
     lines = []
-    for name, clip in zip(_names(told), told["clips"], strict=True):
+    for name, clip in zip(_names(alignment), alignment["clips"], strict=True):
         if clip is not None:
             lines.append("- " + _clip(name, clip, words))
     return "\n".join(lines)
@@ -266,45 +276,45 @@ def _roundest(low: float, high: float) -> str:
     return f"{middle:.17g}"
 
 
-def _local(told: Record, words: Words) -> str:
+def _local(alignment: Record, words: Words) -> str:
     rows = []
-    for name, local in zip(_names(told), told["local"], strict=True):
-        for one in local["ops"]:
+    for name, local in zip(_names(alignment), alignment["local"], strict=True):
+        for op in local["ops"]:
             verdict = words["fine"]
-            if one["wrong"]:
-                verdict = "**" + words["beyond"].format(count=one["wrong"]) + "**"
+            if op["wrong"]:
+                verdict = "**" + words["beyond"].format(count=op["wrong"]) + "**"
             elif counted := [
-                words[word].format(count=one[word])
+                words[word].format(count=op[word])
                 for word in ("negligible", "unattributed", "unusual")
-                if one[word]
+                if op[word]
             ]:
                 verdict = words["and_also"].join([verdict, *counted])
             rows.append(
                 [
-                    name, escaped(one["type"]), one["op"], words[one["stage"]],
-                    str(one["outputs"]), f"{one['elements']:,}", _short(one["over_bound"]), verdict,
+                    name, escaped(op["type"]), op["op"], words[op["stage"]],
+                    str(op["outputs"]), f"{op['elements']:,}", _short(op["over_bound"]), verdict,
                 ]
             )  # fmt: skip
     return grid(words["local_columns"], rows, "llll---l") if rows else ""
 
 
-def layers_table(told: Record, words: Words, lang: str) -> str:
+def layers_table(alignment: Record, words: Words, lang: str) -> str:
     """Every layer that was judged, at its worst step."""
     rows = []
-    for name, local in zip(_names(told), told["local"], strict=True):
-        for one in local["layers"]:
+    for name, local in zip(_names(alignment), alignment["local"], strict=True):
+        for layer in local["layers"]:
             what = words["fine"]
-            if one["cause"]:
-                candidate = {"cause": one["cause"], "details": one["details"], "model": None}
-                confidence = words[one["confidence"]] if one["confidence"] else words["assumed"]
+            if layer["cause"]:
+                candidate = {"cause": layer["cause"], "details": layer["details"], "model": None}
+                confidence = words[layer["confidence"]] if layer["confidence"] else words["assumed"]
                 what = f"{says(candidate, lang)} ({confidence})"
-            elif one["wrong"]:
-                what = words["beyond"].format(count=one["wrong"])
-            what = f"**{what}**" if one["wrong"] else what
+            elif layer["wrong"]:
+                what = words["beyond"].format(count=layer["wrong"])
+            what = f"**{what}**" if layer["wrong"] else what
             rows.append(
                 [
-                    name, code(one["name"]), escaped(one["type"]), words[one["stage"]],
-                    str(one["step"]), _short(one["over_bound"]), what,
+                    name, code(layer["name"]), escaped(layer["type"]), words[layer["stage"]],
+                    str(layer["step"]), _short(layer["over_bound"]), what,
                 ]
             )  # fmt: skip
     return grid(words["layer_columns"], rows, "llll--l") if rows else ""
@@ -315,46 +325,50 @@ def usage(lang: str = "en") -> str:
     return words_of(lang)["usage"]
 
 
-def _found(told: Record, words: Words, lang: str) -> str:
+def _found(alignment: Record, words: Words, lang: str) -> str:
     """Each cause once, where it was seen first."""
     lines: dict[tuple[str, str, str, str], str] = {}
-    for name, local in zip(_names(told), told["local"], strict=True):
-        for one in local["unordinary"]:
-            key = (name, one["op"], one["stage"], str(one["cause"]))
-            if key not in lines and (one["cause"] or one["wrong"]):
-                run = "" if _alone(told) else words["in_run"].format(run=name)
-                step = words["at_step"].format(step=one["step"])
-                lines[key] = "- " + step + _judged(one, words, lang, run)
+    for name, local in zip(_names(alignment), alignment["local"], strict=True):
+        for judgement in local["unordinary"]:
+            key = (name, judgement["op"], judgement["stage"], str(judgement["cause"]))
+            if key not in lines and (judgement["cause"] or judgement["wrong"]):
+                run = "" if _alone(alignment) else words["in_run"].format(run=name)
+                step = words["at_step"].format(step=judgement["step"])
+                lines[key] = "- " + step + _judged(judgement, words, lang, run)
     return _section(words["causes"], "\n".join(list(lines.values())[:_LISTED]))
 
 
-def _notes(told: Record, words: Words) -> str:
-    lines = [f"- {difference(one, words)}" for one in told["differences"] if not one["decisive"]]
-    return _section(words["notes_alone" if _alone(told) else "notes"], "\n".join(lines))
+def _notes(alignment: Record, words: Words) -> str:
+    lines = [
+        f"- {difference(differing, words)}"
+        for differing in alignment["differences"]
+        if not differing["decisive"]
+    ]
+    return _section(words["notes_alone" if _alone(alignment) else "notes"], "\n".join(lines))
 
 
-def _null(told: Record) -> list[str]:
+def _null(alignment: Record) -> list[str]:
     return [
-        f"- {name}: {code(one)}"
-        for name, found in zip(_names(told), told["null_directions"], strict=True)
-        for one in found
+        f"- {name}: {code(direction)}"
+        for name, directions in zip(_names(alignment), alignment["null_directions"], strict=True)
+        for direction in directions
     ]
 
 
-def _unjudged(told: Record) -> list[str]:
+def _unjudged(alignment: Record) -> list[str]:
     lines = [
-        f"- {name}: {escaped(one['name'])} ({escaped(one['type'])}): {escaped(one['reason'])}"
-        for name, local in zip(_names(told), told["local"], strict=True)
-        for one in local["unjudged"]
+        f"- {name}: {escaped(gap['name'])} ({escaped(gap['type'])}): {escaped(gap['reason'])}"
+        for name, local in zip(_names(alignment), alignment["local"], strict=True)
+        for gap in local["unjudged"]
     ]
     return list(dict.fromkeys(lines))
 
 
-def _missing(told: Record) -> list[str]:
+def _missing(alignment: Record) -> list[str]:
     return [
-        f"- {name}: {escaped(one)}"
-        for name, local in zip(_names(told), told["local"], strict=True)
-        for one in local["not_captured"]
+        f"- {name}: {escaped(sentence)}"
+        for name, local in zip(_names(alignment), alignment["local"], strict=True)
+        for sentence in local["not_captured"]
     ]
 
 
@@ -370,10 +384,10 @@ def _escaped(details: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def metric(told: Record, lang: str = "en") -> str:
+def metric(scores: Record, lang: str = "en") -> str:
     """Whether two scores differ by more than sampling, in a sentence or two."""
     words = words_of(lang)
-    meaning = words["metric:more" if told["p"] < 0.05 else "metric:chance"]
-    return words["metric_paired" if told["paired"] else "metric"].format(
-        **{**told, "p": _short(told["p"])}, meaning=meaning
+    meaning = words["metric:more" if scores["p"] < 0.05 else "metric:chance"]
+    return words["metric_paired" if scores["paired"] else "metric"].format(
+        **{**scores, "p": _short(scores["p"])}, meaning=meaning
     )

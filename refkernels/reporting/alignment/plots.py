@@ -15,16 +15,16 @@ from refkernels.reporting.figures.drawing import Drawn, colour_of, finish
 _MOST = 2000  # points of a line
 
 
-def draw_losses(told: Mapping[str, Any], words: Mapping[str, str]) -> Drawn | None:
+def draw_losses(alignment: Mapping[str, Any], words: Mapping[str, str]) -> Drawn | None:
     """Above the losses; below, of two runs, their differences from the null runs' mean, with the
     band from their least to their greatest, or from A. None where there are no two losses."""
     curves = [
         {int(step): float(loss) for step, loss in losses if isinstance(loss, float)}
-        for losses in told["losses"]
+        for losses in alignment["losses"]
     ]
     if not curves or min(map(len, curves)) < 2:
         return None
-    band = {int(step): (low, mean, high) for step, low, mean, high in told["band"]}
+    band = {int(step): (low, mean, high) for step, low, mean, high in alignment["band"]}
     pair = len(curves) == 2
     with mpl.rc_context(drawing.STYLE):
         figure = Figure(figsize=(9.6, 5.4 if pair else 2.9))

@@ -20,13 +20,13 @@ _CELLS = re.compile(r"(?<!\\)\|")
 def inline(text: str) -> str:
     """One line: code, bold, escaped marks."""
     parts, at, bold = [], 0, False
-    for found in _INLINE.finditer(text):
-        parts.append(_plain(text[at : found.start()]))
-        at = found.end()
-        if found["code"] is not None:
-            parts.append(f"<code>{html.escape(found['code'].strip())}</code>")
-        elif found["mark"] is not None:
-            parts.append(html.escape(found["mark"]))
+    for mark in _INLINE.finditer(text):
+        parts.append(_plain(text[at : mark.start()]))
+        at = mark.end()
+        if mark["code"] is not None:
+            parts.append(f"<code>{html.escape(mark['code'].strip())}</code>")
+        elif mark["mark"] is not None:
+            parts.append(html.escape(mark["mark"]))
         else:
             bold = not bold
             parts.append("<b>" if bold else "</b>")
@@ -34,12 +34,12 @@ def inline(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return _BARE.sub(lambda found: html.escape(found[0]), text)
+    return _BARE.sub(lambda mark: html.escape(mark[0]), text)
 
 
 def blocks(text: str) -> str:
     """Everything below a heading."""
-    return "\n".join(_block(one) for one in text.split("\n\n") if one.strip())
+    return "\n".join(_block(block) for block in text.split("\n\n") if block.strip())
 
 
 def _block(text: str) -> str:
@@ -53,7 +53,7 @@ def _block(text: str) -> str:
         return table(lines)
     for tag, mark in (("ul", r"- "), ("ol", r"\d+\. ")):
         if re.match(mark, first):
-            items = "".join(f"<li>{inline(re.sub(mark, '', one, count=1))}</li>" for one in lines)
+            items = "".join(f"<li>{inline(re.sub(mark, '', line, count=1))}</li>" for line in lines)
             return f'<{tag} class="prose">{items}</{tag}>'
     return f"<p>{inline(' '.join(lines))}</p>"
 

@@ -1,1 +1,1 @@
-"""The answer to paste: why these numbers differ, from an explanation as `to_dict` gives it."""
+"""The answer to paste: why these numbers differ, from the record of an explanation."""

@@ -1,4 +1,4 @@
-"""What an answer says of each kernel, read from an explanation as `to_dict` gives it."""
+"""The facts of an answer about each kernel, read from the record of an explanation."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from refkernels.seat_names import framework_of
 
 Record = Mapping[str, Any]
 _BRACKETS = r"\s*(?:\([^()]*\{[^()]*\)|（[^（）]*\{[^（）]*）|= \{[^}]*\})"
-_UNDECIDED = 3  # causes that are told
+_UNDECIDED = 3  # how many causes are listed
 _FINE = ("rounding", "correctly_rounded")
 
 
 def show(value: Any) -> str:
-    """A figure as it is printed."""
+    """A figure in its printed form."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return figure(number(value))
@@ -37,28 +37,31 @@ def show_ratio(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ExplainedKernel:
-    """One kernel of an explanation. `name` is "" where it is alone and has none."""
+    """One kernel of an explanation. `name` is "" for a single kernel without one."""
 
     name: str
     record: Record
 
     @cached_property
     def output(self) -> str:
-        """The output that decides: the worst verdict, then the largest error / bound. Where nothing
-        is wrong, the first one with that verdict, so that kernels are compared by the same one."""
+        """The output that decides: the one with the worst verdict, then the largest error / bound.
+        If none is wrong, the first one with that verdict, so that kernels are compared by the same
+        output."""
         if self.fine:
-            found = (name for name, one in self.outputs.items() if one["verdict"] == self.verdict)
-            return next(found)
+            names = (
+                name for name, record in self.outputs.items() if record["verdict"] == self.verdict
+            )
+            return next(names)
         return min(self.outputs, key=lambda name: self._badness(self.outputs[name]))
 
     @property
     def outputs(self) -> Mapping[str, Record]:
-        found: Mapping[str, Record] = self.record["evidence"]["outputs"]
-        return found
+        records: Mapping[str, Record] = self.record["evidence"]["outputs"]
+        return records
 
     @property
     def measured(self) -> Record:
-        """What judge says of that output."""
+        """The measurement of the deciding output."""
         return self.outputs[self.output]
 
     @property
@@ -71,7 +74,7 @@ class ExplainedKernel:
 
     @property
     def fine(self) -> bool:
-        """Nothing but rounding, and no more of it than is usual."""
+        """Whether there is nothing but ordinary rounding."""
         return self.verdict in _FINE and not self.unusual
 
     @property
@@ -89,82 +92,98 @@ class ExplainedKernel:
     @cached_property
     def best(self) -> Record | None:
         """The candidate that is named."""
-        named = [one for one in self.candidates if one["confidence"] is not None]
+        named = [candidate for candidate in self.candidates if candidate["confidence"] is not None]
         return self._own(self._alike(named))
 
     @cached_property
     def models(self) -> list[str]:
-        """Every model that fits as the named candidate does, which comes first."""
+        """The named candidate's model, and every other model that fits as well."""
         best = self.best
         if best is None or not best["model"]:
             return []
-        named = [str(one["model"]) for one in self._alike(self.candidates) if one["model"]]
+        named = [
+            str(candidate["model"])
+            for candidate in self._alike(self.candidates)
+            if candidate["model"]
+        ]
         return list(dict.fromkeys([str(best["model"]), *named]))
 
     def _alike(self, candidates: list[Record]) -> list[Record]:
-        """The first candidate of the cause, and all that fit the same output as well."""
-        best = next((one for one in candidates if one["cause"] == self.cause), None)
+        """The first candidate of the cause, and all candidates that fit the same output as well."""
+        best = next(
+            (candidate for candidate in candidates if candidate["cause"] == self.cause), None
+        )
         if best is None:
             return []
         alike = ("cause", "output", "confidence", "equal")
-        return [one for one in candidates if all(one[key] == best[key] for key in alike)]
+        return [
+            candidate
+            for candidate in candidates
+            if all(candidate[key] == best[key] for key in alike)
+        ]
 
     @cached_property
     def rivals(self) -> list[Record]:
-        """Other causes that fit as well as the one named: one candidate of each."""
+        """Other causes that fit as well as the named one: one candidate for each."""
         best = self.best
         if best is None:
             return []
-        found: dict[str, Record] = {}
-        for one in self.candidates:
-            alike = all(one[key] == best[key] for key in ("output", "confidence", "equal"))
-            if alike and one["cause"] != best["cause"]:
-                found.setdefault(one["cause"], one)
-        return list(found.values())
+        by_cause: dict[str, Record] = {}
+        for candidate in self.candidates:
+            alike = all(candidate[key] == best[key] for key in ("output", "confidence", "equal"))
+            if alike and candidate["cause"] != best["cause"]:
+                by_cause.setdefault(candidate["cause"], candidate)
+        return list(by_cause.values())
 
     @cached_property
     def undecided(self) -> list[list[Record]]:
-        """What fits a right output, where few elements cannot tell: the candidates of each cause,
-        the kernel's own model first."""
+        """The candidates that also fit a right output of few elements, by cause, the kernel's own
+        model first."""
         if self.best is not None or not self.fine:
             return []
-        found: dict[str, list[Record]] = {}
-        for one in self.candidates:
-            fits = one["confidence"] is not None and one["bits"] is not None
-            if fits and one["output"] == self.output:
-                found.setdefault(one["cause"], []).append(one)
-        several = [
-            sorted(alike, key=lambda one: one is not self._own(alike)) for alike in found.values()
+        by_cause: dict[str, list[Record]] = {}
+        for candidate in self.candidates:
+            fits = candidate["confidence"] is not None and candidate["bits"] is not None
+            if fits and candidate["output"] == self.output:
+                by_cause.setdefault(candidate["cause"], []).append(candidate)
+        groups = [
+            sorted(alike, key=lambda candidate: candidate is not self._own(alike))
+            for alike in by_cause.values()
         ]
-        return several[:_UNDECIDED]
+        return groups[:_UNDECIDED]
 
     @cached_property
     def model(self) -> Record | None:
-        """The model with the most bits of the deciding output, if it has them all; one that is to
-        blame for something only where it is named."""
+        """The model that reproduces every bit, preferably of the deciding output. A model with a
+        fault counts only if it is named."""
         models = [
-            one
-            for one in self.candidates
-            if one["model"]
+            candidate
+            for candidate in self.candidates
+            if candidate["model"]
             and (
-                one["cause"] == "summation_order"
-                or one["confidence"] in ("proven", "matched")
-                or (one["confidence"] and one["cause"] == self.cause)
+                candidate["cause"] == "summation_order"
+                or candidate["confidence"] in ("proven", "matched")
+                or (candidate["confidence"] and candidate["cause"] == self.cause)
             )
         ]
-        whole = [one for one in models if one["equal"] == one["elements"]]
-        mine = [one for one in whole if one["output"] == self.output]
-        return self._own(mine or whole)
+        whole = [candidate for candidate in models if candidate["equal"] == candidate["elements"]]
+        deciding = [candidate for candidate in whole if candidate["output"] == self.output]
+        return self._own(deciding or whole)
 
     def _own(self, candidates: list[Record]) -> Record | None:
-        """The first one, but rather the kernel's own model: several may give the same bits."""
+        """The kernel's own model if it is among them, else the first: several may give the same
+        bits."""
         framework = framework_of(self.name)
-        own = [one for one in candidates if framework and str(one["model"]).startswith(framework)]
+        own = [
+            candidate
+            for candidate in candidates
+            if framework and str(candidate["model"]).startswith(framework)
+        ]
         return next(iter(own or candidates), None)
 
     @property
     def ruled_out(self) -> list[Record]:
-        return [one for one in self.candidates if one["confidence"] is None]
+        return [candidate for candidate in self.candidates if candidate["confidence"] is None]
 
     @property
     def bound(self) -> Any:
@@ -173,7 +192,7 @@ class ExplainedKernel:
     @property
     def largest_bound(self) -> Any:
         """error / bound, the largest of all outputs."""
-        ratios = [one["bound"]["max_ratio"] for one in self.outputs.values()]
+        ratios = [output["bound"]["max_ratio"] for output in self.outputs.values()]
         return max(ratios, key=lambda ratio: number(ratio) or 0.0)
 
     @property
@@ -194,7 +213,7 @@ class ExplainedKernel:
 
     @property
     def condition(self) -> float | None:
-        """The condition number at the worst element, None where it is not known or infinite."""
+        """The condition number at the worst element, None where it is unknown or infinite."""
         value = number(self.measured["condition"]["at_worst"])
         return value if value is not None and math.isfinite(value) else None
 
@@ -204,25 +223,26 @@ class ExplainedKernel:
         return None if worst is None else place_of(self.output, worst["index"])
 
     @staticmethod
-    def _badness(one: Record) -> tuple[float, float]:
-        size = number(one["bound"]["max_ratio"]) or 0.0
-        return (VERDICTS.index(one["verdict"]), -(math.inf if math.isnan(size) else size))
+    def _badness(output: Record) -> tuple[float, float]:
+        size = number(output["bound"]["max_ratio"]) or 0.0
+        return (VERDICTS.index(output["verdict"]), -(math.inf if math.isnan(size) else size))
 
 
 def kernels_of(answer: Record) -> list[ExplainedKernel]:
     """Every kernel of an explanation."""
     if answer["kernels"]:
-        return [ExplainedKernel(name, one) for name, one in answer["kernels"].items()]
+        return [ExplainedKernel(name, record) for name, record in answer["kernels"].items()]
     return [ExplainedKernel("", answer)]
 
 
 def place_of(output: str, index: list[int]) -> str:
-    """y[6, 215], and y alone where it has no axes."""
+    """y[6, 215]; y alone where it has no axes."""
     return f"{output}[{', '.join(map(str, index))}]" if index else output
 
 
 def says(candidate: Record, lang: str, among: bool = False) -> str:
-    """What the cause means, with the candidate's numbers; `among`: other models fit as well."""
+    """The sentence on the cause, with the candidate's numbers; `among`: other models fit as
+    well."""
     cause, model = candidate["cause"], candidate.get("model")
     if model and cause == "summation_order":
         key = "order" if "order" in candidate["details"] else "run_among" if among else "run"
@@ -232,23 +252,23 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
     details = candidate["details"]
     if cause == "eps_differs" and "interval" in details:
         low, high = details["interval"]
-        told = WORDS[lang]["interval"].format(low=f"{low:g}", high=f"{high:g}")
-        details = {**details, "eps": told}
+        interval = WORDS[lang]["interval"].format(low=f"{low:g}", high=f"{high:g}")
+        details = {**details, "eps": interval}
     return _filled(CAUSES[cause].says[lang], details)
 
 
 def advice(cause: str, lang: str) -> str:
-    """What to do about it."""
-    known = CAUSES.get(cause)
-    return known.todo[lang] if known else WORDS[lang]["todo:unexplained"]
+    """The advice on a cause."""
+    entry = CAUSES.get(cause)
+    return entry.todo[lang] if entry else WORDS[lang]["todo:unexplained"]
 
 
 def _filled(text: str, details: Mapping[str, Any]) -> str:
-    """The text with its numbers; brackets whose numbers are not there are left out."""
-    known = {key: value for key, value in details.items() if value != ""}
+    """The text with its numbers; brackets without their numbers are left out."""
+    values = {key: value for key, value in details.items() if value != ""}
 
-    def kept(match: re.Match[str]) -> str:
+    def if_complete(match: re.Match[str]) -> str:
         names = re.findall(r"\{(\w+)", match[0])
-        return match[0] if set(names) <= set(known) else ""
+        return match[0] if set(names) <= set(values) else ""
 
-    return re.sub(_BRACKETS, kept, text).format(**known)
+    return re.sub(_BRACKETS, if_complete, text).format(**values)

@@ -1,10 +1,10 @@
-"""Pieces of Markdown that an answer is made of."""
+"""The pieces of Markdown of an answer."""
 
 from __future__ import annotations
 
 
 def folded(title: str, body: str) -> str:
-    """What is shown on a click."""
+    """A body that is shown on a click."""
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 

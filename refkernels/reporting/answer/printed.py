@@ -1,4 +1,4 @@
-"""The answer on printed numbers: what their digits prove, in Markdown, in two languages."""
+"""The answer on printed numbers, as far as their digits prove it, in Markdown and two languages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS: dict[str, dict[str, str]] = {
     "en": {
         "wrong": "{kernel} is wrong: in {wrong} of {elements} elements of {output} no number that "
         "prints so can be right, whatever the inputs' further digits",
-        "within": "nothing wrong can be shown of {kernel}: every element of {output} may be right "
+        "within": "no error of {kernel} can be shown: every element of {output} may be right "
         "as far as its digits go",
         "blamed": "; it {says}",
         "blamed_several": "; what fits: it {says}",
@@ -27,16 +27,17 @@ _WORDS: dict[str, dict[str, str]] = {
         "worst": "{place} is printed as a number in [{low}, {high}]. The truth lies in [{least}, "
         "{most}] for all inputs that print so, and a right {format} kernel is within {allowed} of "
         "it.",
-        "unknown": "Of {unknown} elements nothing is known: the inputs' intervals are too wide, or "
+        "unknown": "Nothing is known of {unknown} elements: the inputs' intervals are too wide, or "
         "an input is not finite.",
         "fits": "**It {says}** (`{cause}`): every printed element may be that, and {wrong} cannot "
         "be right.",
         "unexplained": "No cause that was tried gives these digits.",
-        "undecided": "These digits do not tell it from a kernel that {says} (`{cause}`): {more}.",
+        "undecided": "These digits do not distinguish it from a kernel that {says} (`{cause}`): "
+        "{more}.",
         "more": "{digits} digits of every number would",
         "never": "no number of digits would",
-        "for_bound": "An error as large as the bound shows from {digits} digits of every number "
-        "on.",
+        "for_bound": "An error as large as the bound is visible from {digits} digits of every "
+        "number on.",
         "todo": "**What to do**: {todo}",
         "if_exact": "**If these digits are all there are** (every input is a float as it is "
         "printed): {told}.",
@@ -84,7 +85,7 @@ _WORDS: dict[str, dict[str, str]] = {
         "colon": "：",
     },
 }
-_ALTERNATIVES = 3  # causes that a sentence names; the page lists all
+_ALTERNATIVES = 3  # how many causes a sentence names; the page lists all
 
 
 def summary(answer: Record, lang: str = "en") -> str:
@@ -95,7 +96,7 @@ def summary(answer: Record, lang: str = "en") -> str:
 
 
 def page(answer: Record, lang: str = "en") -> str:
-    """The answer in Markdown: as a terminal shows it, and to paste into the thread."""
+    """The answer in Markdown, for a terminal and to paste into the thread."""
     words_of(lang)
     words = _WORDS[lang]
     parts = [f"**{escaped(summary(answer, lang), 4000)}**", _table(answer, words)]
@@ -105,9 +106,9 @@ def page(answer: Record, lang: str = "en") -> str:
         if lines
     ]
     todo = dict.fromkeys(
-        advice(one["cause"], lang)
-        for _, _, told in _outputs(answer["kernels"])
-        for one in told["causes"][:1]
+        advice(cause["cause"], lang)
+        for _, _, result in _outputs(answer["kernels"])
+        for cause in result["causes"][:1]
     )
     parts += [words["todo"].format(todo=line) for line in todo]
     if answer["if_exact"] is not None:
@@ -122,24 +123,26 @@ def brief(answer: Record, lang: str = "en") -> str:
 
 
 def _outputs(kernels: Record) -> Iterator[tuple[str, str, Record]]:
-    for kernel, one in kernels.items():
-        for output, told in one["outputs"].items():
-            yield kernel, output, told
+    for kernel, record in kernels.items():
+        for output, result in record["outputs"].items():
+            yield kernel, output, result
 
 
 def _sentences(kernels: Record, words: Mapping[str, str], lang: str) -> Iterator[str]:
-    for kernel, output, told in _outputs(kernels):
-        text = words[told["verdict"]].format(kernel=kernel, output=output, **_counts(told))
-        causes = [says({**one, "model": None}, lang) for one in told["causes"][:_ALTERNATIVES]]
+    for kernel, output, result in _outputs(kernels):
+        text = words[result["verdict"]].format(kernel=kernel, output=output, **_counts(result))
+        causes = [
+            says({**cause, "model": None}, lang) for cause in result["causes"][:_ALTERNATIVES]
+        ]
         if causes:
-            key = "blamed" if len(told["causes"]) == 1 else "blamed_several"
+            key = "blamed" if len(result["causes"]) == 1 else "blamed_several"
             text += words[key].format(says=causes[0])
-            text += "".join(words["or"].format(says=one) for one in causes[1:])
+            text += "".join(words["or"].format(says=cause) for cause in causes[1:])
         yield text
 
 
-def _counts(told: Record) -> dict[str, str]:
-    return {key: f"{told[key]:,}" for key in ("wrong", "elements", "unknown")}
+def _counts(result: Record) -> dict[str, str]:
+    return {key: f"{result[key]:,}" for key in ("wrong", "elements", "unknown")}
 
 
 def _table(answer: Record, words: Mapping[str, str]) -> str:
@@ -147,11 +150,11 @@ def _table(answer: Record, words: Mapping[str, str]) -> str:
         [
             escaped(kernel),
             output,
-            words[f"verdict:{told['verdict']}"],
-            words["of"].format(**_counts(told)),
-            str(told["digits"]),
+            words[f"verdict:{result['verdict']}"],
+            words["of"].format(**_counts(result)),
+            str(result["digits"]),
         ]
-        for kernel, output, told in _outputs(answer["kernels"])
+        for kernel, output, result in _outputs(answer["kernels"])
     ]
     return grid(words["columns"], rows, "lll--")
 
@@ -159,17 +162,17 @@ def _table(answer: Record, words: Mapping[str, str]) -> str:
 def _details(
     kernels: Record, words: Mapping[str, str], lang: str
 ) -> Iterator[tuple[str, list[str]]]:
-    for kernel, output, told in _outputs(kernels):
-        yield kernel, list(_lines(output, told, words, lang))
+    for kernel, output, result in _outputs(kernels):
+        yield kernel, list(_lines(output, result, words, lang))
 
 
-def _lines(output: str, told: Record, words: Mapping[str, str], lang: str) -> Iterator[str]:
-    for one in told["causes"]:
-        sentence = {"says": escaped(says({**one, "model": None}, lang)), "cause": one["cause"]}
-        yield words["fits"].format(**sentence, **_counts(told))
-    if told["verdict"] == "wrong" and not told["causes"]:
+def _lines(output: str, result: Record, words: Mapping[str, str], lang: str) -> Iterator[str]:
+    for cause in result["causes"]:
+        sentence = {"says": escaped(says({**cause, "model": None}, lang)), "cause": cause["cause"]}
+        yield words["fits"].format(**sentence, **_counts(result))
+    if result["verdict"] == "wrong" and not result["causes"]:
         yield words["unexplained"]
-    worst = told["worst"]
+    worst = result["worst"]
     if worst is not None:
         (low, high), (least, most) = worst["printed"], worst["truth"]
         yield words["worst"].format(
@@ -179,28 +182,28 @@ def _lines(output: str, told: Record, words: Mapping[str, str], lang: str) -> It
             least=_number(least),
             most=_number(most),
             allowed=f"{float(worst['allowed']):.2g}",
-            format=told["format"],
+            format=result["format"],
         )
-    if told["unknown"]:
-        yield words["unknown"].format(**_counts(told))
-    for one in told["undecided"]:
-        key = "never" if one["digits"] is None else "more"
-        more = words[key].format(digits=one["digits"])
-        told_of = escaped(says({**one, "model": None}, lang))
-        yield words["undecided"].format(says=told_of, cause=one["cause"], more=more)
-    if told["digits_for_bound"] is not None:
-        yield words["for_bound"].format(digits=told["digits_for_bound"])
+    if result["unknown"]:
+        yield words["unknown"].format(**_counts(result))
+    for cause in result["undecided"]:
+        key = "never" if cause["digits"] is None else "more"
+        more = words[key].format(digits=cause["digits"])
+        sentence_on_cause = escaped(says({**cause, "model": None}, lang))
+        yield words["undecided"].format(says=sentence_on_cause, cause=cause["cause"], more=more)
+    if result["digits_for_bound"] is not None:
+        yield words["for_bound"].format(digits=result["digits_for_bound"])
 
 
 def _number(value: Any) -> str:
     return f"{float(value):.9g}"
 
 
-def _if_exact(told: Record, words: Mapping[str, str], lang: str) -> str:
-    sentence = words["join"].join(_sentences(told["kernels"], words, lang))
+def _if_exact(answer_if_exact: Record, words: Mapping[str, str], lang: str) -> str:
+    sentence = words["join"].join(_sentences(answer_if_exact["kernels"], words, lang))
     text = words["if_exact"].format(told=escaped(sentence, 4000))
-    if told["explanation"] is not None:
-        exact = escaped(summary_of(told["explanation"], lang), 4000)
+    if answer_if_exact["explanation"] is not None:
+        exact = escaped(summary_of(answer_if_exact["explanation"], lang), 4000)
         text += words["and_explained"].format(summary=exact)
     return text
 
@@ -208,13 +211,13 @@ def _if_exact(told: Record, words: Mapping[str, str], lang: str) -> str:
 def _read(answer: Record, words: Mapping[str, str]) -> str:
     rows = [
         [
-            str(one["number"]),
-            str(one["line"]),
-            escaped(one["name"]) or words["aside"],
-            words["truncated"] if one["shape"] is None else f"{tuple(one['shape'])}",
-            one["dtype"] or words["aside"],
-            escaped(one["role"]) if one["role"] else words["aside"],
+            str(tensor["number"]),
+            str(tensor["line"]),
+            escaped(tensor["name"]) or words["aside"],
+            words["truncated"] if tensor["shape"] is None else f"{tuple(tensor['shape'])}",
+            tensor["dtype"] or words["aside"],
+            escaped(tensor["role"]) if tensor["role"] else words["aside"],
         ]
-        for one in answer["tensors"]
+        for tensor in answer["tensors"]
     ]
     return grid(words["tensors"], rows, "--llll")

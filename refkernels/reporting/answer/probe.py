@@ -1,4 +1,4 @@
-"""A probe as a page: what each explanation that fits says on the inputs to be run next."""
+"""A probe as a page: the prediction of each fitting explanation on the inputs to run next."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from refkernels.reporting.answer.markdown import grid
 from refkernels.reporting.words.escaping import escaped
 
 
-def page(told: Mapping[str, Any]) -> str:
-    """Markdown: a table with a line for each survivor, and what to do with it."""
-    names = [f"`{told['output']}{place}`" for place in told["places"]]
+def page(probe: Mapping[str, Any]) -> str:
+    """Markdown: a table with a line for each surviving explanation, and the next step."""
+    names = [f"`{probe['output']}{place}`" for place in probe["places"]]
     rows = [
-        [escaped(one["name"]), *(value["decimal"] for value in one["says"]), _apart(told, one)]
-        for one in told["survivors"]
+        [
+            escaped(survivor["name"]),
+            *(value["decimal"] for value in survivor["says"]),
+            _apart(probe, survivor),
+        ]
+        for survivor in probe["survivors"]
     ]
     columns = " | ".join(["explanation", *names, "differs from the right answer in"])
     sides = "l" + "-" * (len(names) + 1)
@@ -27,9 +31,9 @@ def page(told: Mapping[str, Any]) -> str:
     )
 
 
-def _apart(told: Mapping[str, Any], one: Mapping[str, Any]) -> str:
-    right = told["survivors"][0]["name"]
-    for pair in told["apart"]:
-        if (pair["a"], pair["b"]) == (right, one["name"]):
-            return f"{pair['elements']:,} of {told['elements']:,}"
+def _apart(probe: Mapping[str, Any], survivor: Mapping[str, Any]) -> str:
+    right = probe["survivors"][0]["name"]
+    for pair in probe["apart"]:
+        if (pair["a"], pair["b"]) == (right, survivor["name"]):
+            return f"{pair['elements']:,} of {probe['elements']:,}"
     return "–"

@@ -1,8 +1,8 @@
-"""Scripts to paste: what was asked, in one framework, without refkernels.
+"""Scripts to paste: the question in one framework, without refkernels.
 
-A script needs that framework and NumPy. It holds the inputs as the hex of their bytes, the op as
-the adapter writes it, and prints each element's value, in hex too, beside the exact one and what
-was said before. Inputs that are cut have zeros elsewhere: the shape, which chooses the order of
+A script needs that framework and NumPy. It holds the inputs as hex bytes and the op in the
+adapter's own code. It prints each element's value, also in hex, beside the exact value and the
+values reported before. Cut inputs have zeros elsewhere: the shape, which decides the order of
 summation, stays.
 """
 
@@ -26,7 +26,7 @@ _SHOWN = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "fl
 
 @dataclass(frozen=True)
 class _Plumbing:
-    """How a framework takes arrays, gives them back, and differentiates. `{a}` is a NumPy array,
+    """How a framework takes and returns arrays, and differentiates. `{a}` is a NumPy array,
     `{leaves}` the inputs, `{y}` the output."""
 
     tensor: str
@@ -85,12 +85,12 @@ def script(
     source: str,
     environment: Mapping[str, Any] | None = None,
 ) -> str | None:
-    """The script that asks a framework the question, None where it cannot be asked so.
+    """The script that asks a framework the question; None if no script can.
 
     `question`: explain's evidence["question"]; `source`: the text of the framework's adapter;
-    `environment`: its record, of which settings and device are used.
+    `environment`: its record, whose settings and device are used.
     """
-    plumbing, told = _PLUMBING.get(framework), environment or {}
+    plumbing, record = _PLUMBING.get(framework), environment or {}
     op = _operation(source, question["op"])
     backward = question["direction"] == "backward"
     if plumbing is None or op is None or (backward and not plumbing.gradients):
@@ -98,9 +98,9 @@ def script(
     dtypes = _dtypes(question)
     if "low" in dtypes.values() or ("bfloat16" in dtypes.values() and not plumbing.bfloat16):
         return None
-    if not plumbing.float8 and any(one.startswith("float8") for one in dtypes.values()):
+    if not plumbing.float8 and any(dtype.startswith("float8") for dtype in dtypes.values()):
         return None
-    device = str(told.get("device") or "cpu")
+    device = str(record.get("device") or "cpu")
     takes = [name for name in question["shapes"] if not (backward and name == _cotangent(question))]
     body = [
         *_arrays(question),
@@ -118,20 +118,20 @@ def script(
         f"# {question['op']} {question['direction']} in {question['format']}: what does "
         f"{framework} give?",
         f"# It needs {'NumPy' if framework == 'numpy' else framework + ' and NumPy'} only.",
-        *_settings(told),
+        *_settings(record),
         *_imports(source, framework, text),
     ]
     return "\n".join([*head, "", "", text, ""])
 
 
 def blank_script(question: Mapping[str, Any]) -> str:
-    """The script for a kernel of nobody's: its call is left to be filled in."""
+    """The script for a user's own kernel, whose call is left open."""
     names = list(question["shapes"])
-    told = dict.fromkeys(one["output"] for one in question["elements"])
-    outputs = ", ".join(f"'{name}': ..." for name in told)
+    output_names = dict.fromkeys(dtype["output"] for dtype in question["elements"])
+    outputs = ", ".join(f"'{name}': ..." for name in output_names)
     params = [f"{key}={_param(value)}" for key, value in question["params"].items()]
     dtypes = _dtypes(question).items()
-    wide = [f"{name} = widened({name})" for name, one in dtypes if one == "bfloat16"]
+    wide = [f"{name} = widened({name})" for name, dtype in dtypes if dtype == "bfloat16"]
     lines = [
         f"# {question['op']} {question['direction']} in {question['format']}: what does it give?",
         "import numpy as np",
@@ -153,7 +153,8 @@ def blank_script(question: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class _Operation:
-    """An op as an adapter has it: the text of a function, its main output, what it returns."""
+    """An op in an adapter: the text of a function, its main output, and whether it returns
+    several."""
 
     name: str
     text: str
@@ -177,30 +178,37 @@ def _operation(source: str, op: str) -> _Operation | None:
 def _function(
     op: str, entry: ast.Tuple, functions: Mapping[str, ast.FunctionDef], source: str
 ) -> _Operation | None:
-    main, what = ast.literal_eval(entry.elts[0]), entry.elts[1]
-    helpers = _called(what, functions)
+    main, function = ast.literal_eval(entry.elts[0]), entry.elts[1]
+    helpers = _called(function, functions)
     texts = [ast.get_source_segment(source, node) or "" for node in helpers]
     returned = [
-        one.value for node in helpers for one in ast.walk(node) if isinstance(one, ast.Return)
+        statement.value
+        for node in helpers
+        for statement in ast.walk(node)
+        if isinstance(statement, ast.Return)
     ]
     several = any(isinstance(value, ast.Dict | ast.DictComp) for value in returned)
-    if isinstance(what, ast.Lambda):
-        own = f"def {op}({ast.unparse(what.args)}):\n    return {ast.unparse(what.body)}"
-        return _Operation(op, "\n\n\n".join([*texts, own]), main, several)
-    if not isinstance(what, ast.Name) or what.id not in functions:
+    if isinstance(function, ast.Lambda):
+        lambda_text = (
+            f"def {op}({ast.unparse(function.args)}):\n    return {ast.unparse(function.body)}"
+        )
+        return _Operation(op, "\n\n\n".join([*texts, lambda_text]), main, several)
+    if not isinstance(function, ast.Name) or function.id not in functions:
         return None
-    return _Operation(what.id, "\n\n\n".join(texts), main, several)
+    return _Operation(function.id, "\n\n\n".join(texts), main, several)
 
 
 def _called(node: ast.AST, functions: Mapping[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
-    """The adapter's functions that are called there, and those that they call."""
-    found: set[str] = set()
+    """The adapter's functions that the node calls, directly or indirectly."""
+    called: set[str] = set()
     pending = [node]
     while pending:
-        names = {one.id for one in ast.walk(pending.pop()) if isinstance(one, ast.Name)}
-        pending += [functions[name] for name in (names & functions.keys()) - found]
-        found |= names & functions.keys()
-    return [one for name, one in functions.items() if name in found]
+        names = {
+            name_node.id for name_node in ast.walk(pending.pop()) if isinstance(name_node, ast.Name)
+        }
+        pending += [functions[name] for name in (names & functions.keys()) - called]
+        called |= names & functions.keys()
+    return [name_node for name, name_node in functions.items() if name in called]
 
 
 def _imports(source: str, framework: str, text: str) -> list[str]:
@@ -224,7 +232,7 @@ def _settings(environment: Mapping[str, Any]) -> list[str]:
         if key != key.lower() and "=" not in key and "\0" not in f"{key}{value}"
     }
     flags = {key: value for key, value in settings.items() if key == key.lower()}
-    # On one line each: what a file tells is no code.
+    # On one line each, as comments: text from a file must not become code.
     lines = [
         f"# {clipped(f'Measured with the flag {key} = {value}.', 200)}"
         for key, value in flags.items()
@@ -266,11 +274,11 @@ def _arrays(question: Mapping[str, Any]) -> list[str]:
         lines = ['case = np.load("case.npz")  # refkernels explain ... --save case.npz']
         return [*lines, *[f'{name} = case["input.{name}"]' for name in question["shapes"]]]
     lines = []
-    for name, one in inputs.items():
-        shape = tuple(one["shape"])
+    for name, array in inputs.items():
+        shape = tuple(array["shape"])
         lines.append(f"{name} = array(")
-        lines.append(f'    "{_STORAGE[one["dtype"]]}", {shape},')
-        for part in one["parts"]:
+        lines.append(f'    "{_STORAGE[array["dtype"]]}", {shape},')
+        for part in array["parts"]:
             lines += _part(part)
         lines.append(")")
     return lines
@@ -286,8 +294,7 @@ def _part(part: Mapping[str, Any]) -> list[str]:
 
 
 def _dtypes(question: Mapping[str, Any]) -> dict[str, str]:
-    """Those of the inputs; of inputs that are not there, what they are to a question of one
-    format."""
+    """The inputs' dtypes; for absent inputs, those of a question in one format."""
     kinds, inputs = question.get("kinds", {}), question["inputs"] or {}
     return {
         name: inputs[name]["dtype"] if name in inputs else kinds.get(name, question["format"])
@@ -330,16 +337,18 @@ def _param(value: Any) -> str:
 
 
 def _cotangent(question: Mapping[str, Any]) -> str:
-    """The gradient that came in: the first of backward's inputs."""
+    """The incoming gradient: the first of backward's inputs."""
     return str(next(iter(question["shapes"])))
 
 
 def _printed(question: Mapping[str, Any]) -> list[str]:
     lines = ["for output, index, exact, said in ["]
-    for one in question["elements"]:
-        index = tuple(one["index"])
-        said = {name: got["decimal"] for name, got in one["got"].items()}
-        lines.append(f'    ("{one["output"]}", {index}, "{one["exact"]["decimal"]}", {said}),')
+    for element in question["elements"]:
+        index = tuple(element["index"])
+        said = {name: got["decimal"] for name, got in element["got"].items()}
+        lines.append(
+            f'    ("{element["output"]}", {index}, "{element["exact"]["decimal"]}", {said}),'
+        )
     shown = _SHOWN[question["format"]]
     return [
         *lines,

@@ -1,4 +1,4 @@
-"""The scripts of an answer: one for each framework that it is about."""
+"""The scripts of an answer: one for each of its frameworks."""
 
 from __future__ import annotations
 
@@ -18,23 +18,27 @@ def script_parts(
     sources: Mapping[str, str],
     room: int,
 ) -> list[str]:
-    """The scripts, as many as there is room for in a comment, the first one in any case."""
+    """As many scripts as fit into a comment, at least the first."""
     question = answer["evidence"]["question"]
     environments = answer["evidence"].get("environment") or {}
-    found: dict[str, str] = {}
-    for one in kernels:
-        told = environments.get(one.name) or {}
-        framework = str(told.get("framework") or framework_of(one.name))
-        text = script(question, framework, sources[framework], told) if framework in sources else ""
+    texts: dict[str, str] = {}
+    for kernel in kernels:
+        environment = environments.get(kernel.name) or {}
+        framework = str(environment.get("framework") or framework_of(kernel.name))
+        text = (
+            script(question, framework, sources[framework], environment)
+            if framework in sources
+            else ""
+        )
         if text:
-            found[framework] = text
-    titled = {_title(name, words): text for name, text in found.items()}
+            texts[framework] = text
+    titled = {_title(name, words): text for name, text in texts.items()}
     if not titled:
         titled[words["script_blank"]] = blank_script(question)
     note = _note(question, words)
     kept: list[str] = []
     left_out: list[str] = []
-    for (title, text), name in zip(titled.items(), found or titled, strict=True):
+    for (title, text), name in zip(titled.items(), texts or titled, strict=True):
         body = "\n\n".join(part for part in (note, f"```python\n{text}```") if part)
         part = folded(title, body)
         if kept and sum(map(len, kept)) + len(part) > room:
@@ -52,7 +56,7 @@ def _title(framework: str, words: Mapping[str, str]) -> str:
 
 
 def _note(question: Record, words: Mapping[str, str]) -> str:
-    """What is not whole in a script."""
+    """The note on parts that a script leaves out."""
     if question["inputs"] is None:
         return words["script_large"]
     if question["whole"] or not question["elements"]:

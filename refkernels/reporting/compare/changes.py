@@ -44,17 +44,24 @@ class Change:
         return min(self.pairs, key=_importance)
 
     @property
-    def one(self) -> Measurement:
-        """The example, as it is now where it is."""
+    def shown(self) -> Measurement:
+        """The example to show: as it is now or, where it is gone, as it was."""
         before, now = self.example
-        found = now if now is not None else before
-        assert found is not None
-        return found
+        measurement = now if now is not None else before
+        assert measurement is not None
+        return measurement
 
     @property
     def cases(self) -> list[str]:
         """The cases that show it."""
-        return sorted({one.case for pair in self.pairs for one in pair if one is not None})
+        return sorted(
+            {
+                measurement.case
+                for pair in self.pairs
+                for measurement in pair
+                if measurement is not None
+            }
+        )
 
     @property
     def finding(self) -> str:
@@ -66,11 +73,11 @@ class Change:
     @property
     def order(self) -> tuple[object, ...]:
         """Sort key: by kind, then the most important."""
-        one = self.one
+        measurement = self.shown
         return (
-            KINDS.index(self.kind), *_importance(self.example)[:1], one.dtype not in WIDE,
-            *_importance(self.example)[1:], one.subject, one.op, one.direction, one.dtype,
-            self.output,
+            KINDS.index(self.kind), *_importance(self.example)[:1], measurement.dtype not in WIDE,
+            *_importance(self.example)[1:], measurement.subject, measurement.op,
+            measurement.direction, measurement.dtype, self.output,
         )  # fmt: skip
 
 
@@ -106,22 +113,47 @@ def compare(old: Study, new: Study) -> RunComparison:
         if kind != "same":
             groups[(kind, *place[:5])].append(pair)
     changes = [Change(key[0], key[5], tuple(pairs)) for key, pairs in groups.items()]
-    return RunComparison(sorted(changes, key=lambda one: one.order), counts, _versions(old, new))
+    return RunComparison(
+        sorted(changes, key=lambda change: change.order), counts, _versions(old, new)
+    )
 
 
 def _by_place(study: Study, other: Study) -> dict[Place, Measurement]:
     """Every output by what it is of; a failure, which has none, stands for all that the other run
     has."""
     outputs: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for one in other.measurements:
-        outputs[one.subject, one.op, one.direction, one.dtype, one.case].append(one.output)
-    found = {}
-    for one in (*study.failures, *study.measurements):
-        place = one.subject, one.op, one.direction, one.dtype, one.case
-        mine = [one.output] if one.status == "ok" else outputs.get(place, [one.output])
-        for output in mine:
-            found[one.subject, one.op, one.direction, one.dtype, output, one.case] = one
-    return found
+    for measurement in other.measurements:
+        outputs[
+            measurement.subject,
+            measurement.op,
+            measurement.direction,
+            measurement.dtype,
+            measurement.case,
+        ].append(measurement.output)
+    by_place = {}
+    for measurement in (*study.failures, *study.measurements):
+        place = (
+            measurement.subject,
+            measurement.op,
+            measurement.direction,
+            measurement.dtype,
+            measurement.case,
+        )
+        names = (
+            [measurement.output]
+            if measurement.status == "ok"
+            else outputs.get(place, [measurement.output])
+        )
+        for output in names:
+            by_place[
+                measurement.subject,
+                measurement.op,
+                measurement.direction,
+                measurement.dtype,
+                output,
+                measurement.case,
+            ] = measurement
+    return by_place
 
 
 def _kind(before: Measurement | None, now: Measurement | None) -> str:
@@ -148,26 +180,35 @@ def _kind(before: Measurement | None, now: Measurement | None) -> str:
     return "bits"
 
 
-def _mean(one: Measurement) -> float:
-    mean = one.number("ulp", "mean")
+def _mean(measurement: Measurement) -> float:
+    mean = measurement.number("ulp", "mean")
     if mean is None:
         return _CORRECT
     return max(_CORRECT, mean) if math.isfinite(mean) else 2.0**1023
 
 
 def _importance(pair: tuple[Measurement | None, Measurement | None]) -> tuple[float, float, str]:
-    some = [one for one in pair if one is not None and one.status == "ok"]
-    if not some:
+    results = [
+        measurement
+        for measurement in pair
+        if measurement is not None and measurement.status == "ok"
+    ]
+    if not results:
         return (math.inf, 0.0, "")
-    return (max(map(input_of, some)), -max(map(loss, some)), some[0].case)
+    return (max(map(input_of, results)), -max(map(loss, results)), results[0].case)
 
 
 def _versions(old: Study, new: Study) -> list[tuple[str, str, str]]:
-    told = []
+    versions = []
     for study in (old, new):
-        taken = (*study.measurements, *study.failures)
-        told.append({one.subject: str(one.record.get("version") or "") for one in taken})
-    before, now = told
+        records = (*study.measurements, *study.failures)
+        versions.append(
+            {
+                measurement.subject: str(measurement.record.get("version") or "")
+                for measurement in records
+            }
+        )
+    before, now = versions
     return [
         (name, before[name], now[name])
         for name in sorted(before.keys() & now.keys())

@@ -93,8 +93,10 @@ class _Teller:
             return list(self.nodes[node - self.leaves])
         joined: list[int] = []
         while node >= self.leaves and not self.at_once(node):
-            one, other = self.nodes[node - self.leaves]
-            heavy, light = (one, other) if self.sizes[one] >= self.sizes[other] else (other, one)
+            first, second = self.nodes[node - self.leaves]
+            heavy, light = (
+                (first, second) if self.sizes[first] >= self.sizes[second] else (second, first)
+            )
             if joined and not self._continues(self.sizes[light], [self.sizes[j] for j in joined]):
                 break
             joined.append(light)
@@ -184,12 +186,12 @@ def draw_tree(
 
 def _from_left_to_right(leaves: int, nodes: Sequence[Sequence[int]]) -> list[int]:
     """The leaves in the order in which a drawing without crossings has them."""
-    found: list[int] = []
+    ordered: list[int] = []
     stack = [leaves + len(nodes) - 1]
     while stack:
         node = stack.pop()
         if node < leaves:
-            found.append(node)
+            ordered.append(node)
         else:
             stack.extend(reversed(nodes[node - leaves]))
-    return found
+    return ordered

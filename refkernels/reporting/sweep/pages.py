@@ -39,13 +39,13 @@ def write_sweep_report(directory: Path) -> list[Path]:
 
 
 def _context(records: list[Record]) -> dict[str, Any]:
-    found = rows(records)
+    sweeps = rows(records)
     return {
-        "rows": found,
-        "headline": headline(found),
-        "plots": _plots(found),
+        "rows": sweeps,
+        "headline": headline(sweeps),
+        "plots": _plots(sweeps),
         "faults": FAULTS,
-        "limits": sorted(_limits(found)),
+        "limits": sorted(_limits(sweeps)),
         "environments": [
             environment_lines(record) for record in records if record.get("kind") == "environment"
         ],
@@ -55,20 +55,20 @@ def _context(records: list[Record]) -> dict[str, Any]:
     }
 
 
-def _plots(found: list[SweepRow]) -> list[Drawn]:
-    subjects = sorted({row.subject for row in found if row.swept})
+def _plots(sweeps: list[SweepRow]) -> list[Drawn]:
+    subjects = sorted({row.subject for row in sweeps if row.swept})
     groups: dict[tuple[str, str], list[SweepRow]] = {}
-    for row in found:
+    for row in sweeps:
         groups.setdefault((row.op, row.dtype), []).append(row)
-    drawn = [draw_sweeps(op, dtype, some, subjects) for (op, dtype), some in groups.items()]
+    drawn = [draw_sweeps(op, dtype, group, subjects) for (op, dtype), group in groups.items()]
     return [plot for plot in drawn if plot is not None]
 
 
-def _limits(found: list[SweepRow]) -> set[tuple[float, str]]:
+def _limits(sweeps: list[SweepRow]) -> set[tuple[float, str]]:
     """(declared limit in ulp, its source) of all sweeps."""
-    bounds = [row.record.get("bound") or {} for row in found]
+    bounds = [row.record.get("bound") or {} for row in sweeps]
     return {
-        (float(one["limit"]), str(one.get("source") or "no source recorded"))
-        for one in bounds
-        if one.get("limit") is not None
+        (float(bound["limit"]), str(bound.get("source") or "no source recorded"))
+        for bound in bounds
+        if bound.get("limit") is not None
     }

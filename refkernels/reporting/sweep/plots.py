@@ -22,9 +22,9 @@ from refkernels.reporting.words.numerals import all_digits, lost
 _LOGARITHMIC = 8.0  # errors beyond so many ulp need a logarithmic axis
 
 
-def draw_sweeps(op: str, dtype: str, some: list[SweepRow], subjects: list[str]) -> Drawn | None:
+def draw_sweeps(op: str, dtype: str, sweeps: list[SweepRow], subjects: list[str]) -> Drawn | None:
     """The plot of one function and format; None where nothing was swept."""
-    swept = [row for row in some if row.swept]
+    swept = [row for row in sweeps if row.swept]
     if not swept:
         return None
     low, high = _exponents(swept)
@@ -80,8 +80,8 @@ def _steps(axes: Axes, points: list[tuple[float, float]], colour: str) -> None:
 
 def _exponents(swept: list[SweepRow]) -> tuple[int, int]:
     """Least and largest exponent of all binades, subnormals and specials included."""
-    known = [b.get("exponent") for row in swept for b in row.record["binades"]]
-    finite = [exponent for exponent in known if exponent is not None]
+    exponents = [b.get("exponent") for row in swept for b in row.record["binades"]]
+    finite = [exponent for exponent in exponents if exponent is not None]
     return min(finite, default=0), max(finite, default=0)
 
 
@@ -143,5 +143,5 @@ def _names(figure: Figure, swept: list[SweepRow], subjects: list[str]) -> None:
         name = row.subject if len(row.subject) <= 19 else row.subject[:18] + "…"
         figure.text(0.85, y, name, color=colour, fontsize=9, fontweight="bold")
         unit = "" if lost(row.ulp.get("max"), row.dtype) else " ulp"
-        told = f"{row.largest}{unit}, {row.wrong} wrong"
-        figure.text(0.85, y - 0.035, told, color=drawing.MUTED, fontsize=8)
+        figures = f"{row.largest}{unit}, {row.wrong} wrong"
+        figure.text(0.85, y - 0.035, figures, color=drawing.MUTED, fontsize=8)

@@ -134,9 +134,9 @@ class SweepRow:
 
 def rows(records: list[Record]) -> list[SweepRow]:
     """The sweeps in the order of a table: by function and format, the smallest error first."""
-    found = [SweepRow(record) for record in records if record.get("kind") == "sweep"]
+    sweeps = [SweepRow(record) for record in records if record.get("kind") == "sweep"]
     return sorted(
-        found,
+        sweeps,
         key=lambda row: (
             row.op, rank_of_dtype(row.dtype), not row.swept, row.ulp.get("max") or 0.0, row.subject,
         ),
@@ -150,9 +150,9 @@ def precise(value: float | None, dtype: str = "") -> str:
     return f"{value:.4f}" if value < 10 else ulp_figure(value, dtype)
 
 
-def headline(found: list[SweepRow]) -> str:
+def headline(sweeps: list[SweepRow]) -> str:
     """What was tried, in one or two sentences."""
-    swept = [row for row in found if row.swept]
+    swept = [row for row in sweeps if row.swept]
     full = sum(row.counts["inputs"] for row in swept if not row.search)
     searched = sum(row.counts["inputs"] for row in swept if row.search)
     parts = []

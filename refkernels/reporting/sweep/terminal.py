@@ -15,7 +15,7 @@ _SUBJECT = 16
 
 def sweep_table(records: list[Record]) -> RenderableType:
     """One line a sweep, what is wrong beneath it, and a legend."""
-    found = rows(records)
+    sweeps = rows(records)
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("op", max_width=10, overflow="fold")
     table.add_column("framework", max_width=_SUBJECT, overflow="fold")
@@ -25,7 +25,7 @@ def sweep_table(records: list[Record]) -> RenderableType:
     table.add_column("at", overflow="fold", min_width=10)
     table.add_column("not correctly\nrounded", justify="right", no_wrap=True)
     notes: list[Text] = []
-    for row in found:
+    for row in sweeps:
         style = row.verdict.colour if row.swept else "dim"
         name = Text(clipped(row.subject.partition("+")[0], _SUBJECT), style=style)
         if not row.swept:
@@ -40,7 +40,7 @@ def sweep_table(records: list[Record]) -> RenderableType:
         if len(row.takes) > 1 and row.ulp:
             notes.append(_note(row, _worst_pair(row)))
         notes += [_note(row, line) for line in _faults(row)]
-    return Group(Text(headline(found)), Text(), table, *([Text()] if notes else []), *notes)
+    return Group(Text(headline(sweeps)), Text(), table, *([Text()] if notes else []), *notes)
 
 
 def _worst_pair(row: SweepRow) -> str:

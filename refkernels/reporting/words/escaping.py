@@ -32,7 +32,7 @@ def clipped(text: str, length: int = 300) -> str:
 def escaped(text: str, length: int = 400) -> str:
     """One line in which Markdown and HTML see nothing, not even an address."""
     line = clipped(text, length).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _ADDRESS.sub(lambda found: "\\" + found[0], _MARKS.sub(r"\\\1", line))
+    return _ADDRESS.sub(lambda address: "\\" + address[0], _MARKS.sub(r"\\\1", line))
 
 
 def code(text: str, length: int = 400) -> str:

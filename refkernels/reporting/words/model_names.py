@@ -108,9 +108,9 @@ def statement(model: str, english: str, lang: str) -> str:
 
 
 def _phrase(part: str) -> str:
-    for pattern, told in _PHRASES.items():
+    for pattern, phrase in _PHRASES.items():
         match = re.fullmatch(pattern, part)
         if match:
-            return match.expand(told)
+            return match.expand(phrase)
     inside = _IN.fullmatch(part)
     return f"以 {inside[2]} {_phrase(inside[1])}" if inside else part

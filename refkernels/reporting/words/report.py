@@ -406,8 +406,8 @@ _WORDS: dict[str, tuple[str, str]] = {
         "没有变化：全部 {same} 个输出逐位相同。",
     ),
     "compare:summary": (
-        "{old} → {new}. Of {both} outputs in both runs: {told}{others}.",
-        "{old} → {new}。两次运行共有 {both} 个输出：{told}{others}。",
+        "{old} → {new}. Of {both} outputs in both runs: {counts}{others}.",
+        "{old} → {new}。两次运行共有 {both} 个输出：{counts}{others}。",
     ),
     "compare:old": ("before", "之前"),
     "compare:now": ("now", "现在"),

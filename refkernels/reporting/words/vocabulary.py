@@ -151,22 +151,24 @@ def verdict(name: str) -> Verdict:
     )  # fmt: skip
 
 
-def short_of(one: Verdict, lang: str) -> str:
+def short_of(verdict: Verdict, lang: str) -> str:
     """The verdict in a word or two."""
-    return _CHINESE[one.name][0] if lang == "zh" and one.name in _CHINESE else one.short
+    return _CHINESE[verdict.name][0] if lang == "zh" and verdict.name in _CHINESE else verdict.short
 
 
-def meaning_of(one: Verdict, lang: str) -> str:
+def meaning_of(verdict: Verdict, lang: str) -> str:
     """What the verdict says."""
-    return _CHINESE[one.name][1] if lang == "zh" and one.name in _CHINESE else one.meaning
+    return (
+        _CHINESE[verdict.name][1] if lang == "zh" and verdict.name in _CHINESE else verdict.meaning
+    )
 
 
 def meaning_of_flag(name: str, lang: str = "en") -> str:
     """What the flag says, or its own name in words."""
     if lang == "zh" and name == UNUSUAL.name:
         return meaning_of(UNUSUAL, lang)
-    known = _FLAGS_ZH if lang == "zh" else FLAGS
-    return known.get(name, name.replace("_", " ") + ".")
+    meanings = _FLAGS_ZH if lang == "zh" else FLAGS
+    return meanings.get(name, name.replace("_", " ") + ".")
 
 
 def meaning_of_status(name: str, lang: str = "en") -> str:

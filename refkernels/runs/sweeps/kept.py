@@ -16,10 +16,10 @@ from refkernels.frameworks.gateway import Session
 from refkernels.runs.sweeps.question import SweepQuestion
 
 IDLE_SECONDS = 30.0
-_kept = threading.local()
+_this_thread = threading.local()
 
 
-class _Seat:
+class _KeptSession:
     """A session and the timer that closes it."""
 
     def __init__(self, key: Any, session: Session) -> None:
@@ -44,19 +44,21 @@ def taken(question: SweepQuestion) -> Iterator[Session]:
     """The session for a question, started on first use and kept for this thread's next question."""
     settings = dict(question.settings)
     key = (str(question.framework), tuple(sorted(settings.items())))
-    seat: _Seat | None = getattr(_kept, "seat", None)
-    if seat is not None and seat.timer is not None:
-        seat.timer.cancel()
-    if seat is not None and (seat.key != key or seat.session.status != "ok"):
-        seat.close()
-        seat = None
-    if seat is None:
-        seat = _kept.seat = _Seat(key, Session(question.framework, settings, question.timeout))
-    with seat.lock:
+    kept: _KeptSession | None = getattr(_this_thread, "session", None)
+    if kept is not None and kept.timer is not None:
+        kept.timer.cancel()
+    if kept is not None and (kept.key != key or kept.session.status != "ok"):
+        kept.close()
+        kept = None
+    if kept is None:
+        kept = _this_thread.session = _KeptSession(
+            key, Session(question.framework, settings, question.timeout)
+        )
+    with kept.lock:
         try:
-            yield seat.session
+            yield kept.session
         finally:
-            seat.leave()
+            kept.leave()
 
 
 def prepare(question: SweepQuestion) -> None:
@@ -69,20 +71,20 @@ def prepare(question: SweepQuestion) -> None:
 def cold(kernel: Any) -> bool:
     """Whether this thread's session has not been asked for this kernel before; from now on it
     has."""
-    seat: _Seat = _kept.seat
-    before = len(seat.warm)
-    seat.warm.add(kernel)
-    return len(seat.warm) > before
+    kept: _KeptSession = _this_thread.session
+    before = len(kept.warm)
+    kept.warm.add(kernel)
+    return len(kept.warm) > before
 
 
 def release() -> None:
     """Close this thread's session now."""
-    seat: _Seat | None = getattr(_kept, "seat", None)
-    if seat is not None:
-        if seat.timer is not None:
-            seat.timer.cancel()
-        seat.close()
-        _kept.seat = None
+    kept: _KeptSession | None = getattr(_this_thread, "session", None)
+    if kept is not None:
+        if kept.timer is not None:
+            kept.timer.cancel()
+        kept.close()
+        _this_thread.session = None
 
 
 @contextlib.contextmanager
@@ -117,9 +119,9 @@ class Room:
 
 def room(size: int, block: int) -> Room:
     """This thread's buffers, with lists for at least `size` elements."""
-    kept: Room | None = getattr(_kept, "room", None)
+    kept: Room | None = getattr(_this_thread, "room", None)
     if kept is None or len(kept.steps) < size or len(kept.x) < block:
-        kept = _kept.room = Room(
+        kept = _this_thread.room = Room(
             np.empty(block, np.uint32), np.empty(block), np.empty(2),
             np.empty(size + 1, np.int32), np.empty(size + 1), np.empty(size, np.int32),
             np.zeros(2, np.int64),

@@ -47,10 +47,10 @@ def parse_range(text: str, format: Format) -> tuple[Span, ...]:
 
     Hexadecimal ends are patterns (``0x3f800000:0x3fffffff``); decimal ends are values, each rounded
     to the format (``-1.0:1.0``, ``0:inf``), and mean all floats from A to B: the positive patterns
-    and the negative ones, -0 with 0. Raises RangeError for other text, TypeError for no text.
+    and the negative ones, -0 with 0. Raises RangeError for other text, TypeError for no string.
     """
     if not isinstance(text, str):
-        raise TypeError(f"A range is a text such as '-1.0:1.0', not a {type(text).__name__}.")
+        raise TypeError(f"A range is a string such as '-1.0:1.0', not a {type(text).__name__}.")
     ends = text.split(":")
     if len(ends) != 2:
         raise RangeError(f"--range {text!r} is not A:B: write 0x3f800000:0x40000000 or -1.0:1.0.")

@@ -59,7 +59,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class _Statistics:
+class _RowStatistics:
     mean: Array  # (rows, 1), as are the others
     rstd: Array
     root: Array  # what x - mean is divided by
@@ -116,7 +116,7 @@ def _moments(task: Task, recipe: Recipe) -> tuple[Array, Array]:
     return mean, result(squares / x.dtype.type(n - recipe.ddof))
 
 
-def _statistics(task: Task, recipe: Recipe) -> _Statistics:
+def _statistics(task: Task, recipe: Recipe) -> _RowStatistics:
     mean, var = (values.astype(task.kind) for values in _moments(task, recipe))
     eps = np.asarray(task.eps)
     eps = (formats.cast(eps, recipe.eps) if recipe.eps else eps).astype(task.kind)
@@ -135,10 +135,10 @@ def _statistics(task: Task, recipe: Recipe) -> _Statistics:
         rstd = (1.0 / np.sqrt((var + eps).astype(np.float64))).astype(task.kind)
     if recipe.stored is not None:
         mean, rstd = (formats.cast(v, recipe.stored).astype(task.kind) for v in (mean, rstd))
-    return _Statistics(mean, rstd, root, factor)
+    return _RowStatistics(mean, rstd, root, factor)
 
 
-def _normalised(task: Task, recipe: Recipe, s: _Statistics) -> Array:
+def _normalised(task: Task, recipe: Recipe, s: _RowStatistics) -> Array:
     result = _rounding(recipe, task)[0]
     if recipe.form == "folded":
         return task.x * s.rstd + (-s.rstd * s.mean)
