@@ -3,7 +3,7 @@
 Each rule takes (a, p), p None where a is exact, and gives (mid, radius); see `ball_rules`. NumPy's
 `Ball` and generated kernels run the same rules, so that their mids have the same bits. A radius of
 infinity says that these float64 kernels cannot decide: `functions` then asks the double-double
-tiers.
+tiers. Nothing is known of an argument that may be no number, however narrow the function's range.
 
 Errors, e = 2^-1074: 2^-51 of exp and rsqrt, 2^-50 of expm1, log and log1p, 2^-49 of tanh and erf,
 2^-46 of erfc, as proven in `kernels.elementary` (`fast`, `erf`) for float64 arguments, except as
@@ -28,7 +28,8 @@ Spreads, x = p / a:
            <= (a + √(a² + 2)) erfc a (Abramowitz and Stegun 7.1.13), e^(2 a p) <= 1.065
   sin cos  p
   atan     p, at most pi
-  sqrt     √a - √(a - p) = √a x / (1 + √(1 - x)) <= √a x / (2 - x) <= √a x (1 + x) / 2 for x <= 1
+  sqrt     √a - √(a - p) = √a x / (1 + √(1 - x)) <= √a x / (2 - x) <= √a x (1 + x) / 2 for x <= 1,
+           √a x = p / √a: of an exact root nothing else would cover an x that underflows
   rsqrt    (1 - x)^(-1/2) - 1 <= x/2 + x² for x <= 1/2: 3/8 x² and then at most 5/8 x³
 """
 
@@ -112,7 +113,7 @@ def expm1(a: Any, p: Any) -> Any:
     error = _relative(EXPM1_FAST_ERROR, value, a)
     known = abs(a) < math.inf
     if p is None:
-        return value, _where_known(known, error)
+        return value, _where_known(known, select(a < -750.0, ETA, error))
     spread = (abs(value) + error + 1.0) * (p * (1.0 + p)) * _UP
     far = a + p < -750.0
     return value, _where_known(known & ((p <= _WIDEST) | far), select(far, ETA, error + spread))
@@ -153,7 +154,7 @@ def tanh(a: Any, p: Any) -> Any:
         return value, _where_known(known, error)
     least = _clamp(size - (2.0 * _TANH_ERROR + p * _UP), 0.0, 1.0)
     spread = p * ((1.0 - least) * (1.0 + least)) * _UP
-    return value, _where_known(known, error + select(spread < 2.0, spread, 2.0))
+    return value, _where_known(known & (p < math.inf), error + select(spread < 2.0, spread, 2.0))
 
 
 @rule
@@ -169,7 +170,7 @@ def erf(a: Any, p: Any) -> Any:
     known = abs(a) < math.inf
     if p is None:
         return value, _where_known(known, error)
-    return value, _where_known(known, error + _bell(p))
+    return value, _where_known(known & (p < math.inf), error + _bell(p))
 
 
 @rule
@@ -187,7 +188,7 @@ def erfc(a: Any, p: Any) -> Any:
     near = p * 1.07 * (2.0 * size + 1.41422) * (value + error)
     near = select((a >= 0.0) & (p <= 0.03125) & (a * p <= 0.03125), near, 2.0)
     spread = _bell(p)
-    return value, _where_known(known, error + select(near < spread, near, spread))
+    return value, _where_known(known & (p < math.inf), error + select(near < spread, near, spread))
 
 
 @rule
@@ -199,7 +200,8 @@ def sqrt(a: Any, p: Any) -> Any:
     if p is None:
         return root, _where_known(known, error)
     x = select(p == 0.0, 0.0, p / a * _UP)
-    return root, _where_known(known & (x <= 1.0), error + root * (x * (1.0 + x)) * 0.5 * _UP)
+    spread = select(p == 0.0, 0.0, fma(p / root * _UP, (1.0 + x) * 0.5, ETA))
+    return root, _where_known(known & (x <= 1.0), error + spread)
 
 
 @rule

@@ -59,6 +59,12 @@ def _exact_zero(mid: Any, radius: Any) -> Any:
 
 
 @rule
+def _defined(radius: Any) -> Any:
+    """0 times what is not defined is not defined."""
+    return _or_zero(radius) < math.inf
+
+
+@rule
 def add(a: Any, p: Any, b: Any, q: Any) -> Any:
     mid = a + b
     lost = U * abs(mid)
@@ -77,8 +83,8 @@ def multiply(a: Any, p: Any, b: Any, q: Any) -> Any:
         lost = fma(abs(b), p, lost)
     if q is not None:
         lost = fma(abs(a) if p is None else abs(a) + p, q, lost)
-    exact = _exact_zero(a, p) | _exact_zero(b, q)
-    return mid, select(exact, 0.0, outward(lost))
+    zero = (_exact_zero(a, p) & _defined(q)) | (_exact_zero(b, q) & _defined(p))
+    return mid, select(zero, 0.0, outward(lost))
 
 
 @rule

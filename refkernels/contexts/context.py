@@ -89,21 +89,27 @@ class Context(ABC):
     # --- arithmetic --------------------------------------------------------------------------
 
     @abstractmethod
-    def add(self, a: Value, b: Value) -> Value: ...
+    def add(self, a: Value, b: Value) -> Value:
+        """a + b."""
 
     @abstractmethod
-    def multiply(self, a: Value, b: Value) -> Value: ...
+    def multiply(self, a: Value, b: Value) -> Value:
+        """a b."""
 
     @abstractmethod
-    def divide(self, a: Value, b: Value) -> Value: ...
+    def divide(self, a: Value, b: Value) -> Value:
+        """a / b."""
 
     @abstractmethod
-    def negative(self, a: Value) -> Value: ...
+    def negative(self, a: Value) -> Value:
+        """-a."""
 
     @abstractmethod
-    def absolute(self, a: Value) -> Value: ...
+    def absolute(self, a: Value) -> Value:
+        """|a|."""
 
     def subtract(self, a: Value, b: Value) -> Value:
+        """a - b."""
         return self.add(a, self.negative(b))
 
     @abstractmethod
@@ -125,39 +131,51 @@ class Context(ABC):
         """f(a) for a name in `FUNCTIONS`."""
 
     def sqrt(self, a: Value) -> Value:
+        """√a for a >= 0."""
         return self.function("sqrt", a)
 
     def rsqrt(self, a: Value) -> Value:
+        """1 / √a for a > 0."""
         return self.function("rsqrt", a)
 
     def exp(self, a: Value) -> Value:
+        """e^a."""
         return self.function("exp", a)
 
     def expm1(self, a: Value) -> Value:
+        """e^a - 1."""
         return self.function("expm1", a)
 
     def log(self, a: Value) -> Value:
+        """The natural logarithm of a > 0."""
         return self.function("log", a)
 
     def log1p(self, a: Value) -> Value:
+        """log(1 + a) for a > -1."""
         return self.function("log1p", a)
 
     def tanh(self, a: Value) -> Value:
+        """The hyperbolic tangent."""
         return self.function("tanh", a)
 
     def erf(self, a: Value) -> Value:
+        """The error function."""
         return self.function("erf", a)
 
     def erfc(self, a: Value) -> Value:
+        """1 - erf a."""
         return self.function("erfc", a)
 
     def sin(self, a: Value) -> Value:
+        """Of an angle in radians."""
         return self.function("sin", a)
 
     def cos(self, a: Value) -> Value:
+        """Of an angle in radians."""
         return self.function("cos", a)
 
     def atan(self, a: Value) -> Value:
+        """The arctangent in (-π/2, π/2)."""
         return self.function("atan", a)
 
     def library(
@@ -171,13 +189,16 @@ class Context(ABC):
     # --- reductions --------------------------------------------------------------------------
 
     @abstractmethod
-    def sum(self, a: Value, axis: int = -1) -> Value: ...
+    def sum(self, a: Value, axis: int = -1) -> Value:
+        """Over the axis, which is kept; 0 of nothing."""
 
     @abstractmethod
-    def max(self, a: Value, axis: int = -1) -> Value: ...
+    def max(self, a: Value, axis: int = -1) -> Value:
+        """The largest over the axis, which is kept. Raises ValueError where there is none."""
 
     @_of_some
     def mean(self, a: Value, axis: int = -1) -> Value:
+        """The sum over the axis by its length. Raises ValueError where that is 0."""
         return self.divide(self.sum(a, axis), self.number(a.shape[axis]))
 
     def norm(self, a: Value, axis: int = -1) -> Value:
@@ -185,7 +206,8 @@ class Context(ABC):
         return self.sqrt(self.sum(self.square(a), axis))
 
     @abstractmethod
-    def cumsum(self, a: Value, axis: int = -1) -> Value: ...
+    def cumsum(self, a: Value, axis: int = -1) -> Value:
+        """The sums of all elements up to each, itself included."""
 
     def prod(self, a: Value, axis: int = -1) -> Value:
         """The product, here in pairs; 1 of nothing."""
@@ -249,19 +271,23 @@ class Context(ABC):
     # --- choice ------------------------------------------------------------------------------
 
     @abstractmethod
-    def less(self, a: Value, b: Value) -> Mask: ...
+    def less(self, a: Value, b: Value) -> Mask:
+        """Where a < b certainly holds, and where it certainly does not."""
 
     @abstractmethod
     def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> Value:
         """a where the mask holds, b where it does not, the union of both where it cannot tell."""
 
     @abstractmethod
-    def maximum(self, a: Value, b: Value) -> Value: ...
+    def maximum(self, a: Value, b: Value) -> Value:
+        """The larger of each two."""
 
     def minimum(self, a: Value, b: Value) -> Value:
+        """The smaller of each two."""
         return self.negative(self.maximum(self.negative(a), self.negative(b)))
 
     def clip(self, a: Value, low: Any, high: Any) -> Value:
+        """min(max(a, low), high); the ends are values or integers."""
         return self.minimum(self.maximum(a, self.lift(low)), self.lift(high))
 
     # --- shape -------------------------------------------------------------------------------
@@ -271,15 +297,19 @@ class Context(ABC):
         """change(*arrays) applied to every part of the values: it moves elements, no more."""
 
     def reshape(self, a: Value, shape: Sequence[int]) -> Value:
+        """The elements in C order in another shape."""
         return self.rearrange(lambda part: part.reshape(tuple(shape)), a)
 
     def transpose(self, a: Value, axes: Sequence[int]) -> Value:
+        """Axis k of the result is axis axes[k] of a."""
         return self.rearrange(lambda part: part.transpose(tuple(axes)), a)
 
     def broadcast(self, a: Value, shape: Sequence[int]) -> Value:
+        """a repeated to the shape, as NumPy broadcasts."""
         return self.rearrange(lambda part: np.broadcast_to(part, tuple(shape)), a)
 
     def concatenate(self, values: Sequence[Value], axis: int = -1) -> Value:
+        """One value after the other along an axis."""
         return self.rearrange(lambda *parts: np.concatenate(parts, axis=axis), *values)
 
     def take(self, a: Value, index: Index, axis: int = 0) -> Value:

@@ -1,12 +1,16 @@
 """Emulated kernels: Working with everything that a right kernel of a form may do differently."""
 
+from fractions import Fraction
 from typing import Any
 
+import flint
 import numpy as np
+from context_rules import arb_of
 
 from refkernels.arithmetic import formats
-from refkernels.contexts import Working
+from refkernels.contexts import Arb, Bound, Working
 from refkernels.contexts import functions as proven
+from refkernels.contexts.bound_value import BoundValue
 from refkernels.contexts.working import data
 
 LOG2E = 1.4426950408889634
@@ -101,3 +105,75 @@ def kernels(working: str, storage: str | None, exp2: bool, limit: float) -> list
         options.append({"format": "float64", "storage": None, "limit": limit})
         options.append({"format": "float64", "storage": storage, "fma": True, "order": "pairwise"})
     return options
+
+
+def exceeds(got: Any, truth: Any, bound: Any) -> tuple[list[int], float]:
+    """The places where a kernel is certainly beyond the bound, and the largest error / bound."""
+    places, largest = [], 0.0
+    for i, (value, z, r) in enumerate(zip(got.flat, truth.data.flat, bound.flat, strict=True)):
+        if not np.isfinite(r):
+            continue
+        if not np.isfinite(value):
+            places.append(i)
+            continue
+        off = abs(flint.arb(float(value)) - z)
+        if off > flint.arb(float(r)):
+            places.append(i)
+        if r > 0.0:
+            largest = max(largest, float((off / flint.arb(float(r))).mid()))
+    return places, largest
+
+
+def inputs_of_rules(rng: np.random.Generator, format: str, shape: tuple[int, ...]) -> Any:
+    """What a kernel holds, in the format; the exact numbers that it should; a ball around each of
+    those, and how far they are apart at most."""
+    target, n = formats.get(format), int(np.prod(shape))
+    low, high = max(target.emin - target.p, -1074), target.emax
+    kinds = [
+        rng.normal(0, 1, n),
+        rng.normal(0, 1, n) * 2.0 ** rng.integers(-9, 9, n),
+        rng.normal(0, 1, n) * 2.0 ** rng.integers(low, high // 3, n),
+        rng.integers(-4, 5, n).astype(float),
+        rng.integers(-9, 10, n) * target.min_subnormal,
+        rng.normal(0, 1, n) * 2.0 ** rng.integers(high // 2, high, n),
+    ]
+    used = len(kinds) - int(rng.random() < 0.7)  # the last leaves the range in most rules
+    with np.errstate(all="ignore"):
+        held = np.choose(rng.integers(0, used, n), kinds).astype(target.dtype)
+        held = np.where(np.isfinite(held), held, 1.0).astype(target.dtype)
+    wide = held.astype(np.float64)
+    sizes = [np.zeros(n), np.abs(wide) * 2.0 ** rng.integers(-30, -1, n), np.full(n, 2.0**-20)]
+    error = np.choose(rng.integers(0, len(sizes), n), sizes)
+    sides = rng.choice([-1.0, 1.0, 0.5, 0.0], n).tolist()
+    exact = [
+        Fraction(x) + Fraction(t) * Fraction(r)
+        for x, t, r in zip(wide.tolist(), sides, error.tolist(), strict=True)
+    ]
+    mid = np.array([float(z) for z in exact])
+    mid = np.where(rng.random(n) < 0.5, mid, mid + rng.normal(0, 1, n) * error)
+    off = [abs(z - Fraction(m)) for z, m in zip(exact, mid.tolist(), strict=True)]
+    radius = np.array([np.nextafter(float(d), np.inf) if d else 0.0 for d in off])
+    return tuple(part.reshape(shape) for part in (held, mid, radius, error)), exact
+
+
+def attacked(
+    rule: Any, arity: int, format: str, rng: np.random.Generator, shape: tuple[int, ...]
+) -> int:
+    """How many answers of kernels to inexact arguments have a finite bound: none exceeds it."""
+    reading = Bound(format)
+    held, exact, bounds, compared = [], [], [], 0
+    for _ in range(arity):
+        (x, mid, radius, error), z = inputs_of_rules(rng, format, shape)
+        held.append(x)
+        exact.append(z)
+        bounds.append(BoundValue(reading, reading.ball.value(mid, radius), error))
+    bound = rule(reading, *bounds)
+    with Arb(2000 if format == "float64" else 700) as arb:
+        truth = rule(arb, *(arb_of(z, shape, arb) for z in exact))
+        for option in kernels(format, None, False, reading.limit):
+            kernel = kernel_of(option, format)
+            got = rule(kernel, *(kernel.array(x) for x in held))
+            places, _ = exceeds(delivered(got, format), truth, bound.error)
+            assert places == [], (option, places[:5])
+            compared += int(np.isfinite(bound.error).sum())
+    return compared

@@ -39,6 +39,20 @@ def radii(rng: np.random.Generator, mid: Doubles) -> Doubles:
     return np.choose(rng.integers(0, len(kinds), n), kinds)
 
 
+def tails(rng: np.random.Generator, head: Doubles) -> tuple[Doubles, Doubles]:
+    """A double-double's rest and its radius, some exact, some wide."""
+    n = head.size
+    ulp = np.spacing(np.abs(head))
+    low = np.choose(
+        rng.integers(0, 3, n), [np.zeros(n), ulp * rng.uniform(-0.499, 0.499, n), ulp / 4]
+    )
+    low = np.where(head + low == head, low, 0.0)
+    radii = [np.zeros(n), ulp * 2.0 ** rng.integers(-60, 0, n), np.abs(head) / 8]
+    radii.append(np.full(n, 2.0**-1074))
+    radius = np.choose(rng.integers(0, len(radii), n), radii)
+    return low, radius
+
+
 def points(rng: np.random.Generator, mid: Doubles, radius: Doubles) -> list[Fraction]:
     """A number of each ball: an end or anything between."""
     where = rng.choice([-1.0, 1.0, 0.0, 0.5, -0.25], mid.size)

@@ -101,6 +101,30 @@ def test_a_ball_around_zero_has_no_inverse_and_a_negative_one_no_root() -> None:
     assert np.isinf(B.array(np.array([np.inf, np.nan])).radius).all()
 
 
+@pytest.mark.parametrize(("square", "spread"), [(0, -1074), (4, -1074), (1000, -60), (-20, -1068)])
+def test_an_exact_root_is_as_uncertain_as_its_argument(square: int, spread: int) -> None:
+    """However little that is."""
+    a, p = np.array([2.0**square]), np.array([2.0**spread])
+    value, checked = B.sqrt(B.value(a, p)), 0
+    for side in (-1, 1):
+        with Arb(4000) as xp:
+            truth = xp.sqrt(arb_of([Fraction(a[0]) + side * Fraction(p[0])], (1,), xp))
+            assert outside(value, truth) == []
+            checked += 1
+    assert checked == 2
+    assert value.radius[0] <= 2.0 ** (spread - square // 2) + 2.0**-1060
+
+
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+def test_of_what_may_be_no_number_nothing_is_known(name: str) -> None:
+    """Nor of a function whose values are all near 0, as tanh's are."""
+    special = B.array(np.array([np.inf, -np.inf, np.nan]))
+    undefined = B.value(np.ones(3), 0.0) / B.value(np.ones(3), 1.0)
+    for unknown in (special, undefined):
+        value = UNARY[name](B, unknown) if name in UNARY else BINARY[name](B, unknown, B.number(1))
+        assert np.isinf(value.radius).all()
+
+
 def test_what_underflows_in_a_radius_is_not_lost_where_it_is_divided() -> None:
     tiny = np.array([-4.66e-321]), np.array([0.0])
     b, q = np.array([-1.1532760217660358e-163]), np.array([2.739615951571814e-167])

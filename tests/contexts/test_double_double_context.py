@@ -10,7 +10,7 @@ import context_formulas as formulas
 import flint
 import numpy as np
 import pytest
-from context_rules import BINARY, HUNT, NAMES, ROWS, UNARY, arb_of, doubles
+from context_rules import BINARY, HUNT, NAMES, ROWS, UNARY, arb_of, doubles, tails
 
 from refkernels.contexts import Arb, Ball, DoubleDouble, Gradient
 from refkernels.contexts.double_double_value import DoubleDoubleValue
@@ -23,14 +23,7 @@ def values(rng: np.random.Generator, shape: tuple[int, ...], kept: Any = None) -
     """Intervals, some exact, some wide, and a point of each."""
     n = int(np.prod(shape))
     head = doubles(rng, n) if kept is None else kept(doubles(rng, n))
-    ulp = np.spacing(np.abs(head))
-    low = np.choose(
-        rng.integers(0, 3, n), [np.zeros(n), ulp * rng.uniform(-0.499, 0.499, n), ulp / 4]
-    )
-    low = np.where(head + low == head, low, 0.0)
-    radii = [np.zeros(n), ulp * 2.0 ** rng.integers(-60, 0, n), np.abs(head) / 8]
-    radii.append(np.full(n, 2.0**-1074))
-    radius = np.choose(rng.integers(0, len(radii), n), radii)
+    low, radius = tails(rng, head)
     where = rng.choice([-1.0, 1.0, 0.0, 0.5], n)
     exact = [
         Fraction(h) + Fraction(m) + Fraction(r) * Fraction(t)

@@ -190,6 +190,22 @@ def test_rows_with_special_values_are_unknown_and_leave_others_alone() -> None:
         assert told[5].all()
 
 
+def undefined(xp: Any, x: Any, zero: Any) -> Any:
+    """1 / 0, whose divisor is a ball around 0."""
+    inverse = 1 / (x / 3 * 3 - x)
+    return zero * inverse, inverse * zero, xp.tanh(inverse), xp.maximum(inverse, zero), zero / x
+
+
+def test_zero_times_what_is_not_defined_is_not_defined() -> None:
+    x = rng_of(5).normal(0, 1, 50)
+    *unknown, known = generated.of(undefined, x, np.zeros(50)).balls()
+    plain = numpys(undefined, x, np.zeros(50))
+    for (_, radius), (_, p) in zip(unknown, plain[:-1], strict=True):
+        assert np.isinf(radius).all()
+        assert np.isinf(p).all()
+    assert not np.any(known[1])
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (5, 1), (1, 5), (3, 1024), (2, 1025), (2, 3000), (9,)])
 def test_rows_of_any_length_agree(shape: tuple[int, ...]) -> None:
     x = rng_of(3).normal(0, 2, shape)

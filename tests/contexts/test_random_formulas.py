@@ -8,10 +8,10 @@ from typing import Any
 import flint
 import numpy as np
 import pytest
-from context_kernels import delivered, kernel_of, kernels
+from context_kernels import delivered, exceeds, kernel_of, kernels
 from context_rules import HUNT
 from test_ball import outside as outside_ball
-from test_bound import ARITHMETICS, dtype_of, exceeds
+from test_bound import ARITHMETICS, dtype_of
 from test_double_double_context import outside as outside_double_double
 
 from refkernels.contexts import Arb, Ball, Bound, DoubleDouble

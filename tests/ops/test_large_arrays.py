@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ WAYS = [
     for direction in ("forward", "backward")
     if direction == "forward" or op.formulas.backward is not None
 ]
+
+COMPILED = (  # some seconds each: all with REFKERNELS_HUNT
+    WAYS if "REFKERNELS_HUNT" in os.environ else [("softmax", "backward"), ("rms_norm", "forward")]
+)
 
 BY_NUMPY = {  # sums along a row, products of the others, labels that are looked up, shared sums,
     # pairs of a row
@@ -94,3 +99,24 @@ def test_a_formula_that_is_no_graph_over_rows_is_seen_here(monkeypatch: pytest.M
     )
     running.forward(np.ones((3, 4)))
     assert len(watched.refused) == 1
+
+
+@pytest.mark.parametrize(("name", "direction"), COMPILED, ids=["-".join(way) for way in COMPILED])
+def test_generated_kernels_and_numpy_give_one_answer(
+    name: str, direction: Direction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    op, compared = OPS[name], 0
+    rng = np.random.default_rng([12, *name.encode(), len(direction)])
+    for dtype in ("float32", "float64"):
+        inputs = draw(op, direction, rng, dtype, "normal", sizes=((5,), 7))
+        answers = []
+        for least in (GENERATED, 1):
+            monkeypatch.setattr(draft, "GENERATED", least)
+            answers.append(op.evaluate(direction, inputs, op.params, ("ulp", dtype, 2.0**-6)))
+        for output, one in answers[0].items():
+            other = answers[1][output]
+            near = np.isfinite(one.radius) & np.isfinite(other.radius) & (one.scale == other.scale)
+            off = np.abs((one.hi - other.hi) + (one.lo - other.lo))[near]
+            assert np.all(off <= (one.radius + other.radius)[near] * (1 + 2.0**-50))
+            compared += int(near.sum())
+    assert compared > 0

@@ -82,6 +82,21 @@ def test_what_is_not_defined_is_the_definition_s_nan() -> None:
     assert np.isfinite(np.asarray(y)[1]).all()
 
 
+@pytest.mark.parametrize("name", ["tanh", "erf", "erfc"])
+def test_a_function_that_is_never_large_is_of_nan_nan(name: str) -> None:
+    """A ball of radius 2 would let any answer pass."""
+    oracle = refkernels.oracle(lambda xp, x: xp.function(name, x), "x[...] -> y[...]")
+    x = np.array([np.nan, 0.0], np.float32)
+    right = np.array([np.nan, name == "erfc"], np.float32)
+    for certify in ("enclosure", F32):
+        y = oracle.forward(x, certify=certify)
+        np.testing.assert_array_equal(np.asarray(y), right)
+        assert not np.any(y.radius)
+    refkernels.testing.assert_kernel(oracle.op, {"x": x}, right)
+    with pytest.raises(AssertionError, match="special_value_mismatch"):
+        refkernels.testing.assert_kernel(oracle.op, {"x": x}, np.nan_to_num(right, nan=0.5))
+
+
 def test_what_overflows_float64_is_decided_beyond_it() -> None:
     def power(xp: Any, x: Any) -> Any:
         return xp.exp(xp.square(x)) * xp.exp(-xp.square(x))

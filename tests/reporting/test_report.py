@@ -13,14 +13,15 @@ from rich.console import Console
 
 from refkernels.reporting import terminal_table, write_report
 from refkernels.reporting.figures.drawing import STYLE
-from refkernels.reporting.measure.findings import findings
+from refkernels.reporting.measure.findings import findings, point_text
 from refkernels.reporting.measure.pages import TEMPLATES, Report
 from refkernels.reporting.measure.plots import _coincide
 from refkernels.reporting.measure.scores import blocks
 from refkernels.reporting.measure.series import growth_plots, spreads
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import cards
-from refkernels.reporting.words.numerals import all_digits
+from refkernels.reporting.words.numerals import all_digits, figure
+from refkernels.reporting.words.report import words_of
 from refkernels.reporting.words.vocabulary import VERDICTS, WIDE
 from refkernels.seat_names import parse
 
@@ -201,6 +202,23 @@ def test_a_finding_has_the_figures_of_one_output(records):
         assert one.bound in [other.number("bound", "max_ratio") for other in mine]
         several += len({other.output for other in study.measurements if other.op == one.op}) > 1
     assert several
+
+
+def test_where_no_digit_is_right_the_absolute_error_is_told():
+    """A gradient of 1e-12 that is told as 3e-9."""
+    some = [one for one in synthetic.records() if one.get("op") in (None, "layernorm")]
+    some = [one for one in some if one.get("framework", "mindspore") == "mindspore"]
+    for one in some:
+        if one["kind"] == "measurement" and one.get("ulp") and one["dtype"] == "float64":
+            one["ulp"]["max"] = one["worst"]["ulp_error"] = 2.0**63
+            one["worst"]["got"]["decimal"], one["worst"]["exact"]["decimal"] = "3e-9", "1e-12"
+    told = [one for one in findings(Study.of(some)) if one.dtype == "float64"]
+    assert told
+    for one in told:
+        assert one.absolute == 3e-9 - 1e-12
+        text = point_text(one, words_of("en"))
+        assert f"no digit is right where it is off by {figure(one.absolute)}" in text
+        assert " ulp" not in text
 
 
 def test_one_symptom_is_one_finding_for_each_output_with_its_cases(records):

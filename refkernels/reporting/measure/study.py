@@ -74,11 +74,11 @@ def absolute_error(one: Measurement) -> float | None:
     worst = one.worst
     if not lost(abs(as_number(worst.get("ulp_error")) or 0.0), one.dtype):
         return None
-    pair = [as_number((worst.get(side) or {}).get("decimal")) for side in ("got", "exact")]
-    got, exact = pair
-    if got is None or exact is None or not (math.isfinite(got) and math.isfinite(exact)):
+    try:
+        got, exact = (float(str(worst[side]["decimal"])) for side in ("got", "exact"))
+    except (KeyError, TypeError, ValueError):  # none, or no number
         return None
-    return abs(got - exact)
+    return abs(got - exact) if math.isfinite(got) and math.isfinite(exact) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,173 @@
+"""Prints what ops cost in lines, as docs/architecture.md has it.
+
+    python tools/price.py [OP ...]
+
+Of an op: the definitions of its room that only it reaches, those that other ops reach too, its
+lines in the adapters and among the equations, and the words for its faults. Of a room: all lines,
+and how many an op. Docstrings and blank lines within definitions count, tests stand apart.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from refkernels import registry
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "refkernels"
+OPS = "hardswish", "softmax", "log_softmax", "rms_norm"
+_BLOCK = re.MULTILINE | re.DOTALL
+Place = tuple[str, str]  # a module and a name in it
+
+
+def modules(room: str) -> dict[str, Path]:
+    """The files of an oracle's room, by module."""
+    folder = PACKAGE / room
+    if not folder.is_dir():
+        return {room: folder.with_suffix(".py")}
+    return {f"{room}.{path.stem}": path for path in sorted(folder.glob("*.py"))}
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+class Room:
+    """The definitions of a room: where each stands, and which others it names."""
+
+    def __init__(self, room: str) -> None:
+        self.spans: dict[Place, tuple[int, int]] = {}
+        self.nodes: dict[Place, ast.stmt] = {}
+        self.visible: dict[str, dict[str, Place | str]] = defaultdict(dict)
+        trees = {
+            name: ast.parse(path.read_text(encoding="utf-8"))
+            for name, path in modules(room).items()
+        }
+        for module, tree in trees.items():
+            for node in tree.body:
+                for name in _bound(node):
+                    place = module, name
+                    above = [one.lineno for one in getattr(node, "decorator_list", [])]
+                    self.spans[place] = min([node.lineno, *above]), node.end_lineno or node.lineno
+                    self.nodes[place] = node
+                    self.visible[module][name] = place
+        for module, tree in trees.items():
+            for node in tree.body:
+                if not isinstance(node, ast.ImportFrom) or not node.module:
+                    continue
+                source = node.module.removeprefix("refkernels.")
+                for one in node.names:
+                    if f"{source}.{one.name}" in trees:
+                        self.visible[module][one.asname or one.name] = f"{source}.{one.name}"
+                    elif source in trees:
+                        self.visible[module][one.asname or one.name] = source, one.name
+
+    def named(self, place: Place, node: ast.AST) -> set[Place]:
+        """The definitions that code names, in texts as well: `getattr(formulas, way)`."""
+        visible, found = self.visible[place[0]], set()
+        for one in ast.walk(node):
+            if isinstance(one, ast.Name):
+                found.add(visible.get(one.id))
+            elif isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name):
+                found.add((visible.get(one.value.id), one.attr))
+            elif isinstance(one, ast.Constant) and isinstance(one.value, str):
+                homes = [home for home in visible.values() if isinstance(home, str)]
+                found |= {(home, word) for home in homes for word in one.value.split()}
+        return {one for one in found if one in self.spans}
+
+    def reached(self, op: str) -> set[Place]:
+        """What the op needs: its record, its functions, and what these name."""
+        waiting = {
+            place
+            for place, node in self.nodes.items()
+            if place[1] in (op, f"{op}_backward") or _makes(node, op)
+        }
+        known: set[Place] = set()
+        while waiting:
+            place = waiting.pop()
+            known.add(place)
+            if place[1] != "OPS":
+                waiting |= self.named(place, self.nodes[place]) - known
+        return known - {place for place in known if place[1] == "OPS"}
+
+    def size(self, places: set[Place]) -> int:
+        spans = {(module, *self.spans[module, name]) for module, name in places}
+        return sum(last - first + 1 for _, first, last in spans)
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+    return [one.id for one in targets if isinstance(one, ast.Name) and one.id != "__all__"]
+
+
+def _makes(node: ast.stmt, op: str) -> bool:
+    """Whether it is X = formula_op("op", ...)."""
+    call = getattr(node, "value", None)
+    first = call.args[:1] if isinstance(call, ast.Call) else []
+    return any(isinstance(one, ast.Constant) and one.value == op for one in first)
+
+
+def beside(op: str) -> tuple[int, int, int]:
+    """Lines with its name in the adapters, of its equations, and of the words for its faults."""
+    adapters = sum(
+        f'"{op}"' in line
+        for path in (PACKAGE / "frameworks" / "remote").glob("*_adapter.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+    )
+    equations = (ROOT / "docs" / "ops" / "equations.ini").read_text(encoding="utf-8")
+    section = re.search(rf"^\[{op}\]\n(.*?)(?=^\[|\Z)", equations, _BLOCK)
+    causes = (PACKAGE / "reporting" / "words" / "causes.py").read_text(encoding="utf-8")
+    told = 0
+    faults = registry.get(op).definition
+    for fault in faults.faults if faults else ():
+        entry = re.search(
+            rf'^    "{fault.cause}".*?(?=^    "|^}})', causes, re.MULTILINE | re.DOTALL
+        )
+        told += len(entry[0].splitlines()) if entry else 0
+    return adapters, len(section[1].strip().splitlines()) if section else 0, told
+
+
+def per_op(asked: Sequence[str]) -> list[list[str]]:
+    rows = []
+    for op in asked:
+        home = next(room for room in registry.families() if op in names(room))
+        room = Room(home)
+        others: set[Place] = set().union(*(room.reached(one) for one in names(home) if one != op))
+        mine = room.reached(op)
+        own, *more = room.size(mine - others), *beside(op)
+        rows.append([op, *map(str, (own, room.size(mine & others), *more, own + sum(more)))])
+    return rows
+
+
+def names(room: str) -> list[str]:
+    return [op.name for op in importlib.import_module(f"refkernels.{room}").OPS]
+
+
+def per_room() -> list[list[str]]:
+    rows = []
+    for room in registry.families():
+        size, count = sum(map(lines, modules(room).values())), len(names(room))
+        tests = sum(map(lines, (ROOT / "tests" / room).rglob("*.py")))
+        each = f"{size / count:.0f}" if count else "–"
+        rows.append([f"`{room}`", str(count), f"{size:,}", each, f"{tests:,}"])
+    return rows
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(one)} |" for one in [head, ["---"] * len(head), *rows])
+
+
+if __name__ == "__main__":
+    head = ["op", "own", "shared", "adapters", "equations", "words", "in all but shared"]
+    print(table(head, per_op(sys.argv[1:] or OPS)))
+    print()
+    print(table(["room", "ops", "lines", "lines an op", "tests"], per_room()))
