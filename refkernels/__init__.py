@@ -13,12 +13,22 @@ __version__ = "0.1.0"
 
 _MODULES = (
     "activation_ref",
+    "attention_ref",
+    "binary_ref",
+    "clip_ref",
+    "convolution_ref",
+    "dropout_ref",
     "elementary_ref",
+    "embedding_ref",
     "frameworks",
     "layernorm_ref",
+    "loss_ref",
     "matmul_ref",
     "metrology",
     "norm_ref",
+    "optimizer_ref",
+    "reduction_ref",
+    "scaled_matmul_ref",
     "schedule_ref",
     "softmax_ref",
     "testing",
@@ -45,12 +55,22 @@ __all__ = [
 
 if TYPE_CHECKING:  # one line for each lazy name, so that a checker knows its type, and no other
     from refkernels import activation_ref as activation_ref
+    from refkernels import attention_ref as attention_ref
+    from refkernels import binary_ref as binary_ref
+    from refkernels import clip_ref as clip_ref
+    from refkernels import convolution_ref as convolution_ref
+    from refkernels import dropout_ref as dropout_ref
     from refkernels import elementary_ref as elementary_ref
+    from refkernels import embedding_ref as embedding_ref
     from refkernels import frameworks as frameworks
     from refkernels import layernorm_ref as layernorm_ref
+    from refkernels import loss_ref as loss_ref
     from refkernels import matmul_ref as matmul_ref
     from refkernels import metrology as metrology
     from refkernels import norm_ref as norm_ref
+    from refkernels import optimizer_ref as optimizer_ref
+    from refkernels import reduction_ref as reduction_ref
+    from refkernels import scaled_matmul_ref as scaled_matmul_ref
     from refkernels import schedule_ref as schedule_ref
     from refkernels import softmax_ref as softmax_ref
     from refkernels import testing as testing

@@ -277,10 +277,17 @@ def test_assertions_explanations_and_alignments_import_no_plots_and_no_templates
     assert answer.stdout.split() == ["True"], answer.stderr
 
 
-def test_every_public_name_can_be_loaded() -> None:
+def test_every_public_name_can_be_loaded_and_checkers_see_it() -> None:
+    """All oracles among them."""
     import refkernels
 
     for name in refkernels.__all__:
         assert getattr(refkernels, name) is not None
+    oracles = {path.stem for path in Path(refkernels.__file__).parent.glob("*_ref*")}
+    assert oracles == {name for name in refkernels.__all__ if name.endswith("_ref")}
+    tree = ast.parse(Path(refkernels.__file__).read_text(encoding="utf-8"))
+    (checking,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {one.asname for node in checking.body for one in getattr(node, "names", ())}
+    assert seen == {*refkernels.__all__} - {"__version__"}
     with pytest.raises(AttributeError, match="no attribute 'missing'"):
         _ = refkernels.missing

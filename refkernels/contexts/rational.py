@@ -48,7 +48,8 @@ class Rational(Objectwise):
         return self.multiply(a, a)
 
     def power(self, a: Value, exponent: int) -> Value:
-        return self.each(lambda x: x**exponent, a)
+        """Raises `Irrational` for one of too many bits."""
+        return self.each(lambda x: _power(x, exponent), a)
 
     def real_power(self, a: Value, exponent: Value) -> Value:
         """Of a perfect 2^j-th power, 2^j being the exponent's denominator."""
@@ -79,9 +80,14 @@ def _real_power(x: Fraction, y: Fraction) -> Fraction:
         base, d = (base if base == 1 else root(base)), d // 2
     if base is None:
         raise Irrational(f"{x}^{y} is no rational, or no power at all.")
-    if abs(n) * max(base.numerator.bit_length(), base.denominator.bit_length()) > _LONGEST:
-        raise Irrational(f"{x}^{y} has too many bits to compute.")
-    return base**n
+    return _power(base, n)
+
+
+def _power(x: Any, n: int) -> Any:
+    bits = max(x.numerator.bit_length(), x.denominator.bit_length()) if type(x) is Fraction else 1
+    if abs(n) * bits > _LONGEST and x not in (0, 1):
+        raise Irrational(f"A power with the exponent {n} has too many bits to compute.")
+    return x**n
 
 
 def _at_point(name: str, x: Any) -> Fraction:

@@ -24,6 +24,7 @@ from refkernels.contexts.value import Mask, Value
 
 Array = npt.NDArray[Any]
 _BLOCK = 1 << 20  # terms whose partial sums are kept at once
+_STEPS = 1 << 12  # multiplications of a power
 Order = Literal["sequential", "pairwise", "reversed", "random"]
 
 
@@ -181,8 +182,13 @@ class Working(Context):
 
     @_scalars_apart
     def power(self, a: Value, exponent: int) -> WorkingValue:
+        """A multiplication a step; by squares where that would take long."""
         if exponent < 0:
             return self.divide(self.number(1), self.power(a, -exponent))
+        if exponent > _STEPS:
+            half = self.power(a, exponent // 2)
+            half = self.multiply(half, half)
+            return self.multiply(half, a) if exponent % 2 else half
         result = self.value(np.ones(a.shape))
         for _ in range(exponent):
             result = self.multiply(result, a)

@@ -21,6 +21,7 @@ from refkernels.arithmetic.wording import shown
 
 Places = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
+_MOST_PLACES = 2**31
 
 
 class Axis(NamedTuple):
@@ -175,7 +176,8 @@ def axes_of(
     lengths: Sequence[int], taps: Sequence[int], stride: Any, padding: Any, dilation: Any
 ) -> Grid:
     """The grid that these params describe. Raises TypeError for params that are no integers, and
-    ValueError for a wrong number of them and for a kernel larger than the padded input."""
+    ValueError for a wrong number of them, for a kernel larger than the padded input, and for
+    padding that makes 2^31 places of y."""
     rank = len(lengths)
     steps, wide = (
         _each(values, name, rank) for values, name in ((stride, "stride"), (dilation, "dilation"))
@@ -189,6 +191,8 @@ def axes_of(
                 f"weight spans {axis.reach} places of an axis that has "
                 f"{axis.length + axis.low + axis.high}, padding included."
             )
+    if (places := math.prod(axis.out for axis in axes)) >= _MOST_PLACES:
+        raise ValueError(f"padding is {shown(padding)}: y would have {places} places.")
     return Grid(axes)
 
 

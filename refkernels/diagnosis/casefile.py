@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 import refkernels
 from refkernels import registry
-from refkernels.arguments import as_path
+from refkernels.arguments import as_mapping, as_path
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import LOW, as_float_array
 from refkernels.diagnosis.explain import explain
@@ -71,7 +71,8 @@ class CaseFile:
 
 def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
     """Write a case to a temporary file, then rename it. Raises CaseFileError for a kernel's name
-    that is empty or has a '/', TypeError for what is no float array, OSError if writing fails."""
+    that is empty or has a '/' and for what `load` would refuse, TypeError for what is no float
+    array and no mapping of texts, OSError if writing fails."""
     if not isinstance(case, CaseFile):
         raise TypeError(f"case is of type {type(case).__name__}, but it must be a CaseFile.")
     target = as_path(path, "path")
@@ -89,19 +90,38 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
         "kind": "case",
         "op": case.op,
         "direction": case.direction,
-        "params": case.params,
+        "params": as_mapping(case.params, "params"),
         "dtypes": {key: array.dtype.name for key, array in arrays.items()},
-        "environment": case.environment,
+        "environment": as_mapping(case.environment, "environment"),
         "reported": case.reported,
         "source": case.source,
     }
-    encoded = json.dumps(meta, ensure_ascii=False, allow_nan=False).encode()
+    encoded = _encoded(meta)
     stored = {key: _stored(array) for key, array in arrays.items()}
     everything: dict[str, Any] = {"meta": np.frombuffer(encoded, np.uint8), **stored}
     target.parent.mkdir(parents=True, exist_ok=True)
-    with aside(target) as place, place.open("wb") as file:
-        np.savez_compressed(file, **everything)
+    with aside(target) as place:
+        with place.open("wb") as file:
+            np.savez_compressed(file, **everything)
+        with array_files.opened_npz(place) as archive:
+            _Reader(target.name, archive).meta()
     return target
+
+
+def _encoded(meta: dict[str, Any]) -> bytes:
+    """As JSON, where NumPy's numbers are Python's."""
+    try:
+        return json.dumps(meta, ensure_ascii=False, allow_nan=False, default=_plain).encode()
+    except (TypeError, ValueError, RecursionError) as failure:
+        raise CaseFileError(
+            f"The params, the environment or what is reported cannot be written as JSON: {failure}."
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic) and value.dtype.kind in "fiub":
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} is no JSON")
 
 
 def load(path: str | os.PathLike[str]) -> CaseFile:

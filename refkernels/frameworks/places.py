@@ -8,6 +8,7 @@ popen//python=python3.10
 from __future__ import annotations
 
 import re
+import shlex
 
 from refkernels.frameworks.catalog import FrameworkError
 
@@ -39,10 +40,24 @@ def check(place: str) -> None:
             f"{place!r} is no place of an interpreter: write ssh=USER@HOST//python=PYTHON, or the "
             "path of a Python here (put other settings of ssh into ~/.ssh/config)"
         )
-    host = {key: value for key, _, value in pairs}.get("ssh")
+    settings = {key: value for key, _, value in pairs}
+    command(settings.get("python"))
+    host = settings.get("ssh")
     # ssh takes every word that begins with a dash as an option, and some options run commands.
     if host is not None and (not host or host.startswith("-") or re.search(r"\s|@-", host)):
         raise FrameworkError(
             f"{host!r} is no host for ssh: write ssh=USER@HOST, without options "
             "(put a port, a key or a proxy into ~/.ssh/config)"
         )
+
+
+def command(python: str | None) -> list[str]:
+    """The words that start the interpreter of a spec; raise `FrameworkError` if the first is an
+    option, which ssh would take as its own, or if there is none."""
+    try:
+        words = shlex.split("python3" if python is None else python)
+    except ValueError:  # a quotation without an end
+        words = []
+    if not words or words[0].startswith("-"):
+        raise FrameworkError(f"{python!r} is no interpreter: write python=PYTHON, as in a shell")
+    return words

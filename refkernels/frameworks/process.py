@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
 import signal
 import subprocess
 import tempfile
@@ -216,7 +215,7 @@ class WorkerProcess:
         places.check(python)
         if places.is_spec(python):
             spec = execnet.XSpec(python)
-            words = shlex.split(spec.python) if isinstance(spec.python, str) else ["python3"]
+            words = places.command(spec.python if isinstance(spec.python, str) else None)
         else:
             spec = execnet.XSpec("popen")
             words = [python]

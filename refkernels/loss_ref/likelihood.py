@@ -62,7 +62,6 @@ NLL: dict[str, Any] = {
 
 def prepare_soft(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
     x, target = inputs["x"], inputs["target"]
-    reduction.check(params["reduction"])
     if x.ndim == 0 or not x.shape[-1] or target.shape != x.shape:
         raise ValueError(f"target has shape {target.shape} and x {x.shape}: they do not fit.")
     rows, weight = np.ones(x.shape[:-1], bool), inputs.get("weight")

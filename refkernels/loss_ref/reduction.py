@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.wording import shown
 from refkernels.op import Direction
 from refkernels.ops import Fault, Staged
 from refkernels.ops.formula import several
@@ -29,9 +30,15 @@ Total = Callable[..., Any]  # D, from what `counts` gives
 Rows = Callable[..., Any]
 
 
-@functools.cache
 def signature(takes: str, coupled: str, reduction: str, direction: Direction) -> Signature:
-    """The signature of a loss with inputs `takes`, by its reduction; the gradient is x's."""
+    """The signature of a loss with inputs `takes`, by its reduction; the gradient is x's. Raises
+    ValueError for an unknown reduction."""
+    check(reduction)
+    return _signature(takes, coupled, reduction, direction)
+
+
+@functools.cache
+def _signature(takes: str, coupled: str, reduction: str, direction: Direction) -> Signature:
     rows, counted = ("...", "") if reduction == "none" else ("", EVERYWHERE)
     way = Signature.parse(f"{takes} -> loss[{rows}]", coupled, counted)
     return way if direction == "forward" else way.backward({"dloss": "loss"}, {"dx": "x"})
@@ -41,7 +48,7 @@ def check(reduction: Any, *more: str) -> None:
     """Raises ValueError for an unknown reduction."""
     if reduction not in (*REDUCTIONS, *more):
         names = ", ".join((*REDUCTIONS, *more))
-        raise ValueError(f"reduction is {reduction!r}: it is one of {names}.")
+        raise ValueError(f"reduction is {shown(reduction)}: it is one of {names}.")
 
 
 def counts(kept: Bools, total: Any = None) -> dict[str, Any]:

@@ -30,8 +30,10 @@ from refkernels.optimizer_ref import faults, formulas
 from refkernels.optimizer_ref.cases import cases_of
 
 __all__ = ["OPS", "adagrad", "adam", "adamw", "lamb", "lion", "momentum", "rmsprop", "sgd"]
+_BLOCK = 1 << 16  # steps of a power that is multiplied out
 
 
+@np.errstate(over="ignore", under="ignore")
 def _in_float32(params: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """The numbers of kernels that hold hyper-parameters in float32: these params; `shrink`, lr wd;
     and for Adam c1, `root` of c2 and `rate`, lr / c1, from the exact `betas` (OneFlow 0.9) or from
@@ -42,15 +44,29 @@ def _in_float32(params: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     by_source = {"betas": held, "powers": held}
     if {"beta2", "eps", "step"} <= params.keys():
         betas, step = (params["beta1"], params["beta2"]), int(params["step"])
-        powers = [np.full(step, beta, np.float32).cumprod(dtype=np.float32)[-1] for beta in betas]
-        by_source["betas"] = held | _corrections(held["lr"], *(1.0 - beta**step for beta in betas))
-        by_source["powers"] = held | _corrections(held["lr"], *(1.0 - float(p) for p in powers))
+        powers = [_power_in_float32(beta, step) for beta in betas]
+        by_source["betas"] = held | _corrections(
+            held["lr"], *(1.0 - float(np.float64(beta) ** step) for beta in betas)
+        )
+        by_source["powers"] = held | _corrections(held["lr"], *(1.0 - power for power in powers))
     return by_source
 
 
 def _corrections(lr: float, c1: float, c2: float) -> dict[str, float]:
     c1, root = _float32(c1), _float32(math.sqrt(max(_float32(c2), 0.0)))
     return {"c1": c1, "root": root, "rate": _float32(lr / c1) if c1 else 0.0}
+
+
+def _power_in_float32(base: float, n: int) -> float:
+    """base^n, rounded to float32 after each multiplication. It grows, shrinks or stays, and is
+    through where a block of steps leaves it as it was: at 0, at infinity or at a subnormal."""
+    factors, power = np.full(_BLOCK, abs(base), np.float32), np.float32(1.0)
+    for start in range(0, n, _BLOCK):
+        factors[0] = power * np.float32(abs(base))
+        before, power = power, factors[: n - start].cumprod(dtype=np.float32)[-1]
+        if power == before:
+            break
+    return math.copysign(float(power), base if n % 2 else 1.0)
 
 
 def _float32(value: float) -> float:

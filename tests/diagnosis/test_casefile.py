@@ -4,6 +4,7 @@ import io
 import json
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,13 @@ CASE = CaseFile(
     {"torch": "-0.8428"},
     "https://example.org/thread",
 )
+
+
+def deep(levels: int) -> Any:
+    found: Any = 1.0
+    for _ in range(levels):
+        found = [found]
+    return found
 
 
 def npz(path: Path, **arrays: Any) -> Path:
@@ -221,6 +229,37 @@ def test_a_damaged_file_is_refused_or_read_but_never_anything_else(data: st.Data
     finally:
         path.unlink()
     assert "\n" not in said
+
+
+HALF = "\ud800"
+NOT_KEPT: tuple[dict[str, Any], ...] = (
+    {"source": HALF}, {"source": 3}, {"reported": HALF}, {"reported": {1.0}},
+    {"reported": float("nan")}, {"environment": {HALF: {}}}, {"environment": {"a": {"x": HALF}}},
+    {"environment": {"a": {"x": object()}}}, {"environment": {"a": "x"}}, {"environment": "x"},
+    {"environment": {1: {}}}, {"environment": {"a": {"settings": "x"}}}, {"params": {HALF: 1}},
+    {"params": {1: 2}}, {"params": {"eps": float("inf")}}, {"params": {"eps": {1}}},
+    {"params": {"eps": 10**400}}, {"params": {"eps": [[1]]}}, {"params": {"eps": "x" * 300}},
+    {"outputs": {HALF: {"y": X}}}, {"outputs": {"a": {HALF: X}}}, {"inputs": {HALF: X}},
+    {"op": "layernrom"}, {"direction": "sideways"}, {"reported": deep(3000)},
+    {"reported": deep(50)},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", NOT_KEPT, ids=range(len(NOT_KEPT)))
+def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path, changed: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError)) as failure:
+        save(tmp_path / "case.npz", replace(CASE, **changed))
+    said = str(failure.value)
+    assert said.isprintable()
+    assert said.endswith(".")
+    assert type(failure.value) in (TypeError, ValueError, CaseFileError)
+    assert not list(tmp_path.iterdir())
+
+
+def test_numpys_numbers_are_params(tmp_path: Path) -> None:
+    params = {"eps": np.float32(1e-5), "normalized_shape": (np.int64(7),)}
+    back = load(save(tmp_path / "case.npz", replace(CASE, params=params)))
+    assert back.params == {"eps": float(np.float32(1e-5)), "normalized_shape": [7]}
 
 
 def test_what_cannot_be_saved_leaves_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Naming an interpreter: started, asked and compared before it is written down; and forgotten."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -91,6 +92,11 @@ REFUSED = [
     f"ssh={OPTION}//python=python3",
     f"ssh=me@host {OPTION}//python=python3",
     f"ssh=me@{OPTION}",
+    f"ssh=me@host//python={OPTION}",
+    "ssh=me@host//python=-oProxyCommand=/tmp/evil",
+    "ssh=me@host//python= '-oProxyCommand=/tmp/evil' python3",
+    "ssh=me@host//python=",
+    "ssh=me@host//python='python3",
     "ssh=",
     "ssh",
     "ssh=host//ssh=other",
@@ -108,22 +114,28 @@ REFUSED = [
 def test_a_place_that_would_hand_ssh_an_option_is_refused_when_added_and_when_used(
     fake_home: Path, local_ssh: Path, place: str
 ) -> None:
-    with pytest.raises(FrameworkError, match=r"is no place of|is no host"):
+    with pytest.raises(FrameworkError, match=r"is no (place of|host|interpreter)"):
         addition.add("numpy", place)
-    with pytest.raises(NoReply, match=r"is no place of|is no host"):  # as an edited file has it
+    with pytest.raises(
+        NoReply, match=r"is no (place of|host|interpreter)"
+    ):  # as an edited file has it
         WorkerProcess(Interpreter(catalog.get("numpy"), place, "named"), {})
     assert not local_ssh.exists()
 
 
-@given(st.text("-oP=@ ./:\t\nabc", max_size=12))
-def test_no_word_of_an_accepted_host_is_an_option(host: str) -> None:
+TEXTS = st.text("-oP=@ ./:\t\n'\"abc", max_size=12)
+
+
+@given(TEXTS, TEXTS)
+def test_no_word_of_an_accepted_place_is_an_option(host: str, python: str) -> None:
     try:
-        places.check(f"ssh={host}//python=python3")
+        places.check(f"ssh={host}//python={python}")
+        words = places.command(python)
     except FrameworkError:
         return
-    words = host.split()
-    assert words == [host]
+    assert host.split() == [host]
     assert not any(part.startswith("-") for part in (host, host.rpartition("@")[2]))
+    assert not shlex.join(words).startswith("-")  # the command line, which ssh is handed as a word
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ import pytest
 
 import refkernels
 from refkernels import optimizer_ref, registry
+from refkernels.arithmetic.formats import BINARY32
 from refkernels.runs.measurement.plan import select
 
+ADAM = registry.get("adam")
 W, G, M, V = (np.float32([x]) for x in (0.7, -0.3, 0.02, 0.004))
 w, g, m, v = (mpmath.mpf(float(x[0])) for x in (W, G, M, V))
 LR, B1, B2, EPS, WD = (mpmath.mpf(x) for x in (1e-3, 0.9, 0.999, 1e-8, 0.01))
@@ -134,3 +136,23 @@ def test_an_adam_that_leaves_rows_alone_is_lazy(hat: bool, also: dict[str, str])
     assert refkernels.explain("adam", before, dense, {"step": 5}).cause == (
         "eps_hat" if hat else None
     )
+
+
+@pytest.mark.parametrize("base", [0.9, 0.999, 1 - 2**-24, 0.5, 1.0, 0.0, 1.5, -1.0, -0.9, 1e-30])
+def test_powers_in_float32_are_those_of_a_loop(base):
+    for n in (1, 2, 7, 1000, 2**16, 2**16 + 1, 2**17 + 3):
+        with np.errstate(all="ignore"):
+            loop = np.full(n, base, np.float32).cumprod(dtype=np.float32)[-1]
+            assert optimizer_ref._power_in_float32(base, n) == loop, n
+
+
+@pytest.mark.parametrize("beta", [0.9, 1 - 2**-24, 0.5, 1.0, 0.0, 1.5, -1.0, 1e-30])
+@pytest.mark.parametrize("step", [10**6, 2**53 + 1])
+def test_a_late_step_is_answered_and_its_plain_algorithm_keeps_to_the_bound(beta, step):
+    inputs = {name: np.float32([0.5, 1, 3]) for name in ("param", "grad", "m", "v")}
+    question = "forward", inputs, {"step": step, "beta1": beta}
+    exact, bound = (ADAM.evaluate(*question)["param"], ADAM.bound(*question, BINARY32)["param"])
+    plain = ADAM.plain(*question, BINARY32)["param"].astype(np.float64)
+    told = np.isfinite(bound) & np.isfinite(exact.radius)
+    assert np.all(np.abs(plain[told] - exact.hi[told]) <= bound[told] + exact.radius[told])
+    assert told.all() or step > 10**6 or beta in (1.0, 1.5, -1.0)

@@ -20,6 +20,10 @@ assert_type(rk.elementary_ref.exp(ones), rk.Enclosure)
 assert_type(rk.softmax_ref.log_softmax(ones), rk.Enclosure)
 assert_type(rk.norm_ref.rms_norm_backward(ones, ones).dweight, rk.Enclosure | None)
 assert_type(rk.activation_ref.hardswish(ones), rk.Enclosure)
+assert_type(rk.reduction_ref.sum(ones), rk.Enclosure)
+assert_type(rk.loss_ref.mse(ones, ones), rk.Enclosure)
+assert_type(rk.binary_ref.pow(ones, ones), rk.Enclosure)
+assert_type(rk.convolution_ref.conv1d(ones, ones[None]), rk.Enclosure)
 assert_type(rk.__version__, str)
 
 wrong = (

@@ -1,0 +1,85 @@
+"""What is no value of a param is refused in a sentence, by every op; none is read as another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refkernels import registry
+from refkernels.arguments import TextOrNumbers
+from refkernels.arithmetic import formats
+from refkernels.op import Direction, Op
+
+WITH_PARAMS = [
+    (name, direction)
+    for name, op in registry.ops().items()
+    for direction in op.directions
+    if op.params
+]
+OF_NO_PARAM: tuple[Any, ...] = (
+    b"1", 1j, np.complex64(1), {}, {1.0}, np.ma.masked, np.array([1.0]), np.timedelta64(1), [[1]],
+    [None], ["1"], [True], 10**400, "1e-5", "xx", object(),
+)  # fmt: skip
+NO_NUMBERS: tuple[Any, ...] = (True, np.True_, "1")
+NO_COUNTS: tuple[Any, ...] = (3.9, (3.9,), (True,), ("1",), 2**63, float("nan"))
+
+
+def refused(default: Any) -> tuple[Any, ...]:
+    """Of a param with such a default."""
+    if isinstance(default, bool):
+        return (*OF_NO_PARAM, "1", 1, 0.0, "True", None)
+    if isinstance(default, str) and not isinstance(default, TextOrNumbers):
+        return (*OF_NO_PARAM, True, 1, 3.9, None, "", default.upper(), f"{default} ")
+    if isinstance(default, float):
+        return (*OF_NO_PARAM, *NO_NUMBERS, None, (3.9,), float("nan"), 2**53 + 1)
+    return (*OF_NO_PARAM, *NO_NUMBERS, *(() if default is None else NO_COUNTS))
+
+
+def question(op: Op, direction: Direction) -> tuple[dict[str, Any], dict[str, Any]]:
+    cases = (one for one in op.cases() if {direction} <= {*one.directions})
+    inputs, params = next(one for one in cases if "float32" in one.dtypes).build("float32")
+    return {name: inputs[name] for name in op.takes(direction) if name in inputs}, params
+
+
+def sentence(call: Callable[[], Any]) -> str | None:
+    """What a call is refused with; None where it answers."""
+    try:
+        call()
+    except (TypeError, ValueError) as failure:
+        return str(failure)
+    return None
+
+
+def is_sentence(said: str | None) -> bool:
+    return said is not None and said.endswith(".") and said.isprintable()
+
+
+@pytest.mark.parametrize(("name", "direction"), WITH_PARAMS)
+def test_what_is_no_value_of_a_param_is_refused_in_a_sentence(
+    name: str, direction: Direction
+) -> None:
+    op = registry.get(name)
+    inputs, params = question(op, direction)
+    for param, default in op.params.items():
+        for value in refused(default):
+            given = direction, inputs, {**params, param: value}
+            for asked in (op.evaluate, partial(op.bound, format=formats.BINARY32)):
+                said = sentence(partial(asked, *given))
+                assert is_sentence(said), (param, value, said)
+
+
+@pytest.mark.parametrize(("name", "direction"), WITH_PARAMS)
+def test_a_number_that_is_huge_is_answered_or_refused_and_takes_no_memory(
+    name: str, direction: Direction
+) -> None:
+    op = registry.get(name)
+    inputs, params = question(op, direction)
+    for param in op.params:
+        for value in (2**31, 2**53 + 1, 2**63 - 1, -(2**53)):
+            given = direction, inputs, {**params, param: value}
+            said = sentence(partial(op.evaluate, *given))
+            assert said is None or is_sentence(said), (param, value, said)
