@@ -18,6 +18,7 @@ from refkernels.cli import (
     probe,
     report,
     reveal,
+    schema,
     sweep,
     warm,
 )
@@ -55,4 +56,5 @@ app.command()(ops.ops)
 app.command()(warm.warm)
 app.command()(report.report)
 app.command()(compare.compare)
+app.command()(schema.schema)
 app.add_typer(env.app, name="env")
