@@ -18,6 +18,7 @@ from refkernels.cli import (
     probe,
     report,
     reveal,
+    schema,
     sweep,
     tolerances,
     warm,
@@ -57,4 +58,5 @@ app.command()(tolerances.tolerances)
 app.command()(warm.warm)
 app.command()(report.report)
 app.command()(compare.compare)
+app.command()(schema.schema)
 app.add_typer(env.app, name="env")

@@ -68,6 +68,8 @@ def _study(directory: Path) -> Any:
     from refkernels import reporting
     from refkernels.reporting.measure.study import Study
 
+    if directory.is_file():
+        refuse(f"{directory} is a file: give the folder of `refkernels measure --out DIR`.")
     try:
         return Study.of(reporting.read_records(directory / "records.jsonl"))
     except reporting.RecordsError as error:

@@ -1,29 +1,43 @@
-"""Checks records before a view reads them: types and ranges, field by field.
+"""The schema of records: types and ranges, field by field, checked before a view reads a record.
 
-A check is a function of a value that returns None or a complaint ("'ulp.max' must be a number").
 Fields that no table here names may hold anything. A field that may be absent may be null too.
 `FIELDS` are those that a record of any kind, except an environment's, may have besides its own.
-A report has a million fields, and most need only have one of a few types. So an object checks the
-types of all such fields at once, and remembers the combinations that were right.
+`document` is the same schema as JSON Schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from refkernels.records.words import CONFIDENCES
-
-Check = Callable[[Any], str | None]
+from refkernels.records.checks import (
+    FIGURE,
+    AnyOf,
+    Check,
+    Each,
+    Every,
+    Filled,
+    Name,
+    Named,
+    Pair,
+    Shallow,
+    Where,
+    fields,
+    integer,
+    maybe,
+    types,
+)
+from refkernels.records.words import CONFIDENCES, SCHEMA
 
 # Text by definition: a decimal "nan" is what the report must print, not compute with.
 TEXTS = frozenset((
     "kind", "status", "reason", "op", "direction", "output", "framework", "version", "device",
     "dtype", "environment", "name", "regime", "verdict", "digest", "decimal", "exact", "hex",
     "radius", "property", "detail", "a", "b", "platform", "cpu", "id", "cause", "confidence",
-    "form", "state", "layer", "emulated", "case", "model", "script",
+    "form", "state", "layer", "emulated", "case", "model", "script", "method", "statement",
+    "source", "limit_source",
 ))  # fmt: skip
 _LARGEST_EXPONENT = 1100  # float64's smallest subnormal is 2^-1074
 _DEPTH = 4  # of an environment's fields
@@ -37,146 +51,52 @@ def complaint(record: Mapping[str, Any]) -> str | None:
         return None
     if wrong := check(record):
         return wrong
-    known = check is _environment or FIELDS.keys().isdisjoint(record)
+    known = check is _ENVIRONMENT or FIELDS.keys().isdisjoint(record)
     return None if known else _COMMON(record)
 
 
-@dataclass(frozen=True)
-class _OneOf:
-    """A value of one of these types, as JSON has them; an integer between low and high."""
-
-    what: str
-    types: frozenset[type]
-    between: tuple[int, int] | None = None
-
-    def __call__(self, value: Any) -> str | None:
-        return None if self.passes((value,)) else f"must be {self.what}"
-
-    def passes(self, values: Collection[Any]) -> bool:
-        """Whether every value passes."""
-        if not self.types.issuperset(map(type, values)):
-            return False
-        if self.between is None:
-            return True
-        low, high = self.between
-        if NoneType in self.types:
-            values = [value for value in values if value is not None]
-        return not values or (low <= min(values) and max(values) <= high)
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """A list of two values."""
-
-    first: _OneOf
-    second: _OneOf
-
-    def __call__(self, value: Any) -> str | None:
-        if not isinstance(value, list) or len(value) != 2:
-            return "must be a list of pairs"
-        return self.first(value[0]) or self.second(value[1])
-
-    def passes(self, values: Collection[Any]) -> bool:
-        """Whether every value passes."""
-        if not {list}.issuperset(map(type, values)) or not {2}.issuperset(map(len, values)):
-            return False
-        firsts, seconds = zip(*values, strict=True) if values else ((), ())
-        return self.first.passes(firsts) and self.second.passes(seconds)
-
-
-def _is(what: str, test: Callable[[Any], bool]) -> Check:
-    return lambda value: None if test(value) else f"must be {what}"
-
-
-def _types(what: str, *types: type) -> _OneOf:
-    return _OneOf(what, frozenset(types))
-
-
-def _integer(what: str, low: int, high: int) -> _OneOf:
-    return _OneOf(what, frozenset((int,)), (low, high))
-
-
-def _maybe(check: Check) -> Check:
-    if isinstance(check, _OneOf):
-        return replace(check, types=check.types | {NoneType})
-    return lambda value: None if value is None else check(value)
-
-
-def _each(check: Check) -> Check:
-    """A list of such values."""
-
-    def checked(value: Any) -> str | None:
-        if not isinstance(value, list):
-            return "must be a list"
-        if isinstance(check, _OneOf | _Pair) and check.passes(value):
-            return None
-        for inner in value:
-            if wrong := check(inner):
-                return wrong
-        return None
-
-    return checked
-
-
-def _named(check: Check) -> Check:
-    """An object of such values, whatever their names."""
-
-    def checked(value: Any) -> str | None:
-        if not isinstance(value, dict):
-            return "must be an object"
-        if isinstance(check, _OneOf) and check.passes(value.values()):
-            return None
-        for name, inner in value.items():
-            if wrong := check(inner):
-                return f"{name}.{wrong}"
-        return None
-
-    return checked
-
-
-def _object(needed: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
-    """An object with the fields `needed`, and perhaps those of `optional`."""
-    checks = {**needed, **{name: _maybe(check) for name, check in (optional or {}).items()}}
-    typed = {
-        name: check.types
-        for name, check in checks.items()
-        if isinstance(check, _OneOf) and check.between is None
+def document() -> dict[str, Any]:
+    """The schema of a line of records.jsonl or sweeps.jsonl, as JSON Schema (2020-12)."""
+    common = _COMMON.rule()
+    for name, known in FIELDS.items():
+        common["properties"][name] = {"description": known.meaning, **common["properties"][name]}
+    kinds = {
+        kind: check.rule()
+        if check is _ENVIRONMENT
+        else {"allOf": [check.rule(), {"$ref": "#/$defs/common"}]}
+        for kind, check in _KINDS.items()
     }
-    others = {name: check for name, check in checks.items() if name not in typed}
-    known: set[tuple[type, ...]] = set()  # combinations of these fields' types that were right
-
-    def checked(value: Any) -> str | None:
-        if not isinstance(value, dict):
-            return "must be an object"
-        get = value.get
-        kinds = tuple(map(type, map(get, typed)))
-        if kinds not in known:
-            for kind, (name, types) in zip(kinds, typed.items(), strict=True):
-                if kind not in types:
-                    return f"{name}.{checks[name](get(name))}"
-            known.add(kinds)
-        for name, check in others.items():
-            if wrong := check(get(name)):
-                return f"{name}.{wrong}"
-        return None
-
-    return checked
-
-
-def _shallow(value: Any, depth: int = _DEPTH) -> bool:
-    if not isinstance(value, dict | list):
-        return True
-    inner = value.values() if isinstance(value, dict) else value
-    return depth > 0 and all(_shallow(item, depth - 1) for item in inner)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:refkernels:record:{SCHEMA}",
+        "title": f"A line of records.jsonl or sweeps.jsonl, schema {SCHEMA}",
+        "description": "Fields that are not named here may hold anything, and a record of another "
+        "kind may be any object.",
+        "type": "object",
+        "required": ["schema", "kind"],
+        "properties": {"schema": {"const": SCHEMA}, "kind": {"type": "string"}},
+        "allOf": [
+            {"if": {"properties": {"kind": {"const": kind}}}, "then": {"$ref": f"#/$defs/{kind}"}}
+            for kind in _KINDS
+        ],
+        "$defs": {
+            FIGURE.rpartition("/")[2]: {
+                "description": "A number, or the word for one that JSON has not.",
+                "anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", "nan"]}],
+            },
+            "common": common,
+            **kinds,
+        },
+    }
 
 
-TEXT = _types("a text", str)
-NAME = _is("a name", lambda value: isinstance(value, str) and bool(value.strip()))
-NUMBER = _types("a number", int, float)
-COUNT = _integer("a count", 0, 2**63 - 1)
-TRUTH = _types("true or false", bool)
-SCALAR = _types("a text or a number", str, int, float, bool, NoneType)
-SHALLOW = _is(f"nested {_DEPTH} times at most", _shallow)
+TEXT = types("a text", str)
+NAME = Name()
+NUMBER = types("a number", int, float)
+COUNT = integer("a count", 0, 2**63 - 1)
+TRUTH = types("true or false", bool)
+SCALAR = types("a text or a number", str, int, float, bool, NoneType)
+SHALLOW = Shallow(_DEPTH)
 
 
 @dataclass(frozen=True)
@@ -187,12 +107,12 @@ class Field:
     meaning: str
 
 
-_EVIDENCE = _object(
+_EVIDENCE = fields(
     {"cause": NAME, "bits": NUMBER, "units": COUNT},
     {
-        "confidence": _is("proven, matched or consistent", CONFIDENCES.__contains__),
+        "confidence": AnyOf(CONFIDENCES),
         "needed": COUNT,
-        "survivors": _each(NAME),
+        "survivors": Each(NAME),
     },
 )
 FIELDS: Mapping[str, Field] = {
@@ -225,59 +145,59 @@ FIELDS: Mapping[str, Field] = {
     ),
 }
 
-_NUMBERS = _named(_maybe(NUMBER))
-_FLOAT = _object({"decimal": TEXT, "hex": TEXT})
-_POINT = _object({"input": _FLOAT, "got": _FLOAT})
+_NUMBERS = Named(maybe(NUMBER))
+_FLOAT = fields({"decimal": TEXT, "hex": TEXT})
+_POINT = fields({"input": _FLOAT, "got": _FLOAT})
 _SUBJECT: dict[str, Check] = {
     "version": TEXT,
     "device": TEXT,
     "status": TEXT,
     "reason": TEXT,
-    "settings": _named(SCALAR),
+    "settings": Named(SCALAR),
 }
 _MEASURED: dict[str, Check] = {"op": NAME, "direction": NAME, "framework": NAME, "dtype": NAME}
 
-_WORST = _object(
+_WORST = fields(
     {},
     {
-        "index": _each(SCALAR),
-        "inputs": _named(_object({}, {"index": _each(SCALAR), "decimal": TEXT, "hex": TEXT})),
-        "got": _object({}, {"decimal": TEXT, "hex": TEXT}),
-        "exact": _object({}, {"decimal": TEXT, "hex": TEXT}),
+        "index": Each(SCALAR),
+        "inputs": Named(fields({}, {"index": Each(SCALAR), "decimal": TEXT, "hex": TEXT})),
+        "got": fields({}, {"decimal": TEXT, "hex": TEXT}),
+        "exact": fields({}, {"decimal": TEXT, "hex": TEXT}),
         "ulp_error": NUMBER,
         "condition": NUMBER,
         "error": NUMBER,
         "error_over_bound": NUMBER,
     },
 )
-_MEASUREMENT = _object(
-    {**_MEASURED, "case": _object({"name": TEXT}, {"regime": TEXT, "parameters": _named(SCALAR)})},
+_MEASUREMENT = fields(
+    {**_MEASURED, "case": fields({"name": TEXT}, {"regime": TEXT, "parameters": Named(SCALAR)})},
     {
         **_SUBJECT,
         "output": TEXT,
         "verdict": TEXT,
-        "flags": _each(TEXT),
-        "counts": _named(COUNT),
-        "ulp": _object(
+        "flags": Each(TEXT),
+        "counts": Named(COUNT),
+        "ulp": fields(
             {},
             {
                 **dict.fromkeys(("max", "max_uncertainty", "mean", "p50", "p99", "p999"), NUMBER),
-                "histogram": _each(_Pair(NUMBER, COUNT)),
+                "histogram": Each(Pair(NUMBER, COUNT)),
             },
         ),
         "error": _NUMBERS,
-        "bound": _object(
+        "bound": fields(
             {}, {"max_ratio": NUMBER, "form": TEXT, "limit": NUMBER, "limit_source": TEXT}
         ),
         "plain": _NUMBERS,
         "condition": _NUMBERS,
         "worst": _WORST,
-        "invariants_violated": _each(TEXT),
-        "oracle": _object({}, {"tiers": _named(COUNT)}),
+        "invariants_violated": Each(TEXT),
+        "oracle": fields({}, {"tiers": Named(COUNT)}),
         "seconds": _NUMBERS,
     },
 )
-_AGREEMENT = _object(
+_AGREEMENT = fields(
     {"op": NAME, "direction": NAME, "output": TEXT, "dtype": NAME, "a": NAME, "b": NAME},
     {
         "device": TEXT,
@@ -288,12 +208,12 @@ _AGREEMENT = _object(
         "max_ulp_distance": NUMBER,
     },
 )
-_INVARIANCE = _object(
+_INVARIANCE = fields(
     {**_MEASURED, "property": TEXT},
     {**_SUBJECT, "holds": TRUTH, "different": COUNT, "elements": COUNT, "case": TEXT,
      "detail": TEXT},
 )  # fmt: skip
-_EXPLANATION = _object(
+_EXPLANATION = fields(
     {**_MEASURED, "case": TEXT},
     {
         **_SUBJECT,
@@ -302,49 +222,49 @@ _EXPLANATION = _object(
         "cause": TEXT,
         "confidence": TEXT,
         "model": TEXT,
-        "details": _named(SHALLOW),
+        "details": Named(SHALLOW),
         "among": TRUTH,
         "tried": COUNT,
         "script": TEXT,
     },
 )
-_BINADE = _object(
+_BINADE = fields(
     {
-        "sign": _is("1 or -1", lambda value: value in (1, -1)),
-        "inputs": _integer("a count above 0", 1, 2**64),
+        "sign": AnyOf((1, -1)),
+        "inputs": integer("a count above 0", 1, 2**64),
     },
     {
-        "exponent": _integer("an exponent", -_LARGEST_EXPONENT, _LARGEST_EXPONENT),
+        "exponent": integer("an exponent", -_LARGEST_EXPONENT, _LARGEST_EXPONENT),
         "correct": COUNT,
         "max": NUMBER,
     },
 )
-_SWEPT = _object(
+_SWEPT = fields(
     {
         "status": TEXT,
-        "counts": _object({"inputs": COUNT, "compared": COUNT, "not_correctly_rounded": COUNT}),
-        "distances": _named(COUNT),
-        "binades": _each(_BINADE),
+        "counts": fields({"inputs": COUNT, "compared": COUNT, "not_correctly_rounded": COUNT}),
+        "distances": Named(COUNT),
+        "binades": Each(_BINADE),
     }
 )
-_SWEEP = _object(
+_SWEEP = fields(
     _MEASURED,
     {
         **_SUBJECT,
         "output": TEXT,
-        "takes": _each(TEXT),
+        "takes": Each(TEXT),
         "verdict": TEXT,
         "method": TEXT,
-        "counts": _named(COUNT),
-        "distances": _named(COUNT),
-        "ulp": _is("an object", lambda value: isinstance(value, dict)),
-        "bound": _object({}, {"limit": NUMBER, "source": TEXT}),
-        "firsts": _named(_POINT),
-        "invariants": _each(_object({"name": TEXT, "violated": COUNT}, {"statement": TEXT})),
+        "counts": Named(COUNT),
+        "distances": Named(COUNT),
+        "ulp": types("an object", dict),
+        "bound": fields({}, {"limit": NUMBER, "source": TEXT}),
+        "firsts": Named(_POINT),
+        "invariants": Each(fields({"name": TEXT, "violated": COUNT}, {"statement": TEXT})),
         "seconds": _NUMBERS,
     },
 )
-_LARGEST = _object(
+_LARGEST = fields(
     {
         **dict.fromkeys(("max", "error", "uncertainty"), NUMBER),
         **dict.fromkeys(("input", "got"), _FLOAT),
@@ -353,39 +273,35 @@ _LARGEST = _object(
 )
 
 
-_JUDGED = _object({"output": TEXT, "verdict": TEXT})
-_NAMED_FRAMEWORK = _object({"framework": NAME})
-_WORST_ULP = {True: _object({}, {"ulp": _LARGEST}), False: _object({}, {"ulp": SCALAR})}
-_POINTS = _each(_POINT)
-_SHALLOWS = _named(SHALLOW)
+_JUDGED = fields({"output": TEXT, "verdict": TEXT})
+_ANSWERED = fields({"status": AnyOf(("ok",))})
+_SOME_INPUTS = fields({"counts": fields({"inputs": integer("a count above 0", 1, 2**64)})})
+_SOME_ERROR = fields({"ulp": Filled()})
 
 
-def _measurement(record: Mapping[str, Any]) -> str | None:
-    wrong = _MEASUREMENT(record)
-    return wrong if wrong or record.get("status") != "ok" else _JUDGED(record)
-
-
-def _sweep(record: Mapping[str, Any]) -> str | None:
-    wrong = _SWEEP(record)
-    if wrong or not (record.get("counts") or {}).get("inputs"):
-        return wrong
-    if wrong := _SWEPT(record) or _WORST_ULP[bool(record.get("ulp"))](record):
-        return wrong
-    if any((binade.get("correct") or 0) > binade["inputs"] for binade in record["binades"]):
+def _miscounted(record: Mapping[str, Any]) -> str | None:
+    binades = record.get("binades") if _SOME_INPUTS(record) is None else None
+    if any((binade.get("correct") or 0) > binade["inputs"] for binade in binades or ()):
         return "binades.correct.must not exceed the inputs"
-    return _POINTS(record.get("invariants") or [])
+    return None
 
 
-def _environment(record: Mapping[str, Any]) -> str | None:
-    return _NAMED_FRAMEWORK(record) or _SHALLOWS(dict(record))
-
-
-_COMMON = _object({}, {name: field.check for name, field in FIELDS.items()})
+_COMMON = fields({}, {name: known.check for name, known in FIELDS.items()})
+_ENVIRONMENT = Every((fields({"framework": NAME}), Named(SHALLOW)))
 _KINDS: dict[str, Check] = {
-    "measurement": _measurement,
+    "measurement": Every((_MEASUREMENT, Where(_ANSWERED, _JUDGED))),
     "agreement": _AGREEMENT,
     "invariance": _INVARIANCE,
     "explanation": _EXPLANATION,
-    "sweep": _sweep,
-    "environment": _environment,
+    "sweep": Every(
+        (
+            _SWEEP,
+            Where(_SOME_INPUTS, _SWEPT),
+            Where(_SOME_INPUTS, Where(_SOME_ERROR, fields({"ulp": _LARGEST}))),
+            Where(_SOME_INPUTS, fields({}, {"invariants": Each(_POINT)})),
+        ),
+        _miscounted,
+        "No binade has more correct results than inputs.",
+    ),
+    "environment": _ENVIRONMENT,
 }

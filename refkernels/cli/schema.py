@@ -1,0 +1,12 @@
+"""`refkernels schema`: what a record is, for a machine."""
+
+import json
+
+import typer
+
+
+def schema() -> None:
+    """Print the schema of a record, a line of records.jsonl or sweeps.jsonl, as JSON Schema."""
+    from refkernels.records import schema
+
+    typer.echo(json.dumps(schema.document(), indent=1, ensure_ascii=False))
