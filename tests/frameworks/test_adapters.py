@@ -1,6 +1,8 @@
 """What every adapter must have, read from its source: no framework need be installed."""
 
 import ast
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from refkernels.frameworks import adapters as adapters_of
 from refkernels.frameworks import catalog, gateway
 from refkernels.frameworks.catalog import Framework
+from refkernels.frameworks.gateway import Session
 
 ELEMENTWISE = (
     "sin", "cos", "tan", "asin", "acos", "atan", "sinpi", "cospi", "exp", "exp2", "expm1",
@@ -140,3 +143,29 @@ def test_what_an_adapter_composes_is_called_composed() -> None:
         "numpy": ATTENTION, "libm": (), "torch": ("rotary",), "paddle": ("rotary",),
         "oneflow": ATTENTION, "mindspore": ATTENTION,
     }  # fmt: skip
+
+
+PARTIAL = """
+import numpy as np
+OPS = {"sin": ("y", None)}
+FLAGS = {}
+def version(): return "1"
+def devices(): return [("cpu", "")]
+"""
+
+
+@pytest.mark.parametrize(
+    ("without", "reason"),
+    [
+        ("", "has no information(), which returns {'threads': ..., 'blas': ...}"),
+        ("def devices(): return [('cpu', '')]", "has no devices(), which returns [(name, desc"),
+        ("FLAGS = {}", "has no FLAGS {key: (getter or None, setter)}"),
+    ],
+)
+def test_a_partial_adapter_is_told_what_it_lacks(tmp_path: Path, without: str, reason: str) -> None:
+    adapter = tmp_path / "partial_adapter.py"
+    adapter.write_text(PARTIAL.replace(without.replace("'", '"'), ""))
+    with Session(Framework("partial", adapter, "numpy", python=sys.executable)) as session:
+        assert session.status == "error"
+        assert reason in str(session.reason)
+        assert "partial_adapter.py" in str(session.reason)

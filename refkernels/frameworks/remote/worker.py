@@ -55,6 +55,21 @@ UNSUPPORTED = re.compile(
 )
 
 
+CONTRACT = {  # what an adapter must have, and what it is or returns
+    "OPS": "{op: (main output, function)}",
+    "FLAGS": "{key: (getter or None, setter)}, {} for none",
+    "version": "the framework's version",
+    "devices": "[(name, description)], with ('cpu', '') first",
+    "information": "{'threads': ..., 'blas': ...}, {} for nothing",
+    "unsupported": "a reason, or None where the call may be tried",
+    "tensor": "the framework's tensor",
+    "array": "(dtype name, NumPy array)",
+    "forward": "{output: tensor}",
+    "backward": "{gradient: tensor}",
+    "synchronize": "nothing, once the device has finished",
+}
+
+
 class Failure(Exception):
     """A reply that is not ok."""
 
@@ -268,6 +283,11 @@ class Worker:
         finally:
             gc.freeze()
             gc.enable()
+        for name, returns in CONTRACT.items():
+            if not hasattr(adapter, name):
+                what = name if name.isupper() else "%s(), which returns" % name
+                reason = "its adapter %s has no %s %s" % (message["file"], what, returns)
+                raise Failure("error", reason)
         self.adapter = adapter
         for key, value in message["flags"].items():
             self.set_flag(key, value)
