@@ -144,6 +144,18 @@ def _figure(row: dict[str, Any]) -> str:
     return figure(row["median_s"])
 
 
+def enclosures() -> str:
+    """How many enclosures of each primitive were compared with the truth."""
+    kept = json.loads((RESULTS / "enclosures.json").read_text(encoding="utf-8"))["counts"]
+    readings = "Ball", "fused", "DoubleDouble", "Arb", "Bound"
+    rows = [
+        [name, *(f"{kept[one][name]:,}" if kept[one].get(name) else "–" for one in readings)]
+        for name in kept["Ball"]
+    ]
+    totals = [f"**{sum(kept[one].values()):,}**" for one in readings]
+    return _table(["", *readings], [*rows, ["**in all**", *totals]])
+
+
 def _named(subjects: list[str], names: tuple[str, ...]) -> list[str]:
     """`torch 2.13.0` of `torch 2.13.0+cpu`, for the names in their order."""
     known = {subject.split()[0]: subject.partition("+")[0] for subject in subjects}
@@ -241,6 +253,7 @@ TABLES: dict[str, Makers] = {
     "docs/sweeps.md": {"sweep": sweep},
     "docs/table.md": {"table": every_machine},
     "docs/cost.md": {"speed": speed},
+    "docs/trust.md": {"enclosures": enclosures},
 }
 PAGES = tuple(dict.fromkeys((*TABLES, *FIGURES)))
 

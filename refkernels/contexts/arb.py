@@ -73,7 +73,7 @@ class Arb(Objectwise):
     def function(self, name: str, a: Value) -> Value:
         if name not in FUNCTIONS:
             raise ValueError(f"There is no function {name!r} in a formula.")
-        return self.each(lambda x: getattr(x, name)(), a)
+        return self.each(lambda x: _function(name, x), a)
 
     def matmul(self, a: Value, b: Value) -> Value:
         """By flint's matrices, which at few bits are an order faster than its numbers."""
@@ -98,6 +98,16 @@ class Arb(Objectwise):
 
     def union(self, a: Any, b: Any) -> Any:
         return a.union(b)
+
+
+_LIMITS = {"erf": (-1, 1), "erfc": (2, 0)}
+
+
+def _function(name: str, x: Any) -> Any:
+    """f(x), its limit at an infinity (flint's erf is NaN there)."""
+    if name in _LIMITS and not x.is_finite() and (x < 0 or x > 0):
+        return flint.arb(_LIMITS[name][x > 0])
+    return getattr(x, name)()
 
 
 def _square(x: Any) -> Any:

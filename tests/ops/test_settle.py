@@ -82,12 +82,12 @@ def test_what_is_not_defined_is_the_definition_s_nan() -> None:
     assert np.isfinite(np.asarray(y)[1]).all()
 
 
-@pytest.mark.parametrize("name", ["tanh", "erf", "erfc"])
-def test_a_function_that_is_never_large_is_of_nan_nan(name: str) -> None:
+@pytest.mark.parametrize(("name", "ends"), [("tanh", (-1, 1)), ("erf", (-1, 1)), ("erfc", (2, 0))])
+def test_a_function_that_is_never_large_has_limits_and_is_of_nan_nan(name: str, ends: Any) -> None:
     """A ball of radius 2 would let any answer pass."""
     oracle = refkernels.oracle(lambda xp, x: xp.function(name, x), "x[...] -> y[...]")
-    x = np.array([np.nan, 0.0], np.float32)
-    right = np.array([np.nan, name == "erfc"], np.float32)
+    x = np.array([np.nan, -np.inf, np.inf, 0.0], np.float32)
+    right = np.array([np.nan, *ends, name == "erfc"], np.float32)
     for certify in ("enclosure", F32):
         y = oracle.forward(x, certify=certify)
         np.testing.assert_array_equal(np.asarray(y), right)
