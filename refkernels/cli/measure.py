@@ -17,7 +17,7 @@ from refkernels.cli.shared.options import (
     parse_settings,
     seconds,
 )
-from refkernels.cli.shared.progress import Log, progress_bar
+from refkernels.cli.shared.progress import log_of, progress_bar
 
 
 def measure(
@@ -157,9 +157,9 @@ def _measure(
     # sleeps, while OpenMP's spins and takes the cores from the frameworks.
     numba.config.THREADING_LAYER = "workqueue"
     columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
-    with progress_bar(*columns, TextColumn("{task.description}")) as bar:
+    drawn = progress_bar(*columns, TextColumn("{task.description}"))
+    with drawn as bar, log_of(bar) as log:
         task = bar.add_task("", total=len(plan.units))
-        log = None if bar.console.is_terminal else Log(lambda line: typer.echo(line, err=True))
 
         def show(now: measurement.Progress) -> None:
             if log is not None:

@@ -20,7 +20,7 @@ from refkernels.cli.shared.options import (
     parse_settings,
     seconds,
 )
-from refkernels.cli.shared.progress import progress_bar
+from refkernels.cli.shared.progress import log_of, progress_bar
 
 
 def sweep(
@@ -137,10 +137,14 @@ def _run(asked: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]
     from refkernels.runs import sweeps
 
     columns = (TextColumn("sweeping"), BarColumn(), TextColumn("{task.fields[rate]}"), Remaining())
-    with progress_bar(*columns, TextColumn("{task.description}"), speed_estimate_period=60) as bar:
+    drawn = progress_bar(*columns, TextColumn("{task.description}"), speed_estimate_period=60)
+    with drawn as bar, log_of(bar, lambda inputs: f"{inputs / 1e6:,.1f} M") as log:
         task = bar.add_task("", total=None, rate="")
 
         def show(now: sweeps.Progress) -> None:
+            if log is not None:
+                log.show(now.done, now.total, now.unit)
+                return
             bar.start()
             bar.update(task, completed=now.done, total=now.total, description=now.unit)
             speed = bar.tasks[0].speed

@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from refkernels.records.files import write_whole
 
 MARKER = "refkernels-complete.json"
 Progress = Callable[[str], None]
+_TOLD = 200  # lines of a step that failed
 
 
 class CreationFailed(FrameworkError):
@@ -89,45 +89,38 @@ def erase(environment: Path) -> None:
 def _build_with(
     python: str, spec: Spec, version: str, environment: Path, progress: Progress
 ) -> None:
+    requirements = spec.framework.pip_requirements(version)
+    started = time.monotonic()
     try:
         erase(environment)
         environment.parent.mkdir(parents=True, exist_ok=True)
-        progress(f"{spec}: making {environment} with {python}")
+        progress(f"{spec}: pip install {' '.join(requirements)} into {environment}, with {python}")
         _checked([python, "-m", "venv", str(environment)], spec, progress)
-        requirements = spec.framework.pip_requirements(version)
-        progress(f"{spec}: pip install {' '.join(requirements)}")
         own = str(python_of(environment))
         pip = [own, "-m", "pip", "install", "--progress-bar", "off", "--no-input"]
         _checked([*pip, *requirements], spec, progress)
-        progress(f"{spec}: importing it")
         _write_marker(environment, _verify(spec, own))
-        progress(f"{spec}: ready")
+        progress(f"{spec}: ready after {time.monotonic() - started:.0f} s")
     except OSError as error:
         raise CreationFailed(f"making {environment} failed: {error}") from error
 
 
 def _checked(command: list[str], spec: Spec, progress: Progress) -> None:
-    """Run a step and pass on its progress; on failure raise one sentence with the line that tells
-    the cause."""
-    lines: deque[str] = deque(maxlen=200)
-    with subprocess.Popen(
+    """Run a step, whose output is only passed on if it fails; then raise one sentence with the line
+    that tells the cause."""
+    done = subprocess.run(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
         env=clean_environment(),
-    ) as process:
-        assert process.stdout is not None
-        for raw in process.stdout:
-            line = raw.rstrip()
-            if not line:
-                continue
-            lines.append(line)
-            if line.lstrip().startswith(("Collecting", "Downloading", "Installing", "Building")):
-                progress(f"{spec}: {line.strip()}")
-    if process.returncode != 0:
-        raise _failure(spec, command, list(lines))
+    )
+    if done.returncode != 0:
+        lines = [line for line in done.stdout.splitlines() if line.strip()][-_TOLD:]
+        for line in lines:
+            progress(f"{spec}: {line.rstrip()}")
+        raise _failure(spec, command, lines)
 
 
 def _failure(spec: Spec, command: list[str], lines: list[str]) -> CreationFailed:

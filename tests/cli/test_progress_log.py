@@ -3,24 +3,53 @@
 from refkernels.cli.shared.progress import Log
 
 
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def test_a_line_every_tenth_or_twenty_seconds() -> None:
     lines: list[str] = []
-    now = 0.0
-    log = Log(lines.append, lambda: now)
+    clock = Clock()
+    log = Log(lines.append, clock)
     for done in range(401):  # half a second each: 40 units are 10 % and take 20 s
         log.show(done, 400, f"unit {done}")
-        now += 0.5
+        clock.now += 0.5
     assert len(lines) == 10
     assert lines[0] == "10 %, 40 of 400, 3 min left: unit 40"
-    assert lines[-1] == "100 %, 400 of 400, 0 s left: unit 400"
+    assert lines[-1] == "100 %, 400 of 400: unit 400"
 
 
 def test_a_unit_that_takes_long_is_named_while_nothing_else_happens() -> None:
     lines: list[str] = []
-    now = 0.0
-    log = Log(lines.append, lambda: now)
+    clock = Clock()
+    log = Log(lines.append, clock)
     log.show(0, 1000, "first")
+    log.beat()
     assert lines == []
-    now = 21.0
-    log.show(1, 1000, "second")
-    assert lines == ["0 %, 1 of 1,000, 350 min left: second"]
+    for clock.now in (21.0, 30.0, 42.0):
+        log.beat()
+    assert lines == ["0 %, 0 of 1,000: first"] * 2
+
+
+def test_the_log_watches_by_itself(monkeypatch) -> None:
+    monkeypatch.setattr(Log, "SECONDS", 0.5)
+    lines: list[str] = []
+    with Log(lines.append) as log:
+        log.show(0, 10, "long")
+        while not lines:
+            log._ended.wait(0.1)
+    assert lines[0] == "0 %, 0 of 10: long"
+
+
+def test_a_resumed_run_counts_its_own_time_only() -> None:
+    lines: list[str] = []
+    clock = Clock()
+    log = Log(lines.append, clock, lambda inputs: f"{inputs / 1e6:,.0f} M")
+    log.show(900_000_000, 1_000_000_000, "kept before")
+    assert lines == []
+    clock.now = 20.0
+    log.show(910_000_000, 1_000_000_000, "sin")
+    assert lines == ["91 %, 910 M of 1,000 M, 3 min left: sin"]

@@ -100,7 +100,9 @@ def test_creating_makes_finds_lists_and_removes(local_package: Framework, fake_h
     told: list[str] = []
     made = environments.create("tinyframework", told.append)
     assert made.version == "1.0"
-    assert any("pip install tinyframework==1.0" in line for line in told)
+    assert len(told) == 2, told
+    assert "pip install tinyframework==1.0" in told[0]
+    assert "ready" in told[1]
     assert environments.find("tinyframework") == made
     assert environments.find("tinyframework==1.0").python == made.python
     line = next(x for x in environments.listing() if x.name == "tinyframework")
@@ -144,7 +146,11 @@ def test_one_that_fails_does_not_stop_the_others(
     local_package: Framework, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(creation, "_candidates", lambda: iter([sys.executable]))
-    outcomes = environments.create_all(["torch==0.0.1", "nosuch", "tinyframework"])
+    told: list[str] = []
+    names = ["torch==0.0.1", "nosuch", "tinyframework"]
+    outcomes = environments.create_all(names, told.append)
+    assert any("ERROR" in line for line in told if line.startswith("torch==0.0.1:"))
+    assert sum(line.startswith("tinyframework:") for line in told) == 2
     assert [outcome.interpreter is None for outcome in outcomes] == [True, True, False]
     assert "No matching distribution found for torch==0.0.1" in str(outcomes[0].reason)
     assert "no framework is named 'nosuch'" in str(outcomes[1].reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,28 +26,80 @@ def progress_bar(*columns: Any, **options: Any) -> Iterator[Any]:
 
 class Log:
     """What a log gets where no bar can be drawn: a line every 10 % or 20 s, with what is being done
-    and about how long the rest takes."""
+    and about how long the rest takes. `with Log(...)` writes while one unit takes long, too.
+
+    counted     how a number of units is written
+    """
 
     SHARE, SECONDS = 0.1, 20.0
 
     def __init__(
-        self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+        self,
+        write: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        counted: Callable[[int], str] = "{:,}".format,
     ) -> None:
-        self._write, self._clock = write, clock
-        self._start = self._last = clock()
+        self._write, self._clock, self._counted = write, clock, counted
+        self._last = clock()
         self._told = 0.0
+        self._begin: tuple[float, int] | None = None  # a resumed run begins with what it has
+        self._state = (0, 0, "")
+        self._lock, self._ended = threading.Lock(), threading.Event()
+
+    def __enter__(self) -> Log:
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
 
     def show(self, done: int, total: int, what: str) -> None:
+        """Where the work is now; a line if it is time for one."""
+        with self._lock:
+            if self._begin is None:
+                self._begin = (self._clock(), done)
+                self._told = done / max(1, total)
+            self._state = (done, total, what)
+        self.beat()
+
+    def beat(self) -> None:
         """A line if it is time for one."""
-        now, share = self._clock(), done / max(1, total)
-        if share - self._told < self.SHARE and now - self._last < self.SECONDS:
-            return
-        left = f", {_span((now - self._start) * (1.0 / share - 1.0))} left" if share else ""
-        what = f": {what}" if what else ""
-        self._write(f"{100.0 * share:.0f} %, {done:,} of {total:,}{left}{what}")
-        self._last, self._told = now, share
+        with self._lock:
+            done, total, what = self._state
+            now, share = self._clock(), done / max(1, total)
+            if share - self._told < self.SHARE and now - self._last < self.SECONDS:
+                return
+            what = f": {what}" if what else ""
+            of = f"{self._counted(done)} of {self._counted(total)}"
+            self._write(f"{100.0 * share:.0f} %, {of}{self._left(now)}{what}")
+            self._last, self._told = now, share
+
+    def _left(self, now: float) -> str:
+        done, total, _ = self._state
+        began, had = self._begin or (now, done)
+        if done in (had, total):
+            return ""
+        return f", {_span((now - began) / (done - had) * (total - done))} left"
+
+    def _watch(self) -> None:
+        while not self._ended.wait(1.0):
+            self.beat()
 
 
 def _span(seconds: float) -> str:
-    """`40 s`, `3 min`."""
-    return f"{seconds:.0f} s" if seconds < 90.0 else f"{seconds / 60.0:.0f} min"
+    """`40 s`, `3 min`, `1.5 h`."""
+    if seconds < 90.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
+
+
+@contextlib.contextmanager
+def log_of(bar: Any, counted: Callable[[int], str] = "{:,}".format) -> Iterator[Log | None]:
+    """A log on standard error where this is no terminal, so that no bar is drawn; else None."""
+    if bar.console.is_terminal:
+        yield None
+        return
+    import typer
+
+    with Log(lambda line: typer.echo(line, err=True), counted=counted) as log:
+        yield log

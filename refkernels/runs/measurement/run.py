@@ -85,7 +85,8 @@ def measure(
     keys = (ENVIRONMENTS, *(unit.key for unit in plan.units))
     if journal.complete and not any(map(journal.waiting, keys)):
         return _outcome(journal.records(), directory / "records.jsonl")
-    progress(Progress("starting the frameworks", 0, len(plan.units)))
+    kept = sum(not journal.waiting(unit.key) for unit in plan.units)
+    progress(Progress("starting the frameworks", kept, len(plan.units)))
     sessions = open_sessions(asked, chosen, timeout)
     try:
         seats, environments = take_seats(sessions, asked)
@@ -131,13 +132,15 @@ def _measure_units(
     threaded = ThreadedSeats(timeout)
     try:
         with ThreadPoolExecutor(max(1, len(seats))) as pool:
-            for done, unit in enumerate(plan.order):
-                progress(Progress(unit.key, done, len(plan.units)))
-                if done == len(plan.first):
+            kept = sum(not journal.waiting(unit.key, started) for unit in plan.units)
+            for place, unit in enumerate(plan.order):
+                if place == len(plan.first):
                     keys = (ENVIRONMENTS, *(first.key for first in plan.first))
                     glance([record for key in keys for record in journal.done[key]])
                 if journal.waiting(unit.key, started):
+                    progress(Progress(unit.key, kept, len(plan.units)))
                     journal.add(unit.key, _stoppable(unit, seats, pool, threaded))
+                    kept += 1
     finally:
         threaded.close()
     progress(Progress("", len(plan.units), len(plan.units)))
