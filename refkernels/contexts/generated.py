@@ -6,9 +6,9 @@
 The kernel's source depends on the formula's structure and on which params are exact; params come in
 as balls that are worked out beforehand, so that another learning rate or step compiles nothing.
 mids have the bits of NumPy's `Ball`, with the same rules in the same order, but for the middle of a
-hull (a maximum, a choice that is not decided) of balls whose radii differ; these differ by their
-own roundings, and are infinite in a few more places: where a function's ball is wide or beyond the
-float64 kernels (`ball_functions`). No result depends on the number of threads.
+hull (a maximum, a choice that is not decided, the square of a ball around 0), which follows radii;
+these differ by their own roundings, and are infinite in a few more places: where a function's ball
+is wide or beyond the float64 kernels (`ball_functions`). No result depends on the number of threads.
 """
 
 from __future__ import annotations
