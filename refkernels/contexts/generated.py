@@ -8,7 +8,8 @@ as balls that are worked out beforehand, so that another learning rate or step c
 mids have the bits of NumPy's `Ball`, with the same rules in the same order, but for the middle of a
 hull (a maximum, a choice that is not decided, the square of a ball around 0), which follows radii;
 these differ by their own roundings, and are infinite in a few more places: where a function's ball
-is wide or beyond the float64 kernels (`ball_functions`). No result depends on the number of threads.
+is wide or beyond the float64 kernels (`ball_functions`). No result depends on the number of
+threads.
 """
 
 from __future__ import annotations
