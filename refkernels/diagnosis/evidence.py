@@ -57,10 +57,19 @@ def apart(model: Array, other: Array, rows: bool = False) -> int:
     return int(np.count_nonzero(different))
 
 
-def agreement(shares: Sequence[float]) -> float:
-    """How often right models agree on a unit's bits: the mean of the shares of units on which each
-    of them does."""
-    return float(np.mean(shares)) if shares else 0.0
+def agreement(shares: Sequence[float], count: int = 1) -> float:
+    """How often, per unit, other right models have the bits of `count` units: p with p^count the
+    mean over the models of (share of the units whose bits a model has)^count.
+
+    A kernel is one algorithm in all units: the mean of the shares, count = 1, is that of one that
+    takes another model in each unit, and overlooks a model that is nearly the same.
+    """
+    logs = [math.log(share) for share in shares if share > 0.0]
+    if not logs:
+        return 0.0
+    largest = max(logs)
+    mean = sum(math.exp(count * (one - largest)) for one in logs) / len(shares)
+    return math.exp(largest + math.log(mean) / count)
 
 
 def reproduces(truth: Fit, got: Array, model: Array) -> bool:

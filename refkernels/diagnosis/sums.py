@@ -116,11 +116,12 @@ def _ordered(
         elif len(claims) < _NAMED:
             claims += _whole(asked, order, got, truth.output)
     claims = [claim for claim in claims if _exact(claim, got)] or claims[:1]
-    alike = evidence.agreement([share for share, _ in near.values()])
+    shares = [share for share, _ in near.values()]
+    alike = [evidence.agreement(shares, count) for count in (1, got.size)]
     if not claims and near:
         share, order = max(near.values(), key=lambda pair: pair[0])
         claims = [_nearest(asked, share, order, whole.sampled.size, truth.output)]
-    claims = [claim.beside(alike) for claim in claims]
+    claims = [claim.beside(alike[claim.prediction.against is None]) for claim in claims]
     return [replace(claim, trials=0 if k else tried) for k, claim in enumerate(claims)]
 
 

@@ -111,14 +111,16 @@ def _nearest(bits: Array, honest: list[Array], name: str) -> Array | None:
 
 def _alike_to(got: Array, honest: list[Array], name: str) -> tuple[float, float]:
     """How often a faultless model has the kernel's bits of a unit, without those that have them
-    all: the mean over the listed models, for candidates with a fault; and, for orders of summation,
-    an estimate for any model by the rule of succession, as the list of right orders is incomplete.
+    all. For candidates with a fault, which are held against the nearest of them, the mean over the
+    listed models; for orders of summation, one of these in all units, or an estimate for any model
+    by the rule of succession, as the list of right orders is incomplete, whichever is more.
     """
     distinct = {answer.tobytes(): answer for answer in honest}.values()
     units = _units(got, name)
     wrong = [evidence.apart(got, answer, name in _ROWS) for answer in distinct]
     shares = [1.0 - n / units for n in wrong if n]
-    return evidence.agreement(shares), (sum(shares) + 1.0) / (len(shares) + 2.0)
+    any_model = (sum(shares) + 1.0) / (len(shares) + 2.0)
+    return evidence.agreement(shares), max(evidence.agreement(shares, units), any_model)
 
 
 def _shuffled(problem: Problem, model: Model, threads: int, name: str, bits: Array) -> float:
@@ -142,8 +144,9 @@ def _shuffled(problem: Problem, model: Model, threads: int, name: str, bits: Arr
         if name in _ROWS:
             again = again.reshape(-1, columns)[:, np.argsort(order)].reshape(again.shape)
         shares.append(1.0 - evidence.apart(bits, again, name in _ROWS) / _units(bits, name))
-    share = evidence.agreement(shares)
-    return share if share <= ONE_ALGORITHM else 0.0
+    if float(np.mean(shares)) > ONE_ALGORITHM:
+        return 0.0
+    return evidence.agreement(shares, _units(bits, name))
 
 
 def _units(array: Array, name: str) -> int:
