@@ -8,11 +8,14 @@ A table stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`, a figure
 """
 
 import functools
+import itertools
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import history
 
 from refkernels.records.files import write_whole
 from refkernels.reporting.measure import scores, seeds
@@ -168,26 +171,59 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def every_machine() -> str:
-    """The score of every op, pass and format, a table for each machine whose records are kept."""
-    parts = []
-    for folder in sorted(path.parent for path in RESULTS.parent.glob("*/records.jsonl")):
-        study = _study(folder)
-        parts.append(f"## {folder.name}\n\n{study.environments[0]['cpu']}\n")
-        versions = {
-            one["framework"]: one["version"].partition("+")[0] for one in study.environments
-        }
-        head = ["", *(f"{name} {versions.get(name, '')}".strip() for name in study.subjects)]
-        rows = sorted(
-            [f"{block.op} {block.direction} {row.dtype}", *_cells(row, study.subjects)]
-            for block in scores.blocks(study)
-            for row in block.rows
-        )
-        parts.append(_table(head, rows) + "\n")
+    """All runs that are kept: a list of them, the score of every op, pass and format by machine,
+    and what changed from run to run."""
+    runs = history.kept()
+    parts = ["## Runs\n", _runs(runs)]
+    for machine in dict.fromkeys(run.machine for run in runs):
+        mine = [run for run in runs if run.machine == machine]
+        parts += [f"## {machine}\n\n{mine[-1].cpu}\n", _scores(runs, mine)]
+        for old, new in itertools.pairwise(mine):
+            parts.append(_changes(runs, old, new))
     return "\n".join(parts)
 
 
-def _cells(row: scores.ScoreRow, subjects: Iterable[str]) -> list[str]:
-    return [_score(row.scores.get(subject)) for subject in subjects]
+def _runs(runs: list[history.Run]) -> str:
+    rows = [
+        [str(number), run.date.replace("T", ", hour "), run.machine, str(run.ops),
+         f"{sum(one.compared for one in run.figures) / 1e6:,.1f} million", ", ".join(run.seats)]
+        for number, run in enumerate(runs, start=1)
+    ]  # fmt: skip
+    return _table(["run", "date", "machine", "ops", "results", "frameworks"], rows) + "\n"
+
+
+def _scores(runs: list[history.Run], mine: list[history.Run]) -> str:
+    told = history.best(mine)
+    origin = {id(one): runs.index(run) + 1 for run in mine for one in run.figures}
+    seats = sorted({seat for seat, _ in told})
+    rows = []
+    for place in sorted({place for _, place in told}):
+        some = [told.get((seat, place)) for seat in seats]
+        numbers = sorted({origin[id(one)] for one in some if one is not None})
+        cells = [_score(None if one is None else one.score) for one in some]
+        rows.append([place, *cells, ", ".join(map(str, numbers))])
+    return _table(["", *seats, "run"], rows) + "\n"
+
+
+def _changes(runs: list[history.Run], old: history.Run, new: history.Run) -> str:
+    """What changed, over the same cases."""
+    both = list(history.both(old, new))
+    told = [one for one in both if one.before.verdict != one.now.verdict]
+    judged = sum(one.same_bits for one in told)
+    numbers = f"{runs.index(old) + 1} and {runs.index(new) + 1}"
+    text = (
+        f"### Between the runs {numbers}\n\n{len(both):,} figures of both are over the same cases. "
+        f"The verdict changed in {len(told):,}: in {judged:,} although every bit of the results "
+        "is the same, so that refkernels judges otherwise, in "
+        f"{len(told) - judged:,} the bits changed too.\n"
+    )
+    rows = [
+        [one.now.place, one.now.seat, _score(one.before.score), _score(one.now.score),
+         "same" if one.same_bits else "changed"]
+        for one in told
+    ]  # fmt: skip
+    head = ["", "framework", "before", "now", "bits"]
+    return f"{text}\n{_table(head, rows)}\n" if rows else text
 
 
 def linear_differences() -> str:

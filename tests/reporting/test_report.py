@@ -371,8 +371,8 @@ def test_the_command_of_a_finding_names_the_seat():
     one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
     seat = {"framework": "torch@A=1", "settings": {"A": "1", "B": "2"}, "verdict": "exceeds_bound"}
     (found,) = findings(Study.of([{**one, **seat, "version": "2.6.0", "device": "cuda:0"}]))
-    assert "--framework torch==2.6.0@A=1 --op" in found.command
-    assert "--device cuda:0 --set B=2 --case" in found.command
+    assert "--framework torch==2.6.0@A=1 --case" in found.command
+    assert "--device cuda:0 --set B=2 --out" in found.command
 
 
 def test_a_new_op_is_plotted_when_one_number_varies_and_the_error_grows():

@@ -13,11 +13,13 @@ import synthetic
 from test_symptoms import bad, found_on
 
 from refkernels import reporting
+from refkernels.reporting.measure import pages
 from refkernels.reporting.measure.findings import finding_id, findings
 from refkernels.reporting.measure.inputs import Input
 from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.pages import Report, slim
 from refkernels.reporting.measure.study import Study
+from refkernels.reporting.measure.symptoms import cards
 from refkernels.reporting.words import report as words
 from refkernels.reporting.words import vocabulary
 
@@ -75,7 +77,26 @@ def test_every_finding_has_an_id_and_is_linked(page, records):
     assert len({one.id for one in found}) == len(found)
     inside = [link[1:] for link in page.links if link.startswith("#")]
     assert set(inside) <= set(page.ids)
-    assert {one.id for one in found} <= set(inside)
+    in_full = {one.id for one in found if one.input is not Input.EDGE}  # a row's link is script's
+    assert in_full
+    assert in_full <= set(inside)
+
+
+def test_findings_of_a_large_run_are_rows_but_for_the_first_and_the_explained(monkeypatch, records):
+    monkeypatch.setattr(pages, "_MOST_IN_FULL", 10)
+    report = Report.of(records)
+    for name in ("growth", "spread"):
+        report.__dict__[name] = []
+    report.__dict__["bounds_plot"] = None
+    page = report.html()
+    ids = {one.id for one in findings(report.study)}
+    rows = set(re.findall(r"<tr class=f id=([\w.-]+)", page))
+    full = set(re.findall(r"<div class=body id=([\w.-]+)", page))
+    assert rows | full == ids
+    assert not rows & full
+    assert {one.first[0].finding for one in cards(report.study) if one.first} <= full
+    assert "print(1 &lt; 2)" in page
+    assert len(rows) > 10
 
 
 def test_the_page_needs_no_javascript(page, records):

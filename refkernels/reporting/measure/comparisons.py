@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from refkernels.reporting.measure.scores import falling, largest
@@ -90,6 +92,16 @@ class Alike:
     names: int
     groups: list[tuple[str, ...]]
     cases: list[str]
+
+    def short(self, all_cases: Iterable[str]) -> list[str]:
+        """The cases without op and seed; without parameters too where `all_cases` has no other of
+        that name."""
+        names = Counter(case.partition("[")[0] for case in set(all_cases))
+        told = (
+            case.partition("[")[0] if names[case.partition("[")[0]] == 1 else case
+            for case in self.cases
+        )
+        return [re.sub(r",?seed=\w+(?=\]$)", "", one).removeprefix(f"{self.op}/") for one in told]
 
     @property
     def everybody(self) -> bool:
@@ -212,6 +224,11 @@ class Invariance:
 
     op: str
     rows: list[tuple[str, dict[str, Held]]]  # property, per subject
+
+    @property
+    def subjects(self) -> list[str]:
+        """Who was checked."""
+        return sorted({subject for _, cells in self.rows for subject in cells})
 
     @property
     def broken(self) -> int:

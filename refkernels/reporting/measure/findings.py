@@ -27,7 +27,6 @@ from refkernels.seat_names import SeatNameError, parse
 
 _ROUNDING = verdict_of("rounding").rank
 _LINE = 600  # characters of a command: a longer one is left out
-_FOLDER = 120
 _LONGEST_ID = 120  # it names a file too
 _PLAIN = re.compile(r"[A-Za-z0-9_.]+")  # what an id can say as it stands
 
@@ -119,21 +118,15 @@ class Finding:
         record, case, device = self.example.record, self.example.case, self.example.device
         spec = _specification(record)
         settings = [f"{key}={value}" for key, value in _others(record)]
-        about = [
-            spec,
-            case,
-            self.dtype,
-            *([device] if device not in ("", "cpu") else []),
-            *settings,
-        ]
         # A folder of its own, and --resume: it meets neither the run of this page nor the page's
         # other commands, and given twice it only shows its table again.
-        folder = re.sub(r"[^A-Za-z0-9_.+]+", "-", " ".join(about)).strip("-.")
-        words = ["refkernels", "measure", "--framework", spec, "--op", self.op]
+        about = "\0".join([spec, case, self.dtype, device, *settings])
+        folder = hashlib.sha256(about.encode("utf-8", "replace")).hexdigest()[:8]
+        words = ["refkernels", "measure", "--framework", spec, "--case", case]
         words += ["--dtype", self.dtype, "--device", device or "cpu"]
         for setting in settings:
             words += ["--set", setting]
-        words += ["--case", case, "--out", f"again/{folder[:_FOLDER]}", "--resume"]
+        words += ["--out", f"again/{folder}", "--resume"]
         line = shlex.join(words)
         return line if line.isprintable() and len(line) <= _LINE else ""
 
@@ -198,21 +191,26 @@ class Unrun:
 
 
 def unrun(study: Study) -> list[Unrun]:
-    """What did not run, faults first and `unsupported` last, folded by reason."""
-    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for one in study.failures:
-        reason = clipped(one.reason, 600) or "no reason was recorded"
-        groups[one.status, one.subject, reason].append(f"{one.op} {one.direction} {one.dtype}")
-    for subject, record in study.invariances:
+    """What did not run, faults first and `unsupported` last, folded by reason: one that names only
+    its own op, pass and format beside the same words is the same reason, with "…" for these."""
+    groups: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
+    missing = [(one.subject, one.record, "") for one in study.failures]
+    missing += [(subject, record, " (invariance)") for subject, record in study.invariances]
+    for subject, record, of in missing:
         status = str(record.get("status") or "ok")
-        if status != "ok":
-            reason = clipped(str(record.get("reason") or ""), 600) or "no reason was recorded"
-            place = f"{record['op']} {record['direction']} {record['dtype']} (invariance)"
-            groups[status, subject, reason].append(place)
-    found = [
-        Unrun(status, subject, reason, tuple(sorted(set(places))), len(places))
-        for (status, subject, reason), places in groups.items()
-    ]
+        if status == "ok":
+            continue
+        reason = clipped(str(record.get("reason") or ""), 600) or "no reason was recorded"
+        about = tuple(str(record[name]) for name in ("op", "direction", "dtype"))
+        words = re.compile(rf"\b(?:{'|'.join(map(re.escape, about))})\b")
+        place = f"{' '.join(about)}{of}"
+        groups[status, subject, words.sub("…", reason)].append((reason, place))
+    found = []
+    for (status, subject, blanked), some in groups.items():
+        reasons = {reason for reason, _ in some}
+        reason = blanked if len(reasons) > 1 else reasons.pop()
+        places = tuple(sorted({place for _, place in some}))
+        found.append(Unrun(status, subject, reason, places, len(some)))
     return sorted(
         found,
         key=lambda one: (rank_of_status(one.status), -one.records, one.subject, one.reason),

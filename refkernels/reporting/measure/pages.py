@@ -7,7 +7,7 @@ import hashlib
 import io
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -40,7 +40,8 @@ from refkernels.reporting.reading import Record
 from refkernels.reporting.words import escaping, numerals, vocabulary
 from refkernels.reporting.words.report import counted, words_of
 
-_LONGEST_SCRIPT = 6000  # characters in the page; a longer one lies beside it
+_LONGEST_SCRIPT = 3000  # characters in the page; a longer one lies beside it
+_MOST_IN_FULL = 150  # findings of a small run
 TEMPLATES = Path(__file__).parent.parent / "templates"
 _CSV = (
     "op", "direction", "dtype", "framework", "version", "device", "case", "output", "status",
@@ -113,6 +114,16 @@ class Report:
         return findings(self.study)
 
     @cached_property
+    def _in_full(self) -> set[str]:
+        """Findings that get more than a row: all of a small run; of a large one what is explained
+        and what stands on a card unfolded."""
+        if len(self._findings) <= _MOST_IN_FULL:
+            return {one.id for one in self._findings}
+        symptoms = [one for card in cards(self.study) for one in card.first]
+        explained = [one.id for one in self._findings if one.explanation is not None]
+        return {*explained, *(one.finding for one in symptoms)}
+
+    @cached_property
     def _blocks(self) -> Any:
         return blocks(self.study)
 
@@ -120,7 +131,7 @@ class Report:
     def _context(self) -> dict[str, Any]:
         study, words = self.study, words_of(self.lang)
         found = self._findings
-        agree, alike = agreements(study), alike_by_case(study)
+        agree, alike = agreements(study.without_formulas), alike_by_case(study.without_formulas)
         threads = seeds(study)
         told = {
             "w": words,
@@ -130,6 +141,10 @@ class Report:
             "cards": cards(study),
             "matrix": matrix(study, found),
             "blocks": self._blocks,
+            "answered": {
+                op: [name for name in study.subjects if (op, name) in study.answered]
+                for op in {block.op for block in self._blocks}
+            },
             "figures": {
                 block.op: _anchor("figures", block.op)
                 for block in self._blocks
@@ -139,6 +154,7 @@ class Report:
             "unusual": vocabulary.UNUSUAL,
             "flags": sorted({flag for one in study.measurements for flag in one.flags}),
             "findings": found,
+            "in_full": self._in_full,
             "usual": [one for one in found if one.input is not Input.EDGE],
             "edges": [one for one in found if one.input is Input.EDGE],
             "largest": _largest_rounding(study),
@@ -152,6 +168,7 @@ class Report:
             "certainties": certainties(study),
             "tiers": TIERS,
             "unrun": unrun(study),
+            "gathered": _gathered,
             "environments": [environment_lines(one) for one in study.environments],
             "limits": _limits(study),
             "bounds_plot": self.bounds_plot,
@@ -194,6 +211,15 @@ def _anchor(kind: str, name: str) -> str:
     return f"{kind}-{safe}"
 
 
+def _gathered(places: Iterable[str]) -> list[str]:
+    """`sin backward float16, float32` of places that differ in the format."""
+    formats: dict[str, list[str]] = defaultdict(list)
+    for place in places:
+        op, direction, *dtype = place.split(" ")
+        formats[f"{op} {direction}"].append(" ".join(dtype))
+    return [f"{place} {', '.join(some)}" for place, some in formats.items()]
+
+
 def _advice(explanation: Record | None, lang: str) -> str:
     cause = known_cause(explanation)
     return advice(cause, lang) if cause else ""
@@ -208,7 +234,7 @@ def _figures(one: Finding, words: Mapping[str, str]) -> Markup:
         .format(
             mean=_data(one.mean, numerals.ulps(one.mean, one.dtype, lang)),
             ulp=_data(one.ulp, numerals.ulps(one.ulp, one.dtype, lang)),
-            bound=_datum_ratio(one.bound),
+            bound=_data(one.bound, numerals.ratio(one.bound)),
             plain=_datum(one.plain),
         )
     )
@@ -243,10 +269,13 @@ def _row(one: Measurement, study: Study) -> list[Any]:
 
 def slim(page: str) -> str:
     """The page without what HTML does not need: end tags of cells and list items, quotes around
-    plain values, empty lines. Text holds neither tags nor quotes, as they are escaped there."""
+    plain values, scopes of heads, empty lines. Text holds neither tags nor double quotes, as they
+    are escaped there."""
     body, script, end = page.partition("<script>")
-    body = re.sub(r"</(?:td|th|tr|li|dt|dd)>", "", body)
+    body = re.sub(r"</(?:td|th|tr|li|dt|dd)>\s*", "", body)
+    body = re.sub(r' scope="(?:col|row)"', "", body)
     body = re.sub(r'(?<=[a-z]=)"([\w.#/-]+)"(?=[ >])', r"\1", body)
+    body = body.replace("&#39;", "'").replace("&nbsp;", "\u00a0")
     return re.sub(r"\n(?:[ \t]*\n)+", "\n", body) + script + end
 
 
@@ -278,10 +307,6 @@ def _environment(html: bool) -> jinja2.Environment:
 def _datum(value: float | None, decimals: int = 1) -> Markup:
     """A number as HTML: rounded to read, exact in `value`."""
     return _data(value, numerals.figure(value, decimals))
-
-
-def _datum_ratio(value: float | None) -> Markup:
-    return _data(value, numerals.ratio(value))
 
 
 def _data(value: float | None, text: str) -> Markup:

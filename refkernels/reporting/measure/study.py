@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -110,9 +110,21 @@ class Study:
             invariances=[(_label_of(one, labels), one) for one in by_kind["invariance"]],
             environments=by_kind["environment"],
             explanations=[(_label_of(one, labels), one) for one in by_kind["explanation"]],
-            subjects=sorted({one.subject for one in taken}),
+            subjects=_ordered(taken),
             unknown=sum(len(some) for kind, some in by_kind.items() if kind not in known),
         )
+
+    @cached_property
+    def answered(self) -> set[tuple[str, str]]:
+        """Which op was answered by which subject."""
+        return {(one.op, one.subject) for one in self.measurements}
+
+    @property
+    def without_formulas(self) -> Study:
+        """The agreements of kernels alone: a formula in a framework's ops has none of its own."""
+        formulas = {one.subject for one in self.measurements if one.record.get("formula")}
+        kept = [one for one in self.agreements if formulas.isdisjoint((one["a"], one["b"]))]
+        return replace(self, agreements=kept)
 
     def explanation_of(self, one: Measurement) -> Record | None:
         """What was found out on the case of a measurement."""
@@ -125,6 +137,12 @@ class Study:
             (subject, *(str(record[name]) for name in names)): record
             for subject, record in self.explanations
         }
+
+
+def _ordered(some: list[Measurement]) -> list[str]:
+    """The subjects by name, kernels before formulas in a framework's ops."""
+    formulas = {one.subject: bool(one.record.get("formula")) for one in some}
+    return sorted(formulas, key=lambda name: (formulas[name], name))
 
 
 def known_cause(explanation: Record | None) -> str | None:

@@ -10,8 +10,26 @@ const opened = () => {
 addEventListener("hashchange", opened);
 const form = document.getElementById("filter");
 const found = all(".f");
+const keys = ["s", "o", "d", "v"];
+const idOf = one => one.id || one.querySelector(".body").id;
+const named = (one, id) => {
+  const parts = id.split("-");
+  if (parts.length === 6) keys.forEach((key, place) => { one.dataset[key] = parts[[0, 1, 3, 5][place]]; });
+};
+for (const one of found) named(one, idOf(one));
 if (form) {
-  const keys = ["s", "o", "d", "v"];
+  const seats = all("#matrix thead th").map(head => head.dataset.s);
+  for (const one of all("#matrix tbody td")) one.dataset.s = seats[one.cellIndex];
+  for (const one of all("#matrix td a")) {
+    named(one, one.hash.slice(1));
+    delete one.dataset.s;
+    delete one.dataset.o;
+  }
+  for (const one of all("#matrix td > span:not(.none)")) {
+    const [, brain, bits] = /^(b?)(\d+)/.exec(one.textContent) || [];
+    one.dataset.d = `${brain ? "bfloat" : "float"}${bits}`;
+    one.dataset.v = one.className === "v-correct" ? "correctly_rounded" : one.className.slice(2);
+  }
   const marked = all(".matrix [data-v]");
   for (const key of keys) {
     const values = new Set([...found, ...all(`.matrix [data-${key}]`)].map(one => one.dataset[key]));
@@ -19,6 +37,7 @@ if (form) {
     for (const value of [...values].sort()) form[key].add(new Option(value.replaceAll("_", " "), value));
   }
   found.forEach((one, place) => { one.dataset.place = place; });
+  let sorted = "";
   const apply = () => {
     const want = Object.fromEntries(keys.map(key => [key, form[key].value]));
     const fits = (one, some) => some.every(key => !want[key] || one.dataset[key] === want[key]);
@@ -31,14 +50,15 @@ if (form) {
       one.hidden = !fits(one, ["o"]) || ((want.d || want.v) && !left);
     }
     const by = form.sort.value;
-    for (const list of all(".list")) {
+    for (const list of by === sorted ? [] : all(".list")) {
       const some = [...list.children];
       some.sort((a, b) =>
         (by === "e" ? b.dataset.e - a.dataset.e : by ? a.dataset[by].localeCompare(b.dataset[by]) : 0)
         || a.dataset.place - b.dataset.place);
       list.append(...some);
     }
-    if (keys.some(key => want[key])) for (const one of all(".edges")) one.open = true;
+    sorted = by;
+    if (keys.some(key => want[key])) for (const one of all(".rows")) one.open = true;
     form.querySelector("output").textContent = `${shown} ` + document.body.dataset.shown;
   };
   form.hidden = false;
@@ -47,16 +67,31 @@ if (form) {
   apply();
 }
 const text = one => one.textContent.trim().replace(/\s+/g, " ");
-const markdown = one => {
-  const [pill, what, who, how] = [...one.firstElementChild.children].map(text);
-  const rows = all("dl.kv > dt", one).map(name => [text(name), text(name.nextElementSibling)]);
-  const script = one.querySelector("pre");
-  const cell = value => value.replaceAll("|", "\\|").replaceAll("<", "&lt;");
-  return [`**${cell(who)}: ${cell(what)}** (${pill}): ${cell(how)}`, "", "| | |", "|---|---|",
+const cell = value => value.replaceAll("|", "\\|").replaceAll("<", "&lt;");
+const listed = (who, what, pill, how, rows, script) =>
+  [`**${cell(who)}: ${cell(what)}** (${pill}): ${cell(how)}`, "", "| | |", "|---|---|",
     ...rows.map(row => `| ${row.map(cell).join(" | ")} |`),
     ...(script ? ["", "```python", script.textContent.trim(), "```"] : []), ""].join("\n");
+const markdown = one => {
+  if (one.cells) {
+    const [pill, what, who, how, shown, name] = [...one.cells].map(text);
+    return listed(who, what, pill, how, [[document.body.dataset.example, `${name}: ${shown}`]]);
+  }
+  const [pill, what, who, how] = [...one.firstElementChild.children].map(text);
+  const rows = all("dl.kv > dt", one).map(name => [text(name), text(name.nextElementSibling)]);
+  return listed(who, what, pill, how, rows, one.querySelector("pre"));
 };
-for (const one of all("details.f")) {
+for (const one of found) {
+  let link = one.querySelector(".link");
+  if (!link) {  // a row, which has its id only
+    link = document.createElement("a");
+    link.className = "link";
+    link.href = "#" + one.id;
+    link.textContent = document.body.dataset.link;
+    const last = document.createElement("td");
+    last.append(link);
+    one.append(last);
+  }
   const button = document.createElement("button");
   button.textContent = document.body.dataset.copy;
   button.addEventListener("click", async () => {
@@ -71,7 +106,7 @@ for (const one of all("details.f")) {
     }
     button.textContent = document.body.dataset.copied;
   });
-  one.querySelector(".link").after(button);
+  link.after(button);
 }
 opened();
 })();

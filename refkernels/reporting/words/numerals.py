@@ -93,8 +93,14 @@ def ulps(value: float | None, dtype: str, lang: str = "en") -> str:
     return _NO_DIGIT[lang][1] if lost(value, dtype) else f"{figure(value)} ulp"
 
 
+_LARGEST_RATIO = 1e17
+
+
 def ratio(value: float | None) -> str:
-    """`figure`, except that a value beside 1 says on which side of it it lies."""
+    """`figure`, except that a value beside 1 says on which side of it it lies, and that beyond
+    10^17, more than float64's digits tell apart, the size means nothing."""
+    if value is not None and _LARGEST_RATIO < value < math.inf:
+        return ">1.0e17"
     text = figure(value)
     if value is None or text != "1.00" or value == 1:
         return text

@@ -139,6 +139,15 @@ _WORDS: dict[str, tuple[str, str]] = {
         "每个算子、方向、格式、实现、输出和判定一行：普通输入在前，其次按严重程度排序。"
         "展开可见十六进制输入和重新测量的命令。",
     ),
+    "findings_more": (
+        "{n} more findings on ordinary inputs, a row each",
+        "普通输入下的另外 {n} 项发现，每项一行",
+    ),
+    "rows_note": (
+        "The input of the worst element, what it gives, the exact answer, the case; all figures "
+        "are in the CSV.",
+        "依次为：误差最大的元素的输入、结果、精确答案、用例；全部数值见 CSV。",
+    ),
     "findings_edge": ("Edge cases: {n} findings", "极端情形：{n} 项发现"),
     "edges_note": (
         "The input of the worst element, what it gives, the exact answer, the case.",
@@ -281,8 +290,9 @@ _WORDS: dict[str, tuple[str, str]] = {
     "agreement_note": (
         "Share of results whose bits are equal, below it the largest absolute difference; those "
         "that agree least come first. Agreement is not accuracy: two frameworks can share one "
-        "error.",
-        "逐位相同的比例，其下为最大绝对差；最不一致的在前。一致不等于准确：两个框架可能有同样的错误。",
+        "error. Formulas in a framework's ops are compared in the JSON alone.",
+        "逐位相同的比例，其下为最大绝对差；最不一致的在前。一致不等于准确：两个框架可能有同样的错误。"
+        "用框架算子写成的公式之间的比较只在 JSON 中。",
     ),
     "case_by_case": (
         "{op}, case by case: who gives the same bits",

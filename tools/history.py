@@ -1,0 +1,177 @@
+"""Keeps what a run measured in a small file, and tells the runs of all machines side by side.
+
+python tools/history.py FOLDER [DATE]
+
+writes benchmarks/history/DATE-FOLDER.json from FOLDER/records.jsonl: for each seat, op, pass and
+format the verdict, the largest error / bound, how many results are correctly rounded, and two
+fingerprints, of the cases and of the bits of all results. Formulas in a framework's ops are left
+out.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from refkernels.records import codec
+from refkernels.records.files import write_whole
+from refkernels.reporting.measure.scores import Score, score
+from refkernels.reporting.measure.study import Measurement, Study
+from refkernels.reporting.reading import read_records
+from refkernels.reporting.words.vocabulary import verdict
+
+KEPT = Path(__file__).parent.parent / "benchmarks" / "history"
+
+
+class Figure(NamedTuple):
+    """What one seat did on one op, pass and format; a line of the file."""
+
+    seat: str
+    place: str  # "sin forward float32"
+    verdict: str
+    bound: float | str | None
+    compared: int
+    correct: int
+    cases: int
+    case_names: str  # a fingerprint
+    bits: str  # a fingerprint, "" where a result has none
+
+    @property
+    def score(self) -> Score:
+        """As the report has it."""
+        bound = codec.number(self.bound)
+        return Score(verdict(self.verdict), False, self.compared, self.correct, None, None, bound)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run on one machine."""
+
+    date: str
+    machine: str
+    cpu: str
+    figures: tuple[Figure, ...]
+
+    @cached_property
+    def by_place(self) -> dict[tuple[str, str], Figure]:
+        """The figures by seat and place."""
+        return {(one.seat, one.place): one for one in self.figures}
+
+    @property
+    def seats(self) -> list[str]:
+        """Who answered, with versions."""
+        return sorted({one.seat for one in self.figures})
+
+    @property
+    def ops(self) -> int:
+        """How many ops were measured."""
+        return len({one.place.split(" ")[0] for one in self.figures})
+
+
+def summary(records: list[dict[str, Any]], machine: str, date: str) -> Run:
+    """What is kept of a run."""
+    study = Study.of(records)
+    groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
+    for one in study.measurements:
+        if not one.record.get("formula"):
+            groups[_seat(one), f"{one.op} {one.direction} {one.dtype}"].append(one)
+    figures = tuple(_figure(*place, some) for place, some in sorted(groups.items()))
+    return Run(date, machine, str(study.environments[0]["cpu"]), figures)
+
+
+def _seat(one: Measurement) -> str:
+    version = str(one.record.get("version") or "").partition("+")[0]
+    settings = [f"{k}={v}" for k, v in sorted((one.record.get("settings") or {}).items())]
+    device = [one.device] if one.device not in ("", "cpu") else []
+    return " ".join([str(one.record["framework"]), version, *device, *settings])
+
+
+def _figure(seat: str, place: str, some: list[Measurement]) -> Figure:
+    told = score(some)
+    bits = [(one.case, one.output, str(one.record.get("digest") or "")) for one in some]
+    whole = all(digest for *_, digest in bits)
+    bound = None if told.bound is None else codec.figure(float(f"{told.bound:.6g}"))
+    cases = {case for case, *_ in bits}
+    return Figure(
+        seat, place, told.verdict.name, bound, told.compared, told.correct, len(cases),
+        _fingerprint(sorted(cases)), _fingerprint(sorted(bits)) if whole else "",
+    )  # fmt: skip
+
+
+def _fingerprint(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:8]
+
+
+def keep(run: Run, folder: Path = KEPT) -> Path:
+    """Write the file of a run, a figure a line."""
+    head = json.dumps({"date": run.date, "machine": run.machine, "cpu": run.cpu})
+    lines = ",\n".join(codec.dumps(list(one)) for one in run.figures)
+    text = f'{head[:-1]}, "figures": [\n{lines}\n]}}\n'
+    return write_whole(folder / f"{run.date}-{run.machine}.json", text)
+
+
+def kept(folder: Path = KEPT) -> list[Run]:
+    """The runs that are kept, the first first."""
+    runs = []
+    for path in sorted(folder.glob("*.json")):
+        told = json.loads(path.read_text(encoding="utf-8"))
+        figures = tuple(Figure(*line) for line in told.pop("figures"))
+        runs.append(Run(figures=figures, **told))
+    return runs
+
+
+def best(runs: Iterable[Run]) -> dict[tuple[str, str], Figure]:
+    """By seat and place the figure over the most cases, the newest of several."""
+    found: dict[tuple[str, str], Figure] = {}
+    for run in runs:
+        for place, one in run.by_place.items():
+            if place not in found or found[place].cases <= one.cases:
+                found[place] = one
+    return found
+
+
+class Change(NamedTuple):
+    """One figure over the same cases in two runs."""
+
+    before: Figure
+    now: Figure
+
+    @property
+    def same_bits(self) -> bool:
+        """Whether every result is the same, so that only the judgement changed."""
+        return bool(self.now.bits) and self.before.bits == self.now.bits
+
+
+def both(old: Run, new: Run) -> Iterator[Change]:
+    """What both measured over the same cases: a seat in one version, or its next one."""
+    versions: dict[tuple[str, str], Figure] = {}
+    for one in old.figures:
+        versions[_versionless(one.seat), one.place] = one
+    for one in new.figures:
+        before = old.by_place.get((one.seat, one.place))
+        before = before or versions.get((_versionless(one.seat), one.place))
+        if before is not None and before.case_names == one.case_names:
+            yield Change(before, one)
+
+
+def _versionless(seat: str) -> str:
+    framework, _, *rest = [*seat.split(" "), ""]
+    return " ".join([framework, *rest])
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    date = sys.argv[2] if len(sys.argv) > 2 else datetime.date.today().isoformat()
+    print(keep(summary(read_records(folder / "records.jsonl"), folder.name, date)))
+
+
+if __name__ == "__main__":
+    main()
