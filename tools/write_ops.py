@@ -91,7 +91,7 @@ def _first_sentences(text: str) -> str:
     """Up to what is said of other things than the bound."""
     kept: list[str] = []
     for sentence in re.split(r"(?<=[.;])\s+(?=[A-Z`])", text):
-        if re.match(r"(Raises|Sources?:|(What e|E)lse\b)", sentence):
+        if re.match(r"(Raises|Sources?:|Otherwise as|(What e|E)lse\b)", sentence):
             break
         kept.append(sentence)
     return " ".join(kept)
