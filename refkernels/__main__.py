@@ -15,10 +15,22 @@ def main() -> None:
         _run()
     except KeyboardInterrupt:  # before there are commands that could meet it
         _stop()
+    except Exception as error:
+        if not _is_interrupt(error):
+            raise
+        _stop()
     finally:
         with contextlib.suppress(OSError, ValueError):  # nobody listens any more
             sys.stdout.flush()
         signal.signal(signal.SIGINT, _stop)  # while Python takes itself apart
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: while a class is made, Python 3.11 and older raise a
+    RuntimeError from what `__set_name__` raises."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
 
 
 def _stop(*_: Any) -> NoReturn:

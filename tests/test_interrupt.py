@@ -51,6 +51,30 @@ def test_ctrl_c_at_any_moment_is_one_line(tmp_path: Path, command: str, after: f
         assert said.splitlines()[-1:] == ["refkernels: stopped."], said
 
 
+WRAPPED = """
+from refkernels import __main__ as command
+class Interrupted:
+    def __set_name__(self, owner, name):
+        raise KeyboardInterrupt
+def run():
+    try:
+        type("Made", (), {"part": Interrupted()})
+    except KeyboardInterrupt as error:  # as Python 3.11 and older do by themselves
+        raise RuntimeError("Error calling __set_name__") from error
+command._run = run
+command.main()
+"""
+
+
+def test_ctrl_c_while_a_class_is_made_is_one_line_and_other_errors_are_not() -> None:
+    done = subprocess.run([sys.executable, "-c", WRAPPED], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "refkernels: stopped.\n")
+    other = WRAPPED.replace("raise KeyboardInterrupt", "raise ValueError('no class')")
+    done = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "no class" in done.stderr
+
+
 def test_what_the_terminal_cannot_show_is_told_all_the_same(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X)
     name = os.fsdecode(b"caf\xe9")

@@ -89,7 +89,8 @@ def _tolerance(name: str, asked: answered.Asked, format: Format) -> Tolerance:
 
 def _atol(rtol: float, size: Array, bound: Array) -> float:
     """The least atol beside this rtol; as `allclose` computes it, product and sum rounded."""
-    rest = float((bound - np.nextafter(rtol * size, 0.0)).max())
+    with np.errstate(over="ignore"):
+        rest = float((bound - np.nextafter(rtol * size, 0.0)).max())
     return math.nextafter(rest, math.inf) if rest > 0.0 else 0.0
 
 

@@ -59,7 +59,7 @@ def test_a_run_with_the_same_seats_goes_on(outcome: measurement.RunOutcome) -> N
         ("numpy:cuda:7", "no framework reports a device 'cuda:7' here: numpy has cpu"),
         ("numpy@num_thread=1", "did you mean 'num_threads'"),
         ("numpy@OMP_NUM_THREADS", "write NAME=VALUE"),
-        ("./mine.py:sin", "give its output to `refkernels explain"),
+        ("./mine.py:sin", "mine.py cannot be read"),
         ("mine.py", "names no function"),
         ("nampy@A=1", "did you mean 'numpy'"),
     ],
