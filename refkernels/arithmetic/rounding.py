@@ -44,7 +44,8 @@ class Rounding:
 
     def beyond(self, size: Doubles) -> npt.NDArray[np.bool_]:
         """Where a number of that magnitude may overflow; true for NaN."""
-        return np.asarray(~(size * (1.0 + 2.0**-40) <= self.format.max))
+        with np.errstate(over="ignore"):
+            return np.asarray(~(size * (1.0 + 2.0**-40) <= self.format.max))
 
     def lost(self, size: Doubles, underflow: bool = True) -> Doubles:
         """At most |fl(x) - x| for |x| <= size, before the caller rounds it outward."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +42,8 @@ def tolerances(
     They follow from the rounding bound on these inputs. Ends with status 2 where no tolerance is
     right.
     """
+    from dataclasses import asdict
+
     from rich.console import Console
     from rich.table import Table
 

@@ -284,13 +284,15 @@ def parts(value: Value) -> tuple[Doubles, Doubles]:
 
 def upper(mid: Doubles, radius: Doubles) -> Doubles:
     """At least mid + radius, as `ball_rules.ends` has it."""
-    end = mid + radius
-    return np.where(radius > 0.0, end + (np.abs(end) * (2.0 * U) + ETA), end)
+    with np.errstate(all="ignore"):
+        end = mid + radius
+        return np.where(radius > 0.0, end + (np.abs(end) * (2.0 * U) + ETA), end)
 
 
 def lower(mid: Doubles, radius: Doubles) -> Doubles:
-    end = mid - radius
-    return np.where(radius > 0.0, end - (np.abs(end) * (2.0 * U) + ETA), end)
+    with np.errstate(all="ignore"):
+        end = mid - radius
+        return np.where(radius > 0.0, end - (np.abs(end) * (2.0 * U) + ETA), end)
 
 
 def folded(a: Doubles, axis: int) -> Doubles:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from refkernels.cli.shared.endings import refuse
-from refkernels.seat_names import SeatName, SeatNameError, merged, parse
+
+if TYPE_CHECKING:
+    from refkernels.seat_names import SeatName
 
 
 def named_kernels(
@@ -15,6 +17,7 @@ def named_kernels(
     """The seats of the kernels, and the ops that they compute: each the op in its function's name,
     or the one that is given. Ends the command with a sentence for what is no kernel."""
     from refkernels.frameworks import catalog
+    from refkernels.seat_names import SeatNameError, parse
 
     names, computed = [], []
     for text in kernels:
@@ -49,6 +52,10 @@ def _tells_op(name: SeatName, op: str) -> bool:
 
 def _with(name: SeatName, key: str, value: str | None) -> SeatName:
     """The name with one more setting, unless it says its own."""
+    from dataclasses import replace
+
+    from refkernels.seat_names import merged
+
     if value is None or key in dict(name.settings):
         return name
     return replace(name, settings=tuple(merged({key: value}, name).items()))
