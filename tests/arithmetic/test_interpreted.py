@@ -5,7 +5,7 @@ import pytest
 
 from refkernels.arithmetic.double_double import dd_div, dd_mul, dd_sqrt
 from refkernels.arithmetic.fma import fma
-from refkernels.arithmetic.interpreted import interpreted
+from refkernels.arithmetic.interpreted import _ROUNDED_TWICE, by_rationals, interpreted
 from refkernels.arithmetic.jit import njit
 
 SPECIAL = (0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 2.0**-1022, 1.7e308, -1.7e308)
@@ -27,8 +27,18 @@ def test_fma_is_rounded_once_for_numbers_of_every_size() -> None:
     with np.errstate(all="ignore"):
         drawn[::2, 2] = -drawn[::2, 0] * drawn[::2, 1]  # the error of the product
         for triple in drawn:
-            assert hexes(interpreted(fused)(*triple)) == hexes(fused(*triple)), triple
+            wanted = hexes(fused(*triple))
+            assert hexes(interpreted(fused)(*triple)) == hexes(by_rationals(*triple)) == wanted
     assert len(drawn) > 0
+
+
+def test_a_fused_multiply_that_rounds_twice_is_found_out() -> None:
+    for a, b, c in _ROUNDED_TWICE:
+        assert by_rationals(a, b, c) == fused(a, b, c)
+        assert a * b + c != fused(a, b, c)
+    a, b, c = map(np.longdouble, _ROUNDED_TWICE[1])
+    if np.finfo(np.longdouble).nmant == 63:
+        assert float(a * b + c) != fused(*_ROUNDED_TWICE[1])
 
 
 @pytest.mark.parametrize("kernel", [dd_mul, dd_div, dd_sqrt], ids=lambda one: one.__name__)
