@@ -44,8 +44,15 @@ def _run() -> None:
         if hasattr(stream, "reconfigure"):
             # A name that the terminal's encoding lacks, or half a character, is told all the same.
             stream.reconfigure(errors="backslashreplace")
+    # Python's own handler raises KeyboardInterrupt, which imports lose where one of their callbacks
+    # meets it. Nothing is begun yet that would have to be put away.
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _stop)
     from refkernels.cli.app import app
 
+    if handler is signal.default_int_handler:
+        signal.signal(signal.SIGINT, handler)
     # What a command reads in is no garbage: looking for it at Python's pace takes a fifth of it.
     gc.set_threshold(50_000)
     # The process is about to go: a last search for garbage would take as long as a small command.
