@@ -15,6 +15,8 @@ from refkernels.cli.shared.case import read_case, tensors_of
 from refkernels.cli.shared.endings import refuse
 from refkernels.cli.shared.options import (
     AsJson,
+    CaseOrOp,
+    DirectionName,
     Language,
     Names,
     Params,
@@ -25,12 +27,7 @@ from refkernels.cli.shared.options import (
 
 
 def explain(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="CASE.npz|OP", help="A case file, or an op.", autocompletion=completion.ops
-        ),
-    ],
+    what: CaseOrOp,
     inputs: Annotated[
         Names | None,
         typer.Option(
@@ -55,7 +52,7 @@ def explain(
         ),
     ] = None,
     param: Params = None,
-    direction: Annotated[str | None, typer.Option(help="forward (default) or backward.")] = None,
+    direction: DirectionName = None,
     device: Annotated[
         str | None,
         typer.Option(help="The device of names without one: cpu (default), cuda:0, npu:0, ..."),

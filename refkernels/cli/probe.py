@@ -8,20 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import completion
 from refkernels.cli.shared.case import read_case, tensors_of
 from refkernels.cli.shared.endings import refuse
-from refkernels.cli.shared.options import AsJson, Names, Params
+from refkernels.cli.shared.options import AsJson, CaseOrOp, DirectionName, DrawSeed, Names, Params
 from refkernels.cli.shared.pages import show_page
 
 
 def probe(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="CASE.npz|OP", help="A case file, or an op.", autocompletion=completion.ops
-        ),
-    ],
+    what: CaseOrOp,
     inputs: Annotated[
         Names | None, typer.Option("--input", help="NAME=FILE.npy or FILE.npz. Repeatable.")
     ] = None,
@@ -30,9 +24,9 @@ def probe(
         typer.Option("--output", help="NAME=FILE.npy, the kernel's output. Repeatable."),
     ] = None,
     param: Params = None,
-    direction: Annotated[str | None, typer.Option(help="forward (default) or backward.")] = None,
+    direction: DirectionName = None,
     kernel: Annotated[str | None, typer.Option(help="The kernel, if the case has several.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of the random inputs.")] = 0,
+    seed: DrawSeed = 0,
     out: Annotated[
         Path, typer.Option(help="Write the inputs here: a folder of .npy, or one .npz.")
     ] = Path("probe"),

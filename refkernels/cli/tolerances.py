@@ -12,16 +12,19 @@ import typer
 from refkernels.cli.shared import completion
 from refkernels.cli.shared.case import read_case, tensors_of
 from refkernels.cli.shared.endings import refuse
-from refkernels.cli.shared.options import MOST_ELEMENTS, AsJson, Names, Params
+from refkernels.cli.shared.options import (
+    MOST_ELEMENTS,
+    AsJson,
+    CaseOrOp,
+    DirectionName,
+    DrawSeed,
+    Names,
+    Params,
+)
 
 
 def tolerances(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="CASE.npz|OP", help="A case file, or an op.", autocompletion=completion.ops
-        ),
-    ],
+    what: CaseOrOp,
     inputs: Annotated[
         Names | None, typer.Option("--input", help="NAME=FILE.npy or FILE.npz. Repeatable.")
     ] = None,
@@ -33,8 +36,8 @@ def tolerances(
         str, typer.Option(help="Of the inputs of --shape.", autocompletion=completion.dtypes)
     ] = "float32",
     param: Params = None,
-    direction: Annotated[str | None, typer.Option(help="forward (default) or backward.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of the random inputs.")] = 0,
+    direction: DirectionName = None,
+    seed: DrawSeed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Print the smallest atol and rtol with which allclose passes every right kernel.

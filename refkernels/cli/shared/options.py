@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refuse
 
 Names = list[str]
@@ -13,7 +14,15 @@ Settings = Annotated[
     Names | None,
     typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
 ]
+CaseOrOp = Annotated[
+    str,
+    typer.Argument(
+        metavar="CASE.npz|OP", help="A case file, or an op.", autocompletion=completion.ops
+    ),
+]
 Params = Annotated[Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5. Repeatable.")]
+DirectionName = Annotated[str | None, typer.Option(help="forward (default) or backward.")]
+DrawSeed = Annotated[int, typer.Option(min=0, help="The seed of the random inputs.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Language = Annotated[str, typer.Option(help="en or zh.")]
 
