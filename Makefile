@@ -14,6 +14,8 @@ READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
 FRAMEWORKS := torch paddle oneflow mindspore
 REPORT ?= report
+EXTRAS ?= test,lint
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/schedule_ref \
 	tests/matmul_ref/test_matmul_shapes.py tests/layernorm_ref/test_layernorm_op.py \
 	tests/layernorm_ref/test_layernorm_oracle.py tests/elementwise/test_product.py \
@@ -21,6 +23,8 @@ QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/
 	tests/test_architecture.py tests/records/test_parameters.py \
 	--ignore=tests/arithmetic/test_mode.py --ignore=tests/arithmetic/test_waiting.py
 NOTEBOOKS := --nbmake --nbmake-timeout=120 notebooks
+
+unexport PYTHONDONTWRITEBYTECODE  # pip compiles nothing ahead: what is imported is compiled once
 
 .PHONY: report test check lint bench docs table notebooks environments clean
 
@@ -59,11 +63,11 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "refkernels needs Python >= 3.10, and $(PYTHON) is " + sys.version.split()[0] + ": say make PYTHON=/path/to/python3.12")'
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) has no venv module with pip: install it (Debian: apt install python3-venv)." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	$(PIP) '.[$(EXTRAS)]'
 	@touch $@
 
 $(DOCS_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(PIP) '.[docs]'
 	@touch $@
 
 clean:

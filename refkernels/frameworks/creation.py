@@ -97,7 +97,8 @@ def _build_with(
         progress(f"{spec}: pip install {' '.join(requirements)} into {environment}, with {python}")
         _checked([python, "-m", "venv", str(environment)], spec, progress)
         own = str(python_of(environment))
-        pip = [own, "-m", "pip", "install", "--progress-bar", "off", "--no-input"]
+        # Few of its thousands of modules are imported: the first import compiles and keeps these.
+        pip = [own, "-m", "pip", "install", "--no-compile", "--progress-bar", "off", "--no-input"]
         _checked([*pip, *requirements], spec, progress)
         _write_marker(environment, _verify(spec, own))
         progress(f"{spec}: ready after {time.monotonic() - started:.0f} s")
@@ -172,8 +173,10 @@ def _write_marker(environment: Path, content: dict[str, str]) -> None:
 
 
 def clean_environment() -> dict[str, str]:
-    """The user's environment without the variables that would let in another Python's packages."""
+    """The user's environment without the variables that would let in another Python's packages,
+    or keep the compiled modules from being kept."""
     dropped = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP"}
+    dropped.add("PYTHONDONTWRITEBYTECODE")
     return {name: value for name, value in os.environ.items() if name not in dropped}
 
 

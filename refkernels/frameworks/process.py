@@ -24,8 +24,8 @@ from refkernels.frameworks.transport import Array, Inline, SharedFolder, bits_dt
 WORKER = Path(__file__).parent / "remote" / "worker.py"
 EXIT_SECONDS = 3.0
 READY_SECONDS = 60.0
-# Unset for a managed environment, so that it imports only its own packages.
-UNSET = ("PYTHONPATH", "PYTHONHOME")
+# Unset for a managed environment, so that it imports only its own packages, compiled once.
+UNSET = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
 OUT_OF_MEMORY = re.compile(
     r"bad_alloc|out of memory|alloc(ate)?( memory)? failed|fail(ed)? to alloc", re.IGNORECASE
 )

@@ -96,10 +96,15 @@ def test_a_broken_file_of_names_is_told(fake_home: Path) -> None:
     assert len(wrong) == 6
 
 
-def test_creating_makes_finds_lists_and_removes(local_package: Framework, fake_home: Path) -> None:
+def test_creating_makes_finds_lists_and_removes(
+    local_package: Framework, fake_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     told: list[str] = []
     made = environments.create("tinyframework", told.append)
     assert made.version == "1.0"
+    compiled = Path(made.python).parent.parent.rglob("tinyframework/__pycache__/*.pyc")
+    assert len(list(compiled)) == 1, "what is imported is compiled once"
     assert len(told) == 2, told
     assert "pip install tinyframework==1.0" in told[0]
     assert "ready" in told[1]
