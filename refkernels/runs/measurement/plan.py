@@ -4,6 +4,7 @@ By default only the core of an op's cases (`op.core`), with its invariance forwa
 """
 
 import fnmatch
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,8 +45,13 @@ class Plan:
 
     @property
     def first(self) -> tuple[Unit, ...]:
-        """One unit of each op, for a first table."""
-        return tuple({unit.op.name: unit for unit in reversed(self._glances)}.values())[::-1]
+        """One unit of each op, for a first table; those with the most units first, which are the
+        ops that people know."""
+        units = Counter(unit.op.name for unit in self.units)
+        first: dict[str, Unit] = {}
+        for unit in self._glances:
+            first.setdefault(unit.op.name, unit)
+        return tuple(sorted(first.values(), key=lambda unit: -units[unit.op.name]))
 
     @property
     def order(self) -> tuple[Unit, ...]:

@@ -1,17 +1,20 @@
 """Measures one unit: the frameworks answer while the oracle works, then each answer is judged."""
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.frameworks.gateway import Reply
 from refkernels.metrology import agreement, judge
 from refkernels.op import Case
 from refkernels.records.words import SCHEMA
+from refkernels.runs.measurement.lanes import Asked, Lanes
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 from refkernels.truth import Truth
@@ -19,18 +22,33 @@ from refkernels.truth import Truth
 Record = dict[str, Any]
 
 
-def measure_unit(unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor) -> list[Record]:
-    """The records of one unit: a measurement for each seat and output, and each pair's agreement.
+def ask_unit(unit: Unit, lanes: Lanes) -> Asked:
+    """A case, whose records are a measurement for each seat and output, and each pair's agreement.
 
     A seat is a framework on a device. Whatever one seat does, the others get their records.
     """
     assert unit.case is not None
     arrays, params = unit.case.build(unit.dtype)
     inputs = {name: arrays[name] for name in unit.op.takes(unit.direction) if name in arrays}
-    replies = [
-        pool.submit(seat.run, unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
-        for seat in seats
-    ]
+    replies = lanes.ask(_answer, unit, inputs, params)
+    records = functools.partial(_records, unit, inputs, params, lanes.seats, replies)
+    return Asked(unit, sum(array.size for array in inputs.values()), records)
+
+
+def _answer(
+    seat: Seat, unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str, Any]
+) -> Reply:
+    return seat.run(unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
+
+
+def _records(
+    unit: Unit,
+    inputs: dict[str, npt.NDArray[Any]],
+    params: dict[str, Any],
+    seats: Sequence[Seat],
+    replies: Sequence[Future[Reply]],
+) -> list[Record]:
+    assert unit.case is not None
     truth = find_truth(unit, inputs, params)
     records: list[Record] = []
     answers: list[tuple[Seat, dict[str, npt.NDArray[Any]]]] = []
