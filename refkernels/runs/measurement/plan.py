@@ -1,8 +1,8 @@
 """What a run consists of: units, each one case in one dtype and direction for all frameworks.
 
-By default only the core of an op's cases (`op.core`) without the large ones, which take as long to
-judge as a third of the others and show hardly anything that these do not; and its invariance,
-forward in float32, where no answer is judged and the large ones belong.
+By default only the core of an op's cases (`op.core`) without the large ones, which take two fifths
+of the others' time and show hardly anything that these do not; and its invariance, forward in
+float32, where no answer is judged and the large ones belong.
 """
 
 import fnmatch
