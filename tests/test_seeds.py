@@ -6,7 +6,6 @@ A framework that is not installed is a skip that says why, or with REFKERNELS_RE
 
 import json
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,10 @@ from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Case, Direction
 from refkernels.runs.measurement import invariance
+from refkernels.runs.measurement.lanes import Lanes
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat, open_sessions, take_seats
-from refkernels.runs.measurement.unit import find_truth, measure_unit
+from refkernels.runs.measurement.unit import ask_unit, find_truth
 
 Record = dict[str, Any]
 AUTOGRAD = ("torch", "paddle", "oneflow", "mindspore")
@@ -78,8 +78,8 @@ def measured(sessions: dict[str, Session]) -> Measure:
             case = case_named(name)
             unit = Unit(registry.get(case.op), case, dtype, direction)
             found = known.setdefault(key, {})
-            with ThreadPoolExecutor(len(seats)) as pool:
-                for record in measure_unit(unit, seats, pool):
+            with Lanes(seats) as lanes:
+                for record in ask_unit(unit, lanes).records():
                     kind = record["kind"]
                     whose = kind if kind == "agreement" else record["framework"]
                     found.setdefault(whose, []).append(record)

@@ -31,6 +31,7 @@ _REBUILT = (
     "Rebuilt: the thread has no numbers. The definitions are the thread's, the inputs are drawn "
     "with NumPy's default_rng({seed})."
 )
+_REBUILT_ZH = "重建：原帖没有数值。定义取自原帖，输入由 NumPy 的 default_rng({seed}) 生成。"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,12 @@ class Thread:
             },
             "thread": english["thread"],
             "argument": english["argument"],
-            "zh": {key: text for key, text in chinese.items() if text},
+            "zh": {
+                **{key: text for key, text in chinese.items() if text},
+                "source": self.source.replace(" and ", " 和 "),
+                "provenance": _REBUILT_ZH.format(seed=self.seed),
+                "device": "任意",
+            },
             "expected": {
                 **{
                     kernel: {"verdict": verdict, "cause": cause}

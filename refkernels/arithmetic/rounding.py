@@ -11,6 +11,7 @@ one to float64 and one to float32.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,13 +30,13 @@ class Rounding:
 
     format: Format
 
-    @property
+    @functools.cached_property
     def unit(self) -> float:
         u = self.format.u
         wider = 0.0 if self.format.p == 53 else 2.0**-53 if self.format.p == 24 else _WIDER
         return u + wider * (1.0 + u) * (1.0 + 2.0**-50)
 
-    @property
+    @functools.cached_property
     def half(self) -> float:
         """η / 2 and that of the wider formats, or the least float64 above it."""
         if self.format.p == 53:
@@ -50,8 +51,10 @@ class Rounding:
     def lost(self, size: Doubles, underflow: bool = True) -> Doubles:
         """At most |fl(x) - x| for |x| <= size, before the caller rounds it outward."""
         least = self.half if underflow else 0.0
-        error = np.where(size > 0.0, self.unit * size + least, 0.0)
-        return np.where(self.beyond(size), np.inf, error)
+        error = np.asarray(self.unit * size + least)
+        error[np.logical_not(size > 0.0)] = 0.0
+        error[self.beyond(size)] = np.inf
+        return error
 
     def holds(self, values: Doubles) -> npt.NDArray[np.bool_]:
         """Which float64 numbers the format holds."""

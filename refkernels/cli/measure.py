@@ -80,7 +80,11 @@ def measure(
     ),
     full: Annotated[
         bool,
-        typer.Option("--full", help="Measure all cases and invariances, not only each op's core."),
+        typer.Option(
+            "--full",
+            help="Measure all cases and invariances; by default each op's core, which leaves out "
+            "the large cases.",
+        ),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
     settings: Settings = None,

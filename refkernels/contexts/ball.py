@@ -52,7 +52,7 @@ class BallValue(Value):
         if not known.all():
             mid, radius = np.where(known, mid, 0.0), np.where(known, radius, np.inf)
         self.mid: Doubles = mid
-        self.radius: Doubles = np.broadcast_to(radius, mid.shape)
+        self.radius: Doubles = spread(radius, mid.shape)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -274,6 +274,11 @@ class Ball(Context):
         """The largest error of one rounding to nearest of a result in the normal range."""
         size: Doubles = np.abs(mid) * self.unit
         return size
+
+
+def spread(array: Doubles, shape: tuple[int, ...]) -> Doubles:
+    """np.broadcast_to, which costs as much as an operation on a thousand elements."""
+    return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
 def parts(value: Value) -> tuple[Doubles, Doubles]:

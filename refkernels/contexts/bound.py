@@ -135,8 +135,9 @@ class Bound(Unrounded):
         with np.errstate(all="ignore"):
             size = np.abs(exact.mid) + exact.radius + error
             lost = rounding.lost(size, underflow)
-            lost = np.where(scaled, np.minimum(lost, rounding.half), lost)
-            lost = np.where(rounding.beyond(size), np.inf, lost)
+            if np.any(scaled):
+                lost = np.where(scaled, np.minimum(lost, rounding.half), lost)
+                lost = np.where(rounding.beyond(size), np.inf, lost)
             return BoundValue(self, exact, outward(error + lost), rounding is self.scalars)
 
     def _rounding(self, *operands: BoundValue) -> Rounding:

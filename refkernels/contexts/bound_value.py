@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.contexts.ball import BallValue
+from refkernels.contexts.ball import BallValue, spread
 from refkernels.contexts.value import Value
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class BoundValue(Value):
     def __init__(self, context: Context, exact: BallValue, error: Any, loose: bool = False) -> None:
         self.context = context
         self.exact = exact
-        error = np.broadcast_to(np.asarray(error, np.float64), exact.shape)
+        error = spread(np.asarray(error, np.float64), exact.shape)
         unknown = ~(error < np.inf) | np.isinf(exact.radius)
         self.error: Doubles = np.where(unknown, np.inf, error) if unknown.any() else error
         self.loose = loose

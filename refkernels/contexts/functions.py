@@ -149,9 +149,12 @@ def _decay(y: Doubles) -> Doubles:
 
 
 def outward(radius: Any) -> Any:
-    """At least the exact radius of these few operations; 0 stays 0."""
-    radius = np.where(np.isnan(radius), np.inf, radius)
-    return np.where(radius > 0.0, radius * FACTOR + LOST, 0.0)
+    """At least the exact radius of these few operations; 0 stays 0, and NaN becomes infinite."""
+    wide = np.asarray(radius * FACTOR + LOST)
+    wide[radius <= 0.0] = 0.0
+    if np.isnan(wide.sum()):  # of numbers >= 0, so only where one is NaN
+        wide[np.isnan(wide)] = np.inf
+    return wide
 
 
 def spread(name: str, a: Doubles, rho: Doubles, p: Doubles, size: Doubles) -> Doubles:

@@ -129,9 +129,7 @@ class Session:
     def start(self) -> bool:
         """Start the interpreter unless it is alive; False after a failed start, which is final."""
         with self._turn:
-            if self._worker is not None:
-                return True
-            return self.status == "ok" and self._start()
+            return self.status == "ok" and (self._worker is not None or self._start())
 
     def _start(self) -> bool:
         try:
@@ -148,6 +146,9 @@ class Session:
             return self._failed(fault.status, fault.reason)
         if reply["status"] != "ok":
             return self._failed(reply["status"], reply["reason"])
+        if self.status != "ok":  # abandoned meanwhile
+            self._end()
+            return False
         self.info = self._described(reply, interpreter, flags)
         wrong = self._wrong_version()
         return True if wrong is None else self._failed("not_installed", wrong)

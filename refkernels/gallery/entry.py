@@ -15,7 +15,7 @@ The file of an entry (JSON; numbers that are not finite as the strings "nan", "i
     expected                   {kernel: {verdict, cause}} and {"a | b": {cause}} for a difference
     argument                   why we disagree with the thread, or what it leaves open
     consequence                "cosine_decay": the answers make a schedule; see `consequences`
-    zh                         title, reported, thread and argument in Chinese, if present
+    zh                         title, reported, thread, argument and origin in Chinese, if present
 """
 
 from __future__ import annotations

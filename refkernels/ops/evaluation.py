@@ -10,6 +10,7 @@ from typing import Any
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound
+from refkernels.contexts.remembering import Remembering
 from refkernels.contexts.working import Working
 from refkernels.ops import readings
 from refkernels.ops.readings import Reading, read
@@ -24,9 +25,11 @@ def amplification() -> Reading:
     return Reading(xp, lambda value: (xp.amplification(value),))
 
 
-def bound(working: Format, target: Format, scalars: Any) -> Reading:
-    """The reading that bounds a right kernel's error, working in one format, storing in another."""
-    return readings.bound(Bound(working, target, scalars=scalars))
+def bound(working: Format, target: Format, scalars: Any, remember: bool = False) -> Reading:
+    """The reading that bounds a right kernel's error, working in one format, storing in another.
+    `remember`: for several formulas, which share what they have in common."""
+    context = Remembering if remember else Bound
+    return readings.bound(context(working, target, scalars=scalars))
 
 
 def working(working: Format, target: Format, scalars: Any, **options: Any) -> Reading:

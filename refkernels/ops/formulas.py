@@ -32,6 +32,7 @@ Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Forms = Mapping[str, Formula]
 Prepare = Callable[[dict[str, Any], dict[str, Any], Direction], Prepared]
+_REMEMBERED = 4096  # elements of a question whose forms share their steps: all values are kept
 
 
 class Way(NamedTuple):
@@ -160,8 +161,9 @@ class Formulas:
     ) -> dict[str, dict[str, Doubles]]:
         """The bound on a right kernel's error for each form in that format: by form, by output."""
         question = self.question(direction, inputs, params)
+        reading = self._bound(format, remember=question.elements <= _REMEMBERED)
         return {
-            form: self._read(direction, formula, self._bound(format), question)
+            form: self._read(direction, formula, reading, question)
             for form, formula in self.way(direction).forms.items()
         }
 
@@ -281,9 +283,9 @@ class Formulas:
     def _first(self, direction: Direction) -> Formula:
         return next(iter(self.way(direction).forms.values()))
 
-    def _bound(self, format: Format | str) -> Reading:
+    def _bound(self, format: Format | str, remember: bool = False) -> Reading:
         target = formats.get(format)
-        return _evaluation().bound(_working(target), target, self.scalars)
+        return _evaluation().bound(_working(target), target, self.scalars, remember)
 
     def _read(
         self, direction: Direction, formula: Formula, reading: Reading, question: Canonical

@@ -259,7 +259,10 @@ def test_a_page_in_chinese_has_the_entry_s_chinese_words() -> None:
     entry = gallery.load("gelu-tanh-factored").to_dict()
     page = gallery_page(entry, "", None, "zh")
     assert page.startswith("# Megatron 的 GELU 是另一种近似吗？")
-    assert all(entry["zh"][key] in page for key in ("reported", "thread", "argument"))
+    said = ("reported", "thread", "argument", "source", "provenance", "device")
+    assert all(entry["zh"][key] in page for key in said)
+    assert "Rebuilt" not in page
+    assert "any" not in page.split()
     assert entry["reported"] in gallery_page(entry, "")
 
 

@@ -1,8 +1,12 @@
 """One cause takes one line, ordinary inputs first; the threads' answers come from the records."""
 
+import io
+
 import pytest
 import synthetic
+from rich.console import Console
 
+from refkernels.reporting import terminal_table
 from refkernels.reporting.measure.inputs import Input, input_of, loss, told_apart
 from refkernels.reporting.measure.seeds import seeds, sentences
 from refkernels.reporting.measure.study import Study
@@ -230,3 +234,20 @@ def test_an_answer_is_shown_in_as_many_digits_as_tell_it_from_the_exact_one():
     got, exact = told_apart("2.400985010000001", "2.400985010000004")
     assert got != exact
     assert told_apart("1.5", "1.5") == ("1.5", "1.5")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(("height", "whole"), [(24, 1), (60, 2)])
+def test_a_cause_that_does_not_fit_beside_its_symptom_has_lines_of_its_own(lang, height, whole):
+    seats = ["torch", "paddle", "oneflow"]
+    some = [bad(framework=seat, op=op) for seat in seats for op in ("layernorm", "sin")]
+    causes = [found_on(one, "float32_statistics") for one in some[::2]]
+    causes += [found_on(one, "argument_reduction") for one in some[1::2]]
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(terminal_table([*some, *causes], lang, height=height))
+    text = "".join(console.export_text().split())
+    words = words_of(lang)
+    for card in cards(Study.of([*some, *causes])):
+        told = ["".join(one.because(words, lang).split()) for one in card.first]
+        assert len(told) == 2
+        assert sum(text.count(cause) == len(seats) for cause in told) >= whole

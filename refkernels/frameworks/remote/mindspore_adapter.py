@@ -14,6 +14,9 @@ FLAGS = {
         lambda v: ms.set_context(deterministic=v.upper()),
     ),
 }
+# Else four threads hand on every op, each spinning meanwhile: many times the op's processor time.
+ms.runtime.launch_blocking()
+
 TARGETS = {"cpu": "CPU", "gpu": "GPU", "ascend": "Ascend"}
 FORMULAS = {"attention": "MindSpore ops", "rotary": "MindSpore ops"}
 

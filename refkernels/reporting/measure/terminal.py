@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from refkernels.reporting.measure.headline import headline
 from refkernels.reporting.measure.study import Study
-from refkernels.reporting.measure.symptoms import MOST_LINES, Card, Symptom, cards
+from refkernels.reporting.measure.symptoms import Card, Symptom, cards
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import share
@@ -19,6 +19,7 @@ from refkernels.reporting.words.report import listed, words_of
 from refkernels.reporting.words.vocabulary import short_of
 
 WIDTH = 80
+_INDENT = "   "
 _AROUND = 6  # lines: the headline, where to look, the prompt
 
 
@@ -36,10 +37,9 @@ def terminal_table(
     told = headline(study, words)
     parts: list[RenderableType] = [Text(words["space"].join(told if everything else told[:2]))]
     found = cards(study)
-    room = (height - _AROUND) // max(1, len(found)) - 1
-    lines = min(MOST_LINES, max(1, room))
+    room = max(1, (height - _AROUND) // max(1, len(found)) - 1)
     for card in found:
-        parts += _card(card, words, lang, None if everything else lines)
+        parts += _card(card, words, lang, None if everything else room)
     table = Table.grid()
     table.add_column(max_width=WIDTH)
     for part in parts:
@@ -62,18 +62,24 @@ def environment_table(lines: Iterable[Any]) -> RenderableType:
     return table
 
 
-def _card(card: Card, words: Any, lang: str, most: int | None) -> list[RenderableType]:
-    """The seat in a line, then its symptoms: one line each, or whole where all are asked for."""
+def _card(card: Card, words: Any, lang: str, room: int | None) -> list[RenderableType]:
+    """The seat in a line, then its symptoms in as many lines as there is room for, or whole where
+    all are asked for."""
     head = Text(clipped(card.subject, 40), style="bold")
     fine = words["seat_line"].format(share=share(card.fine, card.measurements))
     head.append(f"{words['colon']}{fine}", style="default")
     lines: list[RenderableType] = [head]
-    if most is None:
+    if room is None:
         for one in (*card.lines, *card.edges):
             lines += _whole(one, words, lang)
         return lines
-    lines += [_line(one, words, lang) for one in card.lines[:most]]
-    more = len(card.lines) - most
+    shown = 0
+    for one in card.first:
+        if len(lines) > room:
+            break
+        lines += _lines(one, words, lang, room + 1 - len(lines))
+        shown += 1
+    more = len(card.lines) - shown
     left = [words["line_more"].format(n=more)] if more > 0 else []
     left += [words["line_edge"].format(n=len(card.edges))] if card.edges else []
     if not card.lines:
@@ -86,17 +92,26 @@ def _card(card: Card, words: Any, lang: str, most: int | None) -> list[Renderabl
     return lines
 
 
-def _line(one: Symptom, words: Any, lang: str) -> Text:
-    """What differs first: it is the end that a narrow terminal cuts off."""
+def _lines(one: Symptom, words: Any, lang: str, room: int) -> list[RenderableType]:
+    """What differs first: it is the end that a narrow terminal cuts off. A cause that does not fit
+    goes into lines of its own, if there is room."""
     line = Text(f" {one.verdict.glyph} ", style=one.verdict.colour)
     line.append(f"{listed(words, one.ops[:2])}{'…' if one.ops[2:] else ''}", style="bold")
     if one.directions == ["backward"]:
         line.append(" backward", style="bold")
     line.append(f" {'/'.join(one.dtypes)}", style="bold")
     told = one.because(words, lang) if one.cause else ""
-    parts = [part for part in (one.size(words, "short:"), told) if part]
-    line.append(words["colon"] + words["comma"].join(parts), style="default")
-    return line
+    size = one.size(words, "short:")
+    parts = [part for part in (size, told) if part]
+    whole = line + Text(words["colon"] + words["comma"].join(parts), style="default")
+    if not told or whole.cell_len <= WIDTH or room < 2:
+        return [whole]
+    rows = Text(told, style="dim").wrap(Console(width=WIDTH), WIDTH - len(_INDENT))
+    if len(rows) > room - 1:
+        rest = " ".join(row.plain.strip() for row in rows[room - 2 :])
+        rows[room - 2] = Text(rest, style="dim")
+    short = line + Text(words["colon"] + size, style="default") if size else line
+    return [short, *(Text(_INDENT) + row for row in rows[: room - 1])]
 
 
 def _whole(one: Symptom, words: Any, lang: str) -> list[RenderableType]:

@@ -9,7 +9,6 @@ elementwise op, pieces shorter than a vector. A row is what the op computes inde
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +20,9 @@ from refkernels.frameworks.gateway import Session
 from refkernels.metrology import agreement
 from refkernels.op import Case
 from refkernels.records.words import PROPERTIES, SCHEMA
+from refkernels.runs.measurement.lanes import Asked, Lanes
 from refkernels.runs.measurement.plan import Unit
-from refkernels.runs.measurement.seats import Seat, close_all
+from refkernels.runs.measurement.seats import Seat, abandon, close_all
 from refkernels.runs.measurement.unit import Record
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -69,15 +69,17 @@ class ThreadedSeats:
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
         self._sessions: dict[tuple[str, int], Session] = {}
+        self._abandoned = False
 
     def pair(self, seat: Seat) -> tuple[Seat, Seat]:
         """The seat with 1 and with 2 threads."""
         single, double = (self._seat(seat, threads) for threads in (1, 2))
         return single, double
 
-    def sessions(self) -> list[Session]:
-        """The sessions started so far."""
-        return list(self._sessions.values())
+    def abandon(self) -> None:
+        """End all at once, and start no other."""
+        self._abandoned = True
+        abandon(list(self._sessions.values()))
 
     def close(self) -> None:
         close_all(self._sessions.values())
@@ -89,16 +91,17 @@ class ThreadedSeats:
             settings = {**seat.settings, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
             # From the spec, not the name: settings in the name would override the thread count.
             self._sessions[key] = Session(seat.session.spec, settings, self._timeout)
+            if self._abandoned:
+                self._sessions[key].abandon()
         return replace(seat, session=self._sessions[key])
 
 
-def measure_invariance(
-    unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor, threaded: ThreadedSeats
-) -> list[Record]:
-    """One record for each seat and property."""
+def ask_invariance(unit: Unit, lanes: Lanes, threaded: ThreadedSeats) -> Asked:
+    """An op's invariance, whose records are one for each seat and property."""
     questions = list(_questions(unit))
-    jobs = [pool.submit(_seat_records, unit, seat, questions, threaded) for seat in seats]
-    return [record for job in jobs for record in job.result()]
+    jobs = lanes.ask(_seat_records, unit, questions, threaded)
+    elements = sum(array.size for _, inputs, _ in questions for array in inputs.values())
+    return Asked(unit, elements, lambda: [record for job in jobs for record in job.result()])
 
 
 def _questions(unit: Unit) -> Iterator[Question]:
@@ -112,7 +115,7 @@ def _questions(unit: Unit) -> Iterator[Question]:
 
 
 def _seat_records(
-    unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
+    seat: Seat, unit: Unit, questions: Sequence[Question], threaded: ThreadedSeats
 ) -> list[Record]:
     checks: dict[str, Callable[[], BitComparison]] = {
         "run_to_run": lambda: _run_to_run(unit, seat, questions, threaded),

@@ -1,9 +1,12 @@
 """What a run consists of: units, each one case in one dtype and direction for all frameworks.
 
-By default only the core of an op's cases (`op.core`), with its invariance forward in float32.
+By default only the core of an op's cases (`op.core`) without the large ones, which take two fifths
+of the others' time and show hardly anything that these do not; and its invariance, forward in
+float32, where no answer is judged and the large ones belong.
 """
 
 import fnmatch
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +15,11 @@ from refkernels.arguments import as_flag, as_names
 from refkernels.op import DTYPES, Case, Direction, Op, core
 from refkernels.suggestion import instead, nearest, quoted
 
+LARGE = {
+    **dict.fromkeys(("n", "K", "rows", "keys", "products", "decay_steps"), 2048),
+    "channels": 64,
+}
+"""Parameters that count elements, and from where on a case has tens of thousands of them."""
 INVARIANCE_DTYPES = ("float32", "float64")
 MANY_CASES = 10  # an op with fewer has its invariance measured in the forward direction only
 
@@ -44,8 +52,13 @@ class Plan:
 
     @property
     def first(self) -> tuple[Unit, ...]:
-        """One unit of each op, for a first table."""
-        return tuple({unit.op.name: unit for unit in reversed(self._glances)}.values())[::-1]
+        """One unit of each op, for a first table; those with the most units first, which are the
+        ops that people know."""
+        units = Counter(unit.op.name for unit in self.units)
+        first: dict[str, Unit] = {}
+        for unit in self._glances:
+            first.setdefault(unit.op.name, unit)
+        return tuple(sorted(first.values(), key=lambda unit: -units[unit.op.name]))
 
     @property
     def order(self) -> tuple[Unit, ...]:
@@ -86,7 +99,7 @@ def select(
     used: set[str] = set()
     for op in chosen:
         everything = op.cases()
-        taken = {dtype: everything if full else core(everything, dtype) for dtype in wanted}
+        taken = {dtype: everything if full else _quick(everything, dtype) for dtype in wanted}
         for case in everything:
             hits = [pattern for pattern in cases if _matches(case, pattern)]
             used.update(hits)
@@ -102,7 +115,13 @@ def select(
         if invariance and not cases:
             both = full and len(everything) >= MANY_CASES
             units += [
-                Unit(op, None, dtype, direction, tuple(taken[dtype]))
+                Unit(
+                    op,
+                    None,
+                    dtype,
+                    direction,
+                    tuple(everything if full else core(everything, dtype)),
+                )
                 for dtype in wanted
                 if dtype in INVARIANCE_DTYPES[: None if full else 1]
                 for direction in (op.directions if both else op.directions[:1])
@@ -121,6 +140,17 @@ def select(
             "shows the dtypes of each."
         )
     return Plan(tuple(op.name for op in chosen), wanted, tuple(units), full)
+
+
+def is_large(case: Case) -> bool:
+    """Whether a case is too large for the default, by its parameters."""
+    sizes = ((case.parameters.get(name, 0), least) for name, least in LARGE.items())
+    return any(isinstance(size, int) and size >= least for size, least in sizes)
+
+
+def _quick(cases: Sequence[Case], dtype: str) -> list[Case]:
+    """The core of the cases that are not large."""
+    return core([case for case in cases if not is_large(case)], dtype)
 
 
 def _matches(case: Case, pattern: str) -> bool:

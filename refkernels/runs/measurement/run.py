@@ -2,8 +2,8 @@
 
 import os
 import platform
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,17 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import Session, split_settings
 from refkernels.records.journal import JournalError
-from refkernels.runs.measurement.invariance import ThreadedSeats, measure_invariance
+from refkernels.runs.measurement.invariance import ThreadedSeats, ask_invariance
 from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal, unit_of
+from refkernels.runs.measurement.lanes import Asked, Lanes, in_advance
 from refkernels.runs.measurement.plan import Plan, Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
-from refkernels.runs.measurement.unit import Record, measure_unit
+from refkernels.runs.measurement.unit import Record, ask_unit
 from refkernels.runs.progress import Progress
 from refkernels.seat_names import merged
 
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy")
+FIRST_TABLE_SECONDS = 15.0  # from the frameworks' start; later if one op takes longer
 FAULTS = ("import_error", "error", "wrong_shape", "killed", "timeout", "oom")
 
 
@@ -129,21 +131,36 @@ def _measure_units(
     progress: Callable[[Progress], None],
     glance: Callable[[list[Record]], None],
 ) -> None:
+    open_units = [unit for unit in plan.order if journal.waiting(unit.key, started)]
+    done = len(plan.units) - len(open_units)
+    first = {unit.key for unit in plan.first}
+    shown = len(first) == len(plan.units)
+    end = time.monotonic() + FIRST_TABLE_SECONDS
     threaded = ThreadedSeats(timeout)
     try:
-        with ThreadPoolExecutor(max(1, len(seats))) as pool:
-            kept = sum(not journal.waiting(unit.key, started) for unit in plan.units)
-            for place, unit in enumerate(plan.order):
-                if place == len(plan.first):
-                    keys = (ENVIRONMENTS, *(first.key for first in plan.first))
-                    glance([record for key in keys for record in journal.done[key]])
-                if journal.waiting(unit.key, started):
-                    progress(Progress(unit.key, kept, len(plan.units)))
-                    journal.add(unit.key, _stoppable(unit, seats, pool, threaded))
-                    kept += 1
+        with Lanes(seats) as lanes:
+            try:
+                for asked in in_advance(_ask(unit, lanes, threaded) for unit in open_units):
+                    if not shown and (asked.unit.key not in first or time.monotonic() > end):
+                        shown = True
+                        keys = (ENVIRONMENTS, *(key for key in journal.done if key in first))
+                        glance([record for key in keys for record in journal.done[key]])
+                    progress(Progress(asked.unit.key, done, len(plan.units)))
+                    journal.add(asked.unit.key, asked.records())
+                    done += 1
+            except BaseException:
+                threaded.abandon()
+                abandon(seat.session for seat in seats)
+                raise
     finally:
         threaded.close()
     progress(Progress("", len(plan.units), len(plan.units)))
+
+
+def _ask(unit: Unit, lanes: Lanes, threaded: ThreadedSeats) -> Asked:
+    if unit.case is None:
+        return ask_invariance(unit, lanes, threaded)
+    return ask_unit(unit, lanes)
 
 
 def _explain(
@@ -161,24 +178,6 @@ def _explain(
     except BaseException:
         abandon(sessions.values())
         raise
-
-
-def _stoppable(
-    unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor, threaded: ThreadedSeats
-) -> list[Record]:
-    try:
-        return _measure_one(unit, seats, pool, threaded)
-    except BaseException:
-        abandon([*(seat.session for seat in seats), *threaded.sessions()])
-        raise
-
-
-def _measure_one(
-    unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor, threaded: ThreadedSeats
-) -> list[Record]:
-    if unit.case is None:
-        return measure_invariance(unit, seats, pool, threaded)
-    return measure_unit(unit, seats, pool)
 
 
 def _keep_environments(journal: MeasurementJournal, records: list[Record]) -> None:

@@ -1,39 +1,62 @@
 """Measures one unit: the frameworks answer while the oracle works, then each answer is judged."""
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.frameworks.gateway import Reply
 from refkernels.metrology import agreement, judge
 from refkernels.op import Case
 from refkernels.records.words import SCHEMA
+from refkernels.runs.measurement.lanes import Asked, Lanes
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 from refkernels.truth import Truth
 
 Record = dict[str, Any]
+Outputs = dict[str, npt.NDArray[Any]]
+Marked = tuple[Seat, Outputs, dict[str, int]]
+"""A seat, its outputs, and a number for the bits of each: the same bits have the same number."""
 
 
-def measure_unit(unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor) -> list[Record]:
-    """The records of one unit: a measurement for each seat and output, and each pair's agreement.
+def ask_unit(unit: Unit, lanes: Lanes) -> Asked:
+    """A case, whose records are a measurement for each seat and output, and each pair's agreement.
 
     A seat is a framework on a device. Whatever one seat does, the others get their records.
     """
     assert unit.case is not None
     arrays, params = unit.case.build(unit.dtype)
     inputs = {name: arrays[name] for name in unit.op.takes(unit.direction) if name in arrays}
-    replies = [
-        pool.submit(seat.run, unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
-        for seat in seats
-    ]
+    replies = lanes.ask(_answer, unit, inputs, params)
+    records = functools.partial(_records, unit, inputs, params, lanes.seats, replies)
+    return Asked(unit, sum(array.size for array in inputs.values()), records)
+
+
+def _answer(
+    seat: Seat, unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str, Any]
+) -> Reply:
+    return seat.run(unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
+
+
+def _records(
+    unit: Unit,
+    inputs: dict[str, npt.NDArray[Any]],
+    params: dict[str, Any],
+    seats: Sequence[Seat],
+    replies: Sequence[Future[Reply]],
+) -> list[Record]:
+    assert unit.case is not None
     truth = find_truth(unit, inputs, params)
     records: list[Record] = []
-    answers: list[tuple[Seat, dict[str, npt.NDArray[Any]]]] = []
+    answers: list[Marked] = []
+    numbers: dict[tuple[Any, ...], int] = {}
+    judged: dict[int, Record] = {}
     for seat, future in zip(seats, replies, strict=True):
         reply = future.result()
         outputs = reply.outputs or {}
@@ -43,11 +66,17 @@ def measure_unit(unit: Unit, seats: Sequence[Seat], pool: ThreadPoolExecutor) ->
             late = {} if reply.started else {"started": False}
             records.append({**head, "output": None, "status": status, "reason": reason, **late})
             continue
-        answers.append((seat, outputs))
+        marks = {
+            name: numbers.setdefault((name, got.dtype.name, got.tobytes()), len(numbers))
+            for name, got in outputs.items()
+        }
+        answers.append((seat, outputs, marks))
         timing = {"framework": reply.seconds, "oracle": truth.seconds}
         for output in truth.reference:
             if output in outputs:
-                body = _judge(unit, output, outputs[output], truth, inputs, params)
+                if (mark := marks[output]) not in judged:
+                    judged[mark] = _judge(unit, output, outputs[output], truth, inputs, params)
+                body = judged[mark]
                 ok = {"output": output, "status": "ok", "reason": None}
                 sources = {"oracle": {"tiers": dict(truth.tiers)}, "seconds": timing}
                 records.append({**head, **ok, **body, **sources})
@@ -140,14 +169,16 @@ def _head(
     }
 
 
-def _agreements(
-    unit: Unit, case: Case, answers: Sequence[tuple[Seat, dict[str, npt.NDArray[Any]]]]
-) -> list[Record]:
+def _agreements(unit: Unit, case: Case, answers: Sequence[Marked]) -> list[Record]:
     records: list[Record] = []
-    for (seat_a, a), (seat_b, b) in itertools.combinations(answers, 2):
+    compared: dict[tuple[int, int], Record] = {}
+    for (seat_a, a, marks_a), (seat_b, b, marks_b) in itertools.combinations(answers, 2):
         for output in a:
             if output not in b or a[output].dtype != b[output].dtype:
                 continue
+            pair = marks_a[output], marks_b[output]
+            if pair not in compared:
+                compared[pair] = agreement(a[output], b[output])
             same_device = seat_a.device == seat_b.device
             records.append(
                 {
@@ -162,7 +193,7 @@ def _agreements(
                     "regime": case.regime,
                     "a": seat_a.label(unit.op.name),
                     "b": seat_b.label(unit.op.name),
-                    **agreement(a[output], b[output]),
+                    **compared[pair],
                 }
             )
     return records

@@ -1,8 +1,7 @@
 """Kernels whose answers depend on what they should not, and one whose do not: each property is
 told from the others."""
 
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +11,8 @@ import pytest
 from refkernels import registry
 from refkernels.frameworks.gateway import Reply, Session
 from refkernels.op import Direction
-from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedSeats, measure_invariance
+from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedSeats, ask_invariance
+from refkernels.runs.measurement.lanes import Lanes
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 
@@ -88,17 +88,16 @@ def seated(kernel: Kernel) -> Seat:
     return Seat(cast(Session, kernel), kernel.fault, "1.0", "cpu", {}, "none")
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(1) as made:
-        yield made
+def asked(unit: Unit, kernel: Kernel) -> list[dict[str, Any]]:
+    with Lanes([seated(kernel)]) as lanes:
+        return ask_invariance(unit, lanes, Threaded(1.0)).records()
 
 
 def told(
-    fault: str, pool: ThreadPoolExecutor, op: str = "sin", direction: Direction = "forward"
+    fault: str, op: str = "sin", direction: Direction = "forward"
 ) -> dict[str, dict[str, Any]]:
     unit = Unit(registry.get(op), None, "float32", direction)
-    records = measure_invariance(unit, [seated(Kernel(fault))], pool, Threaded(1.0))
+    records = asked(unit, Kernel(fault))
     assert [record["property"] for record in records] == list(PROPERTIES)
     assert {(r["op"], r["direction"], r["dtype"]) for r in records} == {(op, direction, "float32")}
     return {record["property"]: record for record in records}
@@ -107,10 +106,8 @@ def told(
 @pytest.mark.parametrize(
     ("op", "direction"), [("sin", "forward"), ("matmul", "forward"), ("matmul", "backward")]
 )
-def test_a_kernel_that_depends_on_nothing_holds_everything(
-    op: str, direction: Direction, pool: ThreadPoolExecutor
-) -> None:
-    records = told("nothing", pool, op, direction)
+def test_a_kernel_that_depends_on_nothing_holds_everything(op: str, direction: Direction) -> None:
+    records = told("nothing", op, direction)
     assert all(record["holds"] is True for record in records.values())
     assert all(record["different"] == 0 < record["elements"] for record in records.values())
     assert all(record["case"] is None for record in records.values())
@@ -125,11 +122,9 @@ def test_a_kernel_that_depends_on_nothing_holds_everything(
         ("threads", {"threads"}),
     ],
 )
-def test_a_planted_dependence_is_named(
-    fault: str, broken: set[str], pool: ThreadPoolExecutor
-) -> None:
+def test_a_planted_dependence_is_named(fault: str, broken: set[str]) -> None:
     """A kernel that differs from run to run may seem to depend on anything."""
-    records = told(fault, pool)
+    records = told(fault)
     found = {name for name, record in records.items() if not record["holds"]}
     assert fault in found
     assert found <= broken
@@ -138,18 +133,17 @@ def test_a_planted_dependence_is_named(
     assert records[fault]["case"].endswith(": y")
 
 
-def test_a_batch_that_changes_a_matmul_is_named(pool: ThreadPoolExecutor) -> None:
-    records = told("batch", pool, "matmul")
+def test_a_batch_that_changes_a_matmul_is_named() -> None:
+    records = told("batch", "matmul")
     assert not records["batch"]["holds"]
     assert records["batch"]["different"] == records["batch"]["elements"] == 37 * 24  # every row
     assert records["position"]["holds"]
 
 
-def test_a_kernel_that_settles_after_some_calls_is_named(pool: ThreadPoolExecutor) -> None:
+def test_a_kernel_that_settles_after_some_calls_is_named() -> None:
     """Also where the interpreter that is measured has settled long before."""
     unit = Unit(registry.get("sin"), None, "float32", "forward")
-    seat = seated(Kernel("first calls", calls=100))
-    first, *_ = measure_invariance(unit, [seat], pool, Threaded(1.0))
+    first, *_ = asked(unit, Kernel("first calls", calls=100))
     assert first["property"] == "run_to_run"
     assert not first["holds"]
     assert first["case"] == "the first calls in an interpreter: y"
@@ -158,9 +152,9 @@ def test_a_kernel_that_settles_after_some_calls_is_named(pool: ThreadPoolExecuto
 
 @pytest.mark.parametrize(("fault", "status"), [("refuses", "error"), ("dies", "killed")])
 def test_a_framework_without_an_answer_has_a_status_and_no_property(
-    fault: str, status: str, pool: ThreadPoolExecutor
+    fault: str, status: str
 ) -> None:
-    records = told(fault, pool)
+    records = told(fault)
     for name in ("run_to_run", "position", "batch"):
         assert records[name]["holds"] is None
         assert (records[name]["status"], records[name]["reason"]) == (status, "planted")

@@ -1,9 +1,11 @@
 """A run's directory: nothing done is lost, nothing is kept half, nothing is mixed."""
 
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from refkernels.records import journal
 from refkernels.records.journal import JournalError
 from refkernels.runs.measurement.journal import MeasurementJournal
 
@@ -22,15 +24,30 @@ def test_finished_units_are_read_back_in_the_plan_s_order(tmp_path: Path) -> Non
     ]
 
 
+def test_each_unit_is_written_at_once_and_the_disk_is_waited_for_once_a_second(
+    tmp_path: Path,
+) -> None:
+    store = MeasurementJournal(tmp_path, QUESTION, resume=False)
+    clock = [0.0, 0.0, 0.5, 0.9, 1.0, 1.0]  # asked twice where the disk is waited for
+    with (
+        mock.patch.object(journal.time, "monotonic", side_effect=clock),
+        mock.patch.object(journal.os, "fsync") as fsync,
+    ):
+        for number, waited in enumerate((1, 1, 1, 2), start=1):
+            store.add(str(number), [{"n": number}])
+            assert (tmp_path / "journal.jsonl").read_bytes().count(b"\n") == number
+            assert fsync.call_count == waited
+
+
 @pytest.mark.parametrize("cut", range(1, 30))
 def test_a_journal_cut_anywhere_loses_only_its_last_unit(tmp_path: Path, cut: int) -> None:
     store = MeasurementJournal(tmp_path, QUESTION, resume=False)
     store.add("a", [{"n": 1}])
     store.add("b", [{"n": 2}])
-    journal = tmp_path / "journal.jsonl"
-    content = journal.read_bytes()
+    path = tmp_path / "journal.jsonl"
+    content = path.read_bytes()
     assert cut < len(content.splitlines()[1])
-    journal.write_bytes(content[:-cut])
+    path.write_bytes(content[:-cut])
     again = MeasurementJournal(tmp_path, QUESTION, resume=True)
     assert again.done == {"a": [{"n": 1}]}
     again.add("b", [{"n": 2}])
@@ -41,8 +58,8 @@ def test_a_journal_cut_anywhere_loses_only_its_last_unit(tmp_path: Path, cut: in
 def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
     store = MeasurementJournal(tmp_path, QUESTION, resume=False)
     store.add("a", [{"n": 1}])
-    journal = tmp_path / "journal.jsonl"
-    journal.write_bytes(b'{"unit": 3\n' + journal.read_bytes())
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"unit": 3\n' + path.read_bytes())
     with pytest.raises(JournalError, match="line 1, is damaged"):
         MeasurementJournal(tmp_path, QUESTION, resume=True)
 

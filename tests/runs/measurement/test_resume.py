@@ -35,14 +35,14 @@ import planted_faults
 from refkernels.cli.app import app
 from refkernels.cli.shared import pages
 from refkernels.frameworks import catalog
-from refkernels.runs.measurement import run
+from refkernels.runs.measurement.journal import MeasurementJournal
 for fault in ("correct", "hang"):
     catalog.register(planted_faults.framework(fault, Path({folder!r})))
-measure_one = run._measure_one
+add = MeasurementJournal.add
 def slowly(*arguments):
     time.sleep({pause})
-    return measure_one(*arguments)
-run._measure_one = slowly
+    add(*arguments)
+MeasurementJournal.add = slowly
 pages.show_measured = lambda *_: None
 app()
 """
@@ -153,7 +153,7 @@ def test_a_finished_run_resumed_does_nothing(
     out, records = undisturbed
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     monkeypatch.setattr(pages, "show_measured", lambda *_: None)
-    monkeypatch.delattr(run, "_measure_one")  # not one unit is measured
+    monkeypatch.delattr(run, "_ask")  # not one unit is measured
     with planted_faults.registered(planted_faults.framework("correct", tmp_path)):
         resumed = CliRunner().invoke(app, words(out, "--resume"))
     assert resumed.exit_code == 0, resumed.output

@@ -1,6 +1,8 @@
 """Several seats of one framework are measured side by side, each under settings of its own."""
 
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Session
 from refkernels.runs import measurement
+from refkernels.runs.measurement import unit
 from refkernels.runs.measurement.invariance import ThreadedSeats
 from refkernels.runs.measurement.seats import Seat
 from refkernels.seat_names import parse
@@ -87,3 +90,21 @@ def test_a_session_has_the_settings_and_the_device_of_its_name() -> None:
         x = {"x": np.ones(3, np.float32)}
         assert "no device named gpu:1" in str(session.run("sin", "forward", x).reason)
         assert session.run("sin", "forward", x, device="cpu").ok
+
+
+def test_answers_with_the_same_bits_are_judged_once(tmp_path: Path) -> None:
+    plan = measurement.select(["sin"], ["float32"], [CASE])
+    plan = replace(plan, units=plan.units[:1])
+    seats = ["numpy", "numpy@OMP_NUM_THREADS=1", "numpy@OMP_NUM_THREADS=2"]
+    with (
+        mock.patch.object(unit, "judge", wraps=unit.judge) as judge,
+        mock.patch.object(unit, "agreement", wraps=unit.agreement) as agreement,
+    ):
+        records = measurement.measure(plan, tmp_path / "out", frameworks=seats).records
+    measured = [record for record in records if record["kind"] == "measurement"]
+    pairs = [record for record in records if record["kind"] == "agreement"]
+    assert [record["framework"] for record in measured] == seats
+    assert len({record["digest"] for record in measured}) == 1
+    assert len(pairs) == 3
+    assert all(pair["equal_bits"] == pair["elements"] > 0 for pair in pairs)
+    assert (judge.call_count, agreement.call_count) == (1, 1)

@@ -1,0 +1,58 @@
+"""Questions to all seats at once, and ahead of the judge.
+
+Each seat answers in a thread of its own, in the order in which it is asked: a slow framework keeps
+no other waiting, and none waits while the oracle works and answers are judged.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from refkernels.runs.measurement.plan import Unit
+from refkernels.runs.measurement.seats import Seat
+
+AHEAD = 32  # units that the seats may have been asked and are not judged
+ELEMENTS = 1 << 22  # of their inputs: their answers wait in memory
+
+
+class Lanes:
+    """A thread for each seat. On leaving, what a seat has not begun to answer is dropped."""
+
+    def __init__(self, seats: Sequence[Seat]) -> None:
+        self.seats = tuple(seats)
+        self._threads = [ThreadPoolExecutor(1) for _ in seats]
+
+    def __enter__(self) -> "Lanes":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for wait in (False, True):  # all first, so that none begins something while one ends
+            for thread in self._threads:
+                thread.shutdown(wait, cancel_futures=True)
+
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> list[Future[Any]]:
+        """function(seat, *arguments) of each seat, in its thread."""
+        pairs = zip(self._threads, self.seats, strict=True)
+        return [thread.submit(function, seat, *arguments) for thread, seat in pairs]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A unit that the seats have been asked. `elements`: those of its inputs. `records` waits for
+    the answers, and judges them."""
+
+    unit: Unit
+    elements: int
+    records: Callable[[], list[dict[str, Any]]]
+
+
+def in_advance(questions: Iterable[Asked]) -> Iterator[Asked]:
+    """The questions in their order, each given when some more have been asked."""
+    asked: deque[Asked] = deque()
+    for question in questions:
+        asked.append(question)
+        while len(asked) > AHEAD or sum(one.elements for one in asked) > ELEMENTS:
+            yield asked.popleft()
+    yield from asked

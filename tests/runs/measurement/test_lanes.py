@@ -1,0 +1,67 @@
+"""Seats are asked ahead of the judge, each in its own order, and none waits for another."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from refkernels.runs.measurement import lanes
+from refkernels.runs.measurement.lanes import Asked, Lanes, in_advance
+from refkernels.runs.measurement.plan import Unit
+from refkernels.runs.measurement.seats import Seat
+
+SLOW, FAST = (cast(Seat, name) for name in ("slow", "fast"))
+
+
+def test_a_slow_seat_keeps_no_other_waiting_and_each_keeps_its_order() -> None:
+    answered: dict[Any, list[int]] = {SLOW: [], FAST: []}
+    done = threading.Event()
+
+    def answer(seat: Seat, number: int) -> bool:
+        in_time = done.wait(20.0) if seat is SLOW else True
+        answered[seat].append(number)
+        if answered[FAST] == [0, 1, 2]:
+            done.set()
+        return in_time
+
+    with Lanes([SLOW, FAST]) as asked:
+        futures = [future for number in range(3) for future in asked.ask(answer, number)]
+        assert all(future.result() for future in futures)
+    assert answered == {SLOW: [0, 1, 2], FAST: [0, 1, 2]}
+
+
+def test_on_leaving_what_no_seat_has_begun_is_dropped() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    answered: list[int] = []
+
+    def answer(seat: Seat, number: int) -> None:
+        begun.set()
+        go_on.wait(20.0)
+        answered.append(number)
+
+    with Lanes([SLOW]) as asked:
+        futures = [asked.ask(answer, number)[0] for number in range(5)]
+        assert begun.wait(20.0)
+        threading.Timer(0.2, go_on.set).start()
+    assert answered == [0]
+    assert [future.cancelled() for future in futures] == [False, True, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("elements", "ahead"), [(1, lanes.AHEAD), (lanes.ELEMENTS // 4, 4), (2 * lanes.ELEMENTS, 0)]
+)
+def test_the_seats_are_asked_ahead_as_far_as_memory_allows(elements: int, ahead: int) -> None:
+    asked: list[int] = []
+
+    def questions() -> Iterator[Asked]:
+        for number in range(100):
+            asked.append(number)
+            yield Asked(cast(Unit, number), elements, list)
+
+    order, furthest = [], 0
+    for question in in_advance(questions()):
+        order.append(cast(int, question.unit))
+        furthest = max(furthest, len(asked) - len(order))
+    assert order == list(range(100))
+    assert furthest == ahead
