@@ -39,7 +39,7 @@ class Allowance:
         self.asked += 1
         self._used[twin] += max(size, _OVERHEAD, steps * _STEP)
         if twin not in self._kept:
-            self._kept[twin] = kernel is not None and jit.is_kept(kernel)
+            self._kept[twin] = isinstance(kernel, jit.Kernel) and kernel.is_kept
         return self._used[twin] <= (self.elements // _READ if self._kept[twin] else self.elements)
 
 

@@ -37,7 +37,7 @@ def test_a_kernel_that_an_earlier_process_has_compiled_takes_over_sooner() -> No
     formats._round_array(values, 24, -126, 127)
     read_anew = jit.njit(formats._round_array.py_func)
     assert not read_anew.signatures
-    assert jit.is_kept(read_anew)
+    assert read_anew.is_kept
     calls = []
     for kernel in (None, read_anew):
         allowance = small.Allowance(1 << 20)
@@ -50,8 +50,7 @@ def test_a_kernel_that_nobody_has_compiled_is_not_on_disk() -> None:
     def new(x):
         return x
 
-    assert not jit.is_kept(new)
-    assert not jit.is_kept(new.py_func)
+    assert not new.is_kept
 
 
 def test_a_block_is_the_twins_or_the_kernels(monkeypatch) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.decisions import OUTWARD
+from refkernels.arithmetic.array_decisions import cut
+from refkernels.arithmetic.bits import OUTWARD
 from refkernels.arithmetic.transformations import multiply_add, two_sum
 from refkernels.kernels.rows import lanes
 from refkernels.kernels.rows.float64 import CONSTANT, NEXT_TIER, NOT_FINITE, REGULAR, SLACK
@@ -99,7 +100,7 @@ def _doubtful(hi: Array, radius: Array, screen: Screen) -> Array:
     if kind == 2:
         open_ = ~(radius <= narrow * (h - radius))
     else:
-        half, kept = 1 << (52 - p), ~((1 << (53 - p)) - 1)
+        half, kept = cut(p)
         low = (h - radius).view(np.int64) + (half - OUTWARD)
         high = (h + radius).view(np.int64) + (half + OUTWARD)
         open_ = ~((h > least) & (h < most) & (((low ^ high) & kept) == 0))
