@@ -16,7 +16,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from refkernels.arithmetic import waiting
 
@@ -28,6 +28,8 @@ _creation = threading.RLock()
 class Kernel:
     """A function that Numba compiles, or reads from disk, when it is first called. Until then Numba
     is not imported."""
+
+    in_use: ClassVar[bool] = False  # whether this process has begun with kernels
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         self.py_func = function
@@ -44,6 +46,7 @@ class Kernel:
         with _creation:
             if "dispatcher" not in vars(self):
                 vars(self)["dispatcher"] = _dispatcher(self.py_func, self.folder, self._options)
+                Kernel.in_use = True
             return vars(self)["dispatcher"]
 
     @property
