@@ -82,12 +82,6 @@ def run(program: str, cache: Path) -> tuple[float, float, str]:
     return used - before.children_user - before.children_system, wall, done.stdout
 
 
-def kernels(name: str) -> int:
-    """How many kernels the first answer compiles where none is kept."""
-    with tempfile.TemporaryDirectory() as folder:
-        return int(run(ARRAYS + FIRST_ANSWERS[name] + COUNT, Path(folder))[2])
-
-
 def measured(name: str, rounds: int) -> dict[str, Any]:
     """Medians of (processor, wall) seconds, cold and warm, and how many kernels were compiled."""
     program = ARRAYS + FIRST_ANSWERS[name] + COUNT

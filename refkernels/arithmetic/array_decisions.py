@@ -1,6 +1,7 @@
-"""The twins of the kernels of `decisions`: their exact tests alone, on whole arrays in NumPy.
+"""The twins of the kernels of `decisions`, on whole arrays in NumPy.
 
-The kernels' quick tests never contradict the exact ones. `small` says when a twin runs.
+Widths get the exact test alone, which the kernels' quick test never contradicts. `small` says when
+a twin runs.
 """
 
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.bits import EXPONENT, LEAST, OUTWARD, ROOM, SIGNIFICAND
 from refkernels.arithmetic.eft import two_sum
 
 Array = npt.NDArray[Any]
@@ -75,6 +77,44 @@ def same_float(a: Array, b: Array) -> Array:
     return (a == b) & (np.signbit(a) == np.signbit(b))
 
 
+def _clear(hi: Array, lo: Array, radius: Array, scale: Array, format: Format) -> Array:
+    """What `decisions._mark_doubtful` does not mark: all of the interval rounds as hi does."""
+    p, emin, emax = format
+    h, reach = np.abs(hi), np.abs(lo) + radius
+    inside = (h > 2.0 ** max(emin + 1, LEAST)) & (h < 2.0**emax) & (scale == 0)
+    if p == 53:
+        bits = h.view(np.int64)
+        unit = np.where((bits & SIGNIFICAND) == 0, 2.0**-54, 2.0**-53)
+        return inside & (reach < (bits & EXPONENT).view(np.float64) * unit * ROOM)
+    half, kept = cut(p)
+    low = (h - reach).view(np.int64) + (half - OUTWARD)
+    high = (h + reach).view(np.int64) + (half + OUTWARD)
+    return inside & (((low ^ high) & kept) == 0)
+
+
+def cut(p: int) -> tuple[int, int]:
+    """Half a unit of the last of p places, as bits of a float64, and the bits of those places."""
+    return 1 << (52 - p), ~((1 << (53 - p)) - 1)
+
+
+def _clearly_rounded(hi: Array, p: int) -> Array:
+    """`decisions._round_clear`."""
+    if p == 53:
+        return hi
+    half, kept = cut(p)
+    rounded: Array = ((hi.view(np.int64) + half) & kept).view(np.float64)
+    return rounded
+
+
+def _doubtful(
+    hi: Array, lo: Array, radius: Array, scale: Array, format: Format
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Which elements the quick test leaves open, and their hi, lo, radius and scale."""
+    places = np.flatnonzero(~_clear(hi, lo, radius, scale, format))
+    lo, radius, scale = (p[places] if p.size == hi.size else p for p in (lo, radius, scale))
+    return places, hi[places], lo, radius, scale
+
+
 def _undecided(hi: Array, lo: Array, radius: Array, scale: Array, format: Format) -> Array:
     ends = rounded_ends(hi, lo, radius, scale, format)
     return (radius != 0.0) & ~np.isinf(hi) & ~same_float(*ends)
@@ -85,7 +125,9 @@ def undecided_roundings(
 ) -> None:
     lo, radius, scale = columns(hi, lo, radius, scale)
     with np.errstate(all="ignore"):
-        undecided[:] = _undecided(hi, lo, radius, scale, format)
+        undecided[:] = False
+        places, hi, lo, radius, scale = _doubtful(hi, lo, radius, scale, format)
+        undecided[places] = _undecided(hi, lo, radius, scale, format)
 
 
 def round_elements(
@@ -99,8 +141,10 @@ def round_elements(
 ) -> None:
     lo, radius, scale = columns(hi, lo, radius, scale)
     with np.errstate(all="ignore"):
-        values[:] = rounded_pairs(hi, lo, scale, format)
-        certified[:] = ~_undecided(hi, lo, radius, scale, format)
+        values[:], certified[:] = _clearly_rounded(hi, format[0]), True
+        places, hi, lo, radius, scale = _doubtful(hi, lo, radius, scale, format)
+        values[places] = rounded_pairs(hi, lo, scale, format)
+        certified[places] = ~_undecided(hi, lo, radius, scale, format)
 
 
 def uncertainties(

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -42,6 +41,8 @@ def spread(size: int, task: Callable[[int, int], Any], block: int = CACHED) -> N
     """
     helpers = 0
     if size > block and not getattr(_thread, "inside", False):
+        import numba
+
         helpers = min(numba.get_num_threads(), -(-size // block)) - 1
     if not helpers:
         for start in range(0, size, block):
@@ -108,6 +109,8 @@ def _work(
 @functools.cache
 def _pool() -> futures.ThreadPoolExecutor:
     """The pool, whose threads start when first needed."""
+    import numba
+
     return futures.ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS, "refkernels")
 
 

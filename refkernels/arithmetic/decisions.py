@@ -11,20 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.bits import EXPONENT, SIGNIFICAND, bits_of, float_of
+from refkernels.arithmetic.bits import (
+    EXPONENT,
+    LEAST,
+    OUTWARD,
+    ROOM,
+    SIGNIFICAND,
+    bits_of,
+    float_of,
+)
 from refkernels.arithmetic.blocks import SPAN
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.formats import exponent_of, round_pair
 from refkernels.arithmetic.jit import inner, njit
-
-_ROOM = 1.0 - 2.0**-50
-_LEAST = -900  # the quick tests stay above this exponent, clear of float64's subnormals
-OUTWARD = 4
-"""Bits, to take an end computed in float64 outwards. Let h = |hi|, reach = fl(|lo| + radius) and
-end = fl(h ± reach), with reach < h / 2 (otherwise the ends h - reach and h + reach have different
-exponents or signs, and no test passes). reach is wrong by at most 2^-53 (1 + 2^-53) reach
-<= ulp(end) / 2, for |end| >= h / 2 > reach; the sum is wrong by ulp(end) / 2 more: one ulp(end) in
-all, and 4 steps of the bits are at least 2 ulp(end), were they to cross a power of two."""
 
 
 @inner
@@ -102,7 +101,7 @@ def _mark_doubtful(
     p = 53: h itself is the float, and the interval must end before the midpoints on either side:
     half an ulp, a quarter of one below a power of two.
     """
-    least, most = 2.0 ** max(emin + 1, _LEAST), 2.0**emax
+    least, most = 2.0 ** max(emin + 1, LEAST), 2.0**emax
     doubtful = 0
     if p < 53:
         half, kept = np.int64(1) << (52 - p), ~((np.int64(1) << (53 - p)) - 1)
@@ -120,7 +119,7 @@ def _mark_doubtful(
         bits = bits_of(h)
         gap = float_of(bits & EXPONENT) * (2.0**-54 if bits & SIGNIFICAND == 0 else 2.0**-53)
         reach = abs(lo[i]) + radius[i]
-        clear = (h > least) & (h < most) & (scale[i] == 0) & (reach < gap * _ROOM)
+        clear = (h > least) & (h < most) & (scale[i] == 0) & (reach < gap * ROOM)
         marks[i] = not clear
         doubtful += not clear
     return doubtful
@@ -143,7 +142,7 @@ def _round_clear(hi: Any, p: int, values: Any) -> None:
 def _settle(
     hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, emax: int, marks: Any
 ) -> None:
-    least, most = 2.0 ** max(emin + 1, _LEAST), 2.0**emax
+    least, most = 2.0 ** max(emin + 1, LEAST), 2.0**emax
     for i in range(hi.size):
         if marks[i]:
             marks[i] = radius[i] != 0.0 and (
@@ -161,7 +160,7 @@ def _is_hopeless(
     It would not pay in the vectorised loop, but it makes a hopeless element ten times cheaper, and
     a first tier may leave many of them.
     """
-    h, inner = abs(hi), (radius - abs(lo)) * _ROOM
+    h, inner = abs(hi), (radius - abs(lo)) * ROOM
     if scale != 0 or not (inner > 0.0 and h < most):
         return False
     low, high = h - inner, h + inner
@@ -259,7 +258,7 @@ def undecided_widths(
     """undecided[first:last] = the elements whose radius is more than limit ulp."""
     p, emin, _ = format
     steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
-    scratch, least = np.empty(SPAN), 2.0 ** max(emin + 1, _LEAST)
+    scratch, least = np.empty(SPAN), 2.0 ** max(emin + 1, LEAST)
     for i in range(first, last, SPAN):
         n = min(SPAN, last - i)
         j, k, m = i * steps[0], i * steps[1], i * steps[2]
@@ -303,7 +302,7 @@ def _measure_clear(
     """radius / ulp of the elements whose interval stays in hi's binade towards zero, far from
     subnormals; -1 for the others, whose number is returned. hi + lo is never in a higher binade
     than hi = fl(hi + lo), so the smallest ulp touched is hi's."""
-    least = 2.0 ** max(emin + 1, _LEAST)
+    least = 2.0 ** max(emin + 1, LEAST)
     doubtful = 0
     for i in range(hi.size):
         h = abs(hi[i])

@@ -6,9 +6,7 @@ rounded function elsewhere, so the bits are the same everywhere.
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from refkernels.arithmetic.compiler import intrinsic, ir, types
 
 
 @intrinsic

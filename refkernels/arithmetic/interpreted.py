@@ -12,9 +12,9 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 
 from refkernels.arithmetic import fma as fused
+from refkernels.arithmetic.jit import Kernel
 
 
 @functools.cache
@@ -24,7 +24,7 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
     function = kernel.py_func
     named = {name: function.__globals__.get(name) for name in function.__code__.co_names}
     replaced: dict[str, Any] = {
-        name: interpreted(value) for name, value in named.items() if isinstance(value, Dispatcher)
+        name: interpreted(value) for name, value in named.items() if isinstance(value, Kernel)
     }
     replaced |= {name: _fma for name, value in named.items() if value is fused.fma}
     return FunctionType(function.__code__, {**function.__globals__, **replaced})

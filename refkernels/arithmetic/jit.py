@@ -13,19 +13,89 @@ import hashlib
 import importlib
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import numba
-from numba.core.dispatcher import Dispatcher
+from typing import Any, ClassVar
 
 from refkernels.arithmetic import waiting
 
 _PACKAGE = Path(__file__).parent.parent
 _KEPT = 8  # folders of earlier sources are kept, so that switching between versions costs nothing
+_creation = threading.RLock()
 
-prange = numba.prange
+
+class Kernel:
+    """A function that Numba compiles, or reads from disk, when it is first called. Until then Numba
+    is not imported."""
+
+    in_use: ClassVar[bool] = False  # whether this process has begun with kernels
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        self.py_func = function
+        self.folder = cache_folder(function.__module__)  # of the sources as they are imported
+        self._options = options
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.dispatcher(*arguments, **named)
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """Numba's kernel, one for all threads."""
+        with _creation:
+            if "dispatcher" not in vars(self):
+                vars(self)["dispatcher"] = _dispatcher(self.py_func, self.folder, self._options)
+                Kernel.in_use = True
+            return vars(self)["dispatcher"]
+
+    @property
+    def signatures(self) -> list[Any]:
+        """The types for which this process has it."""
+        return list(self.dispatcher.signatures) if "dispatcher" in vars(self) else []
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it has been compiled for some types, by this process or on disk."""
+        if self.signatures:
+            return True
+        code = self.py_func.__code__
+        name = f"{Path(code.co_filename).stem}.*{code.co_name}-{code.co_firstlineno}.py*.nbi"
+        return self.folder is not None and any(self.folder.glob(f"*/{name}"))
+
+    # What Numba asks of an object that a kernel names.
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
+
+    @property
+    def targetoptions(self) -> Any:
+        return self.dispatcher.targetoptions
+
+    def __deepcopy__(self, memo: Any) -> "Kernel":
+        return self
+
+
+class InnerKernel(Kernel):
+    """One that has no entry from Python."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        name = self.py_func.__name__
+        raise TypeError(f"{name} is called by kernels only; from Python, call its .py_func.")
+
+
+def _dispatcher(function: Callable[..., Any], folder: Path | None, options: dict[str, Any]) -> Any:
+    import numba
+
+    waiting.listen()
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder or "")
+    try:
+        fixed = {"cache": folder is not None, "error_model": "numpy", "no_cfunc_wrapper": True}
+        return numba.njit(**{**fixed, **options})(function)
+    finally:
+        numba.config.CACHE_DIR = before
 
 
 def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -37,15 +107,7 @@ def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if function is None:
         return functools.partial(njit, **options)
     waiting.watch.loaded += 1
-    folder = cache_folder(function.__module__)
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder or "")
-    try:
-        cached = folder is not None
-        fixed = {"cache": cached, "error_model": "numpy", "no_cfunc_wrapper": True}
-        return numba.njit(**{**fixed, **options})(function)
-    finally:
-        numba.config.CACHE_DIR = before
+    return Kernel(function, **options)
 
 
 def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -54,30 +116,8 @@ def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     options (`forceinline=True`: a loop with a call in it does not vectorise)."""
     if function is None:
         return functools.partial(inner, **options)
-    kernel = njit(function, no_cpython_wrapper=True, **options)
-    kernel.__class__ = _called_by_kernels(kernel.__class__)
-    return kernel
-
-
-@functools.cache
-def _called_by_kernels(dispatcher: Any) -> Any:
-    def refuse(self: Any, *arguments: Any, **options: Any) -> Any:
-        raise TypeError(
-            f"{self.__name__} is called by kernels only; from Python, call its .py_func."
-        )
-
-    return type(dispatcher.__name__, (dispatcher,), {"__call__": refuse})
-
-
-def is_kept(kernel: Any) -> bool:
-    """Whether a kernel has been compiled for some types, by this process or on disk."""
-    if not isinstance(kernel, Dispatcher):  # NUMBA_DISABLE_JIT is set
-        return False
-    if kernel.signatures:
-        return True
-    function, folder = kernel.py_func, kernel.stats.cache_path
-    name = f"*{function.__name__}-{function.__code__.co_firstlineno}.*.nbi"
-    return folder is not None and any(Path(folder).glob(name))
+    waiting.watch.loaded += 1
+    return InnerKernel(function, no_cpython_wrapper=True, **options)
 
 
 def cache_folder(module: str) -> Path | None:

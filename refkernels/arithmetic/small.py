@@ -3,8 +3,9 @@
 A kernel takes about a second to compile and saves milliseconds on a few thousand elements. So some
 kernels have a *twin*: the same operations on whole arrays in NumPy, with the same bits. A process
 gives small arrays to the twin until they add up to the cost of compiling the kernel, or of reading
-it from disk where an earlier process has compiled it. From then on, and for larger arrays at once,
-the kernel runs. Only the time depends on which of the two runs.
+it from disk where an earlier process has compiled it; a process's first kernel costs as much in
+either case, because Numba is imported for it. From then on, and for larger arrays at once, the
+kernel runs. Only the time depends on which of the two runs.
 """
 
 from collections import Counter
@@ -39,8 +40,9 @@ class Allowance:
         self.asked += 1
         self._used[twin] += max(size, _OVERHEAD, steps * _STEP)
         if twin not in self._kept:
-            self._kept[twin] = kernel is not None and jit.is_kept(kernel)
-        return self._used[twin] <= (self.elements // _READ if self._kept[twin] else self.elements)
+            self._kept[twin] = isinstance(kernel, jit.Kernel) and kernel.is_kept
+        quick = self._kept[twin] and jit.Kernel.in_use
+        return self._used[twin] <= (self.elements // _READ if quick else self.elements)
 
 
 allowance = Allowance(_ALLOWANCE)

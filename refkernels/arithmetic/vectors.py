@@ -7,25 +7,31 @@ nothing here may be reassociated or contracted. Arithmetic takes single numbers 
 the same code computes the last few terms of a loop.
 """
 
+import functools
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from refkernels.arithmetic.compiler import cgutils, intrinsic, ir, types
 
 WIDTH = 8  # lanes of a vector: what AVX-512 holds
 
-_INDEX = ir.IntType(32)
-_NUMBERS = (ir.DoubleType(), ir.FloatType(), ir.IntType(8))
-_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
-_ZERO = ir.Constant(_VECTOR, [0.0] * WIDTH)
-_UNDEFINED = ir.Constant(_VECTOR, ir.Undefined)
+
+@functools.cache
+def _index() -> Any:
+    return ir.IntType(32)
+
+
+@functools.cache
+def _vector() -> Any:
+    return ir.VectorType(ir.DoubleType(), WIDTH)
+
+
+def _undefined() -> Any:
+    return ir.Constant(_vector(), ir.Undefined)
 
 
 def zeros(builder: Any) -> Any:
     """A stack slot (eventually a register) that holds zeros."""
-    return cgutils.alloca_once_value(builder, _ZERO)
+    return cgutils.alloca_once_value(builder, ir.Constant(_vector(), [0.0] * WIDTH))
 
 
 def at(builder: Any, pointer: Any, offset: Any, further: int) -> Any:
@@ -46,7 +52,7 @@ def widened(builder: Any, values: Any) -> Any:
     if values.type == ir.FloatType():
         return builder.fpext(values, ir.DoubleType())
     if values.type == ir.VectorType(ir.FloatType(), WIDTH):
-        return builder.fpext(values, _VECTOR)
+        return builder.fpext(values, _vector())
     return values
 
 
@@ -58,21 +64,21 @@ def broadcast(builder: Any, pointer: Any, offset: Any, further: int) -> Any:
 
 def spread(builder: Any, scalar: Any) -> Any:
     """A scalar in every lane."""
-    first = builder.insert_element(_UNDEFINED, scalar, _INDEX(0))
-    everywhere = ir.Constant(ir.VectorType(_INDEX, WIDTH), [0] * WIDTH)
-    return builder.shuffle_vector(first, _UNDEFINED, everywhere)
+    first = builder.insert_element(_undefined(), scalar, _index()(0))
+    everywhere = ir.Constant(ir.VectorType(_index(), WIDTH), [0] * WIDTH)
+    return builder.shuffle_vector(first, _undefined(), everywhere)
 
 
 def turned(builder: Any, values: Any, lanes: int) -> Any:
     """Lane k moves to lane k - lanes, the first lanes to the end."""
     order = [(k + lanes) % WIDTH for k in range(WIDTH)]
-    mask = ir.Constant(ir.VectorType(_INDEX, WIDTH), order)
-    return builder.shuffle_vector(values, _UNDEFINED, mask)
+    mask = ir.Constant(ir.VectorType(_index(), WIDTH), order)
+    return builder.shuffle_vector(values, _undefined(), mask)
 
 
 def first_lane(builder: Any, values: Any) -> Any:
     """Lane 0 as a scalar."""
-    return builder.extract_element(values, _INDEX(0))
+    return builder.extract_element(values, _index()(0))
 
 
 def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
@@ -105,7 +111,7 @@ def smaller(builder: Any, a: Any, b: Any) -> Any:
 
 def _intrinsic(builder: Any, name: str, *arguments: Any) -> Any:
     kind = arguments[0].type
-    suffix = f"v{WIDTH}f64" if kind == _VECTOR else "f64"
+    suffix = f"v{WIDTH}f64" if kind == _vector() else "f64"
     function_type = ir.FunctionType(kind, [kind] * len(arguments))
     function = cgutils.get_or_insert_function(
         builder.module, function_type, f"llvm.{name}.{suffix}"
@@ -145,9 +151,10 @@ def distinct(typing_context: Any) -> Any:
     of them writes: a loop over many arrays has more pairs than LLVM would check at run time."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers = ir.DoubleType(), ir.FloatType(), ir.IntType(8)
         for argument in context.call_conv.get_arguments(builder.function):
             kind = argument.type
-            if isinstance(kind, ir.PointerType) and kind.pointee in _NUMBERS:
+            if isinstance(kind, ir.PointerType) and kind.pointee in numbers:
                 argument.add_attribute("noalias")
         return context.get_dummy_value()
 

@@ -4,18 +4,17 @@ Numba compiles a kernel when it is first called. That takes seconds for the larg
 the kernels can be kept it happens once for each machine and version of this package.
 """
 
+import functools
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from numba.core import event
-
 PATIENCE = 2.0  # seconds of compiling before a message
 
 
-class Watch(event.Listener):
-    """Listens to Numba: counts this package's compiled kernels, and reports a long wait once."""
+class Watch:
+    """Counts this package's compiled kernels, and reports a long wait once."""
 
     def __init__(self) -> None:
         self.loaded = 0  # kernels that the imported modules define
@@ -88,4 +87,16 @@ def _say(sentence: str) -> None:
         print(f"refkernels: {sentence}", file=sys.stderr, flush=True)
 
 
-event.register("numba:compile", watch)
+@functools.cache
+def listen() -> None:
+    """Lets Numba tell `watch` when it begins to compile a kernel, and when it has."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, event: Any) -> None:
+            watch.on_start(event)
+
+        def on_end(self, event: Any) -> None:
+            watch.on_end(event)
+
+    event.register("numba:compile", Listener())

@@ -1,11 +1,16 @@
 """The command-line app, assembled from the modules beside this one; each is a command.
 
-`reporting` formats what the commands print.
+Typer takes milliseconds to read a command's options: it does so when the command is used, and a
+list of commands needs their docstrings alone. `reporting` formats what the commands print.
 """
 
-from typing import Annotated
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from refkernels.cli import (
     align,
@@ -25,13 +30,66 @@ from refkernels.cli import (
 )
 from refkernels.cli.shared.endings import Commands
 
+_FUNCTIONS = (
+    measure.measure,
+    sweep.sweep,
+    explain.explain,
+    probe.probe,
+    reveal.reveal,
+    align.align,
+    gallery.gallery,
+    ops.ops,
+    tolerances.tolerances,
+    warm.warm,
+    report.report,
+    compare.compare,
+    schema.schema,
+)
+
+
+class _WhenUsed(Mapping[str, Any]):
+    """The commands by name, in the order of the help."""
+
+    def __init__(self) -> None:
+        self._functions = {function.__name__: function for function in _FUNCTIONS}
+        self._used: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._used:
+            group = env.app if name == "env" else typer.Typer(add_completion=False, **_PLAIN)
+            if name != "env":
+                group.command()(self._functions[name])
+            self._used[name] = get_command(group)
+        return self._used[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._functions, "env"])
+
+    def __len__(self) -> int:
+        return len(self._functions) + 1
+
+
+class _Refkernels(Commands):
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**named)
+        self.commands: Any = _WhenUsed()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """A line for each command: the beginning of its docstring."""
+        help = {one.__name__: inspect.getdoc(one) for one in _FUNCTIONS} | {"env": env.HELP}
+        listed: dict[str, Any] = {
+            name: TyperCommand(name, help=text) for name, text in help.items()
+        }
+        TyperGroup(commands=listed).format_commands(ctx, formatter)
+
+
+_PLAIN: Any = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
 app = typer.Typer(
-    cls=Commands,
-    rich_markup_mode=None,
+    cls=_Refkernels,
     name="refkernels",
     help="How far is each framework from the truth, in ULP, and is that rounding?",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
+    **_PLAIN,
 )
 
 
@@ -44,19 +102,3 @@ def about(
 
         typer.echo(refkernels.__version__)
         raise typer.Exit
-
-
-app.command()(measure.measure)
-app.command()(sweep.sweep)
-app.command()(explain.explain)
-app.command()(probe.probe)
-app.command()(reveal.reveal)
-app.command()(align.align)
-app.command()(gallery.gallery)
-app.command()(ops.ops)
-app.command()(tolerances.tolerances)
-app.command()(warm.warm)
-app.command()(report.report)
-app.command()(compare.compare)
-app.command()(schema.schema)
-app.add_typer(env.app, name="env")

@@ -15,8 +15,14 @@ from refkernels.cli.shared.options import AsJson
 from refkernels.records.words import SCHEMA
 
 _WIDE = 1000
+HELP = "The frameworks' own interpreters: list, create, add, remove."
 app = typer.Typer(
-    help="The frameworks' own interpreters: list, create, add, remove.", no_args_is_help=True
+    name="env",
+    help=HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
 )
 
 

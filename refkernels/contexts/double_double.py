@@ -30,12 +30,12 @@ import numpy.typing as npt
 from refkernels.arithmetic.enclosure import PARTS, Enclosure
 from refkernels.arithmetic.exact import from_integer_balls
 from refkernels.arithmetic.exact_sums import exact_sum
+from refkernels.arithmetic.transformations import divided, rooted, two_prod, two_sum
 from refkernels.contexts import functions, products
 from refkernels.contexts.ball import Ball, BallValue, outward
 from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
 from refkernels.contexts.double_double_value import DoubleDoubleValue, parts
 from refkernels.contexts.gradient import SLOPES
-from refkernels.contexts.transformations import divided, rooted, two_prod, two_sum
 from refkernels.contexts.value import Mask, Value
 
 Doubles = npt.NDArray[np.float64]

@@ -26,9 +26,9 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.transformations import divided, rooted, two_prod, two_sum
 from refkernels.contexts import functions
 from refkernels.contexts.context import FUNCTIONS, Context
-from refkernels.contexts.transformations import divided, rooted, two_prod, two_sum
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Array, Order, Working, WorkingValue, data
 

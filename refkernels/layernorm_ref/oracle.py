@@ -29,14 +29,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats, tiers
+from refkernels.arithmetic import formats, small, tiers
 from refkernels.arithmetic.blocks import BLOCK, each_block
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.ladder import Draft, Indices, Open, climb
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.kernels.rows import double_double, float64
+from refkernels.kernels.rows import array_float64, double_double, float64
 from refkernels.kernels.rows.screening import screen_of
 from refkernels.layernorm_ref.arguments import (
     NormalizedShape,
@@ -165,8 +165,12 @@ def solve_forward(problem: RowProblem, question: Question = _ENCLOSURE) -> Solve
         out = tuple(part[chunk] for part in (rows, hi, radius, top, doubts))
         arguments = as_float32(problem.x[chunk]), problem.weight, problem.bias, problem.eps
         count = len(hi[chunk])
+        twin, kernel = array_float64.normalise_rows, float64.normalise_rows
+        if small.allowance.covers(twin, hi[chunk].size, array_float64.steps(n), kernel=kernel):
+            twin(*arguments, screen, out)
+            continue
         block = max(step, min(4 * step, count // _MANY))
-        each_block(float64.normalise_rows, count, *arguments, screen, out, block=block)
+        each_block(kernel, count, *arguments, screen, out, block=block)
     unsafe = (rows["state"] == float64.NEXT_TIER) | _poor(radius, top, question)
     y, left = _rows(problem, hi, radius, question, unsafe, doubts)
     numbers, open_numbers = _row_numbers(problem, rows, question)
@@ -266,7 +270,8 @@ def _rows(
     open_places = [np.empty(0, np.intp)]
     for batch in problem.batches(doubtful.size):
         rows = doubtful[batch]
-        at, columns = np.nonzero(question.undecided(draft.at(rows)) | unsafe[rows, None])
+        marks = question.undecided(draft.at(rows)) | unsafe[rows, None]
+        at, columns = np.divmod(np.flatnonzero(marks), hi.shape[1])  # np.nonzero is far slower
         open_places.append(rows[at] * hi.shape[1] + columns)
     return draft, np.concatenate(open_places)
 

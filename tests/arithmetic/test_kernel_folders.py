@@ -5,8 +5,6 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
-from numba.core.dispatcher import Dispatcher
-
 import refkernels
 from refkernels.arithmetic import jit
 
@@ -21,7 +19,7 @@ def kernels() -> Iterator[Any]:
     for found in pkgutil.walk_packages(refkernels.__path__, "refkernels."):
         if not found.name.startswith((ELSEWHERE, "refkernels.__main__")):
             held = vars(importlib.import_module(found.name)).values()
-            yield from (one for one in held if isinstance(one, Dispatcher))
+            yield from (one for one in held if isinstance(one, jit.Kernel))
 
 
 def called(kernel: Any) -> Iterator[Any]:
@@ -29,7 +27,7 @@ def called(kernel: Any) -> Iterator[Any]:
     function = kernel.py_func
     for name in function.__code__.co_names:
         other = function.__globals__.get(name)
-        if isinstance(other, Dispatcher):
+        if isinstance(other, jit.Kernel):
             yield other
 
 

@@ -37,7 +37,7 @@ def test_a_kernel_that_an_earlier_process_has_compiled_takes_over_sooner() -> No
     formats._round_array(values, 24, -126, 127)
     read_anew = jit.njit(formats._round_array.py_func)
     assert not read_anew.signatures
-    assert jit.is_kept(read_anew)
+    assert read_anew.is_kept
     calls = []
     for kernel in (None, read_anew):
         allowance = small.Allowance(1 << 20)
@@ -45,13 +45,27 @@ def test_a_kernel_that_an_earlier_process_has_compiled_takes_over_sooner() -> No
     assert calls == [1 << 10, 1 << 5]
 
 
+def test_the_first_kernel_of_a_process_is_as_dear_to_read_as_to_compile() -> None:
+    formats._round_array(np.ones(3), 24, -126, 127)  # keeps it
+    program = """
+from refkernels.arithmetic import formats, small
+kernel = formats._round_array
+assert kernel.is_kept
+print(sum(small.allowance.covers(max, 1, kernel=kernel) for _ in range(1 << 11)))
+kernel.dispatcher
+print(small.Allowance(1 << 20).covers(min, 1 << 15, kernel=kernel))
+print(small.Allowance(1 << 20).covers(min, (1 << 15) + 1, kernel=kernel))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.split() == [b"1024", b"True", b"False"]
+
+
 def test_a_kernel_that_nobody_has_compiled_is_not_on_disk() -> None:
     @jit.njit
     def new(x):
         return x
 
-    assert not jit.is_kept(new)
-    assert not jit.is_kept(new.py_func)
+    assert not new.is_kept
 
 
 def test_a_block_is_the_twins_or_the_kernels(monkeypatch) -> None:

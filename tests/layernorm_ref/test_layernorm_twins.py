@@ -1,4 +1,6 @@
-"""LayerNorm in the working precision: NumPy gives small arrays the bits of the kernels."""
+"""LayerNorm: NumPy gives small arrays the bits of the kernels, in every tier that has a twin."""
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,7 +8,9 @@ from twin_runs import both, same_bits
 
 from refkernels import layernorm_ref
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.blocks import read_only
 from refkernels.arithmetic.enclosure import PARTS
+from refkernels.kernels.rows import array_float64, float64
 from refkernels.layernorm_ref import algorithms
 from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
@@ -75,6 +79,52 @@ def test_rows_in_double_double_are_the_kernels_interpreted(
                 assert same_bits(getattr(kernel, part), getattr(twin, part)), part
                 tried += 1
     assert tried == 2 * 3 * len(PARTS)
+
+
+@pytest.mark.parametrize("question", ["enclosure", "rounding", "ulp"])
+@pytest.mark.parametrize("dtype", DTYPES[:3])
+def test_rows_in_float64_are_the_kernels(
+    dtype: str, question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"enclosure": question, "rounding": (question, dtype), "ulp": (question, dtype, 1e-6)}
+    tried = 0
+    for seed in range(12):
+        rng = np.random.default_rng([seed, len(dtype)])
+        shape = int(rng.integers(1, 9)), int(rng.choice([1, 2, 3, 31, 32, 33, 64, 130, 768]))
+        with np.errstate(all="ignore"):
+            x = rows(shape, dtype, rng)
+        x[0] = rng.choice([0.0, -0.0, 1.5])
+        weight, bias = rng.standard_normal((2, shape[1])).astype(dtype)
+        bias[0], bias[-1], weight[-1] = rng.choice([0.0, -0.0, 1.0], 3)
+        options = {"eps": float(rng.choice([0.0, 1e-5, 1e3])), "certify": asked[question]}
+        kernel, twin = both(monkeypatch, layernorm_ref.forward, x, weight, bias, **options)
+        for by_kernel, by_twin in zip(kernel, twin, strict=True):
+            for part in PARTS:
+                assert same_bits(getattr(by_kernel, part), getattr(by_twin, part)), (seed, part)
+                tried += 1
+    assert tried == 12 * 3 * len(PARTS)
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_what_is_known_of_a_row_in_float64_is_the_kernels(kind: int) -> None:
+    tried = 0
+    for seed in range(60):
+        rng = np.random.default_rng([seed, kind])
+        height, n = int(rng.integers(1, 9)), int(rng.choice([1, 2, 3, 31, 32, 33, 64, 130, 768]))
+        with np.errstate(all="ignore"):
+            x = read_only(rows((height, n), "float32", rng))
+        weight, bias = map(read_only, rng.standard_normal((2, n)) * 2.0 ** rng.integers(-200, 190))
+        screen = kind, int(rng.choice([8, 11, 24])), 2.0**-125, 2.0**127, 1e-6 * 2.0**-24
+        filled = []
+        for run in (partial(float64.normalise_rows, 0, height), array_float64.normalise_rows):
+            records, hi = np.zeros(height, float64.STATISTICS), np.empty((height, n))
+            out = records, hi, *np.zeros((3, height))
+            run(x, weight, bias, 1e-5 * (seed % 3), screen, out)
+            filled.append([*(records[field] for field in records.dtype.names), *out[1:]])
+        for by_kernel, by_twin in zip(*filled, strict=True):
+            assert same_bits(by_kernel, by_twin), seed
+            tried += 1
+    assert tried == 60 * (len(float64.STATISTICS) + 4)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

@@ -63,7 +63,8 @@ def enclosed(
     def look(b: int, i: slice, j: slice) -> Indices:
         wide = radius[b, i, j]
         np.multiply.outer(rows[at[0][b], i], columns[at[1][b], j], out=wide)
-        row, column = np.nonzero(asked.undecided(trusted(hi[b, i, j], 0.0, wide)))
+        marks = asked.undecided(trusted(hi[b, i, j], 0.0, wide))
+        row, column = np.divmod(np.flatnonzero(marks), wide.shape[1])  # np.nonzero is far slower
         return np.ravel_multi_index((b, row + i.start, column + j.start), shape)
 
     open_places = [part for tile in _each_tile(task, shape) for part in tile]

@@ -9,21 +9,22 @@ to its pair high + low ± radius: the high parts are at state[place + W r + l], 
 rows * W further, the radii as far again.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-
 from refkernels.arithmetic import vectors
+from refkernels.arithmetic.compiler import cgutils, intrinsic, types
 from refkernels.arithmetic.vectors import WIDTH
 
 DOT2_ROWS, DOT2_VECTORS = 2, 3  # 18 accumulators of AVX-512's 32 registers
 SLICES_ROWS, SLICES_VECTORS = 2, 4  # 16 accumulators, and as many anchors, idle till the end
 
-_FLOATS = types.Array(types.float64, 1, "C")
-_WHOLE = types.intp
+
+@functools.cache
+def _kinds() -> tuple[Any, Any]:
+    """The types of an array and of a whole number."""
+    return types.Array(types.float64, 1, "C"), types.intp
 
 
 def _dot2(rows: int, across: int, elementwise: bool) -> Any:
@@ -49,9 +50,10 @@ def _dot2(rows: int, across: int, elementwise: bool) -> Any:
                 _fold(builder, call.state(n, tile), s, c, builder.fmul(factor, d))
             return context.get_dummy_value()
 
-        if (a, b, state) != (_FLOATS,) * 3:
+        floats, whole = _kinds()
+        if (a, b, state) != (floats,) * 3:
             return None
-        given = _FLOATS, _WHOLE, _WHOLE, _FLOATS, _WHOLE, _WHOLE, _FLOATS, _WHOLE, types.float64
+        given = floats, whole, whole, floats, whole, whole, floats, whole, types.float64
         return types.void(*given), generate
 
     return accumulate
@@ -89,10 +91,11 @@ def _slices(rows: int, across: int) -> Any:
                 _fold(builder, call.state(n, tile), high, builder.load(c), None)
             return context.get_dummy_value()
 
-        if (a, b, state, alpha, beta) != (_FLOATS,) * 5:
+        floats, whole = _kinds()
+        if (a, b, state, alpha, beta) != (floats,) * 5:
             return None
-        given = _FLOATS, _WHOLE, _WHOLE, _FLOATS, _WHOLE, _WHOLE, _FLOATS, _WHOLE
-        return types.void(*given, _FLOATS, _WHOLE, _FLOATS, _WHOLE), generate
+        given = floats, whole, whole, floats, whole, whole, floats, whole
+        return types.void(*given, floats, whole, floats, whole), generate
 
     return accumulate
 

@@ -10,12 +10,8 @@ bits depend neither on how many are taken at a time nor on the machine's vectors
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-
 from refkernels.arithmetic import vectors
+from refkernels.arithmetic.compiler import cgutils, intrinsic, ir, types
 from refkernels.arithmetic.vectors import WIDTH
 
 _VECTORS = 4  # a row's sums take 16 of AVX-512's 32 registers at most
@@ -23,7 +19,6 @@ LANES = _VECTORS * WIDTH
 STRIP = 2 * WIDTH  # columns side by side: their sums take 12 registers, a float32 line's worth
 
 Step = Callable[[Any, list[Any], list[Any], list[Any]], Any]
-_DOUBLE = ir.DoubleType()
 
 
 class PassCounts(NamedTuple):
@@ -157,7 +152,7 @@ class _RowPass:
         builder, whole = self.builder, self.n.type
         left = builder.srem(self.n, whole(LANES))
         with builder.if_then(builder.icmp_signed(">", left, whole(0)), likely=False):
-            lanes = cgutils.alloca_once(builder, _DOUBLE, size=len(self.tallies) * LANES)
+            lanes = cgutils.alloca_once(builder, ir.DoubleType(), size=len(self.tallies) * LANES)
             places = [
                 (register, vectors.at(builder, lanes, whole(t * LANES), v * WIDTH))
                 for t, held in enumerate(self.registers)

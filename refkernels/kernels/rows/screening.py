@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.bits import bits_of
-from refkernels.arithmetic.decisions import OUTWARD
+from refkernels.arithmetic.bits import OUTWARD, bits_of
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.question import Question
 
@@ -34,7 +33,7 @@ def doubtful(hi: Any, radius: float, screen: Screen) -> int:
     """How many elements of a row may stay open.
 
     Rounding: half a unit of the format's last place is added to the bits of both ends, taken
-    outwards by more than their own rounding (`decisions.OUTWARD`), and cut off: the same result
+    outwards by more than their own rounding (`bits.OUTWARD`), and cut off: the same result
     on both sides means that no midpoint lies between. Width: z has an ulp above 2^-p |z|, so
     that a radius of at most uncertainty 2^-p (|hi| - radius) is narrow enough.
     """

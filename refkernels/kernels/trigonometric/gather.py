@@ -8,15 +8,11 @@ registers are exact copies too, and several times as fast.
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from refkernels.arithmetic.compiler import intrinsic, ir, types
 from refkernels.arithmetic.jit import inner, njit
 
 WIDTH = 256  # elements of a block, a multiple of 4
-_ROW = ir.VectorType(ir.DoubleType(), 4)
-_INDEX = ir.VectorType(ir.IntType(32), 4)
 
 
 @intrinsic
@@ -29,15 +25,17 @@ def _copy_rows(
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        row, index_row = (ir.VectorType(one, 4) for one in (ir.DoubleType(), ir.IntType(32)))
+
         def data(k: int) -> Any:
             array = context.make_array(signature.args[k])
             return array(context, builder, value=arguments[k]).data
 
         def place(base: Any, offset: Any) -> Any:
-            return builder.bitcast(builder.gep(base, [offset]), _ROW.as_pointer())
+            return builder.bitcast(builder.gep(base, [offset]), row.as_pointer())
 
         def mixed(one: Any, other: Any, lanes: list[int]) -> Any:
-            return builder.shuffle_vector(one, other, ir.Constant(_INDEX, lanes))
+            return builder.shuffle_vector(one, other, ir.Constant(index_row, lanes))
 
         rows = []
         for index in arguments[1:5]:

@@ -14,10 +14,8 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from refkernels.arithmetic.compiler import intrinsic, ir, types
 from refkernels.arithmetic.double_double import MUL_ERROR, U, dd_mul
 from refkernels.arithmetic.eft import fast_two_sum
 from refkernels.arithmetic.jit import inner

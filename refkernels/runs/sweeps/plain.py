@@ -18,11 +18,9 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from refkernels.arithmetic.bits import bits_of, float_of
+from refkernels.arithmetic.compiler import intrinsic, ir, types
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
 from refkernels.runs.sweeps.judging import (
