@@ -13,6 +13,7 @@ from refkernels.cli import (
     env,
     explain,
     gallery,
+    judge,
     measure,
     ops,
     probe,
@@ -55,6 +56,7 @@ app.command()(align.align)
 app.command()(gallery.gallery)
 app.command()(ops.ops)
 app.command()(tolerances.tolerances)
+app.command()(judge.judge)
 app.command()(warm.warm)
 app.command()(report.report)
 app.command()(compare.compare)
