@@ -62,7 +62,8 @@ def passed(path: Path, function: str, op: str) -> dict[str, bool]:
     truth = Truth(known, "forward", inputs, known.params, BINARY32)
     exact, theirs = np.asarray(truth.reference[first]), truth.plain()[first]
     got = reply.outputs[first]
-    errors = [np.max(np.abs(one - exact)) for one in (got, theirs)]
+    with np.errstate(invalid="ignore"):
+        errors = [np.max(np.abs(one - exact)) for one in (got, theirs)]
     return {
         "1e-2": np.allclose(got, theirs, 1e-2, 1e-2),
         "1e-4": np.allclose(got, theirs, 1e-4, 1e-4),

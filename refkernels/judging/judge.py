@@ -44,7 +44,7 @@ FAMILIES_LOWER = 3  # in which a kernel of lower precision is refused: one may h
 _ACTS = ("writes_inputs", "no_plain_array")  # whatever the answers are
 _VALUES = ("special", "bits", "bound", "invariant")  # faults of numbers, not of arrays
 _KEPT = 40  # refused answers, for the cause
-_LARGEST = 1 << 14  # elements of an answer whose cause is looked for
+_SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked for
 
 
 @dataclass
@@ -339,19 +339,17 @@ def _cause(findings: _Findings) -> Mapping[str, Any] | None:
     """What `explain` finds of the smallest wrong answer that is finite."""
     from refkernels.diagnosis.explain import explain
 
-    known = [
-        (sum(a.size for a in _arrays(reply.outputs)), i)
+    sizes = {
+        i: sum(array.size for array in _arrays(reply.outputs))
         for i, (challenge, reply, fault) in enumerate(findings.refused)
         if fault.kind in ("bound", "bits", "special") and challenge.family != "special"
-    ]
-    for size, place in sorted(known)[:1]:
-        challenge, reply, _ = findings.refused[place]
-        if 4 <= size <= _LARGEST:
-            try:
-                return explain(
-                    challenge.op, challenge.inputs, reply.outputs, challenge.params,
-                    challenge.direction,
-                ).to_dict()  # fmt: skip
-            except (ValueError, TypeError):
-                return None
-    return None
+    }
+    known = {i: size for i, size in sizes.items() if _SMALLEST <= size <= _LARGEST}
+    if not known:
+        return None
+    one, reply, _ = findings.refused[min(known, key=lambda i: known[i])]
+    try:
+        question = one.op, one.inputs, reply.outputs, one.params, one.direction
+        return explain(*question).to_dict()
+    except (ValueError, TypeError):
+        return None
