@@ -60,10 +60,22 @@ ALLOWED = {
     "ops": {"arithmetic", "contexts", "elementwise", *OP},
     "frameworks": {"records", "registry", "op"},  # the op that a kernel of the user's computes
     "runs": {"records", "arithmetic", "metrology", "frameworks", "registry", *OP},
+    "judging": {
+        "arithmetic",
+        "contexts",
+        "diagnosis",
+        "frameworks",
+        "metrology",
+        "ops",
+        "records",
+        "registry",
+        *OP,
+    },
     "reporting": {"records"},
     "rendering": {"reporting", "frameworks"},
     "testing": {
         "arithmetic",
+        "judging",
         "metrology",
         "question",
         "records",
@@ -84,6 +96,7 @@ ALLOWED = {
         "diagnosis",
         "frameworks",
         "gallery",
+        "judging",
         "metrology",
         "printed",
         "question",
@@ -186,6 +199,7 @@ def test_imports_by_a_string_are_declared() -> None:
 
 
 ASKS_THE_OP = ("metrology", "diagnosis", "printed", "reporting", "cli", "runs", "testing")
+ASKS_THE_OP += ("judging",)
 OTHER_WORDS = {  # strings that are an op's name and mean something else
     ("reporting", "linear"),  # an axis' scale, and the op of the seeds' page
     ("reporting", "log"),  # an axis' scale

@@ -131,3 +131,34 @@ def _entered(xp: Working, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_entered(xp, item) for item in value)
     return value
+
+
+class _Averaged:
+    """A context whose means over an axis of n divide by another number; otherwise unchanged."""
+
+    def __init__(self, context: Any, n: int, divisor: int) -> None:
+        self._context, self._n, self._divisor = context, n, divisor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def mean(self, a: Any, axis: int = -1) -> Any:
+        if a.shape[axis] != self._n:
+            return self._context.mean(a, axis)
+        return self._context.sum(a, axis) / self._divisor
+
+
+def averaged(formula: Any, n: int, divisor: int) -> Any:
+    """The formula, with means over axes of n that divide by another number."""
+    if isinstance(formula, Staged):
+        return Staged(
+            averaged(formula.statistics, n, divisor), averaged(formula.finish, n, divisor)
+        )
+    if isinstance(formula, Apart):
+        return Apart(tuple(each and averaged(each, n, divisor) for each in formula.formulas))
+
+    @functools.wraps(formula, updated=())
+    def read(xp: Any, /, *arguments: Any, **named: Any) -> Any:
+        return formula(_Averaged(xp, n, divisor), *arguments, **named)
+
+    return read

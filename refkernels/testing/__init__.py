@@ -9,7 +9,8 @@
 
 `assert_kernel` finds oracle and bound itself; `assert_rounding` takes them; `assert_ulp` takes a
 fixed number of ulp. `cases` gives an op's own hard cases to `pytest.mark.parametrize`; `tolerances`
-the atol and rtol for a suite that must keep `allclose`. Arrays may be NumPy arrays or anything with
+the atol and rtol for a suite that must keep `allclose`; `judge` is for kernels that were
+generated, and may have been written to pass. Arrays may be NumPy arrays or anything with
 DLPack or `__array__`. A wrong answer raises AssertionError, whose message says where it is wrong,
 by how much and, as far as `refkernels.explain` finds it, why. A call that makes no sense raises
 TypeError or ValueError.
@@ -18,6 +19,7 @@ TypeError or ValueError.
 from refkernels.testing.assertions import assert_kernel, assert_rounding, assert_ulp
 from refkernels.testing.cases import cases
 from refkernels.testing.demands import UnusualErrorWarning
+from refkernels.testing.judging import judge
 from refkernels.testing.tolerances import Tolerance, tolerances
 
 __all__ = [
@@ -27,5 +29,6 @@ __all__ = [
     "assert_rounding",
     "assert_ulp",
     "cases",
+    "judge",
     "tolerances",
 ]

@@ -174,6 +174,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process.WorkerProcess, "__init__", worker)
     monkeypatch.setattr("refkernels.frameworks.creation.build", reach)
     monkeypatch.setattr("refkernels.cli.warm._spread", reach)
+    monkeypatch.setattr("refkernels.frameworks.cells.Cell.__init__", reach)
     monkeypatch.setattr("refkernels.alignment.align", reach)
     monkeypatch.setattr("refkernels.alignment.run.runs_in", lambda folder: (folder,))
     monkeypatch.setattr("refkernels.cli.gallery._table", reach)

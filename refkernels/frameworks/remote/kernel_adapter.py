@@ -284,6 +284,11 @@ def arguments(abi):
     return parsed
 
 
+def allocate(shape, dtype):
+    """An output of a C function; where a kernel is judged, its cell has another way."""
+    return np.empty(shape, dtype)
+
+
 def in_c(function, arrays, params):
     """Call a C function: arrays by pointer, lengths and params by value."""
     first = next(iter(arrays.values()))
@@ -301,7 +306,7 @@ def in_c(function, arrays, params):
                 wanted = like(name, arrays, first)
                 if shape is not None:
                     wanted = tuple(numbers[one] for one in shape.split())
-                array = outputs[name] = np.empty(wanted, BITS.get(dtype, dtype))
+                array = outputs[name] = allocate(wanted, BITS.get(dtype, dtype))
             passed.append(ctypes.c_void_p(array.ctypes.data))
             continue
         value = params.get(name, numbers.get(name, KERNEL["params"].get(name)))

@@ -1,0 +1,338 @@
+"""Cells: processes in which a kernel gets bytes and gives bytes (`remote/cell.py`).
+
+    with Cell(framework, interpreter) as cell, cell.session() as session:
+        reply = session.call(Call("forward", {"x": x}, {}))
+
+The kernel's file is loaded once; each session is a fork of that process, so that nothing stays from
+one session to the next. Where its library does not survive a fork (JAX, CuPy, torch on a GPU), each
+session starts an interpreter of its own. Inputs lie in files of the host, which the kernel's
+process maps read-only: it cannot change them, and what a kernel that needs writable arrays leaves
+there is compared afterwards, here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.frameworks import places
+from refkernels.frameworks.catalog import Framework, FrameworkError
+from refkernels.frameworks.environments import Interpreter
+from refkernels.frameworks.process import UNSET
+from refkernels.frameworks.transport import SharedFolder, bits_dtype, unpack
+
+Array = npt.NDArray[Any]
+CELL = Path(__file__).parent / "remote" / "cell.py"
+PAGE, ALIGNMENT = os.sysconf("SC_PAGESIZE") if hasattr(os, "sysconf") else 4096, 64
+LOADING = 120.0  # seconds: an import of a framework, and what the file compiles
+_UNFORKABLE = ("jax", "cupy")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a kernel. `slot`: calls of equal layout in one slot have equal pointers; `before`
+    whether the arrays lie against the page before them, not the one behind; `key` makes the NaNs
+    of outputs; `sizes`: bytes of the blocks that are poisoned."""
+
+    direction: str
+    inputs: Mapping[str, Any]
+    params: Mapping[str, Any]
+    slot: int = 0
+    before: bool = False
+    key: int = 0
+    sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back. `status`: "ok", "error", "unsupported", "oom", "killed" (by `signal`),
+    "timeout"; `outputs`: arrays, or tuples of them, by name; `aliases`: the outputs that lie in an
+    input's memory; `written`: the inputs that the kernel changed."""
+
+    status: str
+    reason: str = ""
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    seconds: float = 0.0
+    signal: int = 0
+
+
+class Cell:
+    """A kernel's process. `writable`: whether its inputs may be written to, which some compiled
+    functions demand of every array.
+
+    Raises FrameworkError, one sentence, where the interpreter is on another machine, does not
+    start, or cannot load the kernel's file.
+    """
+
+    def __init__(
+        self,
+        framework: Framework,
+        interpreter: Interpreter,
+        device: str = "cpu",
+        seconds: float = 10.0,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        if not interpreter.local or places.is_spec(interpreter.python):
+            raise FrameworkError(
+                f"{interpreter.python} is not the path of a Python on this machine: a kernel is "
+                "judged in a process that shares memory with the judge"
+            )
+        if not hasattr(os, "fork"):
+            raise FrameworkError("kernels are judged on Linux and macOS only")
+        self._source = framework.source().encode()
+        self._python, self._device, self._seconds = interpreter.python, device, seconds
+        self._environment = {**os.environ, **(environment or {})}
+        for name in UNSET if interpreter.source == "managed" else ():
+            self._environment.pop(name, None)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder = SharedFolder()
+        assert self._folder.path is not None
+        self.path: Path = self._folder.path
+        self._warm = False
+        self.writable = False
+        self.forks = device == "cpu"
+        try:
+            self.arrays = self._start()
+            if self.arrays in _UNFORKABLE:
+                self.forks = False
+                self._end()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Cell:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._end()
+        self._folder.close()
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        """A fresh process: calls of the kernel that share nothing with other sessions'."""
+        if self._process is None:
+            self._start()
+        self._send({"begin": True})
+        session = Session(self)
+        try:
+            yield session
+        finally:
+            if not session.over:
+                self._send({"end": True})
+                if not self.forks or self._line(LOADING) is None:
+                    self._end()
+
+    def _start(self) -> str:
+        """Start the process and load the kernel's file; the library whose arrays it takes."""
+        # the kernel's prints and a compiler's warnings are nobody's
+        self._process = subprocess.Popen(
+            [self._python, str(CELL)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env=self._environment,
+            start_new_session=True,
+        )
+        self._send({"fork": self.forks, "source": len(self._source)}, self._source)
+        reply = self._line(LOADING)
+        if reply is None or reply["status"] != "ok":
+            self._end()
+            why = f"no answer in {LOADING:g} s" if reply is None else reply.get("reason", "")
+            raise FrameworkError(f"the kernel's file cannot be loaded ({why or 'it ended'})")
+        return str(reply["arrays"])
+
+    def _send(self, message: Mapping[str, Any], content: bytes = b"") -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # the end is reported where a line is awaited
+            view = memoryview(json.dumps(message).encode() + b"\n" + content)
+            while view:
+                view = view[self._process.stdin.write(view) :]
+
+    def _line(self, seconds: float) -> dict[str, Any] | None:
+        """The next line; None where none comes in time, or the process is gone."""
+        text = bytearray()
+        deadline = time.monotonic() + seconds
+        while not text.endswith(b"\n"):
+            piece = self._read(1, deadline)
+            if not piece:
+                return None
+            text += piece
+        try:
+            line = json.loads(text)
+        except ValueError:
+            return None
+        return line if isinstance(line, dict) else None
+
+    def _read(self, most: int, deadline: float) -> bytes:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        handle = self._process.stdout.fileno()
+        ready, _, _ = select.select([handle], [], [], max(deadline - time.monotonic(), 0.0))
+        return os.read(handle, most) if ready else b""
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # with what the kernel has started
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+class Session:
+    """The calls of one process. `over`: it has ended, and answers no more."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.over = False
+        self._cell = cell
+
+    def call(self, call: Call) -> Reply:
+        """Call the kernel. Whatever happens to its process is the reply's status."""
+        cell = self._cell
+        if self.over:
+            return Reply("killed", "its process has ended")
+        path, message, layout = self._laid_out(call)
+        cell._send(message)
+        reply = cell._line(cell._seconds if cell._warm else LOADING)
+        if reply is None:
+            return self._gone()
+        if "ended" in reply:
+            self.over = True
+            number = -int(reply["ended"])
+            name = signal.Signals(number).name if number > 0 else f"exit status {-number}"
+            return Reply("killed", f"its process was ended by {name}", signal=max(number, 0))
+        cell._warm = True
+        try:
+            return self._received(reply, path, layout)
+        except (ValueError, TypeError, KeyError, EOFError, AttributeError):
+            self._gone()
+            return Reply("error", "its process sent something else than arrays")
+
+    def _gone(self) -> Reply:
+        cell = self._cell
+        assert cell._process is not None
+        self.over = True
+        time.sleep(0.01)
+        code = cell._process.poll()
+        cell._end()
+        if code is None:
+            return Reply("timeout", f"no answer within {cell._seconds:g} s")
+        return Reply("killed", "its process ended", signal=max(-code, 0))
+
+    def _laid_out(self, call: Call) -> tuple[Path, dict[str, Any], bytes]:
+        """Write the inputs; the file, the message, and the file's content."""
+        content = bytearray()
+        placed: dict[str, Any] = {}
+        dtypes = {}
+        path = self._cell.path / f"slot-{call.slot}"
+        for name, value in call.inputs.items():
+            several = isinstance(value, list | tuple)
+            parts = [
+                _place(array, str(path), content, call.before)
+                for array in (value if several else [value])
+            ]
+            placed[name] = parts if several else parts[0]
+            dtypes[name] = (value[0] if several else value).dtype.name
+        _write(path, content)
+        message = {
+            "inputs": placed, "dtypes": dtypes, "params": dict(call.params),
+            "direction": call.direction, "device": self._cell._device,
+            "writable": self._cell.writable, "before": call.before, "key": call.key,
+            "poison": list(call.sizes),
+        }  # fmt: skip
+        return path, message, bytes(content)
+
+    def _received(self, reply: Mapping[str, Any], path: Path, layout: bytes) -> Reply:
+        if reply["status"] != "ok":
+            return Reply(str(reply["status"]), str(reply.get("reason", "")))
+        outputs, aliases = {}, []
+        deadline = time.monotonic() + LOADING
+        for name, header in reply["outputs"].items():
+            several = isinstance(header, list)
+            arrays = [self._array(one, deadline) for one in (header if several else [header])]
+            outputs[str(name)] = tuple(arrays) if several else arrays[0]
+            if any(one["alias"] for one in (header if several else [header])):
+                aliases.append(str(name))
+        changed = path.read_bytes()[: len(layout)] != layout
+        written = ("its inputs",) if changed else ()
+        seconds = float(reply["seconds"])
+        return Reply("ok", "", outputs, tuple(aliases), written, seconds)
+
+    def _array(self, header: Mapping[str, Any], deadline: float) -> Array:
+        left, content = int(header["bytes"]), bytearray()
+        while len(content) < left:
+            piece = self._cell._read(left - len(content), deadline)
+            if not piece:
+                raise EOFError
+            content += piece
+        dtype = str(header["dtype"])
+        bits = np.frombuffer(bytes(content), bits_dtype(dtype))
+        return unpack(dtype, bits.reshape(header["shape"]).copy())
+
+
+def _place(array: Array, path: str, content: bytearray, before: bool) -> dict[str, Any]:
+    """Append the array's pages, NaN bytes around and between its elements; its description."""
+    name = array.dtype.name
+    bits = array.view(np.uint16) if name == "bfloat16" else array
+    extent, strides = _extent(bits)
+    pages = max(-(-extent // PAGE), 1)
+    first = 0 if before else (pages * PAGE - extent) // ALIGNMENT * ALIGNMENT
+    whole = np.full(pages * PAGE, 0xFF, np.uint8)
+    region: Array = np.ndarray(bits.shape, bits.dtype, whole.data, first, strides)
+    region[...] = bits
+    at = len(content)
+    content += whole.tobytes()
+    return {
+        "file": path, "at": at, "pages": pages, "first": first, "bytes": pages * PAGE - first,
+        "offset": 0, "shape": list(bits.shape), "strides": list(strides), "dtype": name,
+    }  # fmt: skip
+
+
+def _extent(array: Array) -> tuple[int, Sequence[int]]:
+    """The bytes from the first element to the last, and the strides; those of a dense array where
+    some are negative."""
+    if not array.size or any(stride < 0 for stride in array.strides):
+        array = np.ascontiguousarray(array)
+    if not array.size:
+        return 0, array.strides
+    steps = zip(array.shape, array.strides, strict=True)
+    return sum((n - 1) * stride for n, stride in steps) + array.itemsize, array.strides
+
+
+def _write(path: Path, content: bytearray) -> None:
+    """New content into the same file, whose mappings stay: it never shrinks."""
+    with path.open("r+b" if path.exists() else "w+b") as file:
+        if os.fstat(file.fileno()).st_size < len(content):
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, max(len(content), 1))
+            else:
+                file.truncate(len(content))
+        file.write(content)

@@ -1,0 +1,280 @@
+"""A cell: the process in which a kernel is judged. It gets bytes and gives bytes.
+
+Run as a script. A message is a line of JSON on the standard input; a reply is a line of JSON on the
+standard output, which the kernel's own prints do not reach. The first message brings the adapter.
+Each further one, {"begin": true}, begins a session in a forked process: calls of the kernel, up to
+{"end": true}. A session that ends in any way is reported by {"ended": its exit status}, negative
+for a signal. Nothing that this process says is believed: the host judges bytes, elsewhere, later.
+
+A call names files of the host that hold the inputs. They are mapped read-only, each array between
+two pages that nobody may touch, against the one behind it or the one before it. Where the kernel is
+a C function, its outputs lie likewise, filled with NaNs that differ by call and element. Blocks of
+the outputs' sizes are filled with NaNs and freed before each call.
+
+It needs the standard library and NumPy only (Python 3.8, NumPy 1.20).
+"""
+
+import ctypes
+import json
+import mmap
+import os
+import sys
+import time
+import types
+import warnings
+
+import numpy as np
+
+PAGE = mmap.PAGESIZE
+ALIGNMENT = 64
+NO_ACCESS, READ, WRITE = 0, 1, 2
+SHARED, PRIVATE, FIXED = 1, 2, 0x10
+ANONYMOUS = 0x20 if sys.platform.startswith("linux") else 0x1000
+LARGEST_POISON = 1 << 26
+LIBRARIES = ("numpy", "torch", "jax", "jaxlib", "cupy")
+MULTIPLIER = 0x9E3779B97F4A7C15
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64,
+]  # fmt: skip
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+def mapped(address, length, access, flags, file=-1, offset=0):
+    where = libc.mmap(address, length, access, flags, file, offset)
+    if where == ctypes.c_void_p(-1).value:
+        raise MemoryError("mmap failed: %s" % os.strerror(ctypes.get_errno()))
+    return where
+
+
+class Guarded:
+    """Whole pages between two that nobody may touch: of a file, or new ones."""
+
+    def __init__(self, length, file=None, offset=0, writable=False):
+        self.length = max(-(-length // PAGE), 1) * PAGE
+        whole = self.length + 2 * PAGE
+        self.base = mapped(None, whole, NO_ACCESS, PRIVATE | ANONYMOUS)
+        self.start, access = self.base + PAGE, READ | WRITE
+        if file is None:
+            mapped(self.start, self.length, access, PRIVATE | ANONYMOUS | FIXED)
+            return
+        handle = os.open(file, os.O_RDWR if writable else os.O_RDONLY)
+        try:
+            access = access if writable else READ
+            mapped(self.start, self.length, access, SHARED | FIXED, handle, offset)
+        finally:
+            os.close(handle)
+
+    def bytes(self, first, length):
+        """A view of some of its bytes. The pages are never given back while a kernel may hold
+        them: the process ends soon."""
+        return np.frombuffer((ctypes.c_char * length).from_address(self.start + first), np.uint8)
+
+
+def fill(count, itemsize, key):
+    """NaNs, as integers of that size, that differ by key and element, as far as there are so
+    many."""
+    with np.errstate(over="ignore"):
+        drawn = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(MULTIPLIER) + np.uint64(key)
+    drawn ^= drawn >> np.uint64(29)
+    exponent = {2: 0x7FC0, 4: 0x7FC00000, 8: 0x7FF8000000000000}[itemsize]  # of every such format
+    payload = {2: 0x3F, 4: 0x3FFFFF, 8: 0x7FFFFFFFFFFFF}[itemsize]
+    return ((drawn & np.uint64(payload)) | np.uint64(exponent)).astype("u%d" % itemsize)
+
+
+def place(size, before):
+    """Where `size` bytes begin in their pages: at the front, or at the last aligned place."""
+    pages = max(-(-size // PAGE), 1) * PAGE
+    return 0 if before else (pages - size) // ALIGNMENT * ALIGNMENT
+
+
+class Session:
+    """The calls of one process. A mapping is kept, so that new content may come to the same
+    pointer."""
+
+    def __init__(self, adapter):
+        self.adapter = adapter
+        self.regions = {}
+
+    def array(self, given, writable):
+        key = given["file"], given["at"], given["pages"], writable
+        if key not in self.regions:
+            length, offset = given["pages"] * PAGE, given["at"]
+            self.regions[key] = Guarded(length, given["file"], offset, writable)
+        bits = np.dtype(self.adapter.BITS.get(given["dtype"], given["dtype"]))
+        view = self.regions[key].bytes(given["first"], given["bytes"])
+        array = np.ndarray(
+            tuple(given["shape"]), bits, view, given["offset"], tuple(given["strides"])
+        )
+        array.flags.writeable = writable
+        return array
+
+    def call(self, message):
+        """The answers' headers and bytes, and the seconds that the function took."""
+        adapter, device = self.adapter, message["device"]
+        writable = message["writable"]
+        given = {
+            name: [self.array(part, writable) for part in one]
+            if isinstance(one, list)
+            else self.array(one, writable)
+            for name, one in message["inputs"].items()
+        }
+        poisoned(message["poison"])
+        adapter.allocate = self.allocating(message["key"], message["before"])
+        tensors = {
+            name: self.tensor(array, message["dtypes"][name], device)
+            for name, array in given.items()
+        }
+        adapter.synchronize(device)
+        start = time.perf_counter()
+        answers = adapter.called(message["direction"], tensors, message["params"])
+        adapter.synchronize(device)
+        seconds = time.perf_counter() - start
+        headers, parts = {}, []
+        for name, value in answers.items():
+            several = isinstance(value, (list, tuple))
+            each = [self.plain(one, given) for one in (value if several else [value])]
+            headers[name] = [header for header, _ in each] if several else each[0][0]
+            parts += [array for _, array in each]
+        return {"status": "ok", "seconds": seconds, "outputs": headers}, parts
+
+    def tensor(self, array, dtype, device):
+        if isinstance(array, list):
+            return [self.adapter.tensor(one, dtype, device) for one in array]
+        return self.adapter.tensor(array, dtype, device)
+
+    def plain(self, value, given):
+        """An output's header and its array; a lazy one is no array."""
+        kind = type(value)
+        if kind.__module__.split(".")[0] not in LIBRARIES and not isinstance(value, np.generic):
+            raise TypeError("it returns a %s, which is no plain array" % kind.__name__)
+        dtype, array = self.adapter.array(value)
+        array = np.asarray(array)
+        dense = np.array(array, order="C")
+        inputs = [part for one in given.values() for part in (one if type(one) is list else [one])]
+        alias = array.size > 0 and any(np.may_share_memory(array, one) for one in inputs)
+        header = {"dtype": dtype, "shape": list(array.shape), "bytes": dense.nbytes}
+        return dict(header, alias=bool(alias)), dense
+
+    def allocating(self, key, before):
+        """How the adapter of a C function makes an output: guarded, and filled with NaNs."""
+
+        def allocate(shape, dtype):
+            dtype = np.dtype(dtype)
+            count = int(np.prod(shape, dtype=np.int64))
+            region = Guarded(count * dtype.itemsize)
+            region.bytes(0, region.length)[:] = 0xFF
+            view = region.bytes(place(count * dtype.itemsize, before), count * dtype.itemsize)
+            if dtype.kind == "f" or dtype == np.uint16:
+                view.view("u%d" % dtype.itemsize)[:] = fill(count, dtype.itemsize, key)
+            return view.view(dtype).reshape(shape)
+
+        return allocate
+
+
+def poisoned(sizes):
+    """Blocks of NaN bytes of these sizes, freed: what `empty` finds."""
+    for size in sizes:
+        for _ in range(2):  # the first large one raises malloc's threshold for mapped blocks
+            blocks = [np.full(min(size, LARGEST_POISON), 0xFF, np.uint8) for _ in range(3)]
+            del blocks
+
+
+def one_line(error):
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return type(error).__name__ + (": " + lines[0][:300] if lines else "")
+
+
+class Pipe:
+    """Lines of JSON and bytes; nothing is read ahead, so that a forked process reads on."""
+
+    def __init__(self, read, write):
+        self.read, self.write = read, write
+
+    def line(self):
+        text = bytearray()
+        while True:
+            piece = os.read(self.read, 1)
+            if not piece:
+                return None
+            if piece == b"\n":
+                return json.loads(bytes(text).decode())
+            text += piece
+
+    def source(self, length):
+        text = bytearray()
+        while len(text) < length:
+            text += os.read(self.read, length - len(text)) or sys.exit(0)
+        return bytes(text).decode()
+
+    def send(self, reply, parts=()):
+        self.all(json.dumps(reply).encode() + b"\n")
+        for part in parts:
+            self.all(memoryview(part.reshape(-1).view(np.uint8)) if part.size else b"")
+
+    def all(self, content):
+        while len(content):
+            content = content[os.write(self.write, content) :]
+
+
+def loaded(source):
+    """The adapter, with the kernel's file loaded."""
+    adapter = types.ModuleType("refkernels_kernel")
+    sys.modules[adapter.__name__] = adapter
+    exec(compile(source, "kernel_adapter.py", "exec"), vars(adapter))
+    return adapter
+
+
+def answer(session, message):
+    try:
+        return session.call(message)
+    except NotImplementedError as error:
+        return {"status": "unsupported", "reason": one_line(error)}, []
+    except MemoryError as error:
+        return {"status": "oom", "reason": one_line(error)}, []
+    except BaseException as error:
+        return {"status": "error", "reason": one_line(error)}, []
+
+
+def serve(pipe, adapter):
+    session = Session(adapter)
+    while True:
+        message = pipe.line()
+        if message is None or "end" in message:
+            return
+        pipe.send(*answer(session, message))
+
+
+def main():
+    pipe = Pipe(os.dup(0), os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    warnings.simplefilter("ignore")
+    first = pipe.line()
+    try:
+        adapter = loaded(pipe.source(first["source"]))
+    except BaseException as error:
+        pipe.send({"status": "error", "reason": one_line(error)})
+        return
+    pipe.send({"status": "ok", "arrays": adapter.KERNEL["arrays"]})
+    while pipe.line() is not None:
+        if not first["fork"]:
+            serve(pipe, adapter)
+            return
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            try:
+                serve(pipe, adapter)
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        ended = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        pipe.send({"ended": ended})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Twelve calls in one process: what a kernel may keep from one to the next.
+
+    first · again · new content at the same pointer · the first content at a new pointer · one
+    element changed · the rows in another order · easy and hard rows · other scales · three more
+    contents · the first once more
+
+Every answer is judged. The answers to the first content should have the same bits; where they do
+not, and all are right, the kernel is not deterministic, which is said and no fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.frameworks.cells import Call, Reply
+from refkernels.judging.challenges import Drawer
+from refkernels.judging.running import call_of
+from refkernels.judging.standard import Challenge
+
+Array = npt.NDArray[Any]
+ROWS = 6
+_SAME = (0, 1, 3, 11)  # the calls with the first content
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The challenges of one process, in order, and the calls that ask them."""
+
+    challenges: tuple[Challenge, ...]
+    calls: list[Call]
+
+    def stale(self, replies: list[Reply], wrong: list[int]) -> int | None:
+        """The number of a wrong call that was answered as an earlier call of another content was,
+        and rightly; None where there is none."""
+        for i in wrong:
+            earlier = [j for j in range(i) if not _alike(self.challenges[i], self.challenges[j])]
+            told = [replies[j].outputs for j in earlier if j not in wrong]
+            if any(_same_bits(replies[i].outputs, one) for one in told):
+                return i
+        return None
+
+    def deterministic(self, replies: list[Reply]) -> bool:
+        """Whether the answers to the first content have the same bits."""
+        answers = [replies[i].outputs for i in _SAME if i < len(replies)]
+        return all(_same_bits(answers[0], one) for one in answers[1:])
+
+
+def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
+    """The twelve calls on an ordinary challenge."""
+    first = drawer.typical(rng, ROWS)
+
+    def other(family: str) -> Challenge:
+        return replace(drawer.again(first, family, rng), name=f"calls: {family}")
+
+    order = [
+        first, first, other("typical"), first, _one_changed(first), _permuted(drawer, first, rng),
+        other("mixed"), other("scales"), other("positive"), other("powers"), other("typical"),
+        first,
+    ]  # fmt: skip
+    calls = [call_of(one, 1 << 20 | i, slot=int(i == 3)) for i, one in enumerate(order)]
+    numbered = tuple(
+        replace(one, family="calls", name=f"call {i + 1} of 12", _standards=one._standards)
+        for i, one in enumerate(order)
+    )
+    return Protocol(numbered, calls)
+
+
+def _one_changed(challenge: Challenge) -> Challenge:
+    """The last element of the first input is another number."""
+    name, array = next(iter(challenge.floats.items()))
+    changed = np.array(array, order="C")
+    if changed.size:
+        last = changed.reshape(-1)
+        last[-1] = last[-1] + np.asarray(3.0, changed.dtype)
+    return replace(challenge, inputs={**challenge.inputs, name: changed}, _standards={})
+
+
+def _permuted(drawer: Drawer, challenge: Challenge, rng: np.random.Generator) -> Challenge:
+    """The rows of all arrays that have them, in one other order."""
+    arguments = drawer.roles.arguments
+    rowed = {
+        name: array
+        for name, array in challenge.floats.items()
+        if arguments[name].rows and array.ndim > len(arguments[name].own)
+    }
+    lengths = {array.shape[0] for array in rowed.values()}
+    if len(lengths) != 1:
+        return challenge
+    order = rng.permutation(lengths.pop())
+    moved = {name: np.ascontiguousarray(array[order]) for name, array in rowed.items()}
+    return replace(challenge, inputs={**challenge.inputs, **moved}, _standards={})
+
+
+def _alike(one: Challenge, other: Challenge) -> bool:
+    return all(
+        np.array_equal(array, other.inputs[name], equal_nan=True)
+        for name, array in one.floats.items()
+    )
+
+
+def _same_bits(one: Any, other: Any) -> bool:
+    if one.keys() != other.keys():
+        return False
+    return all(
+        isinstance(one[name], np.ndarray)
+        and isinstance(other[name], np.ndarray)
+        and one[name].dtype == other[name].dtype
+        and one[name].tobytes() == other[name].tobytes()
+        for name in one
+    )

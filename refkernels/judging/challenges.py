@@ -1,0 +1,324 @@
+"""Challenges: inputs by families, in shapes that no kernel has seen.
+
+Shapes are drawn by the letters of the op's signature: 1, primes, a tile and one more or less, and
+0. Where inputs are integers or lists, whose values mean more than a signature says, the op's own
+cases give the shapes and those inputs, and only the floating ones are drawn anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.judging import data
+from refkernels.judging.data import Draw, Roles, Shapes
+from refkernels.judging.standard import Challenge
+from refkernels.op import Direction, Op, core
+
+Array = npt.NDArray[Any]
+FAMILIES: dict[str, Draw] = {
+    "typical": data.typical,
+    "exact": data.integers,
+    "one_hot": data.one_hot,
+    "powers": data.powers,
+    "two_valued": data.two_valued,
+    "positive": data.positive,
+    "scales": data.scales,
+    "shifted": data.shifted,
+    "mixed": data.mixed,
+    "special": data.special,
+}
+"""By name; beside them "shapes", "strides" and "hard", which are drawn otherwise."""
+LENGTHS: Sequence[Sequence[int]] = (
+    (5, 7, 13, 16, 17, 31, 33),
+    (15, 17, 32, 61, 63, 64, 65, 67, 127, 129),
+    (129, 251, 255, 256, 257, 509, 521, 1021, 1025),
+)  # of a letter: in the first round, in the second, afterwards
+_ROWS: Sequence[Sequence[tuple[int, ...]]] = (
+    ((3,), (2, 3), (7,)),
+    ((17,), (3, 5), (2, 2, 3)),
+    ((33,), (129,), (7, 11)),
+)
+_WORK = (2**14, 2**18, 2**22)  # the product of all lengths
+_ELEMENTS = (2**14, 2**16, 2**19)  # of all inputs of a case
+_TRIES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Drawer:
+    """Draws the challenges of one op. `left_out`: optional inputs that the kernel does not take;
+    `lengths`: the only lengths that it takes, by letter."""
+
+    op: Op
+    direction: Direction
+    dtype: str
+    left_out: frozenset[str] = frozenset()
+    lengths: Mapping[str, Sequence[int]] | None = None
+
+    @cached_property
+    def roles(self) -> Roles:
+        built = [self._built(case) for case in self._cases()[:8]]
+        takes = self.op.takes(self.direction)
+        signed = {n for arrays, _ in built for n, a in arrays.items() if _floats(a) and _low(a) < 0}
+        shown = {n for arrays, _ in built for n, a in arrays.items() if _floats(a)}
+        return data.roles_of(
+            self.op, self.direction, frozenset(n for n in takes if n in shown and n not in signed)
+        )
+
+    @property
+    def summed(self) -> bool:
+        """Whether every right kernel gives the same bits for integers."""
+        return bool(self.op.sums) or (self.op.total == "sum" and self.direction == "forward")
+
+    def round(self, rng: np.random.Generator, number: int) -> Iterator[Challenge]:
+        """One challenge of each family, and several shapes and layouts; later rounds are larger."""
+        size = min(number, 2)
+        for family in FAMILIES:
+            if family != "exact" or self.summed:
+                yield from self._some(family, rng, size)
+        if self.free:
+            for shapes in self._odd_shapes(rng, size):
+                yield from self._drawn("shapes", data.typical, rng, shapes)
+            for layout in _LAYOUTS:
+                yield from self._laid_out(layout, rng, size)
+        yield from self._hard(size)
+
+    @property
+    def free(self) -> bool:
+        """Whether the signature alone says what shapes there may be."""
+        return all(one.kind == "float" and not one.several for one in self._needed.values())
+
+    @property
+    def _needed(self) -> dict[str, Any]:
+        """The arrays that are given: the optional ones of integers or truth values are not."""
+        return {
+            name: one
+            for name, one in self.roles.arguments.items()
+            if name not in self.left_out and not (one.optional and one.kind != "float")
+        }
+
+    def _some(self, family: str, rng: np.random.Generator, size: int) -> Iterator[Challenge]:
+        draw = FAMILIES[family]
+        if self.roles.first is None and draw in (data.one_hot, data.two_valued, data.shifted):
+            return
+        if self.free:
+            for _ in range(_TRIES):
+                shapes = self._shapes(rng, size, exact=family == "exact")
+                if found := list(self._drawn(family, draw, rng, shapes)):
+                    yield from found
+                    return
+        else:
+            yield from self._on_case(family, draw, rng, size)
+
+    def typical(self, rng: np.random.Generator, rows: int = 5) -> Challenge:
+        """An ordinary challenge: the first question to a kernel, and those of one process."""
+        if not self.free:
+            return next(self._on_case("typical", data.typical, rng, 0))
+        for _ in range(_TRIES):
+            shapes = self._shapes(rng, 0, leading=(rows,))
+            if found := list(self._drawn("calls", data.typical, rng, shapes)):
+                return found[0]
+        raise ValueError(f"{self.op.name} has no inputs of {self.lengths}: give other lengths.")
+
+    def again(self, like: Challenge, family: str, rng: np.random.Generator) -> Challenge:
+        """Another content in the shapes of a challenge."""
+        shapes = {name: array.shape for name, array in like.floats.items()}
+        drawn = self._rounded(FAMILIES[family](rng, shapes, self.roles, self._format))
+        return self._challenge(family, {**like.inputs, **drawn}, like.params)
+
+    @property
+    def _format(self) -> formats.Format:
+        return formats.get(self.dtype)
+
+    def _shapes(
+        self,
+        rng: np.random.Generator,
+        size: int,
+        exact: bool = False,
+        leading: tuple[int, ...] | None = None,
+    ) -> Shapes:
+        """Shapes of a family: lengths drawn by letter, no more work than the round allows."""
+        arguments = self._needed.values()
+        letters = list(dict.fromkeys(x for one in arguments for x in one.own))
+        most = data.longest_exact(self._format) // 2 if exact else 1 << 30
+        rows = _ROWS[size][int(rng.integers(len(_ROWS[size])))] if leading is None else leading
+        if self.roles.first is None and leading is None:
+            rows = (*rows, int(rng.choice(LENGTHS[size])))
+        lengths: dict[str, int] = {}
+        for _ in range(_TRIES):
+            lengths = {x: self._length(x, rng, size, most) for x in letters}
+            if math.prod(lengths.values()) * math.prod(rows) <= _WORK[size]:
+                break
+        return self._of_lengths(lengths, rows)
+
+    def _length(self, letter: str, rng: np.random.Generator, size: int, most: int) -> int:
+        own = (self.lengths or {}).get(letter)
+        fitting = [n for n in own or LENGTHS[size] if n <= most] or [max(min(most, 4), 1)]
+        return int(rng.choice(fitting))
+
+    def _of_lengths(self, lengths: Mapping[str, int], rows: tuple[int, ...]) -> Shapes:
+        return {
+            name: (*(rows if one.rows else ()), *(lengths[x] for x in one.own))
+            for name, one in self._needed.items()
+        }
+
+    def _odd_shapes(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
+        """Of each letter in turn 1, 0 and a large prime; no rows, and a single one without axis."""
+        letters = list(dict.fromkeys(x for one in self._needed.values() for x in one.own))
+        others = {x: int(rng.choice(LENGTHS[0])) for x in letters}
+        free = [x for x in letters if x not in (self.lengths or {})]
+        for letter in free:
+            yield self._of_lengths({**others, letter: 1}, (2,))
+        if any(one.rows for one in self._needed.values()):
+            yield self._of_lengths(self._lengths(others, rng), (0,))
+            yield self._of_lengths(self._lengths(others, rng), ())
+        for letter in free:
+            large = (127, 1021, 8191)[size] if len(letters) < 3 else (67, 257, 1021)[size]
+            yield self._of_lengths({**others, letter: large}, (2,))
+            yield self._of_lengths({**others, letter: 0}, (2,))
+        if not letters:
+            yield self._of_lengths({}, ((127, 1021, 65537)[size],))
+
+    def _lengths(self, others: Mapping[str, int], rng: np.random.Generator) -> dict[str, int]:
+        return {x: int(rng.choice((self.lengths or {}).get(x) or [n])) for x, n in others.items()}
+
+    def _drawn(
+        self, family: str, draw: Draw, rng: np.random.Generator, shapes: Shapes
+    ) -> Iterator[Challenge]:
+        """The challenge, unless these shapes are none of the op's."""
+        inputs = self._rounded(draw(rng, shapes, self.roles, self._format))
+        try:
+            if self.op.definition is not None:
+                self.op.definition.question(self.direction, inputs, self.op.params)
+        except (ValueError, TypeError):
+            return
+        yield self._challenge(family, inputs, self.op.params)
+
+    def _rounded(self, drawn: Mapping[str, Any]) -> dict[str, Array]:
+        return {
+            name: formats.round_to(
+                np.abs(array) if name in self.roles.positive else array, self.dtype
+            )
+            for name, array in drawn.items()
+        }
+
+    def _challenge(
+        self, family: str, inputs: Mapping[str, Any], params: Mapping[str, Any], plain: bool = True
+    ) -> Challenge:
+        shapes = ", ".join(f"{name} {_shape(array)}" for name, array in inputs.items())
+        arrays = [array for array in inputs.values() if isinstance(array, np.ndarray)]
+        plain = plain and all(array.size for array in arrays) and family != "hard"
+        exact = family == "exact"
+        return Challenge(
+            family, f"{family}: {shapes}", self.op, self.direction, inputs, params, exact, plain
+        )
+
+    def _laid_out(
+        self, layout: Callable[[Array], Array | None], rng: np.random.Generator, size: int
+    ) -> Iterator[Challenge]:
+        """Typical numbers in arrays that are not dense."""
+        for _ in range(_TRIES):
+            shapes = self._shapes(rng, 0)
+            for one in self._drawn("strides", data.typical, rng, shapes):
+                laid = {name: layout(array) for name, array in one.floats.items()}
+                changed = {name: array for name, array in laid.items() if array is not None}
+                if changed:
+                    arrays = {**one.inputs, **changed}
+                    yield self._challenge("strides", arrays, one.params, plain=False)
+                return
+
+    def _cases(self) -> list[Any]:
+        found = [
+            case
+            for case in core(self.op.cases(), self.dtype)
+            if self.dtype in case.dtypes and self.direction in case.directions
+        ]
+        return found or [case for case in self.op.cases() if self.dtype in case.dtypes]
+
+    @in_default_mode
+    def _built(self, case: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, params = case.build(self.dtype)
+        takes = self.op.takes(self.direction)
+        inputs = {n: arrays[n] for n in takes if n in arrays and n not in self.left_out}
+        return inputs, {**self.op.params, **params}
+
+    def _hard(self, size: int) -> Iterator[Challenge]:
+        """The op's own cases, where they are no larger than the round's."""
+        if self.lengths:
+            return
+        for case in self._cases():
+            inputs, params = self._built(case)
+            if _elements(inputs) <= _ELEMENTS[size] and (
+                size == 0 or _elements(inputs) > _ELEMENTS[size - 1]
+            ):
+                yield self._challenge("hard", inputs, params)
+
+    def _on_case(
+        self, family: str, draw: Draw, rng: np.random.Generator, size: int
+    ) -> Iterator[Challenge]:
+        """A case's shapes, integers and params, with other floats."""
+        cases = [self._built(case) for case in self._cases()]
+        fitting = [one for one in cases if 0 < _elements(one[0]) <= _ELEMENTS[size]]
+        if not fitting:
+            return
+        inputs, params = fitting[int(rng.integers(len(fitting)))]
+        shapes = {n: a.shape for n, a in inputs.items() if _floats(a)}
+        drawn = self._rounded(draw(rng, shapes, self.roles, self._format))
+        yield self._challenge(family, {**inputs, **drawn}, params)
+
+
+def _transposed(array: Array) -> Array | None:
+    return np.asfortranarray(array) if array.ndim > 1 else None
+
+
+def _gapped(array: Array) -> Array | None:
+    if not array.ndim:
+        return None
+    wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1] + 1), array.dtype)
+    wide[..., 1::2] = array
+    return wide[..., 1::2]
+
+
+def _repeated(array: Array) -> Array | None:
+    """Its first row in all places, by a stride of 0."""
+    return np.broadcast_to(array[:1], array.shape) if array.ndim > 1 else None
+
+
+def _padded_rows(array: Array) -> Array | None:
+    """Rows of a wider matrix."""
+    if array.ndim < 2:
+        return None
+    wide = np.zeros((*array.shape[:-1], array.shape[-1] + 3), array.dtype)
+    wide[..., : array.shape[-1]] = array
+    return wide[..., : array.shape[-1]]
+
+
+_LAYOUTS = (_transposed, _gapped, _repeated, _padded_rows)
+
+
+def _floats(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and formats.is_one(array.dtype)
+
+
+def _low(array: Array) -> float:
+    wide = array.astype(np.float64)
+    return float(np.min(wide, initial=0.0, where=np.isfinite(wide)))
+
+
+def _elements(inputs: Mapping[str, Any]) -> int:
+    arrays = [a for one in inputs.values() for a in (one if isinstance(one, list) else [one])]
+    return sum(np.asarray(array).size for array in arrays)
+
+
+def _shape(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"of {len(value)}"
+    return "(" + ", ".join(map(str, value.shape)) + ("," if value.ndim == 1 else "") + ")"

@@ -1,0 +1,202 @@
+"""Numbers that make faults visible, for the inputs of any op, by the roles of its axes.
+
+    typical       standard normal numbers
+    positive      numbers of one sign: errors of all terms add up
+    integers      partial sums stay below 2^p, so that every right order gives the same bits
+    one_hot       one number that is not 0 in each row: an answer has one term
+    powers        powers of two: products are exact
+    two_valued    c + d in the first part of a row, c - d in the rest: a wrong statistic, or one of
+                  a part of the row, is off by O(1)
+    scales        every row on its own scale: a fixed tolerance is blind at one end
+    shifted       a large mean and a small spread: squares cancel, exponentials overflow
+    mixed         rows of all these in one batch
+    special       NaN, infinities, -0, subnormals and the largest number in some rows
+
+A row is what the letters that are summed over, or coupled, run through. All numbers are float64, to
+be rounded once to the inputs' format.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.formats import BINARY32, Format
+from refkernels.op import Direction, Op
+from refkernels.ops.letters import ROWS, Argument, Signature
+
+Doubles = npt.NDArray[np.float64]
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The arrays that a direction of an op takes: their letters, and the axis of each that rows run
+    through (None where its elements are unrelated). `positive`: inputs that are never negative."""
+
+    arguments: Mapping[str, Argument]
+    along: Mapping[str, int | None]
+    positive: frozenset[str] = frozenset()
+
+    @property
+    def first(self) -> str | None:
+        """The first input with rows to run through."""
+        return next((name for name, axis in self.along.items() if axis is not None), None)
+
+
+def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset()) -> Roles:
+    """The roles of an op's arrays, by its signature."""
+    if op.definition is None:
+        arguments = {name: Argument(name, (ROWS,)) for name in op.takes(direction)}
+        return Roles(arguments, dict.fromkeys(arguments), positive)
+    signature = op.definition.way(direction).signature
+    related = _related(signature)
+    along = {}
+    for name, argument in signature.takes.items():
+        places = [i - len(argument.own) for i, x in enumerate(argument.own) if x in related]
+        along[name] = places[-1] if places else None
+    return Roles(dict(signature.takes), along, positive)
+
+
+def _related(signature: Signature) -> set[str]:
+    """The letters that some output is summed over, or coupled along."""
+    first = next(iter(signature.gives))
+    letters = {x for argument in signature.takes.values() for x in argument.own}
+    return {x for x in letters if signature.role(first, x) != "free"}
+
+
+Draw = Callable[[np.random.Generator, Shapes, Roles, Format], dict[str, Doubles]]
+
+
+def typical(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+    return {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+
+
+def positive(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+    return {name: rng.uniform(0.25, 1.0, shape) for name, shape in shapes.items()}
+
+
+def integers(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+    """The first input odd, and of more bits than a narrower format has; the others -1, 0 and 1.
+    All together stay below 2^(p of the accumulator)."""
+    bits = {24: 12, 53: 26}.get(format.p, format.p)
+    drawn = {}
+    for i, (name, shape) in enumerate(shapes.items()):
+        if i == 0:
+            half = rng.integers(2 ** (bits - 2), 2 ** (bits - 1), shape)
+            drawn[name] = (2.0 * half + 1.0) * rng.choice((-1.0, 1.0), shape)
+        else:
+            drawn[name] = rng.choice((-1.0, 0.0, 1.0), shape)
+    return drawn
+
+
+def longest_exact(format: Format) -> int:
+    """The number of terms that `integers` allows."""
+    bits = {24: 12, 53: 26}.get(format.p, format.p)
+    accumulator = max(format.p, BINARY32.p)
+    return min(2 ** (accumulator - bits), int(format.max / 2**bits))
+
+
+def one_hot(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+    drawn = typical(rng, shapes, roles, format)
+    name = roles.first or ""
+    if name in shapes and drawn[name].size:
+        rows = _rows(drawn[name], roles.along[name])
+        hot = rng.integers(0, rows.shape[-1], rows.shape[:-1])
+        kept = np.arange(rows.shape[-1]) == hot[..., None]
+        rows[...] = np.where(kept, 4.0 * rows, 0.0)
+    return drawn
+
+
+def powers(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+    drawn = {}
+    for name, shape in shapes.items():
+        sizes = np.exp2(rng.integers(-4, 5, shape))
+        drawn[name] = sizes * rng.choice((-1.0, 1.0), shape)
+    return drawn
+
+
+def two_valued(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+    drawn = typical(rng, shapes, roles, format)
+    name = roles.first or ""
+    if name in shapes and drawn[name].size:
+        rows = _rows(drawn[name], roles.along[name])
+        n, batch = rows.shape[-1], (*rows.shape[:-1], 1)
+        parts = rng.integers(1, max(n, 2), batch)
+        middle = rng.choice((0.0, 1.0, -3.0, 10.0), batch)
+        step = np.exp2(rng.integers(-2, 3, batch))
+        rows[...] = middle + np.where(np.arange(n) < parts, step, -step)
+    return drawn
+
+
+def scales(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+    most = {5: 6, 8: 30, 11: 200}[(format.emax + 1).bit_length()]
+    drawn = typical(rng, shapes, roles, format)
+    for name, array in drawn.items():
+        axis = roles.along[name]
+        shape = list(array.shape)
+        if axis is not None and shape:
+            shape[axis] = 1
+        array *= np.exp2(rng.integers(-most, most + 1, shape))
+    return drawn
+
+
+def shifted(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+    most = format.p // 2
+    drawn = typical(rng, shapes, roles, format)
+    name = roles.first or ""
+    if name in shapes and drawn[name].ndim:
+        rows = _rows(drawn[name], roles.along[name])
+        batch = (*rows.shape[:-1], 1)
+        rows[...] += np.exp2(rng.uniform(most / 2, most, batch)) * rng.choice((-1.0, 1.0), batch)
+    return drawn
+
+
+def mixed(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+    """Rows of several families side by side, a constant row and a row of zeros among them."""
+    kinds = (typical, two_valued, scales, one_hot, shifted)
+    drawn = [draw(rng, shapes, roles, format) for draw in kinds]
+    result = drawn[0]
+    name = roles.first or next(iter(shapes), "")
+    if name not in shapes or not result[name].size or not result[name].ndim:
+        return result
+    axis = roles.along[name]
+    views = [_rows(one[name], -1 if axis is None else axis) for one in drawn]
+    which = rng.integers(0, len(kinds) + 2, views[0].shape[:-1])
+    for i, view in enumerate(views):
+        views[0][which == i] = view[which == i]
+    constant = views[0][which == len(kinds)]
+    if axis is not None:
+        views[0][which == len(kinds)] = constant[..., :1]
+        views[0][which == len(kinds) + 1] = 0.0
+    return result
+
+
+def special(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+    """In the first input: one of a few in one row after the other, every fourth row without."""
+    drawn = typical(rng, shapes, roles, format)
+    name = roles.first or next(iter(shapes), "")
+    if name not in shapes or not drawn[name].size or not drawn[name].ndim:
+        return drawn
+    kinds = (math.nan, math.inf, -math.inf, -0.0, format.min_subnormal * 3.0, -format.min_normal)
+    axis = roles.along[name]
+    rows = _rows(drawn[name], -1 if axis is None else axis)
+    n = rows.shape[-1]
+    flat = np.arange(math.prod(rows.shape[:-1])).reshape(rows.shape[:-1])
+    start = int(rng.integers(0, len(kinds)))
+    for index in np.ndindex(*rows.shape[:-1]):
+        number = int(flat[index])
+        if number % 4 != 3 or axis is None:
+            places = rng.integers(0, n, max(n // 16, 1))
+            rows[index][places] = kinds[(start + number) % len(kinds)]
+    return drawn
+
+
+def _rows(array: Doubles, axis: int | None) -> Doubles:
+    """A view with the axis last."""
+    return array if axis is None else np.moveaxis(array, axis, -1)

@@ -1,0 +1,102 @@
+"""A Judgement: the verdict on a kernel, its reasons, and what was shown. A record; `reporting` puts
+it into words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from refkernels.records.codec import storable
+from refkernels.records.words import SCHEMA
+
+RIGHT, LOWER, WRONG, UNFAIR, NOT_ENOUGH = VERDICTS = (
+    "right",
+    "lower_precision",
+    "wrong",
+    "unfair",
+    "not_enough_shown",
+)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a verdict is not "right": its `kind`, in the words of `reporting.words.judgement`, the
+    challenge that showed it, and figures."""
+
+    kind: str
+    challenge: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on one kernel of one op, in one direction and dtype.
+
+    verdict     "right", "lower_precision", "wrong", "unfair" or "not_enough_shown"
+    reasons     why, the most telling first; empty for "right"
+    families    by name, how many challenges were asked, and how many of them reject every decoy
+    killed      the mutants that these challenges refuse; `alive`: those that they do not
+    smallest    by output, the smallest error that would have been seen in some element, in ulp
+    declined    families of which it refused a challenge that it need not take
+    flags       "not_deterministic", "returns_input", "inputs_writable", "unguarded"
+    cause       what `explain` found of a wrong answer, as its record
+    """
+
+    kernel: str
+    op: str
+    direction: str
+    dtype: str
+    verdict: str
+    seed: int
+    level: str
+    reasons: tuple[Reason, ...] = ()
+    families: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    killed: tuple[str, ...] = ()
+    alive: tuple[str, ...] = ()
+    smallest: Mapping[str, float] = field(default_factory=dict)
+    declined: tuple[str, ...] = ()
+    lengths: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    cause: Mapping[str, Any] | None = None
+    seconds: float = 0.0
+
+    @property
+    def right(self) -> bool:
+        return self.verdict == RIGHT
+
+    @property
+    def challenges(self) -> int:
+        """How many challenges were asked."""
+        return sum(asked for asked, _ in self.families.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Strict JSON, from which every view is made."""
+        record = {
+            "schema": SCHEMA,
+            "kind": "judgement",
+            "kernel": self.kernel,
+            "op": self.op,
+            "direction": self.direction,
+            "dtype": self.dtype,
+            "verdict": self.verdict,
+            "reasons": [
+                {"kind": one.kind, "challenge": one.challenge, "details": dict(one.details)}
+                for one in self.reasons
+            ],
+            "families": {
+                name: {"asked": asked, "telling": telling}
+                for name, (asked, telling) in self.families.items()
+            },
+            "mutants": {"killed": list(self.killed), "alive": list(self.alive)},
+            "smallest_error_ulp": dict(self.smallest),
+            "declined": list(self.declined),
+            "lengths": {letter: list(some) for letter, some in self.lengths.items()},
+            "flags": list(self.flags),
+            "cause": self.cause,
+            "seed": self.seed,
+            "level": self.level,
+            "seconds": self.seconds,
+        }
+        stored: dict[str, Any] = storable(record)
+        return stored

@@ -1,0 +1,217 @@
+"""Mutants: wrong kernels, made from the op, that a judge should refuse.
+
+Of any op: inputs in a narrower format, a stale element, an element that was never written, other
+params; where something is summed, the last term or the tail left out, statistics of the first half,
+a mean divided by n - 1. Of this op: the faults that its oracle and `diagnosis` name. A mutant that
+differs from the right kernel in no bit, on no challenge, is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.diagnosis import models
+from refkernels.diagnosis.problem import Problem
+from refkernels.judging import precision
+from refkernels.judging.data import Roles
+from refkernels.judging.standard import Challenge
+from refkernels.ops.altered import averaged
+from refkernels.ops.formula import Fault as WrongFormula
+
+Array = npt.NDArray[Any]
+Outputs = Mapping[str, Any]
+Answers = Callable[[Challenge], Mapping[str, Outputs]]
+_TILE = 16
+_FACTOR = 1.0 + 2.0**-7  # of a param
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the challenges would have seen. `killed` and `alive`: names of mutants; `smallest`: by
+    output, the smallest error that would have been seen in an element, in ulp."""
+
+    killed: tuple[str, ...] = ()
+    alive: tuple[str, ...] = ()
+    smallest: Mapping[str, float] = field(default_factory=dict)
+
+
+def shown(challenges: Sequence[Challenge], roles: Roles) -> Shown:
+    """Every mutant against the challenges, which are those that reject all decoys."""
+    if not challenges:
+        return Shown()
+    killed: dict[str, bool] = {}
+    for answer in _mutants(challenges[0], roles):
+        for name, verdict in _tried(answer, challenges).items():
+            killed[name] = killed.get(name, False) or verdict
+    return Shown(
+        tuple(name for name, verdict in killed.items() if verdict),
+        tuple(name for name, verdict in killed.items() if not verdict),
+        _smallest(challenges),
+    )
+
+
+def _tried(answers: Answers, challenges: Sequence[Challenge]) -> dict[str, bool]:
+    """The mutants of one kind that differ from every right kernel at hand, by name: whether a
+    challenge refuses them. It ends when all that have been seen are refused."""
+    seen: dict[str, bool] = {}
+    for challenge in challenges:
+        with contextlib.suppress(ValueError, IndexError, TypeError), np.errstate(all="ignore"):
+            for name, outputs in answers(challenge).items():
+                if not seen.get(name, False) and challenge.fault(outputs) is not None:
+                    seen[name] = True
+                elif name not in seen and not _right_bits(challenge, outputs):
+                    seen[name] = False
+        if seen and all(seen.values()):
+            break
+    return seen
+
+
+def _right_bits(challenge: Challenge, outputs: Outputs) -> bool:
+    """Whether these are the bits of the plain algorithm, of the definition, or of the truth."""
+    right: list[Outputs] = [challenge.standard().rounded, _plain(challenge)]
+    if challenge.op.definition is not None:
+        right.append(_computed(challenge, None))
+    return any(
+        all(np.array_equal(got, one[name], equal_nan=True) for name, got in outputs.items())
+        for one in right
+    )
+
+
+def _smallest(challenges: Sequence[Challenge]) -> dict[str, float]:
+    """The least bound of an element, in ulp of its exact value; one ulp where bits are demanded."""
+    from refkernels.metrology.ulp_errors import ulp
+
+    least: dict[str, float] = {}
+    for challenge in challenges:
+        standard = challenge.standard()
+        for name, exact in standard.reference.items():
+            right = np.asarray(exact)
+            known = np.isfinite(right) & (right != 0.0)
+            if known.any():
+                with np.errstate(all="ignore"):
+                    ratio = standard.bound[name][known] / ulp(right[known], standard.formats[name])
+                one = 1.0 if challenge.exact else max(float(np.min(ratio)), 0.5)
+                least[name] = min(least.get(name, np.inf), one)
+    return least
+
+
+def _mutants(first: Challenge, roles: Roles) -> Iterator[Answers]:
+    for model in precision.models(first.format):
+        if model.way == "inputs":
+            yield functools.partial(_narrowed, model)
+    yield _stale
+    yield _unwritten
+    for name, value in first.params.items():
+        if isinstance(value, float) and value != 0.0:
+            yield functools.partial(_other_param, name, value)
+    definition = first.op.definition
+    if definition is not None:
+        if roles.first is not None:
+            for which in _PARTS:
+                yield functools.partial(_left_out, which, roles)
+        for fault in definition.faults:
+            if getattr(fault, first.direction) is not None:
+                yield functools.partial(_faulty, fault)
+    for source in models.of(first.op).questions:
+        yield functools.partial(_variants, source)
+
+
+def _plain(challenge: Challenge, params: Mapping[str, Any] | None = None) -> Outputs:
+    settings = {**challenge.params, **(params or {})}
+    return challenge.op.plain(challenge.direction, challenge.inputs, settings, challenge.format)
+
+
+def _computed(challenge: Challenge, change: Callable[[Any, Any], Any] | None) -> dict[str, Array]:
+    """The definition, perhaps changed, in the challenge's format."""
+    definition = challenge.op.definition
+    assert definition is not None
+    formula = next(iter(definition.way(challenge.direction).forms.values()))
+    changed = formula if change is None else change(definition, formula)
+    question = challenge.direction, changed, challenge.inputs, challenge.params
+    return definition.computed(*question, challenge.format)
+
+
+def _narrowed(model: precision.Model, challenge: Challenge) -> dict[str, Outputs]:
+    return {f"{model.format.name}_inputs": _plain(precision.narrowed(challenge, model))}
+
+
+def _stale(challenge: Challenge) -> dict[str, Outputs]:
+    """The middle element of each output is its neighbour's."""
+    return {"stale_element": {n: _replaced(a, a.size // 2, -1) for n, a in _right(challenge)}}
+
+
+def _unwritten(challenge: Challenge) -> dict[str, Outputs]:
+    """The last element is NaN."""
+    return {"unwritten_element": {n: _replaced(a, a.size - 1, 0) for n, a in _right(challenge)}}
+
+
+def _right(challenge: Challenge) -> Iterator[tuple[str, Array]]:
+    for name, right in challenge.standard().rounded.items():
+        if right.size > 1:
+            yield name, right
+
+
+def _replaced(right: Array, place: int, by: int) -> Array:
+    """The element at a place is another one; NaN by 0."""
+    changed = np.array(right, order="C")
+    flat = changed.reshape(-1)
+    flat[place] = flat[place + by] if by else np.nan
+    return changed
+
+
+def _other_param(name: str, value: float, challenge: Challenge) -> dict[str, Outputs]:
+    """A float param a little off; an eps of 0, and one ten times larger."""
+    others = {f"{name}_differs": value * _FACTOR}
+    if name == "eps":
+        others = {"eps_missing": 0.0, "eps_differs": 10.0 * value}
+    return {cause: _plain(challenge, {name: other}) for cause, other in others.items()}
+
+
+def _left_out(which: str, roles: Roles, challenge: Challenge) -> dict[str, Outputs]:
+    """A formula whose sums, or means, are not over all n terms."""
+    assert roles.first is not None
+    if roles.first not in challenge.inputs:
+        return {}
+    n = challenge.inputs[roles.first].shape[roles.along[roles.first]]
+    if n < 2:
+        return {}
+    part = _PARTS[which]
+    if part is None:
+        return {which: _computed(challenge, lambda _, formula: averaged(formula, n, n - 1))}
+    return {which: _computed(challenge, lambda op, formula: op.without(formula, part(n)))}
+
+
+_PARTS: dict[str, Callable[[int], tuple[int, int, int, bool]] | None] = {
+    "last_term": lambda n: (n, n - 1, n, True),
+    "tail": lambda n: (n, (n - 1) // _TILE * _TILE, n, True),
+    "statistics_of_a_part": lambda n: (n, (n + 1) // 2, n, False),
+    "divided_by_n_minus_1": None,
+}
+
+
+def _faulty(fault: WrongFormula, challenge: Challenge) -> dict[str, Outputs]:
+    formula = getattr(fault, challenge.direction)
+    outputs = _computed(challenge, lambda *_: formula)
+    right = challenge.standard().rounded
+    kept = {n: right[n] for n in outputs if n in right}
+    return {fault.cause: {**kept, **fault.changed(outputs)}}
+
+
+def _variants(source: Any, challenge: Challenge) -> dict[str, Outputs]:
+    """The answers to the other questions that `diagnosis` knows of this op."""
+    one, right = challenge, dict(challenge.standard().rounded)
+    problem = Problem(one.op, one.direction, dict(one.inputs), dict(one.params), one.format)
+    return {
+        variant.cause: {
+            **right,
+            **{n: e.round(one.format)[0] for n, e in variant.answer.reference.items()},
+        }
+        for variant in source(problem, right)
+    }

@@ -1,0 +1,122 @@
+"""Whether a refused answer is right in a lower precision than was asked.
+
+Two models, each of which says what every element may be: the right answer to the inputs rounded, or
+cut, to a narrower format (a TF32 product, a cast on the way in); and numbers of the narrower format
+that are as near to the truth, in its unit roundoff, as the bound is in the given one (a kernel that
+computes in 16 bits and widens its result).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, TF32, Format
+from refkernels.judging.standard import Challenge, Standard
+
+Array = npt.NDArray[Any]
+Outputs = Mapping[str, Any]
+NARROWER = (BINARY32, TF32, BINARY16, BFLOAT16)
+
+
+class Model(NamedTuple):
+    """`way`: "inputs", rounded to the format; "cut" to it; or "results" in it."""
+
+    format: Format
+    way: str
+
+
+def found(refused: Sequence[tuple[Challenge, Outputs]]) -> Model | None:
+    """The model that explains every refused answer; None where there is none."""
+    if not refused:
+        return None
+    return next((model for model in models(refused[0][0].format) if _all(model, refused)), None)
+
+
+def _all(model: Model, refused: Sequence[tuple[Challenge, Outputs]]) -> bool:
+    explains = _results if model.way == "results" else _inputs
+    return all(explains(model, *one) for one in refused)
+
+
+def models(format: Format) -> Iterator[Model]:
+    """The models of formats that are narrower than this one, the finest first."""
+    for narrow in NARROWER:
+        if narrow.p < format.p:
+            yield Model(narrow, "inputs")
+            yield Model(narrow, "cut")
+            if narrow.dtype is not None:
+                yield Model(narrow, "results")
+
+
+def narrowed(challenge: Challenge, model: Model) -> Challenge:
+    """The challenge of the inputs in the narrower format."""
+    change = _cut if model.way == "cut" else _rounded
+    inputs = {
+        **challenge.inputs,
+        **{name: change(array, model.format) for name, array in challenge.floats.items()},
+    }
+    return replace(challenge, inputs=inputs, exact=False, _standards={})
+
+
+def _inputs(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
+    """Whether it is the right answer to the narrowed inputs, all of them or all but an addend."""
+    other = narrowed(challenge, model)
+    if other.fault(outputs) is None:
+        return True
+    kept = {
+        name: array
+        for name, array in challenge.floats.items()
+        if name in challenge.op.optional
+    }  # fmt: skip
+    if not kept:
+        return False
+    beside = replace(other, inputs={**other.inputs, **kept}, _standards={})
+    return beside.fault(outputs) is None
+
+
+def _results(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
+    """Whether every number is one of the narrower format, as near as one computed in it is; where
+    nothing would be near too, that tells nothing."""
+    given = {n: formats.of(a) for n, a in outputs.items() if isinstance(a, np.ndarray)}
+    standards = challenge.standard(given), narrowed(challenge, model).standard(given)
+    telling = False
+    for name, got in outputs.items():
+        exact = standards[0].reference.get(name)
+        if exact is None or got.shape != exact.shape:
+            return False
+        if not np.array_equal(_rounded(got, model.format), got, equal_nan=True):
+            return False
+        near = [_near(standard, name, got, model.format) for standard in standards]
+        if not np.all(near[0] | near[1]):
+            return False
+        telling |= not np.all(_near(standards[0], name, np.zeros_like(got), model.format))
+    return telling
+
+
+def _near(standard: Standard, name: str, got: Array, format: Format) -> npt.NDArray[np.bool_]:
+    """Where a number is as near to the truth as one that is computed in the narrower format."""
+    right, wide = np.asarray(standard.reference[name]), to_float64(got)
+    with np.errstate(all="ignore"):
+        factor = format.u / standard.formats[name].u
+        most = standard.bound[name] * factor + format.min_subnormal
+        near = (np.abs(wide - right) <= most) | (wide == right)
+        near |= np.isnan(wide) & np.isnan(right)
+        return np.asarray(near | (np.isinf(wide) & (np.abs(right) > format.max)))
+
+
+def _rounded(array: Array, format: Format) -> Array:
+    with np.errstate(all="ignore"):
+        if format is TF32:
+            return formats.round_ties_away(to_float64(array), TF32).astype(array.dtype)
+        return formats.cast(array, format).astype(array.dtype)
+
+
+def _cut(array: Array, format: Format) -> Array:
+    with np.errstate(all="ignore"):
+        return formats.truncate_to(to_float64(array), format).astype(array.dtype)

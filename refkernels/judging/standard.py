@@ -1,0 +1,232 @@
+"""What the answer to a challenge is held to.
+
+A `Challenge` is one question to a kernel. Its `Standard` is the truth of every output in its
+format, with the bound of the op's named forms; where the challenge is exact, every bit.
+
+**Products that count.** A worst-case bound of a sum of products grows with the number K of its
+terms, and a product with a zero factor rounds nothing: adding 0 is exact. So the bound of a sum of
+K terms is multiplied by (m + 12) / K, where m of its products are not zero. The bound is
+K u P + K h (1 + K u) (`matmul_ref.bounds`), and a smaller K only shrinks it; with m + 12 terms it
+still holds for a kernel that takes a product by the three largest of the four products of split
+floats (3xTF32), which errs by 3 2^-22 |a b| = 12 u |a b| more. m is the op itself, of ones where
+the inputs are not zero. It is done where the output has 24 bits or more: in fewer, the rounding of
+the result outweighs all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.contexts.working import Working
+from refkernels.metrology import outputs as answered
+from refkernels.metrology.judgement import Weighed, weigh
+from refkernels.op import Direction, Op
+
+Array = npt.NDArray[Any]
+Doubles = npt.NDArray[np.float64]
+SPLIT = 12.0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault of one output: `kind` is "missing", "dtype", "shape", "special", "bound", "bits" or
+    "invariant"; `wrong` of `elements` are wrong, the first at `index`."""
+
+    kind: str
+    output: str
+    wrong: int = 0
+    elements: int = 0
+    index: tuple[int, ...] = ()
+    got: str = ""
+    right: str = ""
+    over_bound: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Challenge:
+    """One question to a kernel. `exact`: every right order of its sums gives the same bits, and
+    they are demanded. `plain`: dense arrays with elements, which no kernel may decline."""
+
+    family: str
+    name: str
+    op: Op
+    direction: Direction
+    inputs: Mapping[str, Any]
+    params: Mapping[str, Any]
+    exact: bool = False
+    plain: bool = True
+    _standards: dict[tuple[Format, ...], Standard] = field(default_factory=dict, repr=False)
+
+    @property
+    def format(self) -> Format:
+        """The format of the floating inputs: the narrowest."""
+        return min((formats.of(array) for array in self.floats.values()), key=lambda one: one.p)
+
+    @property
+    def floats(self) -> dict[str, Array]:
+        """The floating inputs that are arrays."""
+        return {
+            name: array
+            for name, array in self.inputs.items()
+            if isinstance(array, np.ndarray) and formats.is_one(array.dtype)
+        }
+
+    def standard(self, given: Mapping[str, Format] | None = None) -> Standard:
+        """The standard, each output in its format of `given`, else in the inputs'."""
+        names = self.op.names(self.direction)
+        judged = {name: (given or {}).get(name, self.format) for name in names}
+        key = tuple(judged.values())
+        if key not in self._standards:
+            self._standards[key] = Standard(self, judged)
+        return self._standards[key]
+
+    def fault(self, outputs: Mapping[str, Any]) -> Fault | None:
+        """The first fault of a kernel's outputs, None where they are right."""
+        first = self.op.names(self.direction)[0]
+        if first not in outputs:
+            return Fault("missing", first)
+        arrays = {name: got for name, got in outputs.items() if isinstance(got, np.ndarray)}
+        if unfit := [name for name, got in arrays.items() if not formats.is_one(got.dtype)]:
+            return Fault("dtype", unfit[0], got=str(arrays[unfit[0]].dtype))
+        given = {name: formats.of(got) for name, got in arrays.items()}
+        low = "low" in self.op.kinds.values()
+        if not low and not _fits(given[first], self.format):
+            return Fault("dtype", first, got=given[first].name, right=self.format.name)
+        return self.standard(given).fault(arrays)
+
+
+def _fits(got: Format, wanted: Format) -> bool:
+    """A first output has the inputs' format, or binary32 where that has 16 bits."""
+    return got == wanted or (wanted.storage.itemsize == 2 and got == BINARY32)
+
+
+class Standard:
+    """The truth of a challenge in the formats of a kernel's outputs."""
+
+    def __init__(self, challenge: Challenge, given: Mapping[str, Format]) -> None:
+        self.challenge, self.formats = challenge, dict(given)
+
+    @cached_property
+    def _asked(self) -> answered.Asked:
+        one = self.challenge
+        return answered.ask(one.op, one.direction, one.inputs, one.params, self.formats)
+
+    @cached_property
+    def reference(self) -> dict[str, Enclosure]:
+        """The certified answers."""
+        return self._asked.reference
+
+    @cached_property
+    def bound(self) -> dict[str, Doubles]:
+        """The allowed errors."""
+        one, shares = self.challenge, self._shares()
+        bounds = {}
+        for name, bound in self._asked.bound.items():
+            bounds[name] = np.broadcast_to(bound, self.reference[name].shape)
+            if self.formats[name].p >= BINARY32.p and name in one.op.sums:
+                bounds[name] = np.asarray(bounds[name] * shares.get(name, 1.0))
+        return bounds
+
+    @cached_property
+    def rounded(self) -> dict[str, Array]:
+        """The answers of a kernel that rounds the exact value once."""
+        return {n: exact.round(self.formats[n])[0] for n, exact in self.reference.items()}
+
+    def _shares(self) -> dict[str, Any]:
+        """The share of each output's terms that count, and 12 more: the module's header."""
+        one = self.challenge
+        if not one.op.sums or all(np.all(array != 0) for array in one.inputs.values()):
+            return {}
+        masks = {name: (array != 0).astype(np.float64) for name, array in one.inputs.items()}
+        ones = {name: np.ones_like(mask) for name, mask in masks.items()}
+        counted, terms = (
+            one.op.plain(one.direction, arrays, one.params, BINARY64) for arrays in (masks, ones)
+        )
+        with np.errstate(all="ignore"):
+            return {n: np.fmin((counted[n] + SPLIT) / terms[n], 1.0) for n in counted}
+
+    def fault(self, outputs: Mapping[str, Array]) -> Fault | None:
+        """The first fault of outputs in the standard's formats."""
+        one = self.challenge
+        shapes = {name: exact.shape for name, exact in self.reference.items()}
+        got = answered.without_kept_axes(one.op, one.direction, outputs, shapes)
+        for name, array in got.items():
+            if name not in shapes:
+                continue
+            if array.shape != shapes[name]:
+                return Fault("shape", name, got=str(array.shape), right=str(shapes[name]))
+            if fault := self.fault_of(name, array):
+                return fault
+        return None
+
+    def fault_of(self, name: str, got: Array) -> Fault | None:
+        """The fault of one output of the right shape."""
+        if not got.size:
+            return None
+        weighed = self._weighed(name, got)
+        counts = weighed.summary.counts
+        if counts["special_value_mismatches"] and self._indeterminate.any():
+            right = self.rounded[name]
+            got = np.where(np.isnan(to_float64(got)) & self._indeterminate, right, got)
+            weighed = self._weighed(name, got.astype(right.dtype))
+            counts = weighed.summary.counts
+        if counts["special_value_mismatches"]:
+            wrong, place = counts["special_value_mismatches"], weighed.summary.first_mismatch
+            return self._at("special", name, got, wrong, place, weighed)
+        if counts["beyond_bound"]:
+            wrong, place = counts["beyond_bound"], weighed.summary.worst_ratio
+            return self._at("bound", name, got, wrong, place, weighed)
+        if self.challenge.exact:
+            right = self.rounded[name]
+            off = ~((got == right) | (np.isnan(to_float64(got)) & np.isnan(to_float64(right))))
+            if off.any():
+                return self._at("bits", name, got, int(off.sum()), int(np.argmax(off)), weighed)
+        if weighed.broken:
+            return self._at("invariant", name, got, 1, 0, weighed)
+        return None
+
+    @cached_property
+    def _indeterminate(self) -> npt.NDArray[np.bool_]:
+        """Where a function has a limit, and one of its named forms is NaN in IEEE 754's arithmetic:
+        x Phi(x) at minus infinity is -0, and -inf times 0. Both are right."""
+        one = self.challenge
+        function = one.op.real_function
+        if function is None or one.direction == "backward":
+            return np.zeros((), np.bool_)
+        x = to_float64(one.inputs["x"])
+        unclear = np.zeros(x.shape, np.bool_)
+        for form in function.forms if np.isinf(x).any() else ():
+            xp = Working(BINARY64)
+            values = form.formula(xp, xp.array(np.where(np.isinf(x), x, 0.0)))
+            unclear |= np.isnan(values.data)
+        return unclear
+
+    def _weighed(self, name: str, got: Array) -> Weighed:
+        one = self.challenge
+        return weigh(
+            one.op, one.direction, name, got, self.reference[name],
+            bound=self.bound[name], plain=None, inputs=one.inputs, params=one.params,
+            format=self.formats[name], distribution=False,
+        )  # fmt: skip
+
+    def _at(
+        self, kind: str, name: str, got: Array, wrong: int, place: int | None, weighed: Weighed
+    ) -> Fault:
+        index = tuple(int(i) for i in np.unravel_index(place or 0, got.shape))
+        right = self.rounded[name][index]
+        ratio = weighed.summary.max_ratio
+        return Fault(kind, name, wrong, got.size, index, _text(got[index]), _text(right), ratio)
+
+
+def _text(value: Any) -> str:
+    return f"{float(value):.9g}"

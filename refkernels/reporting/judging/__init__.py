@@ -1,0 +1,1 @@
+"""A judgement as one screen and as a page in Markdown, in English and Chinese."""

@@ -1,0 +1,84 @@
+"""The views of a judgement's record: lines for one screen, and a page in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from refkernels.reporting.answer.markdown import folded, grid
+from refkernels.reporting.words.escaping import escaped
+from refkernels.reporting.words.judgement import VERDICTS, WORDS, reason
+
+_MARKS = {"right": "✓", "lower_precision": "≈", "not_enough_shown": "?"}
+_SHOWN = 3  # reasons
+
+
+def lines(record: Mapping[str, Any], replay: str, lang: str = "en") -> list[str]:
+    """One screen: the verdict, why, what was shown, and how to have it again."""
+    words = WORDS[lang]
+    head = words["of"].format(
+        kernel=record["kernel"], op=record["op"], direction=record["direction"],
+        dtype=record["dtype"], verdict=VERDICTS[lang][record["verdict"]],
+    )  # fmt: skip
+    body = [f"{_MARKS.get(record['verdict'], '✗')} {head}"]
+    body += [f"  {line}" for line in (*_reasons(record, lang), *_shown(record, lang))]
+    return [*body, f"  {words['replay']}: {replay}"]
+
+
+def markdown(record: Mapping[str, Any], replay: str, lang: str = "en") -> str:
+    """The page: the same, with every reason, family and mutant."""
+    words = WORDS[lang]
+    first, *rest = (escaped(line.strip(), 4000) for line in lines(record, replay, lang)[:-1])
+    parts = [f"# {first}", "\n".join(f"- {line}" for line in rest)]
+    several = [f"- {escaped(_because(one, lang), 4000)}" for one in record["reasons"][_SHOWN:]]
+    if several:
+        parts.append(folded(words["reasons"], "\n".join(several)))
+    rows = [
+        [name, str(family["asked"]), str(family["telling"])]
+        for name, family in record["families"].items()
+    ]
+    parts.append(grid(words["families"], rows, "l--"))
+    killed = record["mutants"]["killed"]
+    if killed:
+        parts.append(folded(words["mutants"], "\n".join(f"- `{name}`" for name in killed)))
+    return "\n\n".join([*parts, f"{words['replay']}:\n\n    {replay}"]) + "\n"
+
+
+def _reasons(record: Mapping[str, Any], lang: str) -> Iterator[str]:
+    words, reasons = WORDS[lang], record["reasons"]
+    for one in reasons[:_SHOWN]:
+        yield _because(one, lang)
+    if len(reasons) > _SHOWN:
+        yield words["more"].format(count=len(reasons) - _SHOWN)
+    cause = record["cause"]
+    if cause and cause.get("cause"):
+        yield words["cause"].format(cause=cause["cause"], confidence=cause["confidence"])
+
+
+def _because(one: Mapping[str, Any], lang: str) -> str:
+    which = "because" if one["challenge"] else "because_alone"
+    return WORDS[lang][which].format(reason=reason(one, lang), challenge=one["challenge"])
+
+
+def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
+    words, families = WORDS[lang], record["families"].values()
+    asked, telling = (sum(one[key] for one in families) for key in ("asked", "telling"))
+    yield words["shown"].format(challenges=asked, telling=telling)
+    mutants = record["mutants"]
+    if all_of := len(mutants["killed"]) + len(mutants["alive"]):
+        yield words["killed"].format(killed=len(mutants["killed"]), all=all_of)
+        if mutants["alive"]:
+            yield words["alive"].format(names=words["join"].join(mutants["alive"]))
+    if smallest := record["smallest_error_ulp"]:
+        each = (
+            words["of_output"].format(ulp=f"{float(ulp):.3g}", output=name)
+            for name, ulp in smallest.items()
+        )
+        yield words["smallest"].format(outputs=words["join"].join(each))
+    if record["declined"]:
+        yield words["declined"].format(families=words["join"].join(record["declined"]))
+    if record["lengths"]:
+        each = (f"{x}={','.join(map(str, some))}" for x, some in record["lengths"].items())
+        yield words["lengths"].format(lengths=words["join"].join(each))
+    for flag in record["flags"]:
+        yield words[flag]

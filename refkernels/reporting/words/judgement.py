@@ -1,0 +1,139 @@
+"""The words of a judgement, in English and Chinese."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+VERDICTS: dict[str, dict[str, str]] = {
+    "en": {
+        "right": "right",
+        "lower_precision": "right, in lower precision than asked",
+        "wrong": "wrong",
+        "unfair": "unfair: it cheats",
+        "not_enough_shown": "not enough shown",
+    },
+    "zh": {
+        "right": "正确",
+        "lower_precision": "正确，但精度低于要求",
+        "wrong": "有误",
+        "unfair": "作弊",
+        "not_enough_shown": "证据不足",
+    },
+}
+REASONS: dict[str, dict[str, str]] = {
+    "en": {
+        "answers_zeros": "it answers zeros, whatever the inputs are",
+        "answers_constant": "it answers one constant, whatever the inputs are",
+        "answers_input": "it answers its input",
+        "answers_memory": "it answers what the memory held before",
+        "answers_nan": "it answers NaN, whatever the inputs are",
+        "stale_answer": "it answers new content with an earlier answer",
+        "turns_wrong": "it is right in the first calls of a process and wrong in later ones",
+        "writes_inputs": "it changes its inputs",
+        "no_plain_array": "it returns something that is no plain array",
+        "outside_memory": "it touches memory outside of its arrays",
+        "lower_precision": "every wrong answer is right for {format}: {way}",
+        "no_answer": "it gives no answer ({status}: {reason})",
+        "unwritten": "{wrong} elements of {output} were never written",
+        "wrong_shape": "{output} has shape {got}, and {right} is right",
+        "wrong_dtype": "{output} is {got}, and {right} is right",
+        "wrong_missing": "it gives no {output}",
+        "wrong_special": "{wrong} of {elements} elements of {output} are NaN, infinite or finite "
+        "on one side only: at {index} {got}, and {right} is right",
+        "wrong_bound": "{wrong} of {elements} elements of {output} are beyond the bound: "
+        "at {index} {got}, and {right} is right, {over_bound} times the bound",
+        "wrong_bits": "{wrong} of {elements} elements of {output} differ where every right order "
+        "of sums gives the same bits: at {index} {got}, and {right} is right",
+        "wrong_invariant": "{output} violates what mathematics demands: at {index} {got}",
+        "too_few_families": "only {families} families of inputs reject every decoy",
+    },
+    "zh": {
+        "answers_zeros": "无论输入是什么都返回零",
+        "answers_constant": "无论输入是什么都返回同一个常数",
+        "answers_input": "直接返回输入",
+        "answers_memory": "返回内存中原有的内容",
+        "answers_nan": "无论输入是什么都返回 NaN",
+        "stale_answer": "内容已经更新，却返回先前的答案",
+        "turns_wrong": "同一进程中最初几次调用正确，之后出错",
+        "writes_inputs": "改写了输入",
+        "no_plain_array": "返回的不是普通数组",
+        "outside_memory": "访问了数组以外的内存",
+        "lower_precision": "每个错误答案在 {format} 下都是正确的：{way}",
+        "no_answer": "没有给出答案（{status}：{reason}）",
+        "unwritten": "{output} 有 {wrong} 个元素从未写入",
+        "wrong_shape": "{output} 的形状是 {got}，应为 {right}",
+        "wrong_dtype": "{output} 的类型是 {got}，应为 {right}",
+        "wrong_missing": "没有给出 {output}",
+        "wrong_special": "{output} 的 {elements} 个元素中有 {wrong} 个"
+        "只在一侧为 NaN、无穷或有限数：{index} 处为 {got}，应为 {right}",
+        "wrong_bound": "{output} 的 {elements} 个元素中有 {wrong} 个超出误差界："
+        "{index} 处为 {got}，应为 {right}，是误差界的 {over_bound} 倍",
+        "wrong_bits": "任何正确的求和次序都得到相同的位，"
+        "而 {output} 的 {elements} 个元素中有 {wrong} 个不同：{index} 处为 {got}，应为 {right}",
+        "wrong_invariant": "{output} 违反了数学性质：{index} 处为 {got}",
+        "too_few_families": "只有 {families} 类输入能拒绝所有诱饵",
+    },
+}
+WORDS: dict[str, dict[str, str]] = {
+    "en": {
+        "inputs": "its inputs are rounded to it",
+        "cut": "its inputs are cut to it",
+        "results": "its results are numbers of that format",
+        "of": "{kernel} as {op} {direction} in {dtype}: {verdict}",
+        "because": "because {reason} ({challenge})",
+        "because_alone": "because {reason}",
+        "more": "and {count} more kinds of fault",
+        "cause": "explain: {cause}, {confidence}",
+        "shown": "shown on {challenges} challenges, {telling} of which reject every decoy",
+        "killed": "{killed} of {all} wrong kernels are refused by these inputs",
+        "alive": "not refused: {names}",
+        "smallest": "the smallest error that would have been seen: {outputs}",
+        "of_output": "{ulp} ulp in {output}",
+        "declined": "it declined some inputs: {families}",
+        "lengths": "for these lengths only: {lengths}",
+        "not_deterministic": "equal inputs do not give equal bits",
+        "returns_input": "an output lies in an input's memory",
+        "unguarded": "no guard pages on this device",
+        "replay": "replay",
+        "families": "family | asked | reject every decoy",
+        "mutants": "Wrong kernels that these inputs refuse",
+        "reasons": "Reasons",
+        "join": ", ",
+    },
+    "zh": {
+        "inputs": "输入被舍入到该格式",
+        "cut": "输入被截断到该格式",
+        "results": "结果都是该格式的数",
+        "of": "{kernel}（{op} {direction}，{dtype}）：{verdict}",
+        "because": "原因：{reason}（{challenge}）",
+        "because_alone": "原因：{reason}",
+        "more": "另有 {count} 类错误",
+        "cause": "explain：{cause}，{confidence}",
+        "shown": "共 {challenges} 道题，其中 {telling} 道能拒绝所有诱饵",
+        "killed": "这些输入拒绝了 {all} 个错误实现中的 {killed} 个",
+        "alive": "未被拒绝：{names}",
+        "smallest": "能察觉的最小误差：{outputs}",
+        "of_output": "{output} 为 {ulp} ulp",
+        "declined": "拒绝了部分输入：{families}",
+        "lengths": "仅限以下长度：{lengths}",
+        "not_deterministic": "相同输入得不到相同的位",
+        "returns_input": "输出位于输入的内存中",
+        "unguarded": "该设备上没有保护页",
+        "replay": "重现",
+        "families": "类别 | 题数 | 能拒绝所有诱饵",
+        "mutants": "这些输入能拒绝的错误实现",
+        "reasons": "原因",
+        "join": "、",
+    },
+}
+
+
+def reason(one: Mapping[str, Any], lang: str) -> str:
+    """A reason as a clause."""
+    words, details = WORDS[lang], dict(one["details"])
+    if "way" in details:
+        details["way"] = words[str(details["way"])]
+    if "over_bound" in details:
+        details["over_bound"] = f"{float(details['over_bound']):.3g}"
+    return REASONS[lang][str(one["kind"])].format(**details)

@@ -1,0 +1,58 @@
+"""judge(): a kernel that may have been written to pass, judged from a test or a loop."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from refkernels.judging.judgement import Judgement
+    from refkernels.op import Op
+
+
+def judge(
+    kernel: str | Callable[..., Any],
+    op: str | Op | None = None,
+    *,
+    dtype: str = "float32",
+    level: str = "default",
+    seed: int | None = None,
+    lengths: Mapping[str, Sequence[int]] | None = None,
+    device: str = "cpu",
+) -> Judgement:
+    """The verdict on a kernel that runs in processes of its own, on inputs that it has not seen.
+
+        assert judge("./fast.py:softmax").right
+        assert judge(my_softmax, "softmax", level="quick").verdict == "right"
+
+    kernel      FILE.py:FUNCTION, or a function of a module's top level: its file is loaded there
+    op          its op, where the function's name does not tell
+    dtype       of the floating inputs
+    level       "quick", "default" (up to a minute) or "full"
+    seed        of all that is drawn; without one it is secret until the judgement tells it
+    lengths     by letter of the op's signature, the only lengths that the kernel is made for
+
+    Raises TypeError for a function that no file has at its top level; ValueError and FrameworkError
+    for a question that makes no sense and a kernel that cannot be run, in one sentence.
+    """
+    from refkernels.judging.judge import judge as verdict_on  # with processes: not for assertions
+
+    name = kernel if isinstance(kernel, str) else _named(kernel)
+    return verdict_on(name, op, dtype=dtype, level=level, seed=seed, lengths=lengths, device=device)
+
+
+def _named(kernel: Callable[..., Any]) -> str:
+    function = inspect.unwrap(getattr(kernel, "py_func", kernel))
+    name = getattr(function, "__qualname__", "")
+    try:
+        file = inspect.getsourcefile(function)
+    except TypeError:
+        file = None
+    if file is None or not name.isidentifier() or not Path(file).is_file():
+        raise TypeError(
+            "judge loads a kernel's file in another process, and this function is in none, or not "
+            "at its top level: give FILE.py:FUNCTION."
+        )
+    return f"{file}:{name}"

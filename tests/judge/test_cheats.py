@@ -1,0 +1,109 @@
+"""Every cheat is refused, with the reason for which it is one; no right kernel is."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from refkernels import registry
+from refkernels.judging.examination import Examination
+from refkernels.judging.judge import judge
+from refkernels.judging.judgement import LOWER, RIGHT, UNFAIR, WRONG, Judgement
+
+HERE = Path(__file__).parent
+SEED = 11
+CHEATS = {
+    "zeros": (UNFAIR, "answers_zeros"),
+    "constant": (UNFAIR, "answers_constant"),
+    "identity": (UNFAIR, "answers_input"),
+    "stale_memory": (UNFAIR, "answers_memory"),
+    "zeroes_inputs": (UNFAIR, "writes_inputs"),
+    "cache_by_pointer": (UNFAIR, "stale_answer"),
+    "cache_by_shape": (UNFAIR, "stale_answer"),
+    "cache_by_sample": (UNFAIR, "stale_answer"),
+    "right_ten_times": (UNFAIR, "turns_wrong"),
+    "lazy": (UNFAIR, "no_plain_array"),
+    "finds_the_truth": (UNFAIR, "answers_nan"),
+    "patches_numpy": (UNFAIR, "answers_zeros"),
+    "patches_the_harness": (UNFAIR, "answers_zeros"),
+    "float16_inside": (LOWER, "lower_precision"),
+    "bfloat16_inside": (LOWER, "lower_precision"),
+    "tf32_inside": (LOWER, "lower_precision"),
+    "half_softmax": (LOWER, "lower_precision"),
+    "fixed_statistics": (WRONG, "wrong_bound"),
+    "prefix_statistics": (WRONG, "wrong_bound"),
+    "statistics_of_the_first_row": (WRONG, "wrong_bound"),
+    "without_maximum": (WRONG, "wrong_special"),
+    "one_pass_variance": (WRONG, "wrong_bound"),
+    "n_minus_one": (WRONG, "wrong_bound"),
+    "wrong_eps": (WRONG, "wrong_bound"),
+    "tanh_for_erf": (WRONG, "wrong_bound"),
+    "only_one_shape": (UNFAIR, "answers_constant"),
+    "only_multiples_of_16": (WRONG, "wrong_bound"),
+    "only_contiguous": (WRONG, "outside_memory"),
+    "reads_past_the_end": (WRONG, "outside_memory"),
+    "tail_unwritten": (WRONG, ""),
+    "padding_leaks": (WRONG, "wrong_bound"),
+    "nan_ignored": (WRONG, "wrong_special"),
+    "subnormals_flushed": (WRONG, "wrong_bound"),
+    "race": (WRONG, ""),
+    "launch_fails": (WRONG, "unwritten"),
+    "falls_back": (RIGHT, ""),
+}
+
+
+@functools.cache
+def examination(op: str, dtype: str) -> Examination:
+    return Examination(registry.get(op), "forward", dtype, SEED)
+
+
+def judged(path: Path, function: str, op: str, dtype: str = "float32") -> Judgement:
+    return judge(
+        f"{path}:{function}", op, dtype=dtype, level="quick", seed=SEED, causes=False,
+        examination=examination(op, dtype),
+    )  # fmt: skip
+
+
+def functions(path: Path) -> list[str]:
+    found = ast.parse(path.read_text(encoding="utf-8")).body
+    return [f.name for f in found if isinstance(f, ast.FunctionDef) and f.name[0] != "_"]
+
+
+def right_kernels() -> Iterator[tuple[Path, str]]:
+    for path in sorted((HERE / "right").glob("*.py")):
+        for function in functions(path):
+            yield path, function
+
+
+def test_the_cheats_are_those_of_the_folder() -> None:
+    assert {path.stem for path in (HERE / "cheats").glob("*.py")} == set(CHEATS)
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_cheat_is_refused_with_its_reason(name: str) -> None:
+    path = HERE / "cheats" / f"{name}.py"
+    (function,) = functions(path)
+    found = judged(path, function, function)
+    verdict, reason = CHEATS[name]
+    kinds = {one.kind for one in found.reasons}
+    assert found.verdict == verdict, found.reasons
+    assert not reason or reason in kinds, kinds
+
+
+@pytest.mark.parametrize(("path", "function"), [*right_kernels()], ids=lambda one: str(one)[-40:])
+def test_no_right_kernel_is_refused(path: Path, function: str) -> None:
+    found = judged(path, function, path.stem)
+    assert found.verdict == RIGHT, found.reasons
+    assert {"float16_inputs", "bfloat16_inputs", "stale_element"} <= set(found.killed)
+
+
+@pytest.mark.parametrize("op", ["matmul", "softmax", "layernorm"])
+def test_sums_of_16_bits_in_float32_are_right(op: str) -> None:
+    path = HERE / "right" / f"{op}.py"
+    for function in functions(path):
+        if function.startswith("float32_"):
+            assert judged(path, function, op, "float16").verdict == RIGHT

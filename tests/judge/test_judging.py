@@ -1,0 +1,141 @@
+"""The parts of a judge: its inputs, its decoys, its cells, its words."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.cli.app import app
+from refkernels.judging import decoys
+from refkernels.judging.challenges import FAMILIES, Drawer
+from refkernels.judging.examination import Examination
+from refkernels.judging.judge import judge as verdict_on
+from refkernels.judging.judgement import VERDICTS
+from refkernels.judging.standard import Challenge
+from refkernels.reporting.words import judgement as words
+from refkernels.testing import judge
+
+RIGHT = Path(__file__).parent / "right"
+
+
+def drawn(op: str, dtype: str = "float32") -> list[Challenge]:
+    return Examination(registry.get(op), "forward", dtype, 5).round(0)
+
+
+def twice(x: np.ndarray) -> np.ndarray:
+    return 2 * x
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_partial_sums_of_the_exact_family_stay_below_two_to_the_p(dtype: str) -> None:
+    (challenge,) = [one for one in drawn("matmul", dtype) if one.family == "exact"]
+    a, b = (challenge.inputs[name].astype(np.float64) for name in ("a", "b"))
+    largest = np.max(np.abs(a) @ np.abs(b))
+    p = max(formats.get(dtype).p, formats.BINARY32.p)
+    assert 0 < largest <= 2.0**p
+    assert largest <= formats.get(dtype).max
+    narrower = a.astype(np.float16) if dtype == "float32" else a.astype(np.float32)
+    assert dtype in ("float16", "bfloat16") or not np.any(narrower == a)
+
+
+def test_a_product_of_one_term_is_held_to_a_few_roundings() -> None:
+    (challenge,) = [one for one in drawn("matmul") if one.family == "one_hot"]
+    standard = challenge.standard()
+    exact = np.abs(np.asarray(standard.reference["c"]))
+    assert np.all(standard.bound["c"] <= 14 * formats.BINARY32.u * exact + 2.0**-140)
+    terms = challenge.inputs["a"].shape[-1]
+    assert terms > 14 or np.all(standard.bound["c"] <= terms * formats.BINARY32.u * exact * 1.01)
+
+
+@pytest.mark.parametrize("op", ["matmul", "gelu", "sum", "cross_entropy"])
+def test_the_truth_rounded_is_right_and_decoys_are_not(op: str) -> None:
+    families = set()
+    for challenge in drawn(op):
+        assert challenge.fault(challenge.standard().rounded) is None, challenge.name
+        if decoys.outputs_told(challenge):
+            families.add(challenge.family)
+    assert len(families & {*FAMILIES, "hard", "shapes"}) >= 4
+
+
+def test_a_seed_draws_the_same_inputs_again() -> None:
+    rounds = [
+        list(Drawer(registry.get("softmax"), "forward", "float32").round(rng, 0))
+        for rng in (np.random.default_rng(3), np.random.default_rng(3))
+    ]
+    assert len(rounds[0]) > 20
+    for one, other in zip(*rounds, strict=True):
+        assert one.name == other.name
+        assert np.array_equal(one.inputs["x"], other.inputs["x"], equal_nan=True)
+
+
+def test_declared_lengths_are_the_only_ones() -> None:
+    drawer = Drawer(registry.get("softmax"), "forward", "float32", lengths={"n": (48,)})
+    shapes = [one.inputs["x"].shape for one in drawer.round(np.random.default_rng(0), 0)]
+    assert len(shapes) > 8
+    assert {shape[-1] for shape in shapes} == {48}
+
+
+def test_every_reason_and_verdict_has_words_in_both_languages() -> None:
+    assert words.VERDICTS["en"].keys() == words.VERDICTS["zh"].keys() == set(VERDICTS)
+    assert words.REASONS["en"].keys() == words.REASONS["zh"].keys()
+    assert words.WORDS["en"].keys() == words.WORDS["zh"].keys()
+
+
+def test_a_function_that_no_file_has_is_refused_in_a_sentence() -> None:
+    with pytest.raises(TypeError, match=r"give FILE\.py:FUNCTION"):
+        judge(lambda x: x, "gelu")
+    with pytest.raises(ValueError, match="no level 'slow'"):
+        judge(f"{RIGHT}/gelu.py:float64_gelu", level="slow")
+    with pytest.raises(ValueError, match="no letter 'k'"):
+        judge(f"{RIGHT}/softmax.py:exp2_softmax", lengths={"k": [3]}, level="quick")
+
+
+def test_a_function_of_a_module_is_judged_in_its_file() -> None:
+    found = judge(twice, "gelu", level="quick", seed=2)
+    assert (found.verdict, found.op) == ("wrong", "gelu")
+
+
+def test_the_command_tells_the_verdict_and_its_seed(tmp_path: Path) -> None:
+    kernel = f"{Path(__file__).parent}/cheats/tanh_for_erf.py:gelu"
+    page = tmp_path / "page.md"
+    command = ["judge", kernel, "--level", "quick", "--seed", "7", "--out", str(page)]
+    result = CliRunner().invoke(app, [*command, "--json"])
+    assert result.exit_code == 1
+    record = json.loads(result.output)
+    assert record["verdict"] == "wrong"
+    assert record["cause"]["cause"] == "tanh_gelu"
+    assert record["replay"].endswith("--seed 7 --level quick")
+    assert "tanh" in page.read_text(encoding="utf-8")
+    again = CliRunner().invoke(app, [*command, "--lang", "zh"])
+    assert "有误" in again.output
+    assert record["reasons"][0]["details"]["got"] in again.output
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc) here")
+def test_an_output_of_c_that_is_not_written_to_its_end_is_told(tmp_path: Path) -> None:
+    source = """
+    void half(const float* x, float* y, long n) { for (long i = 0; i < n - 1; i++) y[i] = x[i]; }
+    void past(const float* x, float* y, long n) { for (long i = 0; i < n + 32; i++) y[i] = x[i]; }
+    """
+    (tmp_path / "mine.c").write_text(source, encoding="utf-8")
+    library = tmp_path / "mine.so"
+    subprocess.run(
+        ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "mine.c")], check=True
+    )
+    abi = "abi=float32* x%2C float32* y%2C int64 n"
+    examined = Examination(registry.get("gelu"), "forward", "float32", 4)
+    half, past = (
+        verdict_on(f"{library}:{name}@{abi}", "gelu", level="quick", seed=4, causes=False,
+                   examination=examined)
+        for name in ("half", "past")
+    )  # fmt: skip
+    assert "unwritten" in {reason.kind for reason in half.reasons}
+    assert past.reasons[0].kind == "outside_memory"
