@@ -284,6 +284,7 @@ class Session:
             "do": "hello",
             "source": self.spec.framework.source(),
             "file": str(self.spec.framework.adapter),
+            "kernel": (self.spec.framework.kernel or {}).get("file"),
             "flags": dict(flags),
             "dtypes": list(DTYPES),
             "inline_bytes": INLINE_BYTES,

@@ -97,6 +97,17 @@ def classify(error, doing):
     return Failure("error", "%s raised %s" % (doing, one_line(error)))
 
 
+def why_not_loaded(error, kernel):
+    """The reason why a framework was not imported, or a kernel's file (None: no kernel) not
+    loaded."""
+    if kernel is None:
+        return "importing the framework raised " + one_line(error)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+             if frame.filename == kernel]  # fmt: skip
+    where = " in line %d" % lines[-1] if lines else ""
+    return "loading it raised %s%s" % (one_line(error), where)
+
+
 def aligned_copy(array):
     """A writable C-contiguous copy on a 64-byte boundary, as frameworks allocate their own.
 
@@ -277,9 +288,7 @@ class Worker:
             raise classify(error, "importing the framework") from error
         except (Exception, SystemExit) as error:
             traceback.print_exc()
-            raise Failure(
-                "import_error", "importing the framework raised " + one_line(error)
-            ) from error
+            raise Failure("import_error", why_not_loaded(error, message.get("kernel"))) from error
         finally:
             gc.freeze()
             gc.enable()
