@@ -64,6 +64,10 @@ ALLOWED = {
     "rendering": {"reporting", "frameworks"},
     "testing": {
         "arithmetic",
+        "frameworks",  # the baselines beside a kernel
+        "ops",  # the signature by which questions are drawn
+        "seat_names",
+        "truth",
         "metrology",
         "question",
         "records",
