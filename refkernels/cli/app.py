@@ -9,6 +9,7 @@ import typer
 
 from refkernels.cli import (
     align,
+    bisect,
     compare,
     env,
     explain,
@@ -58,5 +59,6 @@ app.command()(tolerances.tolerances)
 app.command()(warm.warm)
 app.command()(report.report)
 app.command()(compare.compare)
+app.command()(bisect.bisect)
 app.command()(schema.schema)
 app.add_typer(env.app, name="env")

@@ -24,6 +24,8 @@ tensor(array, dtype, device)   the framework's tensor; it may alias `array`, whi
 array(tensor)                  (dtype name, NumPy array in host memory)
 forward(op, inputs, params), backward(op, inputs, cotangent, params)   dicts of tensors
 synchronize(device)            wait until the device has finished
+instruction_sets(features)     optional: [(environment variable, value)] that choose one, of those
+                               that the framework has and the processor's features allow
 load(file)                     optional: {name: tensor} of a file (a path, or a binary file object);
                                ValueError with a sentence for a file of anything but tensors
 """
@@ -262,6 +264,18 @@ def cpu_name():
     return platform.processor() or platform.machine()
 
 
+def cpu_features():
+    """What the processor can do, as Linux names it: {'avx2', 'fma', ...}."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith(("flags", "Features")):
+                    return set(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return set()
+
+
 def usable_cpus():
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -301,6 +315,10 @@ class Worker:
         for key, value in message["flags"].items():
             self.set_flag(key, value)
         return self.describe(message["dtypes"])
+
+    def instruction_sets(self):
+        choose = getattr(self.adapter, "instruction_sets", None)
+        return [] if choose is None else [list(pair) for pair in choose(cpu_features())]
 
     def set_flag(self, key, value):
         setter = self.adapter.FLAGS[key][1]
@@ -349,6 +367,7 @@ class Worker:
             "ops": list(adapter.OPS),
             "environment": environment,
             "formulas": dict(getattr(adapter, "FORMULAS", {})),
+            "instruction_sets": self.instruction_sets(),
             "capabilities": self.capabilities(names, dtypes),
         }
 

@@ -10,7 +10,7 @@ from refkernels.frameworks.gateway import Session
 from refkernels.runs import measurement
 from refkernels.runs.measurement.invariance import ThreadedSeats
 from refkernels.runs.measurement.seats import Seat
-from refkernels.seat_names import parse
+from refkernels.seat_names import SeatName, parse
 
 NAMES = ("numpy", "numpy@OMP_NUM_THREADS=1", "numpy@NPY_DISABLE_CPU_FEATURES=:cpu", "numpy:cpu")
 CASE = "sin/subnormals[seed=0]"
@@ -87,3 +87,21 @@ def test_a_session_has_the_settings_and_the_device_of_its_name() -> None:
         x = {"x": np.ones(3, np.float32)}
         assert "no device named gpu:1" in str(session.run("sin", "forward", x).reason)
         assert session.run("sin", "forward", x, device="cpu").ok
+
+
+def test_every_instruction_set_of_a_framework_is_a_seat(tmp_path: Path) -> None:
+    with Session("numpy") as session:
+        choices = session.info["instruction_sets"]
+    if not choices:
+        with pytest.raises(FrameworkError, match="no instruction sets to choose"):
+            measurement.with_instruction_sets(["numpy"], {}, 60.0)
+        pytest.skip("NumPy has one instruction set for this processor")
+    seats = measurement.with_instruction_sets(["numpy", "libm"], {}, 60.0)
+    assert [parse(seat) for seat in seats[: len(choices) + 1]] == [
+        SeatName("numpy"),
+        *(SeatName("numpy", settings=((name, value),)) for name, value in choices),
+    ]
+    assert seats[len(choices) + 1 :] == ("libm",)
+    first = choices[0][0]
+    fixed = measurement.with_instruction_sets(["numpy"], {first: choices[0][1]}, 60.0)
+    assert not any(first in seat for seat in fixed)  # chosen for all already
