@@ -57,7 +57,7 @@ def cases(
                 up to 1000, and now and then any finite number of the format. Whole numbers are
                 drawn below every length (they are classes, rows of a table, positions), unless
                 their name is here
-    lengths     of axes, by the letter of the signature (`refkernels ops OP` shows it): {"n": 64}
+    lengths     of axes, by the letter of the signature (docs/ops has it): {"n": 64}
     max_length  of the other axes, which have at least one element
 
     What the op refuses (an odd length where it takes pairs) is not drawn. Raises ValueError for an
