@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from rich.console import Console
+
+from refkernels.reporting import terminal_table
 from refkernels.reporting.measure.headline import headline
 from refkernels.reporting.measure.settings import SettingEffect, setting_effects
 from refkernels.reporting.measure.study import Study
@@ -40,3 +43,6 @@ def test_the_first_paragraph_says_which_settings_change_bits() -> None:
         told = change.format(who="torch@CBWR=AVX2", base="torch", share=share(1, 2), ops="sin")
         assert told in said
         assert keep.format(who="torch@CBWR=AVX2,OMP=1") in said
+        console = Console(width=200, record=True)
+        console.print(terminal_table(RECORDS, lang))
+        assert told in " ".join(console.export_text().split())

@@ -29,7 +29,7 @@ def headline(study: Study, words: Mapping[str, str]) -> list[str]:
         *_verdicts(study, words),
         *_failures(study, words),
         *_invariance(study, words),
-        *_settings(study, words),
+        *settings_told(study, words),
         *([words["unknown_kind"].format(n=f"{study.unknown:,}")] if study.unknown else []),
     ]
 
@@ -101,7 +101,8 @@ def _invariance(study: Study, words: Mapping[str, str]) -> Iterator[str]:
         yield words["bits_depend"].format(what=listed(words, parts))
 
 
-def _settings(study: Study, words: Mapping[str, str]) -> Iterator[str]:
+def settings_told(study: Study, words: Mapping[str, str]) -> Iterator[str]:
+    """Which settings change bits, in a sentence each, and which do not."""
     effects = [effect for effect in setting_effects(study) if effect.outputs]
     for effect in effects:
         if effect.changed:
