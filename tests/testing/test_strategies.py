@@ -70,7 +70,7 @@ def test_a_failure_is_shrunk_to_few_simple_numbers_that_are_printed() -> None:
         ({"op": "softmaxx"}, "did you mean 'softmax'"),
         ({"op": "softmax", "direction": "up"}, "no direction 'up'"),
         ({"op": "sgd", "direction": "backward"}, "no direction 'backward'"),
-        ({"op": "softmax", "params": {"axes": 1}}, "no param 'axes': did you mean 'axis'"),
+        ({"op": "softmax", "params": {"axes": 1}}, "no param 'axes': choose one of axis"),
         ({"op": "softmax", "elements": {"y": st.just(1.0)}}, "no input 'y'"),
         ({"op": "softmax", "lengths": {"m": 3}}, "no letter 'm'"),
     ],
