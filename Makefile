@@ -2,6 +2,7 @@
 # make test     from nothing to passed tests
 # make check    style, types and the quick tests, without frameworks: for every edit, in a minute
 # make lint     style and types          make bench   accuracy and speed, results kept
+# make gpu      torch on a GPU: all ops, TF32 off and on, and the sweeps; TORCH=/path/to/its/python
 # make docs     the site, from docs/ and the code, into site/; its links are checked
 # make table    docs/table.md and the other tables, from the kept records
 # make notebooks   run notebooks/*.ipynb against the frameworks (make test does it too)
@@ -26,7 +27,7 @@ NOTEBOOKS := --nbmake --nbmake-timeout=120 notebooks
 
 unexport PYTHONDONTWRITEBYTECODE  # pip compiles nothing ahead: what is imported is compiled once
 
-.PHONY: report test check lint bench docs table notebooks environments clean
+.PHONY: report test check lint bench gpu docs table notebooks environments clean
 
 report: environments
 	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report tells of a fault
@@ -52,6 +53,9 @@ bench: environments
 
 docs: $(DOCS_READY)
 	PYTHONPATH=. $(BIN)/mkdocs build --quiet --strict
+
+gpu: $(READY)
+	$(BIN)/python benchmarks/gpu.py $(if $(TORCH),--python "$(TORCH)")
 
 table: $(READY)
 	$(BIN)/python tools/write_readme.py

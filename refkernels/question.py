@@ -7,6 +7,7 @@ in one sentence.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy.typing as npt
 
 from refkernels import registry
 from refkernels.arguments import as_mapping
+from refkernels.arithmetic.arrays import as_float_array
+from refkernels.arithmetic.protocols import read as read_protocol
 from refkernels.arithmetic.wording import shown
 from refkernels.op import DIRECTIONS, Direction, Op
 from refkernels.suggestion import instead, quoted
@@ -33,6 +36,50 @@ def read(op: Any, inputs: Any, params: Any, direction: Any) -> tuple[Op, Arrays,
     if direction not in record.directions:
         raise ValueError(f"{record.name} has no backward pass: ask for its forward pass.")
     return record, _inputs(record, direction, inputs), _params(record, params)
+
+
+def shared(inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The inputs that several kernels were asked with, {"torch": {"x": x}, "paddle": {"x": x}}, by
+    name, each once.
+
+    Raises ValueError where two kernels' inputs are not the same bits, which says where: whatever
+    their outputs are, they were not asked the same.
+    """
+    first: dict[str, tuple[str, Any]] = {}
+    for kernel, own in inputs.items():
+        for name, value in as_mapping(own, "inputs").items():
+            if value is None:
+                continue
+            array = _as_given(value, name)
+            other, known = first.setdefault(name, (kernel, array))
+            if (apart := _apart(known, array)) is not None:
+                raise ValueError(
+                    f"{other} and {kernel} were not asked the same: {name} {apart}. Give both the "
+                    "same inputs, or explain each by itself."
+                )
+    return {name: array for name, (_, array) in first.items()}
+
+
+def _as_given(value: Any, name: str) -> npt.NDArray[Any]:
+    """An input as an array, in its own dtype."""
+    whole = read_protocol(value)
+    if whole is not None and whole.dtype.kind in "iub":
+        return whole
+    return as_float_array(value, name)
+
+
+def _apart(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> str | None:
+    """How two arrays differ, None where they are the same bits."""
+    for what in ("shape", "dtype"):
+        if getattr(a, what) != getattr(b, what):
+            return f"has {what} {getattr(a, what)} and {getattr(b, what)}"
+    raw = [np.ascontiguousarray(one).reshape(one.size, 1).view(np.uint8) for one in (a, b)]
+    places = np.flatnonzero((raw[0] != raw[1]).any(axis=1))
+    if not places.size:
+        return None
+    index = tuple(int(i) for i in np.unravel_index(places[0], a.shape))
+    at = f" at [{', '.join(map(str, index))}]" if index else ""
+    return f"differs in {places.size} of {a.size} elements, first{at}: {a[index]} and {b[index]}"
 
 
 def _inputs(op: Op, direction: Direction, inputs: Any) -> Arrays:

@@ -1,11 +1,14 @@
 """The pytest plugin. Its entry point loads it at start-up, so it imports nothing heavy.
 
-It rewrites the asserts of `refkernels.testing`, offers the fixture `assert_kernel`, and ends the
-run with a line of figures: the number of oracle assertions, the largest error / bound, and the
-number of unusual errors.
+It rewrites the asserts of `refkernels.testing`, offers the fixtures `assert_kernel` and
+`assert_not_worse`, and ends the run with a line of figures: the number of oracle assertions, the
+largest error / bound, and the number of unusual errors. `--refkernels-report DIR` writes what was
+asserted as a report.
 """
 
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +22,24 @@ pytest.register_assert_rewrite("refkernels.testing")
 Figures = tuple[int, int, float, str]
 _NOTHING: Figures = (0, 0, -1.0, "")
 _of_workers: list[Figures] = []
+_lines_of_workers: list[str] = []
+
+
+def pytest_addoption(parser: Any) -> None:
+    """Adds `--refkernels-report`."""
+    parser.getgroup("refkernels").addoption(
+        "--refkernels-report",
+        metavar="DIR",
+        help="Write what the oracle assertions measured as a report to this folder.",
+    )
+
+
+def pytest_configure(config: Any) -> None:
+    """Records the assertions if they are to be reported."""
+    if config.getoption("--refkernels-report"):
+        from refkernels.testing.recording import RECORDING
+
+        RECORDING.on = True
 
 
 @pytest.fixture(name="assert_kernel")
@@ -29,21 +50,49 @@ def assert_kernel_fixture() -> Any:
     return assert_kernel
 
 
+@pytest.fixture(scope="session")
+def _baselines() -> Iterator[Any]:
+    from refkernels.testing.baseline import Baselines
+
+    baselines = Baselines()
+    yield baselines
+    baselines.close()
+
+
+@pytest.fixture
+def assert_not_worse(_baselines: Any) -> Any:
+    """`refkernels.testing.baseline.Baselines.assert_not_worse`. A baseline that is not there is a
+    visible skip, or a failure where $REFKERNELS_REQUIRE lists it."""
+    from refkernels.testing.baseline import NoBaseline
+
+    def assert_not_worse(*arguments: Any, **named: Any) -> None:
+        __tracebackhide__ = True
+        try:
+            _baselines.assert_not_worse(*arguments, **named)
+        except NoBaseline as reason:
+            (pytest.skip if reason.missing else pytest.fail)(str(reason))
+
+    return assert_not_worse
+
+
 def pytest_sessionfinish(session: Any) -> None:
-    """A worker of pytest-xdist passes its figures to the process that prints."""
+    """A worker of pytest-xdist passes its figures and records to the process that prints."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["refkernels"] = _own_figures()
+        output["refkernels_lines"] = _own_lines()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Collects the figures of a worker of pytest-xdist."""
-    _of_workers.append(tuple(getattr(node, "workeroutput", {}).get("refkernels", _NOTHING)))
+    output = getattr(node, "workeroutput", {})
+    _of_workers.append(tuple(output.get("refkernels", _NOTHING)))
+    _lines_of_workers.extend(output.get("refkernels_lines", ()))
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Prints one line if an oracle assertion ran."""
+def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
+    """Prints one line if an oracle assertion ran, and another if a report was written."""
     processes = [_own_figures(), *_of_workers]
     assertions = sum(figures[0] for figures in processes)
     unusual = sum(figures[1] for figures in processes)
@@ -55,6 +104,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line(
         f"oracle assertions: {assertions}; largest error / bound {ratio:.3g} ({where}){ending}"
     )
+    lines = [*_own_lines(), *_lines_of_workers]
+    if folder := config.getoption("--refkernels-report") if lines else None:
+        from refkernels.testing.recording import write
+
+        terminalreporter.write_line(f"oracle report: {write(Path(folder), lines)}")
 
 
 def _own_figures() -> Figures:
@@ -62,3 +116,8 @@ def _own_figures() -> Figures:
     if tally is None or not tally.assertions:
         return _NOTHING
     return tally.assertions, tally.unusual, tally.largest_ratio, tally.where
+
+
+def _own_lines() -> list[str]:
+    recording = getattr(sys.modules.get("refkernels.testing.recording"), "RECORDING", None)
+    return [] if recording is None else recording.lines

@@ -75,7 +75,11 @@ ALLOWED = {
     "rendering": {"reporting", "frameworks"},
     "testing": {
         "arithmetic",
+        "frameworks",  # the baselines beside a kernel
         "judging",
+        "ops",  # the signature by which questions are drawn
+        "seat_names",
+        "truth",
         "metrology",
         "question",
         "records",

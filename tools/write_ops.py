@@ -25,6 +25,7 @@ from refkernels.op import Op
 from refkernels.ops.letters import Argument
 from refkernels.records.files import write_whole
 from refkernels.reporting.words.causes import CAUSES
+from refkernels.runs.measurement import FRAMEWORKS
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "ops"
@@ -32,9 +33,9 @@ EQUATIONS = FOLDER / "equations.ini"
 INDEX = """# The ops
 
 What each op computes, in which ways a kernel may compute it, what its error is held to, which
-wrong kernels are known by name, and what each framework is asked. `python tools/write_ops.py`
-writes these pages from the code and from [equations.ini](equations.ini); `refkernels ops` is the
-same table in a terminal.
+wrong kernels are known by name, and what each framework of the report is asked.
+`python tools/write_ops.py` writes these pages from the code and from
+[equations.ini](equations.ini); `refkernels ops` is the same table in a terminal.
 
 - **Shapes** are index letters: a letter is one axis, of one length wherever it stands; `...` are
   any leading axes; [brackets] mark what may be left out.
@@ -331,6 +332,8 @@ def _section(op: Op, family: str) -> list[str]:
         lines += [f"Params: {listed}", ""]
     lines += [*_faults(op), "| framework | what is measured |", "|---|---|"]
     for framework in catalog.frameworks():
+        if framework.name not in (*FRAMEWORKS, "libm"):  # those of the report
+            continue
         lines.append(f"| {framework.name} | {computes(op.name, framework)} |")
     return [*lines, ""]
 

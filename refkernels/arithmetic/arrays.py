@@ -159,7 +159,21 @@ def _to_numpy(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
             f"{name} is a {type(value).__name__}, which gives no array: pass a NumPy array or "
             "something with __array__ or __dlpack__."
         )
-    return array
+    return _true_bfloat16(array, value)
+
+
+def _true_bfloat16(array: npt.NDArray[Any], value: Any) -> npt.NDArray[Any]:
+    """The array with bfloat16 as ml_dtypes has it: Paddle's tensors give its bits as uint16, and
+    MindSpore's an extension type of its own."""
+    if array.dtype == ml_dtypes.bfloat16 or array.dtype.name not in ("uint16", "bfloat16"):
+        return array
+    try:
+        declared = array.dtype.name, str(value.dtype).rpartition(".")[2].lower()
+    except Exception:  # raised by the caller's own object
+        return array
+    if "bfloat16" not in declared:
+        return array
+    return np.ascontiguousarray(array).view(np.uint16).view(ml_dtypes.bfloat16)
 
 
 def _from_list(values: list[Any] | tuple[Any, ...], name: str, depth: int) -> npt.NDArray[Any]:

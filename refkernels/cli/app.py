@@ -14,6 +14,7 @@ from typer.main import get_command
 
 from refkernels.cli import (
     align,
+    bisect,
     compare,
     env,
     explain,
@@ -45,6 +46,7 @@ _FUNCTIONS = (
     warm.warm,
     report.report,
     compare.compare,
+    bisect.bisect,
     schema.schema,
 )
 

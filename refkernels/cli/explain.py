@@ -33,7 +33,8 @@ def explain(
         typer.Option(
             "--input",
             help="NAME=FILE.npy, NAME=FILE.npz:ARRAY, or FILE.npz for all of its arrays; torch's "
-            ".pt files likewise. Repeatable.",
+            ".pt files likewise. KERNEL:NAME=FILE where each kernel dumped its own: where they "
+            "differ, this is said and nothing else. Repeatable.",
         ),
     ] = None,
     outputs: Annotated[

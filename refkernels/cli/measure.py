@@ -87,6 +87,14 @@ def measure(
         ),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
+    isa: Annotated[
+        bool,
+        typer.Option(
+            "--isa",
+            help="Also under every instruction set that the CPU and the framework have: which "
+            "settings change bits?",
+        ),
+    ] = False,
     settings: Settings = None,
     timeout: Annotated[
         float,
@@ -121,9 +129,11 @@ def measure(
         _list(plan)
         return
     try:
-        outcome = _measure(
-            plan, out, framework, device, parse_settings(settings or []), resume, timeout, lang
-        )
+        chosen = parse_settings(settings or [])
+        if isa:
+            asked = framework or measurement.FRAMEWORKS
+            framework = list(measurement.with_instruction_sets(asked, chosen, timeout))
+        outcome = _measure(plan, out, framework, device, chosen, resume, timeout, lang)
     except (FrameworkError, JournalError) as error:
         refuse(str(error))
     except KeyboardInterrupt:

@@ -37,7 +37,9 @@ def explain(
 
     op         "matmul", "linear", "layernorm", "sin", ... (`refkernels.registry`), or your own Op
                (`refkernels.oracle(...).op`)
-    inputs     arrays by the names of the op's signature; for backward the cotangent too
+    inputs     arrays by the names of the op's signature; for backward the cotangent too. Or those
+               that each of several kernels was asked with, {"torch": {"x": array}, ...}: where they
+               are not the same bits, this is refused before anything else
     outputs    one kernel's {"y": array}, tuple in the op's order, or first output alone; or several
                kernels' {"torch": {"y": array}, "paddle": {"y": array}}. Each output is judged in
                its own format (`metrology.outputs`); the kernels' first outputs share one format
@@ -45,6 +47,8 @@ def explain(
     Raises ValueError for an unknown op or direction, for missing or unknown names, and for wrong
     shapes or dtypes; TypeError for what is no float array, and for a param that is no number.
     """
+    if isinstance(inputs, Mapping) and inputs and _all_mappings(inputs):
+        inputs = question.shared(inputs)
     record, arrays, settings = question.read(op, inputs, params, direction)
     several = _several(record, direction, outputs)
     problem = _problem(record, arrays, settings, direction, several or {"": outputs})
@@ -62,6 +66,10 @@ def explain(
     }
     together = _together(problem, kernels, differences)
     return _with_question(problem, answers, kernels, together)
+
+
+def _all_mappings(inputs: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, Mapping) for value in inputs.values())
 
 
 def one_kernel(

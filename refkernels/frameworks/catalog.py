@@ -171,6 +171,27 @@ BUILTIN = (
         requirements=("numpy<2",),
         pins=(Pin(">=2.5", ">=3.10,<3.13"), Pin("<2.5", ">=3.7,<3.12")),
     ),
+    Framework(
+        "jax",
+        REMOTE / "jax_adapter.py",
+        version="0.10.2",
+        requirements=("numpy",),
+        pins=(
+            Pin(">=0.7", ">=3.11,<3.15"),
+            Pin(">=0.4.31,<0.7", ">=3.10,<3.14"),
+            # Built against the C interface of NumPy 1.
+            Pin("<0.4.31", ">=3.9,<3.13", ("numpy<2",)),
+        ),
+    ),
+    Framework(
+        "onnxruntime",
+        REMOTE / "onnxruntime_adapter.py",
+        distributions=("onnxruntime", "onnxruntime-gpu"),
+        version="1.32.0",
+        # Its ops are graphs, which the onnx package writes.
+        requirements=("numpy", "onnx"),
+        pins=(Pin(">=1.24", ">=3.11,<3.15"), Pin("<1.24", ">=3.9,<3.14")),
+    ),
 )
 
 _registered: dict[str, Framework] = {}

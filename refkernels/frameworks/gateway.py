@@ -80,7 +80,8 @@ class Session:
 
     Attributes after the start: `status` and `reason` ("ok", None unless the start failed), `info`
     (empty unless it succeeded): "framework", "version", "devices" (names), "ops", "environment"
-    (for the record), "formulas" ({op: name} of the ops that its adapter composes) and
+    (for the record), "formulas" ({op: name} of the ops that its adapter composes),
+    "instruction_sets" ([[environment variable, value]] that choose one) and
     "capabilities" ({device: {op: {direction: {dtype: None or why not}}}}).
 
     Threads may share a session: their runs take turns.
@@ -285,6 +286,7 @@ class Session:
             "do": "hello",
             "source": self.spec.framework.source(),
             "file": str(self.spec.framework.adapter),
+            "kernel": (self.spec.framework.kernel or {}).get("file"),
             "flags": dict(flags),
             "dtypes": list(DTYPES),
             "inline_bytes": INLINE_BYTES,
@@ -302,7 +304,7 @@ class Session:
             "interpreter": interpreter.source,
             "settings": applied,
         }
-        keys = ("version", "devices", "ops", "formulas", "capabilities")
+        keys = ("version", "devices", "ops", "formulas", "instruction_sets", "capabilities")
         reported = {key: reply[key] for key in keys}
         return {"framework": self.spec.name, **reported, "environment": environment}
 

@@ -8,9 +8,10 @@
         assert_kernel("layernorm", {"x": x}, my_layernorm(x), {"eps": 1e-5})
 
 `assert_kernel` finds oracle and bound itself; `assert_rounding` takes them; `assert_ulp` takes a
-fixed number of ulp. `cases` gives an op's own hard cases to `pytest.mark.parametrize`; `tolerances`
-the atol and rtol for a suite that must keep `allclose`; `judge` is for kernels that were
-generated, and may have been written to pass. Arrays may be NumPy arrays or anything with
+fixed number of ulp. `cases` gives an op's own hard cases to `pytest.mark.parametrize`, and
+`strategies`, a module of its own, draws questions for Hypothesis; `tolerances` gives the atol and
+rtol for a suite that must keep `allclose`; `judge` is for kernels that were generated, and may have
+been written to pass. Arrays may be NumPy arrays or anything with
 DLPack or `__array__`. A wrong answer raises AssertionError, whose message says where it is wrong,
 by how much and, as far as `refkernels.explain` finds it, why. A call that makes no sense raises
 TypeError or ValueError.

@@ -1,7 +1,7 @@
 """The assertions: `assert_kernel`, `assert_rounding` and `assert_ulp`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from refkernels.testing.answer import Array, JudgedOutput, ulp_limit
 from refkernels.testing.cause import FailedQuestion
 from refkernels.testing.demands import Demands
 from refkernels.testing.message import message
+from refkernels.testing.recording import RECORDING
 from refkernels.testing.tally import TALLY
 
 
@@ -131,15 +132,34 @@ def assert_kernel(
         factor,
     )
     limits.check_dtype(record, direction, arrays, given, dtype)
-    judged = {name: formats.of(array) for name, array in given.items()}
-    first = record.names(direction)[0]
-    judged.setdefault(first, next(iter(judged.values())))  # its shape shows which axes are kept
-    asked = answered.ask(record, direction, arrays, settings, judged)
-    got, others = _shaped(record, direction, asked, given, baseline)
+    asked = (record, direction, arrays, settings)
+    for answer, other in judged(*asked, given, baseline, demands.max_ulp):
+        demands.check(answer, other)
+
+
+def judged(
+    op: Op,
+    direction: Direction,
+    inputs: Mapping[str, Array],
+    params: Mapping[str, Any],
+    given: Mapping[str, Array],
+    baseline: Mapping[str, Array],
+    max_ulp: float | None = None,
+) -> Iterator[tuple[JudgedOutput, Array | None]]:
+    """Each output of a kernel with its truth, and the baseline's; all are recorded first.
+
+    Raises AssertionError for an output of another shape, ValueError for a baseline's.
+    """
+    __tracebackhide__ = True
+    judged_in = {name: formats.of(array) for name, array in given.items()}
+    first = op.names(direction)[0]
+    judged_in.setdefault(first, next(iter(judged_in.values())))  # it shows which axes are kept
+    asked = answered.ask(op, direction, inputs, params, judged_in)
+    got, others = _shaped(op, direction, asked, given, baseline)
+    RECORDING.add(op, direction, inputs, params, got, asked.truths)
     for name in got:
-        failed = FailedQuestion(record, direction, arrays, settings, got, name)
-        answer = _answer(failed, asked, demands.max_ulp)
-        demands.check(answer, others.get(name))
+        failed = FailedQuestion(op, direction, inputs, params, got, name)
+        yield _answer(failed, asked, max_ulp), others.get(name)
 
 
 def _shaped(

@@ -19,6 +19,7 @@ from refkernels.suggestion import instead, quoted
 from refkernels.testing.assertions import assert_kernel
 
 LEVELS = ("core", "full")
+_FEW = 32  # elements of an array that is printed whole
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,15 @@ class KernelCase:
 
     def __str__(self) -> str:
         return self.__name__
+
+    def __repr__(self) -> str:
+        """The question, with the numbers of small arrays: what Hypothesis prints of a failure."""
+        arrays = [f"{name}={_shown(array)}" for name, array in self.inputs.items()]
+        params = [f"{name}={value!r}" for name, value in self._built[1].items()]
+        return f"<{self}: {', '.join([*arrays, *params])}>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # Hypothesis shows fields instead
+        printer.text(repr(self))
 
     @cached_property
     def _built(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
@@ -112,6 +122,13 @@ def _questions(
                     and direction in case.directions
                 ):
                     yield KernelCase(op, direction, dtype, case)
+
+
+def _shown(array: npt.NDArray[Any]) -> str:
+    """The numbers of a small array, the shape of another."""
+    if array.size > _FEW:
+        return str(array.shape)
+    return " ".join(np.array2string(array, separator=", ", floatmode="unique").split())
 
 
 def _several(value: Any) -> Iterable[Any]:

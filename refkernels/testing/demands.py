@@ -32,6 +32,7 @@ class Demands:
     max_ulp: float | None = None
     max_over_plain: float | None = None
     max_over_baseline: float | None = None
+    baseline: str = "the baseline"
 
     def check(self, answer: JudgedOutput, baseline: Array | None = None) -> None:
         """Raise AssertionError if the answer fails a demand; warn if its error is unusual."""
@@ -50,10 +51,11 @@ class Demands:
             )
         over_baseline = _ratio(answer, baseline)
         if self.max_over_baseline is not None and over_baseline > self.max_over_baseline:
+            limit = "max_over_baseline" if self.baseline == "the baseline" else "factor"
             self._fail(
                 answer,
-                f"the RMS error is {over_baseline:.3g} times that of the baseline, and "
-                f"max_over_baseline allows {self.max_over_baseline:g}",
+                f"the RMS error is {over_baseline:.3g} times that of {self.baseline}, and "
+                f"{limit} allows {self.max_over_baseline:g}",
             )
         if self.max_over_plain is None and self.max_ulp is None and over_plain > UNUSUAL:
             _warn(answer, over_plain)

@@ -212,3 +212,26 @@ def test_counts_are_positive_integers(value: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="lanes"):
         as_count(value, "lanes")
     assert as_count(np.int32(3), "lanes") == 3
+
+
+class Paddles:
+    """Paddle's tensors give the bits of bfloat16 as uint16."""
+
+    dtype = "paddle.bfloat16"
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __array__(self, *arguments: Any, **named: Any) -> Any:
+        return self.array
+
+
+def test_bits_that_their_tensor_calls_bfloat16_are_bfloat16() -> None:
+    x = np.array([[1.5, -0.0], [3.0, 2.0**-130]], ml_dtypes.bfloat16)
+    read = as_float_array(Paddles(x.view(np.uint16)), "x")
+    assert read.dtype == ml_dtypes.bfloat16
+    assert read.tobytes() == x.tobytes()
+    whole = Paddles(x.view(np.uint16))
+    whole.dtype = "paddle.uint16"
+    with pytest.raises(TypeError, match="x has dtype uint16"):
+        as_float_array(whole, "x")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from packaging.version import Version
 from typer.testing import CliRunner
 
 from refkernels.arithmetic import jit
@@ -25,7 +26,8 @@ from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.environments import Interpreter
 from refkernels.runs.sweeps import Crew
 
-REAL = ("torch", "paddle", "oneflow", "mindspore")
+REAL = ("torch", "paddle", "oneflow", "mindspore", "jax", "onnxruntime")
+RELEASED = [Version("1.9.0"), Version("2.13.0")]  # as the index may list them
 ENTRY = "acos-at-one"
 # What a reader puts in the place of a word in capitals.
 PLACEHOLDERS = {
@@ -173,6 +175,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "find", find)
     monkeypatch.setattr(process.WorkerProcess, "__init__", worker)
     monkeypatch.setattr("refkernels.frameworks.creation.build", reach)
+    monkeypatch.setattr("refkernels.frameworks.released._released", lambda spec: RELEASED)
     monkeypatch.setattr("refkernels.cli.warm._spread", reach)
     monkeypatch.setattr("refkernels.frameworks.cells.Cell.__init__", reach)
     monkeypatch.setattr("refkernels.alignment.align", reach)

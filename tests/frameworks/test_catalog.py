@@ -11,7 +11,7 @@ from refkernels.frameworks.catalog import Framework, Pin
 
 def test_the_frameworks_are_there() -> None:
     assert [f.name for f in catalog.BUILTIN] == [
-        "numpy", "libm", "torch", "paddle", "oneflow", "mindspore",
+        "numpy", "libm", "torch", "paddle", "oneflow", "mindspore", "jax", "onnxruntime",
     ]  # fmt: skip
     assert all(f.adapter.is_file() for f in catalog.BUILTIN)
 
@@ -55,6 +55,8 @@ def test_the_pinned_requirements_are_those_that_work() -> None:
     assert wanted["torch"] == ("torch==2.13.0", "numpy")
     assert wanted["paddle"] == ("paddlepaddle==3.3.1", "setuptools")
     assert wanted["mindspore"] == ("mindspore==2.10.0", "numpy<2")
+    assert wanted["jax"] == ("jax==0.10.2", "numpy")
+    assert wanted["onnxruntime"] == ("onnxruntime==1.32.0", "numpy", "onnx")
     assert wanted["oneflow"] == (
         "oneflow==0.9.0",
         "numpy<1.24",

@@ -244,3 +244,27 @@ def test_the_command_takes_the_op_from_the_name(mine: Path, tmp_path: Path) -> N
         )
         assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1), refused.stderr
         assert reason in refused.stderr
+
+
+def test_a_file_that_fails_ends_the_command_with_its_reason_and_line(tmp_path: Path) -> None:
+    missing = "a_library_with_a_name_long_enough_that_a_report_would_have_cut_the_sentence_short"
+    (tmp_path / "mine.py").write_text(f"import numpy\nimport {missing}\n\ndef var(x):\n    pass\n")
+    command = [sys.executable, "-m", "refkernels", "measure", "--kernel", "mine.py:var"]
+    done = subprocess.run(
+        [*command, "--framework", "numpy", "--dtype", "float32", "--case", CASE, "--out", "out"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "refkernels: mine.py:var: loading it raised ModuleNotFoundError: No module named "
+        f"'{missing}' in line 2\n"
+    )
+
+
+def test_a_library_that_does_not_load_says_why(tmp_path: Path) -> None:
+    (tmp_path / "libmine.so").write_bytes(b"")
+    with Session(f"{tmp_path}/libmine.so:my_gelu@abi=float32* x%2C float32* y") as session:
+        assert session.status == "import_error"
+        assert "loading it raised OSError: " in str(session.reason)

@@ -1,14 +1,13 @@
 """The assertions for kernel authors: what fails, what passes, and what the message says."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from plugin_runs import run_pytest
 
 from refkernels import registry
 from refkernels.arithmetic.enclosure import Enclosure
@@ -210,24 +209,6 @@ import numpy as np
 def test_one(assert_kernel):
     assert_kernel("sin", {"x": np.zeros(2, np.float32)}, np.zeros(2, np.float32))
 """
-
-
-def run_pytest(folder: Path, source: str, *options: str) -> str:
-    (folder / "test_it.py").write_text(source, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
-    if "refkernels.testing_plugin" not in plugins():
-        command += ["-p", "refkernels.testing_plugin"]
-    answer = subprocess.run(
-        [*command, *options, "--rootdir", str(folder), str(folder)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return answer.stdout + answer.stderr
-
-
-def plugins() -> set[str]:
-    from importlib.metadata import entry_points
-
-    return {point.value for point in entry_points(group="pytest11")}
 
 
 def test_the_plugin_offers_the_fixture_and_sums_up(tmp_path: Path) -> None:

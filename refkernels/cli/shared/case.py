@@ -23,7 +23,7 @@ def read_case(
         return casefile.CaseFile(
             registry.get(what).name,
             direction or "forward",  # type: ignore[arg-type]
-            arrays.read_inputs(inputs, tensors),
+            _of_all(arrays.read_inputs(inputs, tensors)),
             arrays.read_outputs(outputs, tensors),
             read_params(params),
         )
@@ -35,6 +35,20 @@ def read_case(
     case = casefile.load(what)
     case.outputs.update(arrays.read_outputs(outputs, tensors))
     return case
+
+
+def _of_all(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The inputs of one question, of which some may be given by kernel, as torch:x: refused where
+    two kernels' differ."""
+    from refkernels import question
+
+    if not any(":" in name for name in inputs):
+        return inputs
+    by_kernel: dict[str, dict[str, Any]] = {}
+    for text, array in inputs.items():
+        kernel, _, name = text.rpartition(":")
+        by_kernel.setdefault(kernel or "--input", {})[name] = array
+    return question.shared(by_kernel)
 
 
 def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:

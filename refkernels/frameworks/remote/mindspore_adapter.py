@@ -383,6 +383,12 @@ def information():
     return {"threads": ms.get_context("runtime_num_threads"), "blas": "oneDNN"}
 
 
+def instruction_sets(features):
+    """oneDNN's kernels: [(variable, value)], the narrowest first."""
+    onednn = [("SSE41", "sse4_1"), ("AVX2", "avx2"), ("AVX512_CORE", "avx512bw")]
+    return [("ONEDNN_MAX_CPU_ISA", value) for value, needed in onednn if needed in features]
+
+
 def unsupported(op, direction, dtype, device):
     if isinstance(OPS[op][1], str):
         return OPS[op][1]

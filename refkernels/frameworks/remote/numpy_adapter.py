@@ -316,6 +316,23 @@ def information():
     return {"blas": ""}
 
 
+def instruction_sets(features):
+    """OpenBLAS' kernels, and NumPy's own without those of each newer processor: [(variable,
+    value)], the narrowest first."""
+    cores = [("Prescott", "pni"), ("Haswell", "avx2"), ("SkylakeX", "avx512f")]
+    found = []
+    if information()["blas"] == "openblas":
+        found += [("OPENBLAS_CORETYPE", value) for value, needed in cores if needed in features]
+    try:
+        from numpy._core import _multiarray_umath as core
+    except ImportError:  # before NumPy 2
+        from numpy.core import _multiarray_umath as core
+    there = [name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name)]
+    return found + [
+        ("NPY_DISABLE_CPU_FEATURES", " ".join(there[first:])) for first in range(len(there))
+    ]
+
+
 def unsupported(op, direction, dtype, device):
     if isinstance(OPS[op][1], str):
         return OPS[op][1]

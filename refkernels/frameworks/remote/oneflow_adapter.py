@@ -404,6 +404,12 @@ def information():
     return {"blas": "OpenBLAS, static" + (", core type %s" % core if core else "")}
 
 
+def instruction_sets(features):
+    """OpenBLAS' kernels: [(variable, value)], the narrowest first."""
+    cores = [("Prescott", "pni"), ("Haswell", "avx2"), ("SkylakeX", "avx512f")]
+    return [("OPENBLAS_CORETYPE", value) for value, needed in cores if needed in features]
+
+
 def unsupported(op, direction, dtype, device):
     if isinstance(OPS[op][1], str):
         return OPS[op][1]

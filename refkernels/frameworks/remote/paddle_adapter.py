@@ -416,6 +416,16 @@ def information():
     return {"threads": int(threads) if threads.isdigit() else None, "blas": blas}
 
 
+def instruction_sets(features):
+    """MKL's kernels and oneDNN's: [(variable, value)], the narrowest first."""
+    mkl = [("COMPATIBLE", "sse2"), ("AVX2", "avx2"), ("AVX512", "avx512f")]
+    onednn = [("SSE41", "sse4_1"), ("AVX2", "avx2"), ("AVX512_CORE", "avx512bw")]
+    tables = [("ONEDNN_MAX_CPU_ISA", onednn)]
+    if str(paddle.version.mkl()).upper() == "ON":
+        tables.insert(0, ("MKL_CBWR", mkl))
+    return [(name, v) for name, table in tables for v, needed in table if needed in features]
+
+
 def unsupported(op, direction, dtype, device):
     if isinstance(OPS[op][1], str):
         return OPS[op][1]

@@ -31,6 +31,10 @@ FLAGS = {
         lambda: torch.backends.cuda.matmul.allow_tf32,
         lambda v: setattr(torch.backends.cuda.matmul, "allow_tf32", truth(v)),
     ),
+    "cudnn_allow_tf32": (
+        lambda: torch.backends.cudnn.allow_tf32,
+        lambda v: setattr(torch.backends.cudnn, "allow_tf32", truth(v)),
+    ),
     "deterministic_algorithms": (
         lambda: torch.are_deterministic_algorithms_enabled(),
         lambda v: torch.use_deterministic_algorithms(truth(v)),
@@ -400,6 +404,19 @@ def information():
     signs = ("MKL", "Math Kernel", "OpenBLAS", "BLAS_INFO", "CPU capability")
     blas = [line for line in lines if any(sign in line for sign in signs) and len(line) < 200]
     return {"threads": torch.get_num_threads(), "blas": "; ".join(blas)}
+
+
+def instruction_sets(features):
+    """ATen's own kernels, MKL's and oneDNN's: [(variable, value)], the narrowest first."""
+    aten = [("default", "sse2"), ("avx2", "avx2"), ("avx512", "avx512f")]
+    mkl = [("COMPATIBLE", "sse2"), ("AVX2", "avx2"), ("AVX512", "avx512f")]
+    onednn = [("SSE41", "sse4_1"), ("AVX2", "avx2"), ("AVX512_CORE", "avx512bw")]
+    tables = [("ATEN_CPU_CAPABILITY", aten)]
+    if torch.backends.mkl.is_available():
+        tables.append(("MKL_CBWR", mkl))
+    if torch.backends.mkldnn.is_available():
+        tables.append(("ONEDNN_MAX_CPU_ISA", onednn))
+    return [(name, v) for name, table in tables for v, needed in table if needed in features]
 
 
 def unsupported(op, direction, dtype, device):

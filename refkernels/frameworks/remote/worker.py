@@ -24,6 +24,8 @@ tensor(array, dtype, device)   the framework's tensor; it may alias `array`, whi
 array(tensor)                  (dtype name, NumPy array in host memory)
 forward(op, inputs, params), backward(op, inputs, cotangent, params)   dicts of tensors
 synchronize(device)            wait until the device has finished
+instruction_sets(features)     optional: [(environment variable, value)] that choose one, of those
+                               that the framework has and the processor's features allow
 load(file)                     optional: {name: tensor} of a file (a path, or a binary file object);
                                ValueError with a sentence for a file of anything but tensors
 """
@@ -95,6 +97,17 @@ def classify(error, doing):
     if isinstance(error, NotImplementedError) or UNSUPPORTED.search(str(error)):
         return Failure("unsupported", "%s is not supported (%s)" % (doing, one_line(error)))
     return Failure("error", "%s raised %s" % (doing, one_line(error)))
+
+
+def why_not_loaded(error, kernel):
+    """The reason why a framework was not imported, or a kernel's file (None: no kernel) not
+    loaded."""
+    if kernel is None:
+        return "importing the framework raised " + one_line(error)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+             if frame.filename == kernel]  # fmt: skip
+    where = " in line %d" % lines[-1] if lines else ""
+    return "loading it raised %s%s" % (one_line(error), where)
 
 
 def aligned_copy(array):
@@ -251,6 +264,18 @@ def cpu_name():
     return platform.processor() or platform.machine()
 
 
+def cpu_features():
+    """What the processor can do, as Linux names it: {'avx2', 'fma', ...}."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith(("flags", "Features")):
+                    return set(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return set()
+
+
 def usable_cpus():
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -277,9 +302,7 @@ class Worker:
             raise classify(error, "importing the framework") from error
         except (Exception, SystemExit) as error:
             traceback.print_exc()
-            raise Failure(
-                "import_error", "importing the framework raised " + one_line(error)
-            ) from error
+            raise Failure("import_error", why_not_loaded(error, message.get("kernel"))) from error
         finally:
             gc.freeze()
             gc.enable()
@@ -292,6 +315,10 @@ class Worker:
         for key, value in message["flags"].items():
             self.set_flag(key, value)
         return self.describe(message["dtypes"])
+
+    def instruction_sets(self):
+        choose = getattr(self.adapter, "instruction_sets", None)
+        return [] if choose is None else [list(pair) for pair in choose(cpu_features())]
 
     def set_flag(self, key, value):
         setter = self.adapter.FLAGS[key][1]
@@ -340,6 +367,7 @@ class Worker:
             "ops": list(adapter.OPS),
             "environment": environment,
             "formulas": dict(getattr(adapter, "FORMULAS", {})),
+            "instruction_sets": self.instruction_sets(),
             "capabilities": self.capabilities(names, dtypes),
         }
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from refkernels.reporting.measure.comparisons import invariances
+from refkernels.reporting.measure.settings import setting_effects
 from refkernels.reporting.measure.study import Measurement, Study
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import large, share
@@ -18,6 +19,7 @@ from refkernels.reporting.words.vocabulary import (
 )
 
 _ROUNDING = verdict("rounding").rank
+_MOST_OPS = 6  # named in a sentence
 
 
 def headline(study: Study, words: Mapping[str, str]) -> list[str]:
@@ -27,6 +29,7 @@ def headline(study: Study, words: Mapping[str, str]) -> list[str]:
         *_verdicts(study, words),
         *_failures(study, words),
         *_invariance(study, words),
+        *settings_told(study, words),
         *([words["unknown_kind"].format(n=f"{study.unknown:,}")] if study.unknown else []),
     ]
 
@@ -96,3 +99,19 @@ def _invariance(study: Study, words: Mapping[str, str]) -> Iterator[str]:
         parts.append(known.format(who=who) if known else f"{clipped(name, 60)} ({who})")
     if parts:
         yield words["bits_depend"].format(what=listed(words, parts))
+
+
+def settings_told(study: Study, words: Mapping[str, str]) -> Iterator[str]:
+    """Which settings change bits, in a sentence each, and which do not."""
+    effects = [effect for effect in setting_effects(study) if effect.outputs]
+    for effect in effects:
+        if effect.changed:
+            shown, more = effect.ops[:_MOST_OPS], len(effect.ops) - _MOST_OPS
+            yield words["settings_change"].format(
+                who=effect.subject,
+                base=effect.base,
+                share=share(effect.changed, effect.outputs),
+                ops=listed(words, [*shown, *([f"+{more}"] if more > 0 else [])]),
+            )
+    if same := [effect.subject for effect in effects if not effect.changed]:
+        yield words["settings_keep"].format(who=listed(words, same))

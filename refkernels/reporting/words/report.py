@@ -70,6 +70,16 @@ _WORDS: dict[str, tuple[str, str]] = {
         "略去 {n} 条此版本不认识的记录。",
     ),
     "bits_depend": ("Bits depend on {what}.", "结果的位会随以下因素变化：{what}。"),
+    "bisect:unmeasured": ("{version} was not measured: {reason}", "{version} 未能测量：{reason}"),
+    "bisect:none": (
+        "Nothing changed in {seat} between the versions measured: {versions}.",
+        "{seat} 在所测版本之间没有变化：{versions}。",
+    ),
+    "settings_change": (
+        "{who} changes the bits of {base} in {share} of the outputs: {ops}.",
+        "{who} 使 {base} 的 {share} 输出的位发生变化：{ops}。",
+    ),
+    "settings_keep": ("No bit is changed by {who}.", "{who} 不改变任何一位。"),
     "depend:run_to_run": ("the run ({who})", "每次运行（{who}）"),
     "depend:position": ("the position in the array ({who})", "在数组中的位置（{who}）"),
     "depend:batch": ("the batch around an element ({who})", "所在的批（{who}）"),

@@ -79,7 +79,7 @@ STATUSES = {
     "oom": "out of memory",
     "timeout": "no answer within the time limit",
     "wrong_shape": "the output has the wrong shape",
-    "import_error": "the framework could not be imported",
+    "import_error": "the framework or kernel could not be loaded",
     "not_installed": "the framework is not installed",
     "unsupported": "the framework does not offer this op in this format",
 }
@@ -127,7 +127,7 @@ _STATUSES_ZH = {
     "oom": "内存不足",
     "timeout": "在时限内没有答复",
     "wrong_shape": "输出形状不对",
-    "import_error": "框架无法导入",
+    "import_error": "框架或内核无法加载",
     "not_installed": "框架未安装",
     "unsupported": "框架不提供此格式的该算子",
 }

@@ -19,6 +19,7 @@ from refkernels.arguments import (
 )
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog
+from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Session, split_settings
 from refkernels.records.journal import JournalError
 from refkernels.runs.measurement.invariance import ThreadedSeats, ask_invariance
@@ -71,9 +72,9 @@ def measure(
     that a framework may take for one answer. `glance` gets the records of one case of each op as
     soon as they are there, if more is to come. `afterwards` gets all records and the seats, which
     still answer, and gives more records: explanations. Raises JournalError where the directory
-    holds another run, FrameworkError for a name, flag or device that no framework has, and
-    TypeError or ValueError for an argument that is no plan, folder, list of names or number of
-    seconds.
+    holds another run, FrameworkError for a name, flag or device that no framework has and for a
+    kernel that cannot be loaded, and TypeError or ValueError for an argument that is no plan,
+    folder, list of names or number of seconds.
     """
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
@@ -91,6 +92,7 @@ def measure(
     progress(Progress("starting the frameworks", kept, len(plan.units)))
     sessions = open_sessions(asked, chosen, timeout)
     try:
+        _refuse_broken_kernels(sessions.values())
         seats, environments = take_seats(sessions, asked)
         _keep_environments(journal, environments)
         started = {name for name, session in sessions.items() if session.status == "ok"}
@@ -120,6 +122,14 @@ def _asked(
             () if everywhere else tuple(dict.fromkeys((*(known or ()), *own)))
         )
     return tuple(seats), devices_of
+
+
+def _refuse_broken_kernels(sessions: Iterable[Session]) -> None:
+    """Raise FrameworkError with the reason of a kernel that could not be loaded: unlike a framework
+    that is not there, it leaves the user's own question without a meaning."""
+    for session in sessions:
+        if session.spec.framework.kernel is not None and session.status != "ok":
+            raise FrameworkError(str(session.reason))
 
 
 def _measure_units(

@@ -13,7 +13,7 @@ from refkernels.runs import measurement
 from refkernels.runs.measurement import unit
 from refkernels.runs.measurement.invariance import ThreadedSeats
 from refkernels.runs.measurement.seats import Seat
-from refkernels.seat_names import parse
+from refkernels.seat_names import SeatName, parse
 
 NAMES = ("numpy", "numpy@OMP_NUM_THREADS=1", "numpy@NPY_DISABLE_CPU_FEATURES=:cpu", "numpy:cpu")
 CASE = "sin/subnormals[seed=0]"
@@ -108,3 +108,21 @@ def test_answers_with_the_same_bits_are_judged_once(tmp_path: Path) -> None:
     assert len(pairs) == 3
     assert all(pair["equal_bits"] == pair["elements"] > 0 for pair in pairs)
     assert (judge.call_count, agreement.call_count) == (1, 1)
+
+
+def test_every_instruction_set_of_a_framework_is_a_seat(tmp_path: Path) -> None:
+    with Session("numpy") as session:
+        choices = session.info["instruction_sets"]
+    if not choices:
+        with pytest.raises(FrameworkError, match="no instruction sets to choose"):
+            measurement.with_instruction_sets(["numpy"], {}, 60.0)
+        pytest.skip("NumPy has one instruction set for this processor")
+    seats = measurement.with_instruction_sets(["numpy", "libm"], {}, 60.0)
+    assert [parse(seat) for seat in seats[: len(choices) + 1]] == [
+        SeatName("numpy"),
+        *(SeatName("numpy", settings=((name, value),)) for name, value in choices),
+    ]
+    assert seats[len(choices) + 1 :] == ("libm",)
+    first = choices[0][0]
+    fixed = measurement.with_instruction_sets(["numpy"], {first: choices[0][1]}, 60.0)
+    assert not any(first in seat for seat in fixed)  # chosen for all already

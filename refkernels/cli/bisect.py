@@ -1,0 +1,176 @@
+"""`refkernels bisect`: since which version of a framework are its numbers what they are?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from refkernels.cli.shared import completion
+from refkernels.cli.shared.endings import refuse, stop
+from refkernels.cli.shared.options import (
+    Language,
+    Settings,
+    check_language,
+    parse_settings,
+    seconds,
+)
+
+CHANGES = ("bits", "error")
+
+
+def bisect(
+    framework: Annotated[
+        str,
+        typer.Argument(
+            help="torch, torch@OMP_NUM_THREADS=1, ..., without a version.",
+            autocompletion=completion.frameworks,
+        ),
+    ],
+    versions: Annotated[
+        str,
+        typer.Option(help="1.9..2.13, the releases between; or 1.9.0,2.3.0,2.6.0, just these."),
+    ],
+    op: Annotated[
+        list[str] | None,
+        typer.Option(help="All by default. Repeatable.", autocompletion=completion.ops),
+    ] = None,
+    dtype: Annotated[
+        list[str] | None,
+        typer.Option(help="float16, bfloat16, ...; all by default. Repeatable."),
+    ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(help="A case's name; * stands for any part. Repeatable."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="A folder for each version's run.")] = Path("bisect"),
+    every: Annotated[
+        bool, typer.Option("--every", help="Measure every version, instead of searching by halves.")
+    ] = False,
+    change: Annotated[
+        str,
+        typer.Option(help="What counts: bits, any change; or error, of the verdict or the error."),
+    ] = "bits",
+    settings: Settings = None,
+    timeout: Annotated[
+        float,
+        typer.Option(parser=seconds, help="Seconds that a framework may take for one answer."),
+    ] = 120.0,
+    lang: Language = "en",
+) -> None:
+    """Measure released versions of a framework, and say between which of them something changed.
+
+    Makes a managed environment for each version that it needs and that is not there; it stays
+    (`refkernels env list`).
+    What is measured already is not measured again. Ends with status 2 if the question cannot be
+    answered, 130 if it was stopped; otherwise with 0.
+    """
+    from refkernels.frameworks import catalog, released
+    from refkernels.runs import measurement
+    from refkernels.runs.bisection import boundaries
+    from refkernels.suggestion import instead
+
+    check_language(lang)
+    if change not in CHANGES:
+        refuse(f"--change {change!r} is none: {instead(change, CHANGES)}.")
+    try:
+        spec, name = catalog.seat(framework)
+        if name.kernel is not None or name.version:
+            refuse(f"{framework}: name the framework without a version, such as {spec.name}.")
+        plan = measurement.select(op or (), dtype or (), case or ())
+        row = released.versions(spec, versions)
+    except (catalog.FrameworkError, ValueError) as error:
+        refuse(str(error))
+    chosen = parse_settings(settings or [])
+    runs = _Runs(name, plan, out, chosen, timeout)
+    try:
+        found = list(boundaries(row, runs.measured, lambda a, b: runs.changed(a, b, change), every))
+    except KeyboardInterrupt:
+        stop(f"Stopped; what is measured is kept: ask again to go on. ({out})")
+    if not runs.studies:
+        refuse(f"no version of {framework} could be measured: {next(iter(runs.reasons.values()))}")
+    _show(runs, found, lang)
+
+
+class _Runs:
+    """The runs of the versions, each measured when it is asked for."""
+
+    def __init__(
+        self, name: Any, plan: Any, out: Path, settings: dict[str, str], timeout: float
+    ) -> None:
+        self.name, self.plan, self.out = name, plan, out
+        self.settings, self.timeout = settings, timeout
+        self.studies: dict[str, Any] = {}
+        self.reasons: dict[str, str] = {}
+
+    def measured(self, version: str) -> bool:
+        """Whether the version gave results; else a reason is kept."""
+        from refkernels.frameworks import environments
+        from refkernels.frameworks.catalog import FrameworkError
+        from refkernels.records.journal import JournalError
+        from refkernels.reporting.measure.study import Study
+        from refkernels.runs import measurement
+
+        seat = replace(self.name, version=version)
+        typer.echo(f"{seat} ...", err=True)
+        bare = str(replace(seat.anywhere, settings=()))
+        try:
+            try:
+                environments.find(bare)
+            except environments.NotInstalled:
+                environments.create(bare)
+            outcome = measurement.measure(
+                self.plan,
+                self.out / version,
+                frameworks=[str(seat)],
+                settings=self.settings,
+                timeout=self.timeout,
+                resume=True,
+            )
+        except FrameworkError as error:
+            self.reasons[version] = str(error)
+            return False
+        except JournalError as error:
+            refuse(str(error))
+        # One name for all versions: they are what is compared.
+        named = str(self.name.anywhere)
+        study = Study.of([{**record, "framework": named} for record in outcome.records])
+        if not study.measurements:
+            self.reasons[version] = study.failures[0].reason if study.failures else "no case"
+            return False
+        self.studies[version] = study
+        return True
+
+    def compared(self, old: str, new: str) -> Any:
+        """What changed from one version to another."""
+        from refkernels.reporting.compare import changes
+
+        return changes.compare(self.studies[old], self.studies[new])
+
+    def changed(self, old: str, new: str, change: str) -> bool:
+        """Whether bits changed or, for "error", a verdict, an error or what runs at all."""
+        counts = self.compared(old, new).counts
+        same = ("same",) if change == "bits" else ("same", "bits")
+        return any(number for kind, number in counts.items() if kind not in same)
+
+
+def _show(runs: _Runs, found: list[tuple[str, str]], lang: str) -> None:
+    from rich.console import Console
+
+    from refkernels.reporting.compare import views
+    from refkernels.reporting.words.report import words_of
+
+    words, console = words_of(lang), Console()
+    row = list(runs.studies)
+    for version, reason in runs.reasons.items():
+        typer.echo(words["bisect:unmeasured"].format(version=version, reason=reason))
+    if not found:
+        typer.echo(words["bisect:none"].format(seat=runs.name, versions=", ".join(row)))
+    for old, new in found:
+        comparison = runs.compared(old, new)
+        console.print(views.comparison_table(comparison, old, new, lang, 5))
+        folder = runs.out / f"{old}-{new}"
+        written = views.write_comparison(folder, comparison, old, new, lang, "")
+        typer.echo(words["look"].format(page=written[0]))

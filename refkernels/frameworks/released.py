@@ -1,0 +1,73 @@
+"""Which versions of a framework are released: asked of pip, as it is configured here."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from packaging.version import InvalidVersion, Version
+
+from refkernels.frameworks.catalog import FrameworkError, Spec
+from refkernels.frameworks.creation import clean_environment
+
+_LISTED = re.compile(r"Available versions:\s*(.+)")
+
+
+def versions(spec: Spec, wanted: str) -> list[str]:
+    """The versions that `wanted` means, oldest first.
+
+    wanted  "1.9..2.13", the releases of the package index from 1.9 to any 2.13; "1.9.0,2.6.0",
+            just these; either side of the dots may be left open
+
+    Raises FrameworkError where that is malformed, where the index does not answer and where it has
+    fewer than two such versions.
+    """
+    first, dots, last = (part.strip() for part in wanted.partition(".."))
+    try:
+        if dots:
+            ends = [Version(end) if end else None for end in (first, last)]
+            chosen = [found for found in _released(spec) if _within(found, *ends)]
+        else:
+            chosen = [Version(part.strip()) for part in wanted.split(",")]
+    except InvalidVersion as error:
+        raise FrameworkError(
+            f"--versions {wanted!r}: {error}: write 1.9..2.13, or 1.9.0,2.6.0"
+        ) from None
+    named = [str(version) for version in sorted(set(chosen))]
+    if len(named) < 2:
+        found = named[0] if named else "none"
+        raise FrameworkError(
+            f"--versions {wanted!r} means {found} of the versions of {spec.name}: at least two are "
+            "needed"
+        )
+    return named
+
+
+def _within(version: Version, first: Version | None, last: Version | None) -> bool:
+    above = first is None or version >= first
+    if last is None:
+        return above
+    return above and (version <= last or version.release[: len(last.release)] == last.release)
+
+
+def _released(spec: Spec) -> list[Version]:
+    """The final releases for this Python and platform."""
+    distribution = spec.framework.distributions[0]
+    command = [sys.executable, "-m", "pip", "index", "versions", distribution]
+    done = subprocess.run(
+        [*command, "--disable-pip-version-check"],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=clean_environment(),
+    )
+    listed = _LISTED.search(done.stdout)
+    if listed is None:
+        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        raise FrameworkError(
+            f"`pip index versions {distribution}` lists nothing ({last}): name the versions, such "
+            "as --versions 1.9.0,2.6.0"
+        )
+    found = [Version(part.strip()) for part in listed[1].split(",")]
+    return [version for version in found if not version.is_prerelease]

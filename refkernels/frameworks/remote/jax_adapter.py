@@ -1,0 +1,294 @@
+"""JAX 0.4 and newer: each op as it is called, without an outer jit; gradients by jax.vjp."""
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+from jax import lax, nn
+
+jax.config.update("jax_enable_x64", True)  # else float64 would be made float32
+
+BITS = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+FLAGS = {
+    "matmul_precision": (
+        lambda: jax.config.jax_default_matmul_precision,
+        lambda v: jax.config.update("jax_default_matmul_precision", v),
+    ),
+    "jit": (None, lambda v: JIT.update(on=v.lower() in ("1", "true", "on", "yes"))),
+}
+JIT = {"on": False}
+# JAX has no such kernels: these formulas are ours, or Flax's.
+FORMULAS = {
+    "linear": "JAX formula",
+    "layernorm": "JAX formula",
+    "rms_norm": "JAX formula",
+    "group_norm": "JAX formula",
+    "instance_norm": "JAX formula",
+    "swiglu": "JAX formula",
+    "rotary": "JAX formula",
+}
+
+
+def axes(axis):
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+def linear(x, weight, bias=None):
+    y = jnp.matmul(x, weight.T)
+    return y if bias is None else y + bias
+
+
+def normalised(x, own, eps):
+    mean = jnp.mean(x, axis=own, keepdims=True)
+    rstd = lax.rsqrt(jnp.var(x, axis=own, keepdims=True) + jnp.asarray(eps, x.dtype))
+    return (x - mean) * rstd, mean, rstd
+
+
+def scaled(y, weight, bias):
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
+    """The usual JAX code: (x - mean) * rsqrt(var + eps) * weight + bias."""
+    shape = x.shape[-1:] if normalized_shape is None else tuple(normalized_shape)
+    y, mean, rstd = normalised(x, tuple(range(x.ndim - len(shape), x.ndim)), eps)
+    leading = x.shape[: x.ndim - len(shape)]
+    statistics = {"mean": mean.reshape(leading), "rstd": rstd.reshape(leading)}
+    return dict({"y": scaled(y, weight, bias)}, **statistics)
+
+
+def rms_norm(x, weight=None, eps=1e-5):
+    """The usual JAX code: x * rsqrt(mean(x^2) + eps) * weight."""
+    mean = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
+    return scaled(x * lax.rsqrt(mean + jnp.asarray(eps, x.dtype)), weight, None)
+
+
+def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
+    groups = x.reshape((x.shape[0], num_groups, -1))
+    y = normalised(groups, (2,), eps)[0].reshape(x.shape)
+    column = (-1,) + (1,) * (x.ndim - 2)
+    return scaled(y, *(None if one is None else one.reshape(column) for one in (weight, bias)))
+
+
+def instance_norm(x, weight=None, bias=None, eps=1e-5):
+    return group_norm(x, weight, bias, x.shape[1], eps)
+
+
+def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
+    """jax.nn.dot_product_attention, whose arrays have the heads last but one."""
+    if q.ndim != 4 or lengths is not None or v.shape[-1] != q.shape[-1]:
+        raise NotImplementedError("jax.nn.dot_product_attention takes (batch, heads, rows, width)")
+    if causal == "bottom_right" and q.shape[-2] != k.shape[-2]:
+        raise NotImplementedError("jax.nn.dot_product_attention aligns causal masks top left")
+    heads = [jnp.swapaxes(one, 1, 2) for one in (q, k, v)]
+    shape = (*q.shape[:2], q.shape[2], k.shape[2])
+    bias, kept = (None if one is None else jnp.broadcast_to(one, shape) for one in (mask, keep))
+    y = nn.dot_product_attention(
+        *heads, bias=bias, mask=kept, scale=scale, is_causal=causal != "none"
+    )
+    return jnp.swapaxes(y, 1, 2)
+
+
+def rotary(x, position, base=10000.0, layout="half", dim=None):
+    """As in models: the angles are computed in float32."""
+    dim = x.shape[-1] if dim is None else dim
+    steps = jnp.arange(0, dim, 2).astype(jnp.float32) / jnp.float32(dim)
+    angles = position[..., None].astype(jnp.float32) / jnp.float32(base) ** steps
+    cos, sin = jnp.cos(angles).astype(x.dtype), jnp.sin(angles).astype(x.dtype)
+    half = layout == "half"
+    first = slice(0, dim // 2) if half else slice(0, dim, 2)
+    second = slice(dim // 2, dim) if half else slice(1, dim, 2)
+    a, b = x[..., first], x[..., second]
+    return x.at[..., first].set(a * cos - b * sin).at[..., second].set(b * cos + a * sin)
+
+
+def spread(one, rank):
+    """A number for each axis."""
+    return [one] * rank if isinstance(one, int) else list(one)
+
+
+def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    rank = weight.ndim - 2
+    steps, wide = (spread(one, rank) for one in (stride, dilation))
+    if not isinstance(padding, str):
+        each = spread(padding, rank)
+        each = [end for end in each for _ in range(2)] if len(each) == rank else each
+        padding = list(zip(each[::2], each[1::2]))
+    else:
+        padding = padding.upper()
+    y = lax.conv_general_dilated(
+        x, weight, steps, padding, rhs_dilation=wide, feature_group_count=groups
+    )
+    return y if bias is None else y + bias.reshape((-1,) + (1,) * rank)
+
+
+def swiglu(a, b):
+    return nn.silu(a) * b
+
+
+def embedding(weight, indices, padding_idx=None):
+    if padding_idx is not None:
+        raise NotImplementedError("jnp.take has no padding_idx")
+    return jnp.take(weight, indices, axis=0)
+
+
+def clip_by_value(grads, max_value=1.0):
+    return jnp.clip(grads, -max_value, max_value)
+
+
+OPS = {
+    "matmul": ("c", lambda a, b: jnp.matmul(a, b)),
+    "scaled_matmul": ("c", "JAX has no scaled product of narrow operands on a CPU"),
+    "linear": ("y", linear),
+    "layernorm": ("y", layernorm),
+    "sum": ("y", lambda x, axis=-1: jnp.sum(x, axis=axes(axis))),
+    "mean": ("y", lambda x, axis=-1: jnp.mean(x, axis=axes(axis))),
+    "var": ("y", lambda x, axis=-1, ddof=0: jnp.var(x, axis=axes(axis), ddof=ddof)),
+    "std": ("y", lambda x, axis=-1, ddof=0: jnp.std(x, axis=axes(axis), ddof=ddof)),
+    "norm": ("y", lambda x, axis=-1: jnp.sqrt(jnp.sum(jnp.square(x), axis=axes(axis)))),
+    "prod": ("y", lambda x, axis=-1: jnp.prod(x, axis=axes(axis))),
+    "max": ("y", lambda x, axis=-1: jnp.max(x, axis=axes(axis))),
+    "cumsum": ("y", lambda x, axis=-1: jnp.cumsum(x, axis=axis)),
+    "logsumexp": ("y", lambda x, axis=-1: nn.logsumexp(x, axis=axes(axis))),
+    "sin": ("y", lambda x: jnp.sin(x)),
+    "cos": ("y", lambda x: jnp.cos(x)),
+    "tan": ("y", lambda x: jnp.tan(x)),
+    "asin": ("y", lambda x: jnp.arcsin(x)),
+    "acos": ("y", lambda x: jnp.arccos(x)),
+    "atan": ("y", lambda x: jnp.arctan(x)),
+    "sinpi": ("y", "JAX has no sinpi"),
+    "cospi": ("y", "JAX has no cospi"),
+    "exp": ("y", lambda x: jnp.exp(x)),
+    "exp2": ("y", lambda x: jnp.exp2(x)),
+    "expm1": ("y", lambda x: jnp.expm1(x)),
+    "log": ("y", lambda x: jnp.log(x)),
+    "log2": ("y", lambda x: jnp.log2(x)),
+    "log10": ("y", lambda x: jnp.log10(x)),
+    "log1p": ("y", lambda x: jnp.log1p(x)),
+    "sinh": ("y", lambda x: jnp.sinh(x)),
+    "cosh": ("y", lambda x: jnp.cosh(x)),
+    "tanh": ("y", lambda x: jnp.tanh(x)),
+    "sigmoid": ("y", lambda x: nn.sigmoid(x)),
+    "silu": ("y", lambda x: nn.silu(x)),
+    "softplus": ("y", lambda x: nn.softplus(x)),
+    "erf": ("y", lambda x: lax.erf(x)),
+    "erfc": ("y", lambda x: lax.erfc(x)),
+    "gelu": ("y", lambda x: nn.gelu(x, approximate=False)),
+    "gelu_tanh": ("y", lambda x: nn.gelu(x, approximate=True)),
+    "hardswish": ("y", lambda x: nn.hard_swish(x)),
+    "mish": ("y", lambda x: nn.mish(x)),
+    "hardsigmoid": ("y", lambda x: nn.hard_sigmoid(x)),
+    "elu": ("y", lambda x, alpha=1.0: nn.elu(x, alpha)),
+    "selu": ("y", lambda x: nn.selu(x)),
+    "softsign": ("y", lambda x: nn.soft_sign(x)),
+    "log_sigmoid": ("y", lambda x: nn.log_sigmoid(x)),
+    "swiglu": ("y", swiglu),
+    "pow": ("y", lambda x, exponent: jnp.power(x, exponent)),
+    "atan2": ("y", lambda a, b: jnp.arctan2(a, b)),
+    "hypot": ("y", lambda a, b: jnp.hypot(a, b)),
+    "dropout": ("y", "JAX has no dropout (Flax has)"),
+    "clip_by_global_norm": ("clipped", "JAX has no optimizers (Optax has)"),
+    "clip_by_norm": ("clipped", "JAX has no optimizers (Optax has)"),
+    "clip_by_value": ("clipped", clip_by_value),
+    "softmax": ("y", lambda x, axis=-1: nn.softmax(x, axis=axis)),
+    "log_softmax": ("y", lambda x, axis=-1: nn.log_softmax(x, axis=axis)),
+    "cross_entropy": ("loss", "JAX has no losses (Optax has)"),
+    "nll": ("loss", "JAX has no losses (Optax has)"),
+    "soft_cross_entropy": ("loss", "JAX has no losses (Optax has)"),
+    "masked_lm_loss": ("loss", "JAX has no losses (Optax has)"),
+    "mse": ("loss", "JAX has no losses (Optax has)"),
+    "l1": ("loss", "JAX has no losses (Optax has)"),
+    "huber": ("loss", "JAX has no losses (Optax has)"),
+    "smooth_l1": ("loss", "JAX has no losses (Optax has)"),
+    "kl_div": ("loss", "JAX has no losses (Optax has)"),
+    "bce_with_logits": ("loss", "JAX has no losses (Optax has)"),
+    "attention": ("y", attention),
+    "rotary": ("y", rotary),
+    "conv1d": ("y", conv),
+    "conv2d": ("y", conv),
+    "embedding": ("y", embedding),
+    "rms_norm": ("y", rms_norm),
+    "batch_norm": ("y", "JAX has no batch_norm (Flax has)"),
+    "group_norm": ("y", group_norm),
+    "instance_norm": ("y", instance_norm),
+    "sqrt": ("y", lambda x: jnp.sqrt(x)),
+    "rsqrt": ("y", lambda x: lax.rsqrt(x)),
+    "reciprocal": ("y", lambda x: jnp.reciprocal(x)),
+    "sgd": ("param", "JAX has no optimizers (Optax has)"),
+    "momentum": ("param", "JAX has no optimizers (Optax has)"),
+    "adam": ("param", "JAX has no optimizers (Optax has)"),
+    "adamw": ("param", "JAX has no optimizers (Optax has)"),
+    "lamb": ("param", "JAX has no optimizers (Optax has)"),
+    "adagrad": ("param", "JAX has no optimizers (Optax has)"),
+    "rmsprop": ("param", "JAX has no optimizers (Optax has)"),
+    "lion": ("param", "JAX has no optimizers (Optax has)"),
+}
+
+
+def version():
+    return jax.__version__
+
+
+def devices():
+    found = [("cpu", "")]
+    for one in jax.devices():
+        if one.platform != "cpu":
+            kind = "cuda" if one.platform in ("gpu", "cuda") else one.platform
+            found.append(("%s:%d" % (kind, one.id), one.device_kind))
+    return found
+
+
+def device_of(name):
+    kind, _, index = name.partition(":")
+    if kind == "cpu":
+        return jax.devices("cpu")[0]
+    return [one for one in jax.devices() if one.platform != "cpu"][int(index or 0)]
+
+
+def information():
+    import jaxlib
+
+    return {"jaxlib": jaxlib.__version__, "blas": "Eigen", "jit": JIT["on"]}
+
+
+def unsupported(op, direction, dtype, device):
+    return OPS[op][1] if isinstance(OPS[op][1], str) else None
+
+
+def tensor(array, dtype, device):
+    if dtype in BITS:
+        array = array.view(getattr(ml_dtypes, dtype))
+    return jax.device_put(array, device_of(device))
+
+
+def array(tensor):
+    values = np.asarray(tensor)
+    dtype = str(values.dtype)
+    return dtype, values.view(BITS[dtype]) if dtype in BITS else values
+
+
+def called(op, params):
+    name, function = OPS[op]
+
+    def call(inputs):
+        outputs = function(**inputs, **params)
+        return outputs if isinstance(outputs, dict) else {name: outputs}
+
+    return jax.jit(call) if JIT["on"] else call
+
+
+def forward(op, inputs, params):
+    return called(op, params)(inputs)
+
+
+def backward(op, inputs, cotangent, params):
+    name = OPS[op][0]
+    call = called(op, params)
+    _, pull = jax.vjp(lambda given: call(given)[name], inputs)
+    (gradients,) = pull(cotangent)
+    return {"d" + key: value for key, value in gradients.items()}
+
+
+def synchronize(device):
+    (jax.device_put(0.0, device_of(device)) + 0.0).block_until_ready()  # a device works in order

@@ -1,0 +1,314 @@
+"""ONNX Runtime 1.20 and newer: each op as a graph of one ONNX operator; inference only."""
+
+import numpy as np
+import onnxruntime as ort
+from onnx import TensorProto, helper
+
+OPSET = 23
+IR = 10
+OPTIONS = {"threads": 0, "optimize": "all"}
+FLAGS = {
+    "num_threads": (
+        lambda: OPTIONS["threads"],
+        lambda v: OPTIONS.update(threads=int(v)),
+    ),
+    "graph_optimization": (
+        lambda: OPTIONS["optimize"],
+        lambda v: OPTIONS.update(optimize={"all": "all", "none": "none"}[v]),
+    ),
+}
+FORMULAS = {"linear": "ONNX operators"}
+SESSIONS = {}
+PLACE = {"device": "cpu"}
+TYPES = {
+    "float16": TensorProto.FLOAT16,
+    "float32": TensorProto.FLOAT,
+    "float64": TensorProto.DOUBLE,
+    "int64": TensorProto.INT64,
+    "bool": TensorProto.BOOL,
+}
+
+
+def run(kind, *inputs, outputs=1, **attributes):
+    """The outputs of one operator; None stands for an input that is left out."""
+    given = [one for one in inputs if one is not None]
+    form = tuple(None if one is None else (str(one.dtype), one.ndim) for one in inputs)
+    key = (kind, form, outputs, repr(sorted(attributes.items())), PLACE["device"])
+    if key not in SESSIONS:
+        SESSIONS[key] = session_of(kind, form, outputs, attributes)
+    names = ["x%d" % at for at, one in enumerate(inputs) if one is not None]
+    try:
+        found = SESSIONS[key].run(None, dict(zip(names, given)))
+    except Exception as error:
+        raise told(error) from error
+    return found[0] if outputs == 1 else found
+
+
+def session_of(kind, form, outputs, attributes):
+    names = ["x%d" % at if one is not None else "" for at, one in enumerate(form)]
+    while not names[-1]:  # LayerNormalization crashes on an empty name at the end
+        names.pop()
+    results = ["y%d" % at for at in range(outputs)]
+    taken = [
+        helper.make_tensor_value_info(name, TYPES[one[0]], [None] * one[1])
+        for name, one in zip(names, form)
+        if name
+    ]
+    given = [helper.make_empty_tensor_value_info(name) for name in results]
+    node = helper.make_node(kind, names, results, **attributes)
+    graph = helper.make_graph([node], kind, taken, given)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = OPTIONS["threads"]
+    options.log_severity_level = 3
+    if OPTIONS["optimize"] == "none":
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    kind = "CPU" if PLACE["device"] == "cpu" else "CUDA"
+    try:
+        return ort.InferenceSession(
+            model.SerializeToString(), options, providers=["%sExecutionProvider" % kind]
+        )
+    except Exception as error:
+        raise told(error) from error
+
+
+def told(error):
+    """ONNX Runtime's exception; a kernel or a type that is not there is no error."""
+    text = str(error)
+    if "NOT_IMPLEMENTED" in text or ("is invalid" in text and "Type '" in text):
+        return NotImplementedError(text.partition("NOT_IMPLEMENTED : ")[2] or text)
+    return error
+
+
+def whole(numbers):
+    return np.asarray(numbers, np.int64)
+
+
+def reduced(kind):
+    def function(x, axis=-1):
+        listed = None if axis is None else whole([axis] if isinstance(axis, int) else list(axis))
+        return run(kind, x, listed, keepdims=0)
+
+    return function
+
+
+def linear(x, weight, bias=None):
+    """Gemm, which takes rows."""
+    y = run("Gemm", x.reshape(-1, x.shape[-1]), weight, bias, transB=1)
+    return y.reshape((*x.shape[:-1], len(weight)))
+
+
+def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
+    shape = x.shape[-1:] if normalized_shape is None else tuple(normalized_shape)
+    weight = np.ones(shape, x.dtype) if weight is None else weight
+    y, mean, rstd = run(
+        "LayerNormalization", x, weight, bias, outputs=3, axis=-len(shape), epsilon=float(eps)
+    )
+    leading = x.shape[: x.ndim - len(shape)]
+    return {"y": y, "mean": mean.reshape(leading), "rstd": rstd.reshape(leading)}
+
+
+def rms_norm(x, weight=None, eps=1e-5):
+    weight = np.ones(x.shape[-1:], x.dtype) if weight is None else weight
+    return run("RMSNormalization", x, weight, axis=-1, epsilon=float(eps))
+
+
+def channels(kind, x, weight, bias, eps, **attributes):
+    weight = np.ones(x.shape[1], x.dtype) if weight is None else weight
+    bias = np.zeros(x.shape[1], x.dtype) if bias is None else bias
+    return run(kind, x, weight, bias, epsilon=float(eps), **attributes)
+
+
+def batch_norm(
+    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
+    eps=1e-5,
+):  # fmt: skip
+    if training or running_mean is None or running_var is None:
+        raise NotImplementedError("ONNX Runtime's BatchNormalization is for inference")
+    weight = np.ones(x.shape[1], x.dtype) if weight is None else weight
+    bias = np.zeros(x.shape[1], x.dtype) if bias is None else bias
+    return run("BatchNormalization", x, weight, bias, running_mean, running_var, epsilon=float(eps))
+
+
+def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
+    return channels("GroupNormalization", x, weight, bias, eps, num_groups=num_groups)
+
+
+def instance_norm(x, weight=None, bias=None, eps=1e-5):
+    return channels("InstanceNormalization", x, weight, bias, eps)
+
+
+def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
+    if q.ndim != 4 or lengths is not None or causal == "bottom_right":
+        raise NotImplementedError(
+            "ONNX's Attention takes (batch, heads, rows, width), and aligns causal masks top left"
+        )
+    if mask is not None and keep is not None:
+        raise NotImplementedError("ONNX's Attention takes one mask")
+    chosen = {} if scale is None else {"scale": float(scale)}
+    masked = keep if mask is None else mask
+    return run("Attention", q, k, v, masked, is_causal=int(causal != "none"), **chosen)
+
+
+def spread(one, rank):
+    """A number for each axis."""
+    return [one] * rank if isinstance(one, int) else list(one)
+
+
+def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    rank = weight.ndim - 2
+    steps, wide = (spread(one, rank) for one in (stride, dilation))
+    how = {"strides": steps, "dilations": wide, "group": groups}
+    if isinstance(padding, str):
+        how["auto_pad"] = {"valid": "VALID", "same": "SAME_UPPER"}[padding]
+    else:
+        each = spread(padding, rank)
+        each = [end for end in each for _ in range(2)] if len(each) == rank else each
+        how["pads"] = each[::2] + each[1::2]
+    return run("Conv", x, weight, bias, **how)
+
+
+def embedding(weight, indices, padding_idx=None):
+    if padding_idx is not None:
+        raise NotImplementedError("ONNX's Gather has no padding_idx")
+    return run("Gather", weight, indices, axis=0)
+
+
+def clip_by_value(grads, max_value=1.0):
+    low, high = (np.asarray(one, grads.dtype) for one in (-max_value, max_value))
+    return run("Clip", grads, low, high)
+
+
+OPS = {
+    "matmul": ("c", lambda a, b: run("MatMul", a, b)),
+    "scaled_matmul": ("c", "ONNX has no scaled product of narrow operands"),
+    "linear": ("y", linear),
+    "layernorm": ("y", layernorm),
+    "sum": ("y", reduced("ReduceSum")),
+    "mean": ("y", reduced("ReduceMean")),
+    "var": ("y", "ONNX has no variance"),
+    "std": ("y", "ONNX has no standard deviation"),
+    "norm": ("y", reduced("ReduceL2")),
+    "prod": ("y", reduced("ReduceProd")),
+    "max": ("y", reduced("ReduceMax")),
+    "cumsum": ("y", lambda x, axis=-1: run("CumSum", x, whole(axis))),
+    "logsumexp": ("y", reduced("ReduceLogSumExp")),
+    "sin": ("y", lambda x: run("Sin", x)),
+    "cos": ("y", lambda x: run("Cos", x)),
+    "tan": ("y", lambda x: run("Tan", x)),
+    "asin": ("y", lambda x: run("Asin", x)),
+    "acos": ("y", lambda x: run("Acos", x)),
+    "atan": ("y", lambda x: run("Atan", x)),
+    "sinpi": ("y", "ONNX has no sinpi"),
+    "cospi": ("y", "ONNX has no cospi"),
+    "exp": ("y", lambda x: run("Exp", x)),
+    "exp2": ("y", "ONNX has no exp2"),
+    "expm1": ("y", "ONNX has no expm1"),
+    "log": ("y", lambda x: run("Log", x)),
+    "log2": ("y", "ONNX has no log2"),
+    "log10": ("y", "ONNX has no log10"),
+    "log1p": ("y", "ONNX has no log1p"),
+    "sinh": ("y", lambda x: run("Sinh", x)),
+    "cosh": ("y", lambda x: run("Cosh", x)),
+    "tanh": ("y", lambda x: run("Tanh", x)),
+    "sigmoid": ("y", lambda x: run("Sigmoid", x)),
+    "silu": ("y", "ONNX has no silu before opset 24"),
+    "softplus": ("y", lambda x: run("Softplus", x)),
+    "erf": ("y", lambda x: run("Erf", x)),
+    "erfc": ("y", "ONNX has no erfc"),
+    "gelu": ("y", lambda x: run("Gelu", x)),
+    "gelu_tanh": ("y", lambda x: run("Gelu", x, approximate="tanh")),
+    "hardswish": ("y", lambda x: run("HardSwish", x)),
+    "mish": ("y", lambda x: run("Mish", x)),
+    "hardsigmoid": ("y", lambda x: run("HardSigmoid", x, alpha=1.0 / 6.0, beta=0.5)),
+    "elu": ("y", lambda x, alpha=1.0: run("Elu", x, alpha=float(alpha))),
+    "selu": ("y", lambda x: run("Selu", x)),
+    "softsign": ("y", lambda x: run("Softsign", x)),
+    "log_sigmoid": ("y", "ONNX has no log_sigmoid"),
+    "swiglu": ("y", "ONNX has no swiglu"),
+    "pow": ("y", lambda x, exponent: run("Pow", x, exponent)),
+    "atan2": ("y", "ONNX has no atan2"),
+    "hypot": ("y", "ONNX has no hypot"),
+    "dropout": ("y", "ONNX Runtime's Dropout is for inference: it changes nothing"),
+    "clip_by_global_norm": ("clipped", "ONNX Runtime has no clipping of gradients"),
+    "clip_by_norm": ("clipped", "ONNX Runtime has no clipping of gradients"),
+    "clip_by_value": ("clipped", clip_by_value),
+    "softmax": ("y", lambda x, axis=-1: run("Softmax", x, axis=axis)),
+    "log_softmax": ("y", lambda x, axis=-1: run("LogSoftmax", x, axis=axis)),
+    "cross_entropy": ("loss", "ONNX Runtime has losses for training alone"),
+    "nll": ("loss", "ONNX Runtime has losses for training alone"),
+    "soft_cross_entropy": ("loss", "ONNX Runtime has losses for training alone"),
+    "masked_lm_loss": ("loss", "ONNX Runtime has losses for training alone"),
+    "mse": ("loss", "ONNX has no such loss"),
+    "l1": ("loss", "ONNX has no such loss"),
+    "huber": ("loss", "ONNX has no such loss"),
+    "smooth_l1": ("loss", "ONNX has no such loss"),
+    "kl_div": ("loss", "ONNX has no such loss"),
+    "bce_with_logits": ("loss", "ONNX has no such loss"),
+    "attention": ("y", attention),
+    "rotary": ("y", "ONNX's RotaryEmbedding takes tables of sines and cosines"),
+    "conv1d": ("y", conv),
+    "conv2d": ("y", conv),
+    "embedding": ("y", embedding),
+    "rms_norm": ("y", rms_norm),
+    "batch_norm": ("y", batch_norm),
+    "group_norm": ("y", group_norm),
+    "instance_norm": ("y", instance_norm),
+    "sqrt": ("y", lambda x: run("Sqrt", x)),
+    "rsqrt": ("y", "ONNX has no rsqrt"),
+    "reciprocal": ("y", lambda x: run("Reciprocal", x)),
+    "sgd": ("param", "ONNX Runtime has no optimizers"),
+    "momentum": ("param", "ONNX Runtime has no optimizers"),
+    "adam": ("param", "ONNX Runtime has no optimizers"),
+    "adamw": ("param", "ONNX Runtime has no optimizers"),
+    "lamb": ("param", "ONNX Runtime has no optimizers"),
+    "adagrad": ("param", "ONNX Runtime has no optimizers"),
+    "rmsprop": ("param", "ONNX Runtime has no optimizers"),
+    "lion": ("param", "ONNX Runtime has no optimizers"),
+}
+
+
+def version():
+    return ort.__version__
+
+
+def devices():
+    cuda = "CUDAExecutionProvider" in ort.get_available_providers()
+    return [("cpu", "")] + ([("cuda:0", "")] if cuda else [])
+
+
+def information():
+    return {"threads": OPTIONS["threads"] or None, "blas": "MLAS", "opset": OPSET}
+
+
+def unsupported(op, direction, dtype, device):
+    if isinstance(OPS[op][1], str):
+        return OPS[op][1]
+    if direction == "backward":
+        return "ONNX Runtime computes no gradients"
+    if dtype == "bfloat16" or dtype.startswith("float8"):
+        return "ONNX Runtime takes NumPy's arrays, which have no %s" % dtype
+    return None
+
+
+def tensor(array, dtype, device):
+    PLACE["device"] = device
+    return array
+
+
+def array(tensor):
+    return str(tensor.dtype), tensor
+
+
+def forward(op, inputs, params):
+    name, function = OPS[op]
+    outputs = function(**inputs, **params)
+    return outputs if isinstance(outputs, dict) else {name: outputs}
+
+
+def backward(op, inputs, cotangent, params):
+    raise NotImplementedError("ONNX Runtime computes no gradients")
+
+
+def synchronize(device):
+    """Outputs are NumPy's: they are there."""

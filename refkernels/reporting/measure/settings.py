@@ -1,0 +1,63 @@
+"""Which settings change bits? Seats of one framework beside the one without the setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from refkernels.reporting.measure.study import Measurement, Study
+from refkernels.seat_names import SeatName, SeatNameError, parse
+
+Place = tuple[str, str, str, str, str]
+
+
+@dataclass(frozen=True)
+class SettingEffect:
+    """What a seat's settings change in another's bits: `ops` in `changed` of `outputs`."""
+
+    subject: str
+    base: str
+    outputs: int
+    changed: int
+    ops: tuple[str, ...]
+
+
+def setting_effects(study: Study) -> list[SettingEffect]:
+    """Each seat with settings beside the one that lacks the fewest of them."""
+    digests: dict[str, dict[Place, str]] = {}
+    for one in study.measurements:
+        if (digest := one.record.get("digest")) is not None:
+            digests.setdefault(one.subject, {})[_place(one)] = str(digest)
+    names = dict(_named(digests))
+    effects = []
+    for subject, name in names.items():
+        smaller = [
+            other
+            for other, its in names.items()
+            if its != name and _without_settings(its) == _without_settings(name)
+            and set(its.settings) < set(name.settings)
+        ]  # fmt: skip
+        if not smaller:
+            continue
+        base = max(smaller, key=lambda other: len(names[other].settings))
+        shared = digests[subject].keys() & digests[base].keys()
+        changed = [place for place in shared if digests[subject][place] != digests[base][place]]
+        ops = tuple(sorted({place[0] for place in changed}))
+        effects.append(SettingEffect(subject, base, len(shared), len(changed), ops))
+    return effects
+
+
+def _place(one: Measurement) -> Place:
+    return one.op, one.direction, one.output, one.dtype, one.case
+
+
+def _named(subjects: dict[str, dict[Place, str]]) -> Iterator[tuple[str, SeatName]]:
+    for subject in subjects:
+        try:
+            yield subject, parse(subject)
+        except SeatNameError:  # a formula, or words
+            continue
+
+
+def _without_settings(name: SeatName) -> tuple[object, ...]:
+    return name.framework, name.version, name.kernel, name.device

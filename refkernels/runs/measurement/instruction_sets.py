@@ -1,0 +1,41 @@
+"""One framework under every instruction set that it and the CPU have, as seats of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from refkernels.frameworks.catalog import FrameworkError
+from refkernels.runs.measurement.seats import close_all, open_sessions
+from refkernels.seat_names import merged, parse
+
+
+def with_instruction_sets(
+    frameworks: Iterable[str], settings: Mapping[str, str], timeout: float
+) -> tuple[str, ...]:
+    """The seats, and after each the same seat under each instruction set, by name:
+    torch, torch@ATEN_CPU_CAPABILITY=default, torch@ATEN_CPU_CAPABILITY=avx2, ...
+
+    Starts each framework, which knows its instruction sets. What a seat's name or `settings` sets
+    already is left as it is. Raises FrameworkError where there is nothing to choose.
+    """
+    names = [parse(name) for name in frameworks]
+    sessions = open_sessions([str(name) for name in names], settings, timeout)
+    try:
+        found = {
+            name: session.info.get("instruction_sets", []) for name, session in sessions.items()
+        }
+    finally:
+        close_all(sessions.values())
+    if not any(found.values()):
+        reasons = [session.reason for session in sessions.values() if session.reason]
+        why = reasons[0] if reasons else "none of its libraries has instruction sets to choose"
+        raise FrameworkError(f"--isa: {', '.join(sessions)}: {why}")
+    seats = []
+    for name in names:
+        seats.append(str(name))
+        for variable, value in found[str(name)]:
+            if variable not in settings and variable not in dict(name.settings):
+                chosen = tuple(merged({variable: value}, name).items())
+                seats.append(str(replace(name, settings=chosen)))
+    return tuple(seats)

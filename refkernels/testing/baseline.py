@@ -1,0 +1,123 @@
+"""A kernel beside a baseline: not worse than a framework on the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import question
+from refkernels.arithmetic import formats
+from refkernels.frameworks import catalog, environments
+from refkernels.frameworks.gateway import Reply, Session
+from refkernels.metrology import outputs as answered
+from refkernels.metrology.judgement import violated
+from refkernels.metrology.verdict import verdict
+from refkernels.op import Direction, Op
+from refkernels.records.words import VERDICTS
+from refkernels.testing import limits
+from refkernels.testing.answer import JudgedOutput
+from refkernels.testing.assertions import judged
+from refkernels.testing.demands import Demands
+
+FACTOR = 2.0
+"""A bit: what `refkernels compare` calls worse."""
+
+
+class NoBaseline(Exception):
+    """The baseline gave no answer; `missing` where that is because it is not installed."""
+
+    def __init__(self, reason: str, missing: bool) -> None:
+        super().__init__(reason)
+        self.missing = missing
+
+
+class Baselines:
+    """The frameworks that answer beside a kernel, each in its own interpreter, started when it is
+    first asked and kept until `close`."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, Session] = {}
+
+    def assert_not_worse(
+        self,
+        op: str | Op,
+        inputs: Mapping[str, Any],
+        outputs: Any,
+        params: Mapping[str, Any] | None = None,
+        direction: Direction = "forward",
+        *,
+        than: str = "torch",
+        factor: float = FACTOR,
+    ) -> None:
+        """Assert that a kernel is not farther from the truth than a baseline on the same inputs.
+
+        than    the name of a seat: torch, torch==2.6.0, torch@OMP_NUM_THREADS=1, paddle:gpu:0,
+                FILE.py:FUNCTION
+        factor  the RMS error of each output is at most so many times the baseline's, or one
+                rounding's where that is larger. By default a bit is allowed
+
+        No output's verdict is worse than the baseline's, unless it is rounding: where the baseline
+        keeps inside the op's bound, so must the kernel. The other arguments are `assert_kernel`'s.
+        Raises AssertionError where the kernel is worse, NoBaseline where the baseline does not
+        answer, ValueError or TypeError for a call that makes no sense.
+        """
+        __tracebackhide__ = True
+        record, arrays, settings = question.read(op, inputs, params, direction)
+        most = limits.limit_of(factor, "factor")
+        given = answered.named(record, direction, outputs)
+        limits.check_dtype(record, direction, arrays, given, None)
+        answer = self._answer(than, record, direction, arrays, {**record.params, **settings})
+        theirs = {name: array for name, array in answer.items() if name in given}
+        for output, other in judged(record, direction, arrays, settings, given, theirs):
+            if other is None:
+                raise ValueError(f"{than} gives no {output.name} to compare with.")
+            least = _verdict_of(output, other, record, direction, settings)
+            wanted = min(least, "rounding", key=VERDICTS.index)
+            demands = Demands(wanted, max_over_plain=np.inf, max_over_baseline=most, baseline=than)
+            demands.check(output, other)
+
+    def close(self) -> None:
+        """End all interpreters."""
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
+
+    def _answer(
+        self,
+        name: str,
+        op: Op,
+        direction: Direction,
+        inputs: Mapping[str, npt.NDArray[Any]],
+        params: Mapping[str, Any],
+    ) -> dict[str, npt.NDArray[Any]]:
+        if name not in self._sessions:
+            try:
+                self._sessions[name] = Session(name)
+            except catalog.UnknownFramework as error:
+                raise ValueError(str(error)) from None
+        arrays = {key: np.ascontiguousarray(a).reshape(a.shape) for key, a in inputs.items()}
+        session = self._sessions[name]
+        reply: Reply = session.run(op.name, direction, arrays, params, leaves=op.differentiated)
+        if not reply.ok:
+            required = session.spec.name in environments.required()
+            missing = reply.status in ("not_installed", "unsupported") and not required
+            raise NoBaseline(str(reply.reason), missing)
+        return reply.outputs
+
+
+def _verdict_of(
+    output: JudgedOutput,
+    other: npt.NDArray[Any],
+    op: Op,
+    direction: Direction,
+    params: Mapping[str, Any],
+) -> str:
+    """The verdict on the baseline's numbers."""
+    asked = (op, direction, output.name, other, output.reference, output.inputs, params)
+    broken = tuple(invariant.statement for invariant in violated(*asked))
+    same = replace(output, got=other, format=formats.of(other), broken=broken)
+    return verdict(same.summary.counts, broken)

@@ -1,0 +1,111 @@
+"""Records of what tests asserted, as `refkernels measure` writes them: `--refkernels-report DIR`.
+
+A test function is the seat, FILE.py:FUNCTION, and each of its parameter sets a case, in the order
+in which it asserts. What fails is recorded as well: its record says how wrong it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from refkernels.metrology import judge
+from refkernels.op import Arrays, Direction, Op
+from refkernels.records import codec
+from refkernels.records.files import write_whole
+from refkernels.records.words import SCHEMA
+from refkernels.seat_names import Kernel, SeatName
+from refkernels.truth import Truth
+
+_ALONE = "python.py:python"  # outside a test
+
+
+@dataclass
+class Recording:
+    """The lines of records.jsonl; nothing is kept unless `on`."""
+
+    on: bool = False
+    lines: list[str] = field(default_factory=list)
+    _asserted: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(
+        self,
+        op: Op,
+        direction: Direction,
+        inputs: Arrays,
+        params: Mapping[str, Any],
+        outputs: Arrays,
+        truths: Mapping[str, Truth],
+    ) -> None:
+        """Keep the outputs of one assertion."""
+        if not self.on:
+            return
+        seat, parameters = _test()
+        number = self._asserted[seat, parameters] = self._asserted.get((seat, parameters), 0) + 1
+        case = {
+            "name": f"{op.name}/{parameters or 'test'}" + (f" #{number}" if number > 1 else ""),
+            "regime": "test",
+            "parameters": {},
+            "seed": 0,
+            "shapes": {name: list(array.shape) for name, array in inputs.items()},
+            "params": {**op.params, **params},
+        }
+        first = truths[next(iter(outputs))].format.name
+        for name, got in outputs.items():
+            truth = truths[name]
+            record = {
+                "schema": SCHEMA,
+                "kind": "measurement",
+                "op": op.name,
+                "direction": direction,
+                "framework": seat,
+                "version": None,
+                "device": "cpu",
+                "dtype": first,
+                "case": case,
+                "settings": {},
+                "environment": "",
+                "formula": None,
+                "output": name,
+                "status": "ok",
+                "reason": None,
+                **judge(
+                    op,
+                    direction,
+                    name,
+                    got,
+                    truth.reference[name],
+                    bound=truth.bound()[name],
+                    condition=truth.condition.get(name),
+                    plain=truth.plain().get(name),
+                    inputs=inputs,
+                    params=params,
+                    forms=truth.forms if name == op.names(direction)[0] else None,
+                ),
+                "oracle": {"tiers": dict(truth.tiers)},
+            }
+            self.lines.append(codec.dumps(record))
+
+
+RECORDING = Recording()
+
+
+def write(directory: Path, lines: Iterable[str]) -> Path:
+    """Write the records and their report; the path of its page."""
+    from refkernels import reporting
+
+    write_whole(directory / "records.jsonl", "".join(f"{line}\n" for line in sorted(lines)))
+    return reporting.write_report(directory)[1]
+
+
+def _test() -> tuple[str, str]:
+    """The seat and the parameters of the running test: tests/test_mine.py::test_ln[x] (call)."""
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rsplit(" ", 1)[0]
+    name, _, parameters = test.partition("[")
+    file, *functions = name.split("::")
+    if not functions:
+        return _ALONE, ""
+    return str(SeatName(kernel=Kernel(file, functions[-1]))), parameters.rstrip("]")

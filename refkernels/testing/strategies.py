@@ -1,0 +1,143 @@
+"""Questions to a kernel for Hypothesis, drawn by an op's signature.
+
+    from hypothesis import given
+    from refkernels.testing import strategies
+
+    @given(strategies.cases("softmax", dtype="float32"))
+    def test_my_softmax(case):
+        case.check(my_softmax(**case.inputs, **case.params))
+
+An axis that several arrays share has one length in all of them; leading axes are drawn, optional
+inputs come and go. Hypothesis shrinks a failure to few and simple numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.op import Case, Direction, Op
+from refkernels.ops.letters import Argument, Signature
+from refkernels.suggestion import instead, quoted
+from refkernels.testing.cases import KernelCase
+
+try:
+    from hypothesis import assume
+    from hypothesis import strategies as st
+    from hypothesis.extra.numpy import array_shapes, arrays
+except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+        "refkernels.testing.strategies needs Hypothesis: pip install hypothesis"
+    ) from None
+
+Elements = st.SearchStrategy[Any]
+
+_LARGE = 1000.0
+
+
+def cases(
+    op: str | Op,
+    dtype: Any = "float32",
+    direction: Direction = "forward",
+    params: Mapping[str, Any] | None = None,
+    *,
+    elements: Elements | Mapping[str, Elements] | None = None,
+    lengths: Mapping[str, int | Elements] | None = None,
+    max_length: int = 8,
+) -> st.SearchStrategy[KernelCase]:
+    """A strategy of `KernelCase`: inputs of the op's signature, with these params.
+
+    op          a name that `refkernels.registry` knows, or an `Op` of your own
+    elements    of the floating inputs, rounded to dtype; or of inputs by name. By default numbers
+                up to 1000, and now and then any finite number of the format. Whole numbers are
+                drawn below every length (they are classes, rows of a table, positions), unless
+                their name is here
+    lengths     of axes, by the letter of the signature (docs/ops has it): {"n": 64}
+    max_length  of the other axes, which have at least one element
+
+    What the op refuses (an odd length where it takes pairs) is not drawn. Raises ValueError for an
+    unknown op, dtype, direction, param, input or letter.
+    """
+    known, format = registry.get(op), formats.get(dtype).name
+    if direction not in known.directions:
+        raise ValueError(f"{known.name} has no direction {quoted(str(direction))}.")
+    signature = _signature(known)
+    by_name = dict(elements) if isinstance(elements, Mapping) else {}
+    _check_names(by_name, known.takes(direction), "input")
+    _check_names(params or {}, known.params, "param")
+    letters = {letter for taken in signature.takes.values() for letter in taken.own}
+    _check_names(lengths or {}, letters, "letter")
+    default = elements if isinstance(elements, st.SearchStrategy) else _numbers(format)
+    sizes = {letter: _length((lengths or {}).get(letter), max_length) for letter in sorted(letters)}
+    settings = {**known.params, **(params or {})}
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> KernelCase:
+        leading = draw(array_shapes(min_dims=0, max_dims=2, max_side=max_length))
+        shape = {letter: draw(size) for letter, size in sizes.items()}
+        inputs: dict[str, npt.NDArray[Any]] = {}
+        for name, taken in signature.takes.items():
+            if taken.optional and not draw(st.booleans()):
+                continue
+            own = (*(leading if taken.rows else ()), *(shape[letter] for letter in taken.own))
+            if taken.kind in ("float", "low"):
+                values = draw(arrays(np.float64, own, elements=by_name.get(name, default)))
+                inputs[name] = formats.round_to(values, format)
+            else:
+                whole = by_name.get(name) or _whole(taken, shape)
+                kind = np.bool_ if taken.kind == "bool" else np.int64
+                inputs[name] = draw(arrays(kind, own, elements=whole))
+        return KernelCase(known, direction, format, _asked(draw, inputs))
+
+    def _asked(draw: st.DrawFn, inputs: dict[str, npt.NDArray[Any]]) -> Case:
+        try:
+            output = known.cotangent[1:] or known.outputs[0]
+            plain = known.plain("forward", inputs, settings, formats.get(format))[output]
+        except ValueError:  # the op refuses these shapes
+            assume(False)
+            raise
+        if direction == "backward":
+            above = by_name.get(known.cotangent, default)
+            values = draw(arrays(np.float64, np.shape(plain), elements=above))
+            inputs = {known.cotangent: formats.round_to(values, format), **inputs}
+        return Case(
+            f"{known.name}/drawn", known.name, "drawn", {}, 0, lambda _: (dict(inputs), settings)
+        )
+
+    return drawn()
+
+
+def _signature(op: Op) -> Signature:
+    """The op's signature; that of an elementwise op without formulas is its inputs, all alike."""
+    if op.definition is not None:
+        return op.definition.way("forward").signature
+    return Signature({name: Argument(name, ("...",)) for name in op.inputs}, {}, frozenset())
+
+
+def _numbers(format: str) -> Elements:
+    limit = formats.get(format).max
+    near = st.floats(-min(_LARGE, limit), min(_LARGE, limit))
+    return near | near | near | st.floats(-limit, limit)
+
+
+def _whole(taken: Argument, shape: Mapping[str, int]) -> Elements:
+    if taken.kind == "bool":
+        return st.booleans()
+    return st.integers(0, min(shape.values(), default=2) - 1)
+
+
+def _length(given: int | Elements | None, most: int) -> Elements:
+    if given is None:
+        return st.integers(1, most)
+    return st.just(given) if isinstance(given, int) else given
+
+
+def _check_names(given: Mapping[str, Any], known: Any, what: str) -> None:
+    if unknown := [name for name in given if name not in known]:
+        meant = instead(unknown[0], sorted(known)) if known else "it has none"
+        raise ValueError(f"The op has no {what} {quoted(unknown[0])}: {meant}.")

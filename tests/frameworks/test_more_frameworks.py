@@ -1,0 +1,60 @@
+"""JAX and ONNX Runtime, which are not in the report: `refkernels env create jax onnxruntime`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from refkernels import registry
+from refkernels.frameworks.gateway import Session
+from refkernels.runs import measurement
+
+BOTH = ("matmul", "linear", "layernorm", "rms_norm", "softmax", "sum", "gelu", "conv2d")
+OPS = {"jax": (*BOTH, "rotary"), "onnxruntime": BOTH}
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_ordinary_inputs_show_rounding_at_most(
+    name: str, session_for: Callable[[str], Session], tmp_path: Path
+) -> None:
+    session_for(name)  # or a visible skip
+    first = {op: registry.get(op).cases()[0] for op in OPS[name]}
+    plan = measurement.select(OPS[name], ["float32"], [case.name for case in first.values()])
+    outcome = measurement.measure(plan, tmp_path / "out", frameworks=[name])
+    assert outcome.faults == 0
+    judged = {
+        (r["op"], r["direction"]): r["verdict"]
+        for r in outcome.records
+        if r["kind"] == "measurement" and r["status"] == "ok"
+    }
+    asked = {(op, way) for op, case in first.items() for way in case.directions}
+    assert set(judged) == {(op, way) for op, way in asked if name == "jax" or way == "forward"}
+    assert set(judged.values()) <= {"rounding", "correctly_rounded"}, judged
+
+
+def test_onnxruntime_s_limits_are_reasons(session_for: Callable[[str], Session]) -> None:
+    session, x = session_for("onnxruntime"), np.ones((2, 3), np.float32)
+    for op, dtype, reason in (
+        ("expm1", "float32", "ONNX has no expm1"),
+        ("erf", "float64", "Could not find an implementation for Erf"),
+    ):
+        reply = session.run(op, "forward", {"x": x.astype(dtype)})
+        assert reply.status == "unsupported"
+        assert reason in str(reply.reason)
+    assert "no gradients" in str(session.run("sin", "backward", {"x": x, "dy": x}).reason)
+
+
+def test_jax_has_float64_and_bfloat16_and_jit_is_a_flag(
+    session_for: Callable[[str], Session],
+) -> None:
+    import ml_dtypes
+
+    session, x = session_for("jax"), np.linspace(-1, 1, 6).reshape(2, 3)
+    for dtype in (np.float64, ml_dtypes.bfloat16):
+        reply = session.run("softmax", "forward", {"x": x.astype(dtype)}, {"axis": -1})
+        assert reply.outputs["y"].dtype == dtype
+    with Session("jax@jit=1") as compiled:
+        reply = compiled.run("layernorm", "forward", {"x": x}, {"eps": 1e-5})
+        assert reply.ok, reply.reason
+        assert set(reply.outputs) == {"y", "mean", "rstd"}

@@ -1,0 +1,185 @@
+"""Another machine, over ssh: a real sshd on the loopback interface, with keys of its own."""
+
+import getpass
+import os
+import pwd
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from refkernels.frameworks import home
+from refkernels.frameworks.gateway import Session
+from refkernels.runs import measurement, sweeps
+
+HOST = "refkernels-loopback"
+SECONDS = 20.0
+X = np.linspace(-3, 3, 7, dtype=np.float32)
+CASES = ["sin/subnormals*", "sin/specials*"]
+
+
+def sshd_here() -> str:
+    """The path of sshd; skips with the reason where it cannot be run."""
+    found = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+    if found is None or shutil.which("ssh-keygen") is None:
+        pytest.skip("sshd is not installed (Debian: apt install openssh-server)")
+    if os.getuid() == 0 and "sshd" not in {user.pw_name for user in pwd.getpwall()}:
+        pytest.skip("root's sshd needs a user named sshd (Debian: apt install openssh-server)")
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The process id of an sshd that the name `HOST` leads to, on the PATH's `ssh`."""
+    sshd, folder, port = sshd_here(), tmp_path_factory.mktemp("sshd"), free_port()
+    for key in ("host", "mine"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
+        subprocess.run(command, check=True)
+    shutil.copy(folder / "mine.pub", folder / "authorized")
+    known = (folder / "host.pub").read_text()
+    (folder / "known").write_text(f"[127.0.0.1]:{port} {known}")
+    (folder / "sshd_config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile none\n"
+        f"AuthorizedKeysFile {folder}/authorized\nPasswordAuthentication no\nStrictModes no\n"
+        "KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nUsePAM no\n"
+    )
+    (folder / "config").write_text(
+        f"Host {HOST}\nHostName 127.0.0.1\nPort {port}\nUser {getpass.getuser()}\nBatchMode yes\n"
+        f"IdentityFile {folder}/mine\nIdentitiesOnly yes\nUserKnownHostsFile {folder}/known\n"
+        "StrictHostKeyChecking yes\n"
+    )
+    (folder / "bin").mkdir()
+    client = f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder}/config "$@"\n'
+    (folder / "bin" / "ssh").write_text(client)
+    (folder / "bin" / "ssh").chmod(0o755)
+    with (folder / "log").open("wb") as log, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{folder / 'bin'}:{os.environ['PATH']}")
+        if os.getuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)  # as the system's service does
+        command = [sshd, "-D", "-e", "-f", str(folder / "sshd_config")]
+        server = subprocess.Popen(command, stderr=log)
+        try:
+            deadline = time.monotonic() + SECONDS
+            while subprocess.run(["ssh", HOST, "true"], capture_output=True).returncode:
+                if server.poll() is not None or time.monotonic() > deadline:
+                    pytest.fail(f"sshd does not answer: {(folder / 'log').read_text()[-500:]}")
+                time.sleep(0.2)
+            yield server.pid
+        finally:
+            server.terminate()
+            server.wait()
+
+
+PLACE = f"ssh={HOST}//python={shlex.quote(sys.executable)}"
+
+
+@pytest.fixture
+def named(machine: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """numpy means the other machine's."""
+    monkeypatch.setenv("REFKERNELS_HOME", str(tmp_path / "home"))
+    home.write_named({"numpy": home.Named(PLACE)})
+
+
+def below(pid: int) -> list[tuple[int, str]]:
+    """(process id, command line) of all processes below one, children first."""
+    listed = subprocess.run(
+        ["ps", "-e", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    )
+    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
+    found: list[tuple[int, str]] = []
+    for own, parent, args in (row for row in rows if len(row) == 3):
+        if int(parent) == pid:
+            found = [*below(int(own)), (int(own), args), *found]
+    return found
+
+
+def interpreter(machine: int) -> int:
+    return next(pid for pid, args in below(machine) if "refkernels-begins" in args)
+
+
+def test_it_answers_with_the_bits_of_this_machine(machine: int) -> None:
+    with Session("numpy", place=PLACE) as there, Session("numpy", place=sys.executable) as here:
+        assert there.status == "ok", there.reason
+        assert interpreter(machine) != here.pid
+        large = np.linspace(0, 1, 300_000, dtype=np.float32)
+        for x in (X, large):
+            answers = [one.run("sin", "forward", {"x": x}).outputs["y"] for one in (there, here)]
+            assert answers[0].tobytes() == answers[1].tobytes()
+        swept = [one.sweep("sin", "float32", 0x3F800000, 5000).outputs[""] for one in (there, here)]
+        assert swept[0].tobytes() == swept[1].tobytes()
+
+
+@pytest.mark.parametrize("lost", ["the interpreter", "the connection"])
+def test_a_lost_end_is_a_record_and_the_next_run_starts_anew(machine: int, lost: str) -> None:
+    with Session("numpy", place=PLACE) as session:
+        assert session.run("sin", "forward", {"x": X}).ok
+        assert session.pid is not None
+        os.kill(interpreter(machine) if lost == "the interpreter" else session.pid, signal.SIGKILL)
+        reply = session.run("sin", "forward", {"x": X})
+        assert reply.status == "killed"
+        assert "while running sin forward on cpu" in str(reply.reason)
+        assert session.run("sin", "forward", {"x": X}).ok
+        assert session.starts == 2
+
+
+def test_a_connection_that_is_cut_in_the_middle_of_a_run_ends_the_wait(machine: int) -> None:
+    with Session("numpy", place=PLACE) as session:
+        assert session.start()
+        pid = session.pid
+        assert pid is not None
+        cut = threading.Timer(0.5, os.kill, (pid, signal.SIGKILL))
+        cut.start()
+        x = np.zeros((2500, 2500))
+        reply = session.run("matmul", "forward", {"a": x, "b": x}, timeout=SECONDS)
+        while reply.ok:  # the machine is too fast for the timer
+            reply = session.run("matmul", "forward", {"a": x, "b": x}, timeout=SECONDS)
+        assert reply.status == "killed", reply.reason
+
+
+def test_a_run_there_that_was_stopped_goes_on(named: None, tmp_path: Path) -> None:
+    plan = measurement.select(["sin"], ["float32"], CASES)
+    whole = measurement.measure(plan, tmp_path / "whole", frameworks=["numpy"])
+    assert whole.faults == 0
+
+    def stop(now: measurement.Progress) -> None:
+        if now.done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measurement.measure(plan, tmp_path / "out", frameworks=["numpy"], progress=stop)
+    again = measurement.measure(plan, tmp_path / "out", frameworks=["numpy"], resume=True)
+    kept = [(r["case"]["name"], r["direction"], r["digest"])
+            for run in (whole, again) for r in run.records if r.get("digest")]  # fmt: skip
+    assert kept[: len(kept) // 2] == kept[len(kept) // 2 :]
+    assert len(kept) >= 4
+
+
+def test_a_sweep_there_counts_what_one_here_counts(named: None, tmp_path: Path) -> None:
+    counts = []
+    for folder in ("there", "here"):
+        if folder == "here":
+            home.write_named({})
+        plan = sweeps.plan(["sin"], ["numpy"], ["float16"], range="0x3c00:0x4000")
+        (record,) = [
+            one
+            for one in sweeps.sweep(plan, tmp_path / folder, crew=sweeps.Processes(1))
+            if one["kind"] == "sweep"
+        ]
+        assert record["status"] == "ok", record["reason"]
+        counts.append((record["counts"], record["ulp"]))
+    assert counts[0] == counts[1]

@@ -1,0 +1,48 @@
+"""Which settings change bits: each seat beside the one that lacks the fewest of its settings."""
+
+from typing import Any
+
+from rich.console import Console
+
+from refkernels.reporting import terminal_table
+from refkernels.reporting.measure.headline import headline
+from refkernels.reporting.measure.settings import SettingEffect, setting_effects
+from refkernels.reporting.measure.study import Study
+from refkernels.reporting.words.numerals import share
+from refkernels.reporting.words.report import words_of
+
+
+def record(op: str, digest: str, **settings: str) -> dict[str, Any]:
+    return {
+        "kind": "measurement", "op": op, "direction": "forward", "framework": "torch",
+        "version": "2.13.0", "device": "cpu", "dtype": "float32", "output": "y", "status": "ok",
+        "case": {"name": f"{op}/one", "regime": "one"}, "settings": settings, "digest": digest,
+        "verdict": "rounding",
+    }  # fmt: skip
+
+
+RECORDS = [
+    record("exp", "a"), record("sin", "b"),
+    record("exp", "a", CBWR="AVX2"), record("sin", "c", CBWR="AVX2"),
+    record("exp", "a", CBWR="AVX2", OMP="1"), record("sin", "c", CBWR="AVX2", OMP="1"),
+]  # fmt: skip
+
+
+def test_a_seat_is_held_to_the_one_with_the_most_of_its_settings() -> None:
+    both, one = "torch@CBWR=AVX2,OMP=1", "torch@CBWR=AVX2"
+    assert sorted(setting_effects(Study.of(RECORDS)), key=lambda effect: effect.subject) == [
+        SettingEffect(one, "torch", 2, 1, ("sin",)),
+        SettingEffect(both, one, 2, 0, ()),
+    ]
+
+
+def test_the_first_paragraph_says_which_settings_change_bits() -> None:
+    for lang in ("en", "zh"):
+        said = " ".join(headline(Study.of(RECORDS), words_of(lang)))
+        change, keep = words_of(lang)["settings_change"], words_of(lang)["settings_keep"]
+        told = change.format(who="torch@CBWR=AVX2", base="torch", share=share(1, 2), ops="sin")
+        assert told in said
+        assert keep.format(who="torch@CBWR=AVX2,OMP=1") in said
+        console = Console(width=200, record=True)
+        console.print(terminal_table(RECORDS, lang))
+        assert told in " ".join(console.export_text().split())
