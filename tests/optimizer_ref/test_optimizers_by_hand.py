@@ -9,6 +9,7 @@ import pytest
 import refkernels
 from refkernels import optimizer_ref, registry
 from refkernels.arithmetic.formats import BINARY32
+from refkernels.op import Op
 from refkernels.runs.measurement.plan import select
 
 ADAM = registry.get("adam")
@@ -75,6 +76,20 @@ def test_an_op_without_a_backward_pass_says_so_and_is_planned_forward_alone() ->
     with pytest.raises(ValueError, match="sgd has no backward pass: ask for its forward pass"):
         refkernels.explain("sgd", inputs, W, None, "backward")
     assert registry.get("sgd").names("backward") == ()
+
+
+@pytest.mark.parametrize("op", optimizer_ref.OPS, ids=lambda op: op.name)
+def test_the_bound_of_any_mixture_is_that_of_every_form(op: Op) -> None:
+    """But for the bound's own roundings."""
+    kept = op.cases()
+    for case in (kept[0], kept[len(kept) // 2], kept[-1]):
+        inputs, params = case.build("float32")
+        bound = op.bound("forward", inputs, params, BINARY32)
+        forms = op.forms("forward", inputs, params, BINARY32)
+        assert len(forms) > 1
+        for of_form in forms.values():
+            for name, one in of_form.items():
+                assert np.all(bound[name] * (1 + 2.0**-40) >= one)
 
 
 def test_what_is_no_step_is_refused() -> None:
