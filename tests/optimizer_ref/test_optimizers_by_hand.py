@@ -122,6 +122,32 @@ def test_which_adam_is_this_has_an_answer() -> None:
     assert (found.cause, found.confidence) == ("eps_hat", "proven")
 
 
+@pytest.mark.parametrize("decay", [0.01, 5e-4])
+def test_a_decay_that_nobody_asked_for_is_named(decay: float) -> None:
+    rng = np.random.default_rng(5)
+    before = {name: rng.standard_normal(300).astype(np.float32) for name in ("param", "grad")}
+    m, v = np.zeros((2, 300), np.float32)
+    g = before["grad"].astype(float)
+    after = before["param"] * (1 - 1e-3 * decay) - 1e-3 * g / (abs(g) + 1e-8)
+    inputs, params = {**before, "m": m, "v": v}, {"step": 1, "weight_decay": 0.0}
+    found = refkernels.explain("adamw", inputs, {"param": after.astype(np.float32)}, params)
+    assert (found.cause, found.confidence) == ("decay_unasked", "proven")
+    assert dict(found.candidates[0].details) == {"weight_decay": decay}
+
+
+def test_a_dampening_that_nobody_asked_for_is_named() -> None:
+    rng = np.random.default_rng(6)
+    inputs = {
+        name: rng.standard_normal(300).astype(np.float32) for name in ("param", "grad", "buf")
+    }
+    w, g, b = (array.astype(float) for array in inputs.values())
+    after = {"param": w - 0.01 * (0.9 * b + 0.9 * g), "buf": 0.9 * b + 0.9 * g}
+    got = {name: array.astype(np.float32) for name, array in after.items()}
+    found = refkernels.explain("sgd", inputs, got, {"step": 5})
+    assert (found.cause, found.confidence) == ("dampening_unasked", "proven")
+    assert dict(found.candidates[0].details) == {"dampening": 0.1}
+
+
 @pytest.mark.parametrize(("hat", "also"), [(True, {"with": "eps_hat"}), (False, {})])
 def test_an_adam_that_leaves_rows_alone_is_lazy(hat: bool, also: dict[str, str]) -> None:
     """As torch.optim.SparseAdam (eps is not rescaled) and Paddle's lazy_mode (it is)."""
