@@ -54,7 +54,9 @@ class Truth:
         """
         target = format or self.format
         if target not in self._bounds:
-            forms = self._forms if target == self.format else {}
+            formulas = self.op.formulas
+            covered = formulas is not None and formulas.widest
+            forms = self._forms if target == self.format and not covered else {}
             largest = {
                 name: np.maximum.reduce([bounds[name] for bounds in forms.values()])
                 for name in next(iter(forms.values()), {})

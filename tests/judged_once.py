@@ -24,7 +24,7 @@ _KEPT: dict[Any, Any] = {}
 _RUN = once(local.judge_run, _KEPT, _run)
 _ONCE = {
     "one_kernel": once(local.one_kernel, _KEPT),
-    "fit_to_truth": once(local.fit_to_truth, _KEPT, _output),
+    "fit": once(local.fit, _KEPT, _output),
     "_explained": once(local._explained, _KEPT, lambda asked: id(asked[0])),
 }
 

@@ -272,6 +272,21 @@ def exp_of_minus_infinity() -> str:
     return figure(float(record["firsts"]["nonzero_at_zero"]["got"]["decimal"]))
 
 
+def planted() -> str:
+    """What is planted in the BERT: what align says from its first captures, and when the loss curve
+    alone shows it."""
+    kept = json.loads((RESULTS / "bert_planted.json").read_text())
+    rows = []
+    for row in kept["rows"]:
+        found = row["says"].removeprefix("**Different definition.** First: ").split(". ")[0]
+        found = found.removesuffix(" (below).").rstrip(".")
+        said = found if row["verdict"] == "different" else row["verdict"]
+        late = "never" if row["curve"] is None else row["curve"]
+        apart = figure(row["apart"][-1], 1) if row["apart"][-1] is not None else "diverges"
+        rows.append([f"{row['optimizer']}: {row['planted']}", said, f"{late}", apart])
+    return _table(["planted", "`align`, steps 0 to 2", "curve from step", "apart at 199"], rows)
+
+
 Makers = dict[str, Callable[[], str]]
 FIGURES: dict[str, Makers] = {
     "docs/threads.md": {
@@ -288,6 +303,7 @@ TABLES: dict[str, Makers] = {
     "docs/accuracy.md": {"accuracy": accuracy},
     "docs/sweeps.md": {"sweep": sweep},
     "docs/table.md": {"table": every_machine},
+    "docs/bert.md": {"planted": planted},
     "docs/cost.md": {"speed": speed},
     "docs/trust.md": {"enclosures": enclosures},
 }

@@ -3,14 +3,19 @@ each group or tensor, by a clamp, or not at all.
 
 A factor f is known as an interval, since every element is g f within one float of its own format.
 Clipping by a norm is recognised by a threshold c = f (n + eps), with n the norm of the scaled
-gradients: it must lie in the same narrow interval in every step that clips. The eps (1e-6 in torch
-and OneFlow, none in Paddle and MindSpore) is known where the intervals separate the two.
+gradients: it must lie in the same interval in every step that clips.
+
+A right kernel's norm of k elements is off by up to k u / 2, by a plain sum in the worst order, and
+c is known no better. But most are off by a float or so: where such a norm makes c a number as
+people write it, 1 or 0.25, that is the threshold. The eps (1e-6 in torch and OneFlow, none in
+Paddle and MindSpore) is known where this holds with one of the two alone. That is no proof, but a
+chance of 2e-5: two digits make 90 numbers in a decade, and in float32 the interval is 5e-7 wide.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,12 +31,14 @@ Scope = Literal["none", "global", "group", "tensor", "value", "other"]
 ADDED = (0.0, 1e-6)  # added to the norm, by the definitions of clipping
 _NARROW = 2.0**-8  # relative width: so narrow an interval hardly holds a power of two by chance
 LEAST_SCALE = 16.0  # of a loss: a smaller ratio may be a choice of thresholds
-_NORM = 2.0**-21  # relative error that a float32 norm may have, in any order of summation
+_UNIT = 2.0**-24  # of float32, in which frameworks take a norm of float64 too
+_NEAREST = 4.0  # units: a float of the norm, then a rounding of the sum with eps, one of the factor
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """A step's gradients: `factors` and `norms` by the scaled group or tensor ("" for all)."""
+    """A step's gradients: `factors`, `norms` and the norms' numbers of elements, `sizes`, by the
+    scaled group or tensor ("" for all); `unit`: that of the norms' format."""
 
     step: int
     rank: int
@@ -39,7 +46,8 @@ class Scaling:
     factors: Mapping[str, Interval] = field(default_factory=dict)
     norms: Mapping[str, float] = field(default_factory=dict)
     limit: float | None = None  # the bound of a clamp
-    room: float = _NORM
+    unit: float = _UNIT
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def clips(self) -> tuple[str, ...]:
@@ -95,8 +103,12 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
                 part: _norm(pairs[name][0] for name in pairs if owner[name] == part)
                 for part in factors
             }
-            room = max(_room(after) for _, after in pairs.values())
-            return Scaling(step, rank.rank, scope, factors, norms, room=room)
+            sizes = {
+                part: sum(pairs[name][0].size for name in pairs if owner[name] == part)
+                for part in factors
+            }
+            unit = max(_UNIT, *(formats.of(after).u for _, after in pairs.values()))
+            return Scaling(step, rank.rank, scope, factors, norms, unit=unit, sizes=sizes)
     limit = max(float(np.max(np.abs(after), initial=0.0)) for _, after in pairs.values())
     if all(np.array_equal(np.clip(old, -limit, limit), new) for old, new in pairs.values()):
         return Scaling(step, rank.rank, "value", limit=limit)
@@ -143,28 +155,38 @@ def clipping(step_scalings: Sequence[Scaling]) -> Clipping | None:
     least = min(high for _, high in factors)
     constant = _crossing(factors)
     norms = [norm for step in scaled for norm in step.norms.values()]
-    room = 1 + 4 * max(step.room for step in scaled)
+    room = 1 + 8 * _NEAREST * max(step.unit for step in scaled)
     if constant is not None and len(factors) > 1 and max(norms) > min(norms) * room:
         return Clipping(widest, steps, constant=constant, least=least)
-    thresholds = {}
-    for added in ADDED:
-        threshold = _crossing(
-            (low * (norm + added) * (1 - step.room), high * (norm + added) * (1 + step.room))
-            for step in scaled
-            for part in step.clips
-            for (low, high), norm in [(step.factors[part], step.norms[part])]
-        )
-        if threshold is not None:
-            thresholds[added] = threshold
+    nearest = _thresholds(scaled, lambda size: _NEAREST)
+    written = {added: ends for added, ends in nearest.items() if _written(ends)}
+    thresholds = written or _thresholds(scaled, lambda size: max(2.0 * _NEAREST, size / 2.0))
     return Clipping(widest, steps, thresholds, least=least)
 
 
+def _thresholds(scaled: Sequence[Scaling], units: Callable[[int], float]) -> dict[float, Interval]:
+    """The threshold that all steps share, by the eps added to the norm; `units`: by how much a norm
+    of so many elements may be off."""
+    thresholds = {}
+    for added in ADDED:
+        threshold = _crossing(
+            (low * (norm + added) * (1 - room), high * (norm + added) * (1 + room))
+            for step in scaled
+            for part in step.clips
+            for (low, high), norm in [(step.factors[part], step.norms[part])]
+            for room in [min(units(step.sizes.get(part, 1)) * step.unit, 1.0)]
+        )
+        if threshold is not None:
+            thresholds[added] = threshold
+    return thresholds
+
+
+def _written(threshold: Interval) -> bool:
+    """Whether a number of two digits lies in a threshold's interval."""
+    return threshold[0] <= float(f"{sum(threshold) / 2:.1e}") <= threshold[1]
+
+
 _WIDTH = ("none", "global", "group", "tensor", "value", "other")
-
-
-def _room(gradient: Array) -> float:
-    """Relative error of a norm that is stored in the gradient's own format."""
-    return max(_NORM, 2.0 ** (3 - formats.of(gradient).p))
 
 
 def _factor(before: Array, after: Array) -> Interval:

@@ -19,7 +19,8 @@ p and the probability of `extreme` are exact where the curves are exchangeable u
 hypothesis: where the candidate's roundings are as large, and as evenly spread about zero, as those
 of the null runs. Null runs that are taken `wider` are not exchangeable with it, because they are
 spread about their own mean. Then nothing is proven; in simulations p keeps to its level, and one of
-the two is the farthest no more often (benchmarks/null_experiments.py). A large p proves nothing;
+the two is the farthest no more often, unless single runs leave the others for good
+(benchmarks/null_experiments.py). A large p proves nothing;
 `least_rate_change` gives the smallest change that would have been noticed.
 """
 
@@ -103,21 +104,20 @@ def of_pair(
     p = float(np.count_nonzero(scores >= observed)) / len(scores)
     critical = _critical(scores[(first > 1) & (second > 1)])
     normal = _student(all_curves, (0, 1), _ulp(middle, dtype))
-    figures = (p, 1.0 / len(scores), _extreme(all_curves), normal)
+    figures = (p, 1.0 / len(scores), _extreme(all_curves, _ulp(middle, dtype)), normal)
     return _test(ratios, figures, nulls, spread, middle, critical, after)
 
 
-def _extreme(all_curves: Curves) -> bool:
+def _extreme(all_curves: Curves, ulp: Curve) -> bool:
     """Whether one of the first two curves is the farthest of all: each is measured from the median
-    of the others, in their mean absolute deviations."""
+    of the others, in their mean absolute deviations. No width is less than an ulp, as in
+    `_student`: of losses with the same bits no multiple says by how much others round."""
     scores = []
     for which in range(len(all_curves)):
         others = np.delete(all_curves, which, axis=0)
         middle = np.median(others, axis=0)
-        width = np.mean(np.abs(others - middle), axis=0)
-        away = np.abs(all_curves[which] - middle)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores.append(float(np.max(np.where(away > 0.0, away / width, 0.0))))
+        width = np.maximum(np.mean(np.abs(others - middle), axis=0), ulp)
+        scores.append(float(np.max(np.abs(all_curves[which] - middle) / width)))
     return max(scores[:2]) > max(scores[2:], default=0.0)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,8 +45,6 @@ _MASKS = {"attention": {"b": "keep", "f": "mask", "V": "mask"}}  # by dtype kind
 def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
     """The questions of a step's layers, forward and backward."""
     uses = Counter(name for layer in rank.layers.values() for name in layer.parameters.values())
-    questions: list[CapturedQuestion] = []
-    unjudged: list[Unjudged] = []
     for order, layer in enumerate(rank.layers.values()):
         calls = tensors.calls(layer.name)
         if not calls or rank.contains(layer.name):
@@ -63,10 +61,9 @@ def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
                     raise NotJudged(params)
                 params = _of_format(params, group[0])
                 reader = _LayerReader(rank, layer, kind, params, settings, tensors, uses)
-                questions += reader.questions(group, place, len(groups) == 1)
+                yield from reader.questions(group, place, len(groups) == 1)
             except NotJudged as reason:
-                unjudged.append(Unjudged(layer.name, layer.type, str(reason)))
-    return Read(tuple(questions), tuple(dict.fromkeys(unjudged)))
+                yield Unjudged(layer.name, layer.type, str(reason))
 
 
 def _set_alike(
@@ -82,6 +79,16 @@ def _set_alike(
                 if other_settings == call_settings
             )
             yield call_settings, tuple(same)
+
+
+def _beyond_lookups(inputs: Mapping[str, Array], gradients: Mapping[str, Array]) -> bool:
+    """Whether rows of a weight that were not looked up have a gradient: something else uses it."""
+    indices, gradient = inputs.get("indices"), gradients.get("dweight")
+    if indices is None or gradient is None:
+        return False
+    unused = np.ones(len(gradient), bool)
+    unused[indices[(indices >= 0) & (indices < len(gradient))]] = False
+    return bool(np.any(gradient[unused]))
 
 
 def _same(a: Array, b: Array) -> bool:
@@ -134,7 +141,8 @@ class _LayerReader:
                 backward_place = Place(place.step, "backward", place.name, place.order, place.rank)
                 cotangent = self._joined([array for array in cotangents if array is not None])
                 backward_inputs = {self.op.cotangent: cotangent, **inputs}
-                yield self._question(backward_place, "backward", backward_inputs, gradients)
+                question = self._question(backward_place, "backward", backward_inputs, gradients)
+                yield replace(question, elsewhere=_beyond_lookups(inputs, gradients))
 
     def _question(
         self, place: Place, direction: Direction, inputs: Mapping[str, Array],

@@ -9,7 +9,7 @@ later places take the same cause without a search.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from refkernels.alignment.causes import numerical
 from refkernels.alignment.layers import read_layers
-from refkernels.alignment.question import Array, CapturedQuestion, Place, Unjudged
+from refkernels.alignment.question import Array, CapturedQuestion, Place, Read, Unjudged
 from refkernels.alignment.run import Rank, Run
 from refkernels.alignment.updates import read_updates
 from refkernels.arithmetic import formats
@@ -25,10 +25,11 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis.code_lengths import steps
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
-from refkernels.diagnosis.fit import Fit, fit_to_truth
+from refkernels.diagnosis.fit import Fit, fit
 from refkernels.diagnosis.problem import Problem
 from refkernels.op import Direction
 from refkernels.records.codec import number
+from refkernels.records.words import VERDICTS
 
 Answers = Callable[
     [str, Direction, Mapping[str, Array], Mapping[str, Any]], "dict[str, Array] | None"
@@ -144,17 +145,17 @@ def judge_run(
             if chosen is not None and step not in chosen:
                 continue
             progress(f"{run.folder.name}: step {step} of rank {rank.rank}")
-            for question, aside in _read(rank, step):
-                unjudged |= dict.fromkeys(aside)
-                if question is None:
+            for item in _read(rank, step):
+                if isinstance(item, Unjudged):
+                    unjudged[item] = None
                     continue
                 try:
-                    judgements += _judged(question, searched)
+                    judgements += _judged(item, searched)
                 except (ValueError, TypeError) as error:
                     reason = str(error).rstrip(".")
-                    unjudged[Unjudged(question.place.name, question.type, reason)] = None
+                    unjudged[Unjudged(item.place.name, item.type, reason)] = None
     missing = tuple(dict.fromkeys(remark for rank in run.ranks for remark in rank.not_captured))
-    in_order = sorted(judgements, key=lambda judgement: judgement.place.when)
+    in_order = sorted(_of_pieces(judgements), key=lambda judgement: judgement.place.when)
     sees = all(rank.framework == _SEEING and not _containers(rank) for rank in run.ranks)
     return LocalTruth(tuple(in_order), tuple(unjudged), missing, sees)
 
@@ -164,8 +165,8 @@ def judge_questions(rank: Rank, step: int, answer: Answers) -> list[Judgement]:
     their outputs, None for an op that it does not know."""
     judged: list[Judgement] = []
     seen = set()
-    for question, _ in _read(rank, step):
-        if question is None or (question.op, question.direction) in seen:
+    for question in _read(rank, step):
+        if isinstance(question, Unjudged) or (question.op, question.direction) in seen:
             continue
         seen.add((question.op, question.direction))
         arguments = question.op, question.direction, question.inputs, question.params
@@ -184,16 +185,40 @@ def _containers(rank: Rank) -> list[str]:
     return [name for name in rank.layers if rank.contains(name)]
 
 
-def _read(rank: Rank, step: int) -> Iterator[tuple[CapturedQuestion | None, tuple[Unjudged, ...]]]:
+def _read(rank: Rank, step: int) -> Read:
     line = next(line for line in rank.lines if line.step == step)
     tensors = rank.tensors(step)
-    for read in (
-        read_layers(rank, step, tensors),
-        read_updates(rank, line, tensors),
-    ):
-        yield None, read.unjudged
-        for question in read.questions:
-            yield question, ()
+    yield from read_layers(rank, step, tensors)
+    yield from read_updates(rank, line, tensors)
+
+
+def _of_pieces(judgements: list[Judgement]) -> list[Judgement]:
+    """One judgement of an update that was judged in pieces; a finding of one piece stays apart."""
+    kept: dict[object, Judgement] = {}
+    for k, judgement in enumerate(judgements):
+        place = judgement.place
+        own = place, judgement.op, judgement.output, judgement.wrong, judgement.cause
+        key = own if place.stage == "update" else k
+        kept[key] = _both(kept[key], judgement) if key in kept else judgement
+    return list(kept.values())
+
+
+def _both(a: Judgement, b: Judgement) -> Judgement:
+    """Two pieces of one output: sizes and signs of errors are those of all elements, the rest is
+    that of the piece that is nearer to its bound, or beyond it."""
+    worse, n = a if a.over_bound >= b.over_bound else b, a.elements + b.elements
+    squares = a.elements * a.over_plain**2 + b.elements * b.over_plain**2
+    signed = math.sqrt(a.elements) * a.bias + math.sqrt(b.elements) * b.bias
+    return replace(
+        worse,
+        verdict=min(a.verdict, b.verdict, key=VERDICTS.index),
+        unusual=a.unusual or b.unusual,
+        over_plain=math.sqrt(squares / n) if n else 0.0,
+        elements=n,
+        bias=signed / math.sqrt(n) if n else 0.0,
+        negligible=a.negligible and b.negligible,
+        gross=a.gross or b.gross,
+    )
 
 
 @in_default_mode
@@ -206,10 +231,11 @@ def _judged(
     problem, outputs = one_kernel(
         question.op, question.inputs, question.outputs, question.params, question.direction
     )
-    fits = {name: fit_to_truth(problem, name, got) for name, got in outputs.items()}
+    fits = {name: fit(problem, name, got, problem.truth) for name, got in outputs.items()}
     judgeable = {name: fit for name, fit in fits.items() if fit is not None}
     cause: dict[str, Any] = {}
-    if searched is not None and any(not fit.ordinary for fit in judgeable.values()):
+    odd = any(not fit.ordinary for fit in judgeable.values())
+    if searched is not None and odd and not question.elsewhere:
         before = searched.setdefault((question.op, question.direction, question.type), [])
         several = len({earlier["cause"] for earlier in before}) > 1
         if question.own or len(before) < _SEARCHES or several:
@@ -251,8 +277,7 @@ def _judgement(
     question: CapturedQuestion, output: str, fit: Fit, size: _Size, cause: dict[str, Any]
 ) -> Judgement:
     of_output = {} if fit.ordinary else cause
-    index = (fit.record.get("worst") or {}).get("index") or [0]
-    worst = question.part(int(index[0])) if question.parts else question.place.name
+    worst = question.part(fit.place or 0) if question.parts else question.place.name
     of_weight = question.place.stage == "backward" and output[1:] in _WEIGHTS
     unexplained = of_weight and of_output.get("confidence") not in ("proven", "matched")
     return Judgement(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +38,7 @@ class Place:
 class CapturedQuestion:
     """An op's question, and the run's answer. `parts`: the parameters that an optimizer's question
     concatenates, and where each of them ends; `own`: causes that the framework documents as its own
-    definition."""
+    definition; `elsewhere`: whether a weight's gradient has parts that no call here can give."""
 
     place: Place
     op: str
@@ -49,6 +49,7 @@ class CapturedQuestion:
     type: str
     parts: tuple[tuple[str, int], ...] = ()
     own: tuple[str, ...] = ()
+    elsewhere: bool = False
 
     def part(self, index: int) -> str:
         """The parameter that an element of the concatenation belongs to."""
@@ -68,12 +69,7 @@ class Unjudged:
     reason: str
 
 
-@dataclass(frozen=True)
-class Read:
-    """The questions of a step, and what is not judged."""
-
-    questions: tuple[CapturedQuestion, ...] = ()
-    unjudged: tuple[Unjudged, ...] = field(default=())
+Read = Iterator[CapturedQuestion | Unjudged]  # of a step, as it is reached
 
 
 def joined(arrays: list[Array]) -> Array | None:

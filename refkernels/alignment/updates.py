@@ -1,14 +1,16 @@
 """The optimizer's step as a question: weights, gradient and state in; weights and state out.
 
 An optimizer is recognised by its type's name. The parameters of a group that decay alike are
-concatenated, so that a step of a thousand tensors is a few questions; for an optimizer whose step
-depends on a tensor's norm (LAMB), each tensor is a question.
+concatenated, so that a step of a thousand tensors is a few questions, of _MOST elements at most: a
+large model's take no more memory than a small one's. For an optimizer whose step depends on a
+tensor's norm (LAMB), each tensor is a question.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +20,8 @@ from refkernels import registry
 from refkernels.alignment.question import Array, CapturedQuestion, NotJudged, Place, Read, Unjudged
 from refkernels.alignment.run import Optimizer, Rank, StepLine, StepTensors
 
+_Part = tuple[str, dict[str, Array], dict[str, Array]]  # a parameter, before and after
+_MOST = 2**20  # elements of a question
 _BETAS = ("beta1", "beta2", "eps", "weight_decay")
 _EXPECTED_DEFAULTS = {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False, "dampening": 0.0}
 
@@ -89,29 +93,28 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
     """The questions of a step's update."""
     optimizer = rank.optimizer
     if optimizer is None or not line.updates or rank.skipped(line):
-        return Read()
+        return
     kind = KINDS.get(optimizer.type)
     if kind is None:
         reason = "no oracle is known for this optimizer"
-        return Read(unjudged=(Unjudged("optimizer", optimizer.type, reason),))
+        yield Unjudged("optimizer", optimizer.type, reason)
+        return
     if line.updates > 1:
         reason = f"it was called {line.updates} times in step {line.step}"
-        return Read(unjudged=(Unjudged("optimizer", optimizer.type, reason),))
-    questions: list[CapturedQuestion] = []
-    unjudged: list[Unjudged] = []
+        yield Unjudged("optimizer", optimizer.type, reason)
+        return
     for order, group in enumerate(optimizer.groups):
         settings = {**group.hyperparameters, **_changed(line, order)}
         for exempt in (False, True):
             names = [name for name in group.parameters if (name in group.exempt) == exempt]
             for chosen in [[name] for name in names] if kind.whole else _aged(tensors, names):
                 try:
-                    question = _question(rank, kind, line, tensors, order, settings, chosen, exempt)
+                    yield from _questions(
+                        rank, kind, line, tensors, order, settings, chosen, exempt
+                    )
                 except NotJudged as reason:
                     name = f"group {order} of the optimizer"
-                    unjudged.append(Unjudged(name, optimizer.type, str(reason)))
-                    continue
-                questions += [] if question is None else [question]
-    return Read(tuple(questions), tuple(dict.fromkeys(unjudged)))
+                    yield Unjudged(name, optimizer.type, str(reason))
 
 
 def _aged(tensors: StepTensors, names: list[str]) -> list[list[str]]:
@@ -143,11 +146,11 @@ def _changed(line: StepLine, order: int) -> Mapping[str, Any]:
     return {} if line.changed is None or order >= len(line.changed) else line.changed[order]
 
 
-def _question(
+def _questions(
     rank: Rank, kind: OptimizerKind, line: StepLine, tensors: StepTensors, order: int,
     settings: Mapping[str, Any], names: list[str], exempt: bool,
-) -> CapturedQuestion | None:  # fmt: skip
-    """The update of these parameters; None where none of them was recorded with a gradient."""
+) -> Iterator[CapturedQuestion]:  # fmt: skip
+    """The update of these parameters, of those that were recorded with a gradient."""
     if refused := [name for name in kind.refused if settings.get(name)]:
         raise NotJudged(f"its {refused[0]} is on")
     if kind.op == "sgd" and not settings.get("momentum"):
@@ -159,31 +162,50 @@ def _question(
     scale = _loss_scale(settings)
     parts = [part for name in names if (part := _tensors(kind, tensors, name, scale)) is not None]
     if not parts:
-        return None
+        return
     if any(name in _sparse(rank) for name, _, _ in parts):
         raise NotJudged("one of its gradients is sparse")
-    inputs = _together([before for _, before, _ in parts])
-    outputs = _together([after for _, _, after in parts])
-    if len({array.dtype for array in (*inputs.values(), *outputs.values())}) > 1:
-        raise NotJudged("its tensors have several dtypes")
     params = _params(kind, rank, line, tensors, order, settings, names, exempt)
-    ends = np.cumsum([before["param"].size for _, before, _ in parts])
-    part_ends = tuple(zip((name for name, _, _ in parts), map(int, ends), strict=True))
     assert rank.optimizer is not None
     name = parts[0][0] if kind.whole or len(parts) == 1 else _name(order, exempt, parts)
     place = Place(line.step, "update", name, order, rank.rank)
     documented = OWN.get((rank.framework, rank.optimizer.type), ())
-    return CapturedQuestion(
-        place,
-        kind.op,
-        "forward",
-        inputs,
-        params,
-        outputs,
-        rank.optimizer.type,
-        part_ends,
-        documented,
-    )
+    known_before = [word for word in parts[0][1] if all(word in before for _, before, _ in parts)]
+    known_after = [word for word in parts[0][2] if all(word in after for _, _, after in parts)]
+    for piece in [parts] if kind.whole else _pieces(parts):
+        inputs = {word: _joined([before[word] for _, before, _ in piece]) for word in known_before}
+        outputs = {word: _joined([after[word] for _, _, after in piece]) for word in known_after}
+        if len({array.dtype for array in (*inputs.values(), *outputs.values())}) > 1:
+            raise NotJudged("its tensors have several dtypes")
+        ends = np.cumsum([before["param"].size for _, before, _ in piece])
+        part_ends = tuple(zip((own for own, _, _ in piece), map(int, ends), strict=True))
+        yield CapturedQuestion(
+            place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type, part_ends,
+            documented,
+        )  # fmt: skip
+
+
+def _pieces(parts: list[_Part]) -> Iterator[list[_Part]]:
+    """The parts in order, _MOST elements at a time."""
+    piece: list[_Part] = []
+    room = _MOST
+    for name, before, after in parts:
+        size = before["param"].size
+        for start, stop in itertools.pairwise([0, *range(min(room, size), size, _MOST), size]):
+            at = slice(start, stop)
+            piece.append(
+                (name, {w: a[at] for w, a in before.items()}, {w: a[at] for w, a in after.items()})
+            )
+            room -= stop - start
+            if not room:
+                yield piece
+                piece, room = [], _MOST
+    if piece:
+        yield piece
+
+
+def _joined(arrays: list[Array]) -> Array:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _loss_scale(settings: Mapping[str, Any]) -> float:
@@ -200,9 +222,6 @@ def _loss_scale(settings: Mapping[str, Any]) -> float:
 def _name(order: int, exempt: bool, parts: list[Any]) -> str:
     which = ", exempt from decay" if exempt else ""
     return f"group {order} ({len(parts)} parameters{which})"
-
-
-_Part = tuple[str, dict[str, Array], dict[str, Array]]
 
 
 def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float) -> _Part | None:
@@ -232,14 +251,6 @@ def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float)
         {word: flat(array) for word, array in inputs.items()},
         {word: flat(array) for word, array in outputs.items()},
     )
-
-
-def _together(parts: list[dict[str, Array]]) -> dict[str, Array]:
-    """The tensors by word, concatenated."""
-    shared = [word for word in parts[0] if all(word in part for part in parts)]
-    if len(parts) == 1:
-        return {word: parts[0][word] for word in shared}
-    return {word: np.concatenate([part[word] for part in parts]) for word in shared}
 
 
 def _params(

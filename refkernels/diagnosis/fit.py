@@ -13,7 +13,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.problem import Answer, Problem
 from refkernels.metrology import judge
-from refkernels.metrology.judgement import weigh
+from refkernels.metrology.judgement import telling_place, weigh
 from refkernels.metrology.verdict import error_over_plain
 from refkernels.records.codec import number
 
@@ -24,8 +24,8 @@ LIKE = 4.0  # the largest ratio of errors that are alike: judge's criterion
 @dataclass(frozen=True)
 class Fit:
     """One output against an answer. `over_bound`: the largest error / bound; `over_plain`: its RMS
-    error over that of the plain algorithm. `record`: `judge`'s record, where the answer is the
-    truth."""
+    error over that of the plain algorithm. `place`: the flat index of the element that explains
+    the verdict. `record`: `judge`'s record, where it was asked for."""
 
     output: str
     verdict: str
@@ -34,6 +34,7 @@ class Fit:
     over_plain: float
     elements: int
     equal: int  # bits equal to the correctly rounded answer, where that is certain
+    place: int | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -85,6 +86,7 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
         weighed.plain_ratio or 0.0,
         got.size,
         correctly_rounded(problem, got, answer, reference),
+        telling_place(weighed.summary),
     )
 
 
@@ -127,7 +129,7 @@ def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
         number(record["plain"]["ratio"]) or 0.0,
         got.size,
         correctly_rounded(problem, got, truth, reference),
-        record,
+        record=record,
     )
 
 

@@ -36,6 +36,7 @@ VARIANTS: tuple[Questions, ...] = (
     truncation.truncated_output,
     other.other_formulas,
     other.other_eps,
+    other.unasked,
     other.rounded_params,
     lanes.of_products,
     parts.left_out,

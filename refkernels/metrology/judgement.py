@@ -207,6 +207,16 @@ def violated(
     return broken
 
 
+def telling_place(summary: Summary) -> int | None:
+    """The flat index of the element that explains the verdict: the first special value mismatch;
+    else the largest error / bound, if it exceeds 1; else the largest ULP error. None where there is
+    none."""
+    if summary.first_mismatch is not None:
+        return summary.first_mismatch
+    beyond = summary.counts["beyond_bound"] > 0 or summary.worst_error is None
+    return summary.worst_ratio if beyond else summary.worst_error
+
+
 def worst_element(
     op: Op,
     output: str,
@@ -218,12 +228,8 @@ def worst_element(
     summary: Summary,
     format: Format,
 ) -> dict[str, Any] | None:
-    """The element that explains the verdict: the first special value mismatch; else the largest
-    error / bound, if it exceeds 1; else the largest ULP error. None where there is none."""
-    place = summary.first_mismatch
-    if place is None:
-        beyond = summary.counts["beyond_bound"] > 0 or summary.worst_error is None
-        place = summary.worst_ratio if beyond else summary.worst_error
+    """A record's entry for the element at `telling_place`, None where there is none."""
+    place = telling_place(summary)
     if place is None:
         return None
     return describe_element(

@@ -77,6 +77,7 @@ def formulas_of(
     params: Mapping[str, Any] | None = None,
     scalars: str = "working",
     everywhere: str = "",
+    widest: str = "",
 ) -> Formulas:
     """An op's formulas, with its backward pass.
 
@@ -94,6 +95,7 @@ def formulas_of(
     params          defaults by name; a float is a number of the formula's context
     everywhere      the inputs whose every row matters to all rows: `letters.Signature`
     scalars         "binary64" where kernels hold params in it and combine them there
+    widest          the form, if any, that may compute as each of the others does
     """
     read_signature = Signature.parse(signature, coupled, everywhere)
     above = {f"d{output}": output for output in cotangents or list(read_signature.gives)[:1]}
@@ -114,7 +116,7 @@ def formulas_of(
         )
         reverse = Way(read_signature.backward(above, below), backward_forms, exact)
     forward = Way(read_signature, forms, definition)
-    return Formulas(name, params or {}, forward, reverse, faults, prepare, scalars)
+    return Formulas(name, params or {}, forward, reverse, faults, prepare, scalars, widest)
 
 
 _READINGS = {

@@ -46,7 +46,8 @@ class Way(NamedTuple):
 @dataclass(frozen=True)
 class Formulas:
     """The formulas of an op, and how they are read. `backward` is None where the op has no
-    backward pass."""
+    backward pass. `widest`: a form whose bound holds for all forms; "": the bound is their
+    maximum."""
 
     name: str
     params: Mapping[str, Any]
@@ -55,6 +56,7 @@ class Formulas:
     faults: tuple[Fault, ...] = ()
     prepare: Prepare | None = None
     scalars: str = "working"
+    widest: str = ""
 
     def way(self, direction: Direction) -> Way:
         """One direction. Raises ValueError where the op has no backward pass."""
@@ -174,7 +176,11 @@ class Formulas:
         params: Mapping[str, Any],
         format: Format | str,
     ) -> dict[str, Doubles]:
-        """The largest of the forms' bounds, elementwise."""
+        """The largest of the forms' bounds, elementwise; that of the widest form alone, where one
+        covers the others."""
+        if self.widest:
+            widest = self.way(direction).forms[self.widest]
+            return self.bounded(direction, widest, inputs, params, format)
         bounds_of_forms = self.form_bounds(direction, inputs, params, format).values()
         names = next(iter(bounds_of_forms))
         return {

@@ -150,6 +150,7 @@ def _optimizer(
         params=params,
         forms={**forms, mixture: partial(formula, way=None)},
         truth=partial(formula, way=1),
+        widest=mixture,
         faults=faults,
         scalars="binary64",
         cases=partial(cases_of, name, usual.replace("?", ""), shown, more),

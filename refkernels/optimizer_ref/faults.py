@@ -67,31 +67,27 @@ def _of_param(cause: str, formula: Formula) -> Fault:
 # --- adam and its kin --------------------------------------------------------------------------
 
 
-def _hat(
-    xp: Any, param: Any, m: Any, v: Any, lr: Any, c1: Any, root: Any, eps: Any, **_: Any
-) -> Any:
-    return param - lr * root / c1 * (m / (xp.sqrt(v) + eps))
+def _hat(xp: Any, m: Any, v: Any, lr: Any, c1: Any, root: Any, eps: Any, **_: Any) -> Any:
+    return lr * root / c1 * (m / (xp.sqrt(v) + eps))
 
 
-def _inside(
-    xp: Any, param: Any, m: Any, v: Any, lr: Any, c1: Any, root: Any, eps: Any, **_: Any
-) -> Any:
-    return param - lr / c1 * m / xp.sqrt(v / xp.square(root) + eps)
+def _inside(xp: Any, m: Any, v: Any, lr: Any, c1: Any, root: Any, eps: Any, **_: Any) -> Any:
+    return lr / c1 * m / xp.sqrt(v / xp.square(root) + eps)
 
 
-def _after(xp: Any, param: Any, move: Any, lr: Any, wd: Any, **_: Any) -> Any:
-    moved = move(param)
+def _after(xp: Any, param: Any, taken: Any, lr: Any, wd: Any, **_: Any) -> Any:
+    moved = param - taken
     return moved - lr * wd * moved
 
 
-def _without_lr(xp: Any, param: Any, move: Any, wd: Any, **_: Any) -> Any:
-    return move(param) - wd * param
+def _without_lr(xp: Any, param: Any, taken: Any, wd: Any, **_: Any) -> Any:
+    return param - taken - wd * param
 
 
 def _decay_corrected(
-    xp: Any, param: Any, move: Any, lr: Any, wd: Any, c1: Any, root: Any, **_: Any
+    xp: Any, param: Any, taken: Any, lr: Any, wd: Any, c1: Any, root: Any, **_: Any
 ) -> Any:
-    return move(param) - lr * root / c1 * wd * param
+    return param - taken - lr * root / c1 * wd * param
 
 
 def _no_correction(xp: Any, *_: Any) -> Any:
@@ -119,7 +115,7 @@ def _of_moments(formula: Callable[..., Any], hat: Any, inside: Any, name: str) -
     )
 
 
-_of_adam = partial(_of_moments, hat=_hat, inside=_inside, name="move")
+_of_adam = partial(_of_moments, hat=_hat, inside=_inside, name="update")
 
 
 def _raw(formula: Formula) -> Fault:
@@ -149,7 +145,7 @@ def _lazy(formula: Formula) -> Formula:
 
 
 _LAZY_HAT = Fault(
-    "lazy_rows", _lazy(partial(formulas.adam, move=_hat)), details={"with": "eps_hat"}
+    "lazy_rows", _lazy(partial(formulas.adam, update=_hat)), details={"with": "eps_hat"}
 )
 ADAM = (
     *_of_adam(formulas.adam),

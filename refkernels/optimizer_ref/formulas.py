@@ -96,24 +96,24 @@ def _scalars(
     return {"c1": c1, "root": root, "rate": None}
 
 
-def move_adam(
-    xp: Any, param: Any, m: Any, v: Any, *, lr: Any, c1: Any, root: Any, eps: Any, way: Way,
-    rate: Any = None, **_: Any,
+def adam_update(
+    xp: Any, m: Any, v: Any, *, lr: Any, c1: Any, root: Any, eps: Any, way: Way, rate: Any = None,
+    **_: Any,
 ) -> Any:  # fmt: skip
-    """w - lr u."""
+    """lr u."""
     rate = lr / c1 if rate is None else rate
     return _of(
         xp, way,
-        lambda: param - rate * m / (xp.sqrt(v) / root + eps),
-        lambda: param - rate * root * (m / (xp.sqrt(v) + eps * root)),
-        lambda: param - lr * ((m / c1) / (xp.sqrt(v / xp.square(root)) + eps)),
-        lambda: param - rate * (m / (xp.sqrt(v) / root + eps)),
+        lambda: rate * m / (xp.sqrt(v) / root + eps),
+        lambda: rate * root * (m / (xp.sqrt(v) + eps * root)),
+        lambda: lr * ((m / c1) / (xp.sqrt(v / xp.square(root)) + eps)),
+        lambda: rate * (m / (xp.sqrt(v) / root + eps)),
     )  # fmt: skip
 
 
 def adam(
     xp: Any, param: Any, grad: Any, m: Any, v: Any, vmax: Any = None, *, lr: Any, beta1: Any,
-    beta2: Any, eps: Any, weight_decay: Any, step: int, way: Way = 0, move: Any = move_adam,
+    beta2: Any, eps: Any, weight_decay: Any, step: int, way: Way = 0, update: Any = adam_update,
     regularise: Any = coupled, decay: Any = None, corrected: Any = corrections,
     shrink: Any = None, **held: Any,
 ) -> Any:  # fmt: skip
@@ -124,27 +124,24 @@ def adam(
     largest = None if vmax is None else xp.maximum(vmax, new_v)
     scalars = _scalars(xp, corrected, beta1, beta2, step, held) | {"lr": lr, "eps": eps, "way": way}
     used = new_v if largest is None else largest
-    move = functools.partial(move, xp, m=new_m, v=used, **scalars)
+    taken = update(xp, new_m, used, **scalars)
     if decay and weight_decay is not None:
-        return (
-            decay(xp, param, move, wd=weight_decay, shrink=shrink, **scalars),
-            new_m,
-            new_v,
-            largest,
-        )
-    return move(param), new_m, new_v, largest
+        moved = decay(xp, param, taken, wd=weight_decay, shrink=shrink, **scalars)
+    else:
+        moved = param - taken
+    return moved, new_m, new_v, largest
 
 
 def decay_before(
-    xp: Any, param: Any, move: Any, *, lr: Any, wd: Any, way: Way, shrink: Any = None, **_: Any
+    xp: Any, param: Any, taken: Any, *, lr: Any, wd: Any, way: Way, shrink: Any = None, **_: Any
 ) -> Any:
-    """The step from w (1 - lr wd), or with lr wd w subtracted separately."""
+    """The step `taken` from w (1 - lr wd), or with lr wd w subtracted separately."""
     shrink = lr * wd if shrink is None else shrink
     return _of(
         xp, way,
-        lambda: move(param * (1 - shrink)),
-        lambda: move(param) - shrink * param,
-        lambda: move(param - lr * (wd * param)),
+        lambda: param * (1 - shrink) - taken,
+        lambda: param - taken - shrink * param,
+        lambda: param - lr * (wd * param) - taken,
     )  # fmt: skip
 
 

@@ -121,3 +121,16 @@ def test_losses_on_the_grid_of_float32_raise_no_alarm(size: float) -> None:
         found.append(curves.of_pair(*runs[:2].astype(float), runs[2:].astype(float)))
     assert np.mean([one.p_normal < 0.005 for one in found]) <= 0.005 + 5 * math.sqrt(0.005 / 200)
     assert np.mean([one.p < 0.005 for one in found]) <= 0.005 + 5 * math.sqrt(0.005 / 200)
+
+
+@pytest.mark.parametrize("wider", [1.0, 2.0, 4.0])
+def test_on_the_grid_the_farthest_is_one_of_the_two_as_often_as_by_chance(wider: float) -> None:
+    """Null runs with the same bits have no width, and no multiple of it."""
+    rng, found, count = np.random.default_rng(10), [], 200
+    sizes = np.where(np.arange(21) < 2, wider, 1.0)[:, None]
+    for _ in range(count):
+        noise = sizes * np.cumsum(rng.standard_normal((21, STEPS)), axis=1) * 1e-8
+        runs = (6.0 * np.exp(-np.arange(STEPS) / 40.0) + noise).astype(np.float32).astype(float)
+        found.append(curves.of_pair(runs[0], runs[1], runs[2:], wider=wider).extreme)
+    level = 2.0 / 21.0
+    assert np.mean(found) <= level + 5.0 * math.sqrt(level * (1.0 - level) / count)

@@ -10,7 +10,9 @@ import pytest
 from captured import answer, run_script
 from typer.testing import CliRunner
 
-from refkernels.alignment import Alignment, align
+from refkernels.alignment import Alignment, align, updates
+from refkernels.alignment.local import Judgement, judge_run
+from refkernels.alignment.run import Run
 from refkernels.cli.app import app
 from refkernels.reporting.alignment import page
 
@@ -101,6 +103,25 @@ def test_what_differs_in_rounding_only_is_not_blamed(a: str, b: str, runs: Path)
     assert not any(judged.wrong for local in found.local for judged in local.judgements)
     judged = {one.op for one in found.local[0].judgements}
     assert judged >= {"linear", "layernorm", "gelu", "softmax", "embedding", "cross_entropy"}
+
+
+@pytest.mark.parametrize("name", ["right_adam", "adam_eps_inside"])
+def test_an_update_is_judged_in_pieces_as_it_is_in_one(
+    name: str, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run.read(runs / name)
+    whole, pieces = (_updates(run, most, monkeypatch) for most in (2**20, 1000))
+    assert sum(one.elements for one in whole) > 3 * 1000
+    for one, other in zip(whole, pieces, strict=True):
+        assert (one.place, one.output, one.verdict) == (other.place, other.output, other.verdict)
+        assert (one.elements, one.over_bound) == (other.elements, other.over_bound)
+        assert (one.wrong, one.cause) == (other.wrong, other.cause)
+        assert not one.wrong or one.worst == other.worst
+
+
+def _updates(run: Run, most: int, monkeypatch: pytest.MonkeyPatch) -> list[Judgement]:
+    monkeypatch.setattr(updates, "_MOST", most)
+    return [one for one in judge_run(run, (0,)).judgements if one.place.stage == "update"]
 
 
 def test_one_run_is_held_against_what_it_declares(runs: Path) -> None:

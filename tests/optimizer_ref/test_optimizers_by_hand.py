@@ -9,6 +9,7 @@ import pytest
 import refkernels
 from refkernels import optimizer_ref, registry
 from refkernels.arithmetic.formats import BINARY32
+from refkernels.op import Op
 from refkernels.runs.measurement.plan import select
 
 ADAM = registry.get("adam")
@@ -77,6 +78,20 @@ def test_an_op_without_a_backward_pass_says_so_and_is_planned_forward_alone() ->
     assert registry.get("sgd").names("backward") == ()
 
 
+@pytest.mark.parametrize("op", optimizer_ref.OPS, ids=lambda op: op.name)
+def test_the_bound_of_any_mixture_is_that_of_every_form(op: Op) -> None:
+    """But for the bound's own roundings."""
+    kept = op.cases()
+    for case in (kept[0], kept[len(kept) // 2], kept[-1]):
+        inputs, params = case.build("float32")
+        bound = op.bound("forward", inputs, params, BINARY32)
+        forms = op.forms("forward", inputs, params, BINARY32)
+        assert len(forms) > 1
+        for of_form in forms.values():
+            for name, one in of_form.items():
+                assert np.all(bound[name] * (1 + 2.0**-40) >= one)
+
+
 def test_what_is_no_step_is_refused() -> None:
     for wrong, said in (({"step": 0}, "at least 1"), ({"lr": np.inf}, "finite number")):
         with pytest.raises(ValueError, match=said):
@@ -105,6 +120,32 @@ def test_which_adam_is_this_has_an_answer() -> None:
 
     found = which("adam", hat, ("param", "grad", "m", "v"), step=5)
     assert (found.cause, found.confidence) == ("eps_hat", "proven")
+
+
+@pytest.mark.parametrize("decay", [0.01, 5e-4])
+def test_a_decay_that_nobody_asked_for_is_named(decay: float) -> None:
+    rng = np.random.default_rng(5)
+    before = {name: rng.standard_normal(300).astype(np.float32) for name in ("param", "grad")}
+    m, v = np.zeros((2, 300), np.float32)
+    g = before["grad"].astype(float)
+    after = before["param"] * (1 - 1e-3 * decay) - 1e-3 * g / (abs(g) + 1e-8)
+    inputs, params = {**before, "m": m, "v": v}, {"step": 1, "weight_decay": 0.0}
+    found = refkernels.explain("adamw", inputs, {"param": after.astype(np.float32)}, params)
+    assert (found.cause, found.confidence) == ("decay_unasked", "proven")
+    assert dict(found.candidates[0].details) == {"weight_decay": decay}
+
+
+def test_a_dampening_that_nobody_asked_for_is_named() -> None:
+    rng = np.random.default_rng(6)
+    inputs = {
+        name: rng.standard_normal(300).astype(np.float32) for name in ("param", "grad", "buf")
+    }
+    w, g, b = (array.astype(float) for array in inputs.values())
+    after = {"param": w - 0.01 * (0.9 * b + 0.9 * g), "buf": 0.9 * b + 0.9 * g}
+    got = {name: array.astype(np.float32) for name, array in after.items()}
+    found = refkernels.explain("sgd", inputs, got, {"step": 5})
+    assert (found.cause, found.confidence) == ("dampening_unasked", "proven")
+    assert dict(found.candidates[0].details) == {"dampening": 0.1}
 
 
 @pytest.mark.parametrize(("hat", "also"), [(True, {"with": "eps_hat"}), (False, {})])

@@ -1,4 +1,5 @@
-"""Variants of a formula: faults that compute something else, another eps, rounded params.
+"""Variants of a formula: faults that compute something else, another eps, a decay or a dampening
+that was not asked for, rounded params.
 
 A fault is a formula too: its certified value, bound and plain algorithm are read from it, like the
 op's own.
@@ -21,6 +22,10 @@ from refkernels.truth import with_underflow
 
 T = TypeVar("T")
 USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
+UNASKED = {  # by param: the cause, and usual values
+    "weight_decay": ("decay_unasked", (0.01, 0.1, 0.05, 1e-3, 5e-4, 1e-4)),
+    "dampening": ("dampening_unasked", (0.1, 0.5)),
+}
 
 
 def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -43,6 +48,16 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for eps in USUAL_EPS:
         if eps != problem.params["eps"]:
             yield Variant("eps_differs", {"eps": eps}, problem.ask(params={"eps": eps}))
+
+
+def unasked(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Every usual weight decay and dampening, where none is asked for."""
+    if problem.op.formulas is None:
+        return
+    given = {**problem.op.params, **problem.params}
+    for name, (cause, usual) in UNASKED.items():
+        for value in usual if given.get(name) == 0.0 else ():
+            yield Variant(cause, {name: value}, problem.ask(params={name: value}))
 
 
 def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:

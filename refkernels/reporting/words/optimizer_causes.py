@@ -146,6 +146,18 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "Ask for the same momentum on both sides.",
         "请在两边使用同一种动量。",
     ),
+    "dampening_unasked": (
+        "dampens the gradient in the momentum by {dampening}, though it was not asked to",
+        "没有要求阻尼，却以 {dampening} 对动量中的梯度作了阻尼",
+        "Set the same dampening on both sides.",
+        "请在两边设置相同的 dampening。",
+    ),
+    "decay_unasked": (
+        "decays the weights by {weight_decay}, though it was not asked to",
+        "没有要求权重衰减，却以 {weight_decay} 作了衰减",
+        "Exempt the same parameters from weight decay on both sides.",
+        "请在两边把相同的参数排除在权重衰减之外。",
+    ),
     "dampened_first_step": (
         "dampens the first gradient too",
         "对第一步的梯度也作了阻尼",
