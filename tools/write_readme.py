@@ -10,6 +10,7 @@ A table stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`, a figure
 import functools
 import itertools
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -287,6 +288,21 @@ def planted() -> str:
     return _table(["planted", "`align`, steps 0 to 2", "curve from step", "apart at 199"], rows)
 
 
+def allclose() -> str:
+    """The shares of elements that tolerances let through, over all draws."""
+    kept = json.loads((RESULTS / "allclose.json").read_text())
+    rows = []
+    for name, draws in kept["shares"].items():
+        columns = zip(*draws, strict=True)
+        rows.append([name, *(_range(min(column), max(column)) for column in columns)])
+    return _table(["", *(f"{one:.0e}".replace("e-0", "e-") for one in kept["tolerances"])], rows)
+
+
+def _range(low: float, high: float) -> str:
+    ends = dict.fromkeys(f"{math.floor(100.0 * one):d} %" for one in (low, high))
+    return " to ".join(ends)
+
+
 Makers = dict[str, Callable[[], str]]
 FIGURES: dict[str, Makers] = {
     "docs/threads.md": {
@@ -304,6 +320,7 @@ TABLES: dict[str, Makers] = {
     "docs/sweeps.md": {"sweep": sweep},
     "docs/table.md": {"table": every_machine},
     "docs/bert.md": {"planted": planted},
+    "docs/judging.md": {"allclose": allclose},
     "docs/cost.md": {"speed": speed},
     "docs/trust.md": {"enclosures": enclosures},
 }
