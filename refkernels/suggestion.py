@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable
 
 _ALIKE = 0.8  # of difflib's ratio: 'torhc' is near 'torch', 'float8' is not near 'float64'
 _PREFIX = 3
 _LONGEST = 120
-_LISTED = 30  # names: a longer list is no sentence any more
+_LISTED = 30  # names, and in so many characters: a longer list is no sentence any more
+_LETTERS = 400
 
 
 def quoted(word: str) -> str:
@@ -30,8 +32,10 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 def instead(word: str, known: Iterable[str], choose: str = "choose one of") -> str:
     """The end of a sentence that refuses `word`: ``did you mean 'sin'? Choose one of sin, cos``."""
     names = list(known)
-    more = len(names) - _LISTED
-    listed = f"{choose} {', '.join(names[:_LISTED])}" + (f" and {more} more" if more > 0 else "")
+    length = itertools.accumulate(len(name) + 2 for name in names)
+    told = names[: min(_LISTED, max(1, sum(one <= _LETTERS for one in length)))]
+    more = len(names) - len(told)
+    listed = f"{choose} {', '.join(told)}" + (f" and {more} more" if more > 0 else "")
     meant = nearest(word, names)
     if meant is None:
         return listed

@@ -200,7 +200,8 @@ class Cell:
         if process is None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # with what the kernel has started
+            if hasattr(os, "killpg") and hasattr(signal, "SIGKILL"):
+                os.killpg(process.pid, signal.SIGKILL)  # with what the kernel has started
         process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:

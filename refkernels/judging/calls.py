@@ -10,6 +10,7 @@ not, and all are right, the kernel is not deterministic, which is said and no fa
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +33,12 @@ class Protocol:
 
     challenges: tuple[Challenge, ...]
     calls: list[Call]
+
+    def wrong(self, replies: list[Reply]) -> list[int]:
+        """The numbers of the calls that are answered wrongly, before one without an answer."""
+        answered = itertools.takewhile(lambda one: one.status == "ok", replies)
+        pairs = enumerate(zip(self.challenges, answered, strict=False))
+        return [i for i, (challenge, reply) in pairs if challenge.fault(reply.outputs)]
 
     def stale(self, replies: list[Reply], wrong: list[int]) -> int | None:
         """The number of a wrong call that was answered as an earlier call of another content was,

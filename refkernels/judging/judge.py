@@ -95,6 +95,7 @@ def judge(
     cannot be run at all; both are one sentence.
     """
     begin = time.monotonic()
+    dtype, level = str(dtype), str(level)
     if dtype not in DTYPES:
         raise ValueError(f"dtype is {quoted(dtype)}: {instead(dtype, DTYPES)}.")
     if level not in LEVELS:
@@ -173,21 +174,23 @@ def _protocol(running: Kernel, one: Examination, findings: _Findings) -> None:
     """The twelve calls of one process."""
     protocol = one.calls
     replies = running.calls(protocol.calls)
-    wrong = []
-    for i, (challenge, reply) in enumerate(zip(protocol.challenges, replies, strict=False)):
+    for challenge, reply in zip(protocol.challenges, replies, strict=False):
         findings.asked["calls"] += 1
         findings.telling["calls"] += bool(one.told(challenge))
         if reply.status != "ok":
             break  # the challenges say whether it fails alone too
         if fault := challenge.fault(reply.outputs):
-            wrong.append(i)
             findings.refused.append((challenge, reply, fault))
+    wrong = protocol.wrong(replies)
     if not wrong and len(replies) == len(protocol.calls) and not protocol.deterministic(replies):
         findings.flags.append("not_deterministic")
     if (place := protocol.stale(replies, wrong)) is not None:
         findings.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
     elif wrong and 0 not in wrong and _again_wrong(protocol.challenges, wrong):
-        findings.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
+        if protocol.wrong(running.calls(protocol.calls)) == wrong:  # by plan; a race has its own
+            findings.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
+        else:
+            findings.flags.append("not_deterministic")
 
 
 def _again_wrong(challenges: Sequence[Challenge], wrong: Sequence[int]) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels import registry
+from refkernels.arguments import as_names, as_text
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.op import Case, Direction, Op, core
@@ -96,9 +97,9 @@ def cases(
     case; TypeError for what is none of these.
     """
     known = registry.get(op)
-    if level not in LEVELS:
-        raise ValueError(f"There is no level {quoted(str(level))}: {instead(str(level), LEVELS)}.")
-    found = list(_questions(known, _several(dtype), level, list(_several(directions))))
+    if as_text(level, "level") not in LEVELS:
+        raise ValueError(f"There is no level {quoted(level)}: {instead(level, LEVELS)}.")
+    found = list(_questions(known, _several(dtype), level, _ways(directions)))
     if not found:
         raise ValueError(f"{known.name} has no case in {dtype}.")
     return found
@@ -134,3 +135,8 @@ def _shown(array: npt.NDArray[Any]) -> str:
 def _several(value: Any) -> Iterable[Any]:
     one = isinstance(value, str | type | np.dtype) or not isinstance(value, Iterable)
     return (value,) if one else value
+
+
+def _ways(directions: Any) -> list[str]:
+    one = isinstance(directions, str)
+    return [directions] if one else list(as_names(directions, "directions"))

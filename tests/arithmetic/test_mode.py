@@ -174,11 +174,12 @@ NAMED: dict[str, Any] = {
     "indices": [0], "target": ROWS, "weights": ROWS, "dloss": 1.0, "num_groups": 1, "param": ROWS,
     "grad": ROWS, "m": ROWS, "v": ROWS, "accum": ROWS, "buf": ROWS,
     "q": ROWS, "k": ROWS, "position": [0, 1], "exponent": ROWS, "grads": [ROWS], "tensor": 0,
-    "scale_a": 1.0, "scale_b": 1.0, "schedule": Schedule(1.0),
+    "scale_a": 1.0, "scale_b": 1.0, "schedule": Schedule(1.0), "kernel": "kernels.py:sin",
 }  # fmt: skip
 ROOMS = (*registry.families(), "metrology", "testing", "runs.measurement", "runs.sweeps")
 NOT_NUMBERS = {  # they list and name, and compute nothing
     "cases", "select", "plan", "shape", "size", "ndim", "__len__", "columns", "reshape",
+    "with_instruction_sets",
 }  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from refkernels.contexts import (
 )
 from refkernels.contexts.arb import ends
 from refkernels.contexts.rational import Irrational, values
+from refkernels.contexts.remembering import Remembering
 from refkernels.contexts.shuffled import Shuffled
 
 B, R = Ball(), Rational()
@@ -112,7 +113,7 @@ def test_rational_is_exact_and_says_where_it_ends() -> None:
 EVERY = [
     *(B, R, Arb(100), Working("float32"), Gradient(B)),
     *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0), Trace()),
-    *(Shuffled(0), Unbounded()),
+    *(Remembering("float32"), Shuffled(0), Unbounded()),
 ]
 in_every_context = pytest.mark.parametrize("xp", EVERY, ids=lambda c: c.name)
 

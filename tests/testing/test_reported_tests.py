@@ -92,7 +92,10 @@ def test_a_kernel_is_held_to_its_baseline(tmp_path: Path, baselines: Baselines) 
         baselines.close()
 
 
-def test_a_baseline_that_is_not_installed_is_missing(baselines: Baselines) -> None:
+def test_a_baseline_that_is_not_installed_is_missing(
+    baselines: Baselines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REFKERNELS_REQUIRE", raising=False)
     with pytest.raises(NoBaseline, match=r"env create torch==1\.0\.1") as absent:
         baselines.assert_not_worse("softmax", {"x": X}, X, than="torch==1.0.1")
     assert absent.value.missing
@@ -106,7 +109,8 @@ def test_it(assert_not_worse):
 """
 
 
-def test_the_fixture_skips_with_the_reason(tmp_path: Path) -> None:
+def test_the_fixture_skips_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REFKERNELS_REQUIRE", raising=False)
     text = run_pytest(tmp_path, MISSING, "-rs")
     assert "1 skipped" in text, text
     assert "refkernels env create torch==1.0.1" in text

@@ -261,7 +261,7 @@ def main():
         return
     pipe.send({"status": "ok", "arrays": adapter.KERNEL["arrays"]})
     while pipe.line() is not None:
-        if not first["fork"]:
+        if not (first["fork"] and hasattr(os, "fork")):
             serve(pipe, adapter)
             return
         sys.stdout.flush()

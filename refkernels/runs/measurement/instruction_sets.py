@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from refkernels.arguments import as_names, as_seconds, as_settings
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.runs.measurement.seats import close_all, open_sessions
 from refkernels.seat_names import merged, parse
@@ -17,9 +18,11 @@ def with_instruction_sets(
     torch, torch@ATEN_CPU_CAPABILITY=default, torch@ATEN_CPU_CAPABILITY=avx2, ...
 
     Starts each framework, which knows its instruction sets. What a seat's name or `settings` sets
-    already is left as it is. Raises FrameworkError where there is nothing to choose.
+    already is left as it is. Raises FrameworkError where there is nothing to choose; TypeError and
+    ValueError for arguments that are no names, settings or seconds.
     """
-    names = [parse(name) for name in frameworks]
+    settings, timeout = as_settings(settings), as_seconds(timeout, "timeout")
+    names = [parse(name) for name in as_names(frameworks, "frameworks")]
     sessions = open_sessions([str(name) for name in names], settings, timeout)
     try:
         found = {
