@@ -27,6 +27,7 @@ from refkernels.diagnosis.code_lengths import steps
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
 from refkernels.diagnosis.fit import Fit, fit
 from refkernels.diagnosis.problem import Problem
+from refkernels.metrology.verdict import UNUSUAL, RmsErrors
 from refkernels.op import Direction
 from refkernels.records.codec import number
 from refkernels.records.words import VERDICTS
@@ -51,7 +52,7 @@ class Judgement:
     `negligible`: no element that breaks its bound is off by more than a rounding of its tensor's
     largest element, as where a masked probability is e^-64 and not 0. `gross`: half of the digits
     are wrong in norm, or the bound is broken by as much. `declared`: the cause is a form that the
-    framework documents as its own."""
+    framework documents as its own. `errors`: those that `over_plain` compares."""
 
     place: Place
     op: str
@@ -73,6 +74,7 @@ class Judgement:
     confidence: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     summary: str = ""
+    errors: RmsErrors | None = None
 
     @property
     def ordinary(self) -> bool:
@@ -205,15 +207,18 @@ def _of_pieces(judgements: list[Judgement]) -> list[Judgement]:
 
 def _both(a: Judgement, b: Judgement) -> Judgement:
     """Two pieces of one output: sizes and signs of errors are those of all elements, the rest is
-    that of the piece that is nearer to its bound, or beyond it."""
-    worse, n = a if a.over_bound >= b.over_bound else b, a.elements + b.elements
-    squares = a.elements * a.over_plain**2 + b.elements * b.over_plain**2
+    that of the piece with the worse verdict, or nearer to its bound."""
+    worse = min(a, b, key=lambda one: (VERDICTS.index(one.verdict), -one.over_bound))
+    n = a.elements + b.elements
+    errors = a.errors.joined(b.errors) if a.errors and b.errors else a.errors or b.errors
+    over_plain = 0.0 if errors is None else errors.over_plain
     signed = math.sqrt(a.elements) * a.bias + math.sqrt(b.elements) * b.bias
     return replace(
         worse,
-        verdict=min(a.verdict, b.verdict, key=VERDICTS.index),
-        unusual=a.unusual or b.unusual,
-        over_plain=math.sqrt(squares / n) if n else 0.0,
+        errors=errors,
+        unusual=over_plain > UNUSUAL,
+        over_bound=max(a.over_bound, b.over_bound),
+        over_plain=over_plain,
         elements=n,
         bias=signed / math.sqrt(n) if n else 0.0,
         negligible=a.negligible and b.negligible,
@@ -285,6 +290,7 @@ def _judgement(
         "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
         size.bias, fit.ordinary or not unexplained, size.negligible and not question.parts,
         size.gross, of_output.get("cause") in question.own and not fit.ordinary, **of_output,
+        errors=fit.errors,
     )  # fmt: skip
 
 

@@ -77,7 +77,7 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
 
 def _judgement(judgement: Judgement) -> dict[str, Any]:
     return {
-        **{name: value for name, value in asdict(judgement).items() if name != "place"},
+        **{n: value for n, value in asdict(judgement).items() if n not in ("place", "errors")},
         **asdict(judgement.place),
         "wrong": judgement.wrong,
         "redefined": judgement.redefined,

@@ -172,17 +172,28 @@ def _questions(
     documented = OWN.get((rank.framework, rank.optimizer.type), ())
     known_before = [word for word in parts[0][1] if all(word in before for _, before, _ in parts)]
     known_after = [word for word in parts[0][2] if all(word in after for _, _, after in parts)]
+    _refuse_mixed(parts, known_before, known_after)
     for piece in [parts] if kind.whole else _pieces(parts):
         inputs = {word: _joined([before[word] for _, before, _ in piece]) for word in known_before}
         outputs = {word: _joined([after[word] for _, _, after in piece]) for word in known_after}
-        if len({array.dtype for array in (*inputs.values(), *outputs.values())}) > 1:
-            raise NotJudged("its tensors have several dtypes")
         ends = np.cumsum([before["param"].size for _, before, _ in piece])
         part_ends = tuple(zip((own for own, _, _ in piece), map(int, ends), strict=True))
         yield CapturedQuestion(
             place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type, part_ends,
             documented,
         )  # fmt: skip
+
+
+def _refuse_mixed(parts: list[_Part], before: list[str], after: list[str]) -> None:
+    """What is cut into pieces is of one dtype, and each parameter of one size, in all of them."""
+    dtypes = set()
+    for name, old, new in parts:
+        arrays = [*(old[word] for word in before), *(new[word] for word in after)]
+        dtypes |= {array.dtype for array in arrays}
+        if len({array.size for array in arrays}) > 1:
+            raise NotJudged(f"the tensors of {name} have several sizes")
+    if len(dtypes) > 1:
+        raise NotJudged("its tensors have several dtypes")
 
 
 def _pieces(parts: list[_Part]) -> Iterator[list[_Part]]:

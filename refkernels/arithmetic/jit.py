@@ -76,6 +76,9 @@ class Kernel:
     def __deepcopy__(self, memo: Any) -> "Kernel":
         return self
 
+    def __reduce__(self) -> str:
+        return str(self.py_func.__qualname__)  # by name, as functions are pickled
+
 
 class InnerKernel(Kernel):
     """One that has no entry from Python."""
@@ -88,6 +91,11 @@ class InnerKernel(Kernel):
 def _dispatcher(function: Callable[..., Any], folder: Path | None, options: dict[str, Any]) -> Any:
     import numba
 
+    if numba.config.DISABLE_JIT:
+        raise RuntimeError(
+            "NUMBA_DISABLE_JIT is set, and the kernels of refkernels run only as Numba compiles "
+            "them: unset it."
+        )
     waiting.listen()
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(folder or "")

@@ -64,7 +64,7 @@ class Remembering(Bound):
     def array(self, values: npt.NDArray[Any]) -> BoundValue:
         """Views of the same elements are the same array."""
         start = values.__array_interface__["data"][0]
-        key = ("array", start, values.shape, values.strides, values.dtype.str)
+        key = ("array", start, values.shape, values.strides, values.dtype)
         if key not in self._known:
             self._known[key] = super().array(values), values
         known: BoundValue = self._known[key][0]

@@ -14,7 +14,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.problem import Answer, Problem
 from refkernels.metrology import judge
 from refkernels.metrology.judgement import telling_place, weigh
-from refkernels.metrology.verdict import error_over_plain
+from refkernels.metrology.verdict import RmsErrors, error_over_plain
 from refkernels.records.codec import number
 
 Array = npt.NDArray[Any]
@@ -25,7 +25,7 @@ LIKE = 4.0  # the largest ratio of errors that are alike: judge's criterion
 class Fit:
     """One output against an answer. `over_bound`: the largest error / bound; `over_plain`: its RMS
     error over that of the plain algorithm. `place`: the flat index of the element that explains
-    the verdict. `record`: `judge`'s record, where it was asked for."""
+    the verdict. `errors`: its RMS errors. `record`: `judge`'s record, where it was asked for."""
 
     output: str
     verdict: str
@@ -35,6 +35,7 @@ class Fit:
     elements: int
     equal: int  # bits equal to the correctly rounded answer, where that is certain
     place: int | None = None
+    errors: RmsErrors | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -87,6 +88,7 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
         got.size,
         correctly_rounded(problem, got, answer, reference),
         telling_place(weighed.summary),
+        weighed.errors,
     )
 
 

@@ -113,12 +113,16 @@ def judge(
 
 
 class Weighed(NamedTuple):
-    """The basis of a verdict. `plain_ratio`: error / plain, None where it is undefined; `broken`:
-    the violated invariants."""
+    """The basis of a verdict. `errors`: RMS errors, None where they are undefined; `broken`: the
+    violated invariants."""
 
     summary: Summary
-    plain_ratio: float | None
+    errors: verdicts.RmsErrors | None
     broken: list[str]
+
+    @property
+    def plain_ratio(self) -> float | None:
+        return None if self.errors is None else self.errors.over_plain
 
     @property
     def verdict(self) -> str:
@@ -148,12 +152,12 @@ def weigh(
     checked. `distribution`: as for `summarise`."""
     _check_bound(op, output, bound, reference)
     summary = summarise(got, reference, bound, format, distribution)
-    ratio = None
+    errors = None
     if plain is not None:
         sequential = spread(as_float_array(plain, "plain"), got.shape, "plain")
-        ratio = verdicts.error_over_plain(got, sequential, reference, format, op.elementwise)
+        errors = verdicts.rms_errors(got, sequential, reference, format, op.elementwise)
     broken = violated(op, direction, output, got, reference, inputs, params)
-    return Weighed(summary, ratio, [invariant.name for invariant in broken])
+    return Weighed(summary, errors, [invariant.name for invariant in broken])
 
 
 def _held_to(

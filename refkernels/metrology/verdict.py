@@ -7,8 +7,9 @@ ULP that is.
 """
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +50,31 @@ def reaches(level: str, verdict: str, flags: Sequence[str]) -> bool:
     return min(levels) <= LEVELS.index(level)
 
 
-@in_default_mode
+class RmsErrors(NamedTuple):
+    """RMS errors of some elements, in units of `scale`: of an answer, of the plain algorithm's, and
+    of half an ulp."""
+
+    elements: int
+    scale: float
+    own: float
+    plain: float
+    rounding: float
+
+    @property
+    def over_plain(self) -> float:
+        floor = max(self.plain, self.rounding)
+        return self.own / floor if floor else 0.0
+
+    def joined(self, other: "RmsErrors") -> "RmsErrors":
+        """Those of both sets of elements."""
+        n, scale = self.elements + other.elements, max(self.scale, other.scale)
+        weights = [math.sqrt(one.elements / n) * (one.scale / scale) for one in (self, other)]
+        figures = zip(self[2:], other[2:], strict=True)
+        return RmsErrors(
+            n, scale, *(math.hypot(*map(operator.mul, weights, two)) for two in figures)
+        )
+
+
 def error_over_plain(
     got: npt.NDArray[Any],
     plain: npt.NDArray[Any],
@@ -57,14 +82,28 @@ def error_over_plain(
     format: Format,
     elementwise: bool,
 ) -> float | None:
-    """The RMS error of got over that of the plain algorithm's answer, on the same elements.
+    """The RMS error of got over that of the plain algorithm's answer (`rms_errors`); None where
+    there is none."""
+    found = rms_errors(got, plain, reference, format, elementwise)
+    return None if found is None else found.over_plain
+
+
+@in_default_mode
+def rms_errors(
+    got: npt.NDArray[Any],
+    plain: npt.NDArray[Any],
+    reference: Enclosure,
+    format: Format,
+    elementwise: bool,
+) -> RmsErrors | None:
+    """The RMS errors of got and of the plain algorithm's answer, on the same elements.
 
     Errors are absolute, or in ulp(z) for elementwise ops, whose elements are unrelated. The plain
     algorithm can be exact by luck (one element, small integers, constant rows), where a rounding in
-    got would prove nothing. So the denominator is at least the RMS of half an ulp(z), the most that
-    one rounding of the exact answer may cost. A correctly rounded answer thus has a ratio of at
-    most 1, and the ratio is finite wherever got is. Exact zeros have no ulp to compare with: they
-    are left out here too.
+    got would prove nothing. So `over_plain` divides by the RMS of half an ulp(z) at least, the most
+    that one rounding of the exact answer may cost. A correctly rounded answer thus has a ratio of
+    at most 1, and the ratio is finite wherever got is. Exact zeros have no ulp to compare with:
+    they are left out here too.
     None where no other element is finite on all three sides.
     """
     got, plain = as_float_array(got, "got"), as_float_array(plain, "plain")
@@ -85,30 +124,27 @@ def error_over_plain(
         chosen = reference[usable]
         sides, wide = ([side[usable] for side in both] for both in (sides, wide))
     if elementwise:
-        return _ratio_in_ulp(sides[0], sides[1], chosen, format)
-    errors = [np.asarray(side - chosen.hi) for side in wide]
-    for error in errors:
+        return _errors_in_ulp(sides[0], sides[1], chosen, format)
+    off = [np.asarray(side - chosen.hi) for side in wide]
+    for error in off:
         error -= chosen.lo
     half = np.asarray(ulp(chosen.hi, format) / 2)
-    size = max(_largest(part) for part in (chosen.hi, *errors))
-    if size == 0.0:
-        return 0.0
     # Scaled by the largest figure, so that no square overflows.
-    mine, theirs, rounding = (_rms_of_parts(part, size) for part in (*errors, half))
-    floor = max(theirs, rounding)
-    return mine / floor if floor else 0.0
+    size = max(_largest(part) for part in (chosen.hi, *off)) or 1.0
+    return RmsErrors(half.size, size, *(_rms_of_parts(part, size) for part in (*off, half)))
 
 
-def _ratio_in_ulp(
+def _errors_in_ulp(
     got: npt.NDArray[Any], plain: npt.NDArray[Any], chosen: Enclosure, format: Format
-) -> float | None:
+) -> RmsErrors | None:
     mine = ulp_error(got, chosen, format).value
     theirs = ulp_error(plain, chosen, format).value
     both = np.isfinite(mine) & np.isfinite(theirs)
     if not both.any():
         return None
     size = max(1.0, float(np.max(np.abs(mine[both]))))
-    return _rms(mine[both] / size) / max(_rms(theirs[both] / size), 0.5 / size)
+    own, of_plain = (_rms(part[both] / size) for part in (mine, theirs))
+    return RmsErrors(int(np.count_nonzero(both)), size, own, of_plain, 0.5 / size)
 
 
 def _largest(values: npt.NDArray[np.float64]) -> float:

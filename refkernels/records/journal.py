@@ -85,6 +85,8 @@ class Journal:
         path = self.directory / self.words.records
         with self._writing("make room, then add --resume to go on"):
             write_whole(path, "".join(codec.dumps(record) + "\n" for record in records))
+            with path.open("r+b") as file:
+                os.fsync(file.fileno())
             journal = self.directory / self.words.journal
             journal.touch() if keep else journal.unlink(missing_ok=True)
         return path

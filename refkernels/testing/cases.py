@@ -89,8 +89,8 @@ def cases(
 
     op          a name that `refkernels.registry` knows, or an `Op` of your own with cases
     dtype       of the floating inputs, or several
-    level       "core": a few cases of each regime, on which `refkernels measure` measures by
-                default; "full": all
+    level       "core": a few cases of each regime, those that `refkernels measure` measures by
+                default and large ones; "full": all
     directions  "forward", "backward", both by default
 
     Raises ValueError for an unknown op, dtype, level or direction, and where the op has no such

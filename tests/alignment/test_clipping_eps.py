@@ -60,3 +60,11 @@ def test_eps_stays_open_where_the_threshold_may_be_any_number() -> None:
     found = clipping([step(number, 1.0372918, 1e-6) for number in range(3)])
     assert found is not None
     assert [*found.thresholds] == [*ADDED]
+
+
+def test_one_clip_tells_no_eps_because_its_norm_may_be_off_by_as_much() -> None:
+    right, off = (clipping([step(0, 1.0, 1e-6, floats)]) for floats in (0, -4))
+    assert right is not None
+    assert [*right.thresholds] == [*ADDED]
+    assert all(high - low < 1e-5 for low, high in right.thresholds.values())
+    assert not clips_differ(right, off)

@@ -116,6 +116,8 @@ def test_an_update_is_judged_in_pieces_as_it_is_in_one(
         assert (one.place, one.output, one.verdict) == (other.place, other.output, other.verdict)
         assert (one.elements, one.over_bound) == (other.elements, other.over_bound)
         assert (one.wrong, one.cause) == (other.wrong, other.cause)
+        assert one.unusual == other.unusual
+        assert other.over_plain == pytest.approx(one.over_plain, rel=1e-12)
         assert not one.wrong or one.worst == other.worst
 
 

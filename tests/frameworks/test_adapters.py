@@ -1,8 +1,10 @@
 """What every adapter must have, read from its source: no framework need be installed."""
 
 import ast
+import importlib.util
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -175,3 +177,19 @@ def test_a_partial_adapter_is_told_what_it_lacks(tmp_path: Path, without: str, r
         assert session.status == "error"
         assert reason in str(session.reason)
         assert "partial_adapter.py" in str(session.reason)
+
+
+def test_mindspore_launches_and_waits_whatever_its_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before 2.5 it had no `runtime`."""
+    path = catalog.get("mindspore").framework.adapter
+    for names, called in (({}, "runtime.launch_blocking"), ({"runtime": object()}, "set_context")):
+        mindspore = mock.MagicMock(**names)
+        monkeypatch.setitem(sys.modules, "mindspore", mindspore)
+        spec = importlib.util.spec_from_file_location("an_adapter", path)
+        assert spec is not None
+        assert spec.loader is not None
+        spec.loader.exec_module(adapter := importlib.util.module_from_spec(spec))
+        assert called in [call[0] for call in mindspore.method_calls]
+        assert adapter.information()["launch"] == "blocking"

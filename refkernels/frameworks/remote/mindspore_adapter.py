@@ -15,7 +15,10 @@ FLAGS = {
     ),
 }
 # Else four threads hand on every op, each spinning meanwhile: many times the op's processor time.
-ms.runtime.launch_blocking()
+try:
+    ms.runtime.launch_blocking()
+except AttributeError:  # before 2.5
+    ms.set_context(pynative_synchronize=True)
 
 TARGETS = {"cpu": "CPU", "gpu": "GPU", "ascend": "Ascend"}
 FORMULAS = {"attention": "MindSpore ops", "rotary": "MindSpore ops"}
@@ -380,7 +383,8 @@ def devices():
 
 
 def information():
-    return {"threads": ms.get_context("runtime_num_threads"), "blas": "oneDNN"}
+    threads = ms.get_context("runtime_num_threads")
+    return {"threads": threads, "blas": "oneDNN", "launch": "blocking"}
 
 
 def instruction_sets(features):

@@ -39,6 +39,20 @@ def test_each_unit_is_written_at_once_and_the_disk_is_waited_for_once_a_second(
             assert fsync.call_count == waited
 
 
+def test_the_journal_goes_when_the_records_are_on_the_disk(tmp_path: Path) -> None:
+    store = MeasurementJournal(tmp_path, QUESTION, resume=False)
+    store.add("a", [{"n": 1}])
+    there = []
+
+    def synchronise(_: int) -> None:
+        there.append((tmp_path / "journal.jsonl").exists())
+
+    with mock.patch.object(journal.os, "fsync", synchronise):
+        store.finish(["a"])
+    assert there == [True]
+    assert not (tmp_path / "journal.jsonl").exists()
+
+
 @pytest.mark.parametrize("cut", range(1, 30))
 def test_a_journal_cut_anywhere_loses_only_its_last_unit(tmp_path: Path, cut: int) -> None:
     store = MeasurementJournal(tmp_path, QUESTION, resume=False)

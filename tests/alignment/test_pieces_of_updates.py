@@ -1,0 +1,62 @@
+"""Pieces of an update are judged as the whole is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from refkernels.alignment.local import Judgement, _of_pieces
+from refkernels.alignment.question import NotJudged, Place
+from refkernels.alignment.updates import _refuse_mixed
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.metrology.verdict import rms_errors
+
+PLACE = Place(0, "update", "group 0", 0)
+FINE = Judgement(
+    PLACE, "adamw", "forward", "AdamW", "param", "rounding", False, 0.5, 0.0, 1, "a"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("elementwise", [True, False])
+def test_error_over_plain_is_that_of_all_elements(elementwise: bool) -> None:
+    rng = np.random.default_rng(0)
+    exact = rng.standard_normal(900)
+    own, plain = (exact + rng.standard_normal((2, 900)) * 1e-6).astype(np.float32)
+    own[:100] += np.float32(1e-4)
+    plain[300:] = exact[300:]
+
+    def judged(some: slice) -> Judgement:
+        errors = rms_errors(
+            own[some], plain[some], Enclosure(exact[some]), formats.BINARY32, elementwise
+        )
+        assert errors is not None
+        over = errors.over_plain
+        return replace(
+            FINE, errors=errors, over_plain=over, unusual=over > 4.0, elements=errors.elements
+        )
+
+    whole = judged(slice(None))
+    (joined,) = _of_pieces([judged(slice(i, i + 250)) for i in range(0, 900, 250)])
+    assert joined.over_plain == pytest.approx(whole.over_plain, rel=1e-12)
+    assert (joined.unusual, joined.elements) == (whole.unusual, 900)
+
+
+def test_the_worst_piece_is_that_of_the_worst_verdict() -> None:
+    stray = replace(FINE, verdict="special_value_mismatch", worst="stray")
+    beyond = replace(FINE, verdict="exceeds_bound", over_bound=3.0, worst="beyond")
+    for two in ([stray, beyond], [beyond, stray]):
+        (one,) = _of_pieces(two)
+        assert (one.verdict, one.worst, one.over_bound) == (stray.verdict, "stray", 3.0)
+
+
+def test_tensors_that_do_not_go_together_are_not_cut() -> None:
+    a, wide = np.ones(4, np.float32), np.ones(4)
+    fine = [(name, {"param": a, "m": a}, {"param": a}) for name in "ab"]
+    _refuse_mixed(fine, ["param", "m"], ["param"])
+    with pytest.raises(NotJudged, match="several dtypes"):
+        _refuse_mixed([*fine, ("c", {"param": wide, "m": wide}, {"param": wide})],
+                      ["param", "m"], ["param"])  # fmt: skip
+    with pytest.raises(NotJudged, match="tensors of c have several sizes"):
+        _refuse_mixed([*fine, ("c", {"param": a, "m": a[:3]}, {"param": a})],
+                      ["param", "m"], ["param"])  # fmt: skip
