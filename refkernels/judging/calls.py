@@ -43,10 +43,14 @@ class Protocol:
                 return i
         return None
 
+    def turns(self, wrong: list[int]) -> bool:
+        """Whether the first content, answered rightly at first, is answered wrongly later."""
+        return 0 not in wrong and any(i in wrong for i in _SAME)
+
     def deterministic(self, replies: list[Reply]) -> bool:
         """Whether the answers to the first content have the same bits."""
-        answers = [replies[i].outputs for i in _SAME if i < len(replies)]
-        return all(_same_bits(answers[0], one) for one in answers[1:])
+        answers = [replies[i].outputs for i in _SAME if i < len(replies) and replies[i].outputs]
+        return all(_same_bits(one, answers[0]) for one in answers[1:])
 
 
 def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
