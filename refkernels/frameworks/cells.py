@@ -38,7 +38,17 @@ Array = npt.NDArray[Any]
 CELL = Path(__file__).parent / "remote" / "cell.py"
 PAGE, ALIGNMENT = os.sysconf("SC_PAGESIZE") if hasattr(os, "sysconf") else 4096, 64
 LOADING = 120.0  # seconds: an import of a framework, and what the file compiles
+COMPILING = 60.0  # seconds, of the first call of a session at least: what it compiles for a shape
 _UNFORKABLE = ("jax", "cupy")
+_NO_ARRAYS = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,6 @@ class Cell:
         self._folder = SharedFolder()
         assert self._folder.path is not None
         self.path: Path = self._folder.path
-        self._warm = False
         self.writable = False
         self.forks = device == "cpu"
         try:
@@ -184,7 +193,7 @@ class Cell:
             text += piece
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return line if isinstance(line, dict) else None
 
@@ -214,6 +223,7 @@ class Session:
     def __init__(self, cell: Cell) -> None:
         self.over = False
         self._cell = cell
+        self._seconds = max(cell._seconds, COMPILING)
 
     def call(self, call: Call) -> Reply:
         """Call the kernel. Whatever happens to its process is the reply's status."""
@@ -222,7 +232,7 @@ class Session:
             return Reply("killed", "its process has ended")
         path, message, layout = self._laid_out(call)
         cell._send(message)
-        reply = cell._line(cell._seconds if cell._warm else LOADING)
+        reply = cell._line(self._seconds)
         if reply is None:
             return self._gone()
         if "ended" in reply:
@@ -230,10 +240,10 @@ class Session:
             number = -int(reply["ended"])
             name = signal.Signals(number).name if number > 0 else f"exit status {-number}"
             return Reply("killed", f"its process was ended by {name}", signal=max(number, 0))
-        cell._warm = True
+        self._seconds = cell._seconds
         try:
             return self._received(reply, path, layout)
-        except (ValueError, TypeError, KeyError, EOFError, AttributeError):
+        except _NO_ARRAYS:
             self._gone()
             return Reply("error", "its process sent something else than arrays")
 
@@ -245,7 +255,7 @@ class Session:
         code = cell._process.poll()
         cell._end()
         if code is None:
-            return Reply("timeout", f"no answer within {cell._seconds:g} s")
+            return Reply("timeout", f"no answer within {self._seconds:g} s")
         return Reply("killed", "its process ended", signal=max(-code, 0))
 
     def _laid_out(self, call: Call) -> tuple[Path, dict[str, Any], bytes]:

@@ -10,7 +10,6 @@ not, and all are right, the kernel is not deterministic, which is said and no fa
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,12 +33,6 @@ class Protocol:
     challenges: tuple[Challenge, ...]
     calls: list[Call]
 
-    def wrong(self, replies: list[Reply]) -> list[int]:
-        """The numbers of the calls that are answered wrongly, before one without an answer."""
-        answered = itertools.takewhile(lambda one: one.status == "ok", replies)
-        pairs = enumerate(zip(self.challenges, answered, strict=False))
-        return [i for i, (challenge, reply) in pairs if challenge.fault(reply.outputs)]
-
     def stale(self, replies: list[Reply], wrong: list[int]) -> int | None:
         """The number of a wrong call that was answered as an earlier call of another content was,
         and rightly; None where there is none."""
@@ -50,10 +43,14 @@ class Protocol:
                 return i
         return None
 
+    def turns(self, wrong: list[int]) -> bool:
+        """Whether the first content, answered rightly at first, is answered wrongly later."""
+        return 0 not in wrong and any(i in wrong for i in _SAME)
+
     def deterministic(self, replies: list[Reply]) -> bool:
         """Whether the answers to the first content have the same bits."""
-        answers = [replies[i].outputs for i in _SAME if i < len(replies)]
-        return all(_same_bits(answers[0], one) for one in answers[1:])
+        answers = [replies[i].outputs for i in _SAME if i < len(replies) and replies[i].outputs]
+        return all(_same_bits(one, answers[0]) for one in answers[1:])
 
 
 def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:

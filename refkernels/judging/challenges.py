@@ -47,6 +47,7 @@ _ROWS: Sequence[Sequence[tuple[int, ...]]] = (
     ((17,), (3, 5), (2, 2, 3)),
     ((33,), (129,), (7, 11)),
 )
+AXES = frozenset(range(5))  # how many leading axes there may be
 _WORK = (2**14, 2**18, 2**22)  # the product of all lengths
 _ELEMENTS = (2**14, 2**16, 2**19)  # of all inputs of a case
 _TRIES = 20
@@ -55,13 +56,14 @@ _TRIES = 20
 @dataclass(frozen=True, eq=False)
 class Drawer:
     """Draws the challenges of one op. `left_out`: optional inputs that the kernel does not take;
-    `lengths`: the only lengths that it takes, by letter."""
+    `lengths`: the only lengths that it takes, by letter; `axes`: how many leading axes."""
 
     op: Op
     direction: Direction
     dtype: str
     left_out: frozenset[str] = frozenset()
     lengths: Mapping[str, Sequence[int]] | None = None
+    axes: frozenset[int] = AXES
 
     @cached_property
     def roles(self) -> Roles:
@@ -82,7 +84,7 @@ class Drawer:
         """One challenge of each family, and several shapes and layouts; later rounds are larger."""
         size = min(number, 2)
         for family in FAMILIES:
-            if family != "exact" or self.summed:
+            if family != "exact" or (self.summed and self._exact_lengths):
                 yield from self._some(family, rng, size)
         if self.free:
             for shapes in self._odd_shapes(rng, size):
@@ -90,6 +92,17 @@ class Drawer:
             for layout in _LAYOUTS:
                 yield from self._laid_out(layout, rng, size)
         yield from self._hard(size)
+
+    @property
+    def _exact_lengths(self) -> bool:
+        """Whether the declared lengths, if any, leave partial sums below 2^p."""
+        most = data.longest_exact(self._format) // 2
+        return all(min(some) <= most for some in (self.lengths or {}).values())
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the signature leaves the number of leading axes open."""
+        return self.free and any(one.rows for one in self._needed.values())
 
     @property
     def free(self) -> bool:
@@ -118,15 +131,26 @@ class Drawer:
         else:
             yield from self._on_case(family, draw, rng, size)
 
-    def typical(self, rng: np.random.Generator, rows: int = 5) -> Challenge:
-        """An ordinary challenge: the first question to a kernel, and those of one process."""
-        if not self.free:
-            return next(self._on_case("typical", data.typical, rng, 0))
-        for _ in range(_TRIES):
-            shapes = self._shapes(rng, 0, leading=(rows,))
-            if found := list(self._drawn("calls", data.typical, rng, shapes)):
-                return found[0]
+    def typical(self, rng: np.random.Generator, rows: int) -> Challenge:
+        """An ordinary challenge, for the calls of one process."""
+        for challenge in self._typical(rng, self._leading((rows,))):
+            return challenge
         raise ValueError(f"{self.op.name} has no inputs of {self.lengths}: give other lengths.")
+
+    def typicals(self, rng: np.random.Generator, axes: int) -> list[Challenge]:
+        """An ordinary challenge with so many leading axes, where the op has one: what a kernel is
+        asked first."""
+        return list(self._typical(rng, (*(2,) * (axes - 1), 5) if axes else ()))
+
+    def _typical(self, rng: np.random.Generator, leading: tuple[int, ...]) -> Iterator[Challenge]:
+        if not self.free:
+            yield from self._on_case("typical", data.typical, rng, 0)
+            return
+        for _ in range(_TRIES):
+            shapes = self._shapes(rng, 0, leading=leading)
+            if found := list(self._drawn("calls", data.typical, rng, shapes)):
+                yield from found
+                return
 
     def again(self, like: Challenge, family: str, rng: np.random.Generator) -> Challenge:
         """Another content in the shapes of a challenge."""
@@ -152,12 +176,21 @@ class Drawer:
         rows = _ROWS[size][int(rng.integers(len(_ROWS[size])))] if leading is None else leading
         if self.roles.first is None and leading is None:
             rows = (*rows, int(rng.choice(LENGTHS[size])))
+        rows = self._leading(rows)
         lengths: dict[str, int] = {}
         for _ in range(_TRIES):
             lengths = {x: self._length(x, rng, size, most) for x in letters}
             if math.prod(lengths.values()) * math.prod(rows) <= _WORK[size]:
                 break
         return self._of_lengths(lengths, rows)
+
+    def _leading(self, rows: tuple[int, ...]) -> tuple[int, ...]:
+        """The lengths of leading axes, with axes left out or of length 2 added, where the kernel
+        does not take so many."""
+        if not self.axes or len(rows) in self.axes:
+            return rows
+        number = min(self.axes, key=lambda one: (abs(one - len(rows)), one))
+        return (*(2,) * (number - len(rows)), *rows[len(rows) - min(number, len(rows)) :])
 
     def _length(self, letter: str, rng: np.random.Generator, size: int, most: int) -> int:
         own = (self.lengths or {}).get(letter)
@@ -173,19 +206,21 @@ class Drawer:
     def _odd_shapes(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
         """Of each letter in turn 1, 0 and a large prime; no rows, and a single one without axis."""
         letters = list(dict.fromkeys(x for one in self._needed.values() for x in one.own))
-        others = {x: int(rng.choice(LENGTHS[0])) for x in letters}
+        others = self._lengths({x: int(rng.choice(LENGTHS[0])) for x in letters}, rng)
         free = [x for x in letters if x not in (self.lengths or {})]
+        few = self._leading((2,))
         for letter in free:
-            yield self._of_lengths({**others, letter: 1}, (2,))
+            yield self._of_lengths({**others, letter: 1}, few)
         if any(one.rows for one in self._needed.values()):
-            yield self._of_lengths(self._lengths(others, rng), (0,))
-            yield self._of_lengths(self._lengths(others, rng), ())
+            yield self._of_lengths(self._lengths(others, rng), self._leading((0,)))
+            if 0 in self.axes:
+                yield self._of_lengths(self._lengths(others, rng), ())
         for letter in free:
             large = (127, 1021, 8191)[size] if len(letters) < 3 else (67, 257, 1021)[size]
-            yield self._of_lengths({**others, letter: large}, (2,))
-            yield self._of_lengths({**others, letter: 0}, (2,))
+            yield self._of_lengths({**others, letter: large}, few)
+            yield self._of_lengths({**others, letter: 0}, few)
         if not letters:
-            yield self._of_lengths({}, ((127, 1021, 65537)[size],))
+            yield self._of_lengths({}, self._leading(((127, 1021, 65537)[size],)))
 
     def _lengths(self, others: Mapping[str, int], rng: np.random.Generator) -> dict[str, int]:
         return {x: int(rng.choice((self.lengths or {}).get(x) or [n])) for x, n in others.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import time
 from collections import Counter
@@ -16,6 +17,8 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.cells import Reply
 from refkernels.judging import precision
+from refkernels.judging.calls import Protocol
+from refkernels.judging.challenges import AXES, Drawer
 from refkernels.judging.examination import Examination
 from refkernels.judging.judgement import (
     LOWER,
@@ -49,21 +52,48 @@ _SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked
 
 @dataclass
 class _Findings:
-    """What came out so far. `refused`: challenges with their wrong answers and faults; `failed`:
-    challenges without an answer."""
+    """What came out so far. `asked`: of each family, how many challenges were not declined;
+    `answered`: those with an answer, right or wrong; `refused`: with their wrong answers and
+    faults; `failed`: without an answer; `declined`: families of which a challenge was declined that
+    a kernel may decline, `owed`, of which one that it must take; `given`: the outputs seen."""
 
     asked: Counter[str] = field(default_factory=Counter)
     telling: Counter[str] = field(default_factory=Counter)
     told: Counter[str] = field(default_factory=Counter)
     refused: list[tuple[Challenge, Reply, Fault]] = field(default_factory=list)
     failed: list[tuple[Challenge, Reply]] = field(default_factory=list)
+    answered: list[Challenge] = field(default_factory=list)
     declined: list[str] = field(default_factory=list)
+    owed: list[tuple[Challenge, Reply]] = field(default_factory=list)
+    given: frozenset[str] = frozenset()
     unfair: list[Reason] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
 
     @property
     def wrong(self) -> bool:
-        return bool(self.refused or self.failed or self.unfair)
+        return bool(self.refused or self.failed or self.unfair or self.owed)
+
+    def without_answer(self, challenge: Challenge, reply: Reply) -> None:
+        """Count a reply without arrays: a challenge that was declined, or one that failed."""
+        if reply.status == "unsupported" and challenge.owed:
+            self.owed.append((challenge, reply))
+        elif reply.status in ("error", "unsupported") and not challenge.owed:
+            self.declined.append(challenge.family)
+        else:
+            self.asked[challenge.family] += 1
+            self.failed.append((challenge, reply))
+
+    def fault(self, challenge: Challenge, reply: Reply, told: Sequence[str]) -> Fault | None:
+        """Count an answer to a challenge that tells some outputs from decoys; its fault."""
+        self.asked[challenge.family] += 1
+        self.telling[challenge.family] += bool(told)
+        self.told.update({name for name in told if name in reply.outputs})
+        self.answered.append(challenge)
+        fault = challenge.fault(reply.outputs, self.given)
+        self.given = self.given.union(reply.outputs)
+        if fault and len(self.refused) < _KEPT:
+            self.refused.append((challenge, reply, fault))
+        return fault
 
 
 @in_default_mode
@@ -107,29 +137,33 @@ def judge(
     known = get(str(spec.framework.kernel["op"])) if not isinstance(op, Op) else op
     direction: Direction = spec.framework.kernel["direction"]
     chosen = secrets.randbits(48) if seed is None else seed
+    if examination is not None:
+        chosen = examination.seed
     with Kernel(spec.framework, environments.find(spec), seat.device or device) as running:
         one = examination or _examination(running, known, direction, dtype, chosen, lengths)
         findings = _Findings()
         _protocol(running, one, findings)
         rounds, limit = LEVELS[level]
-        done = 0
         for number in range(rounds):
             if number and (findings.wrong or time.monotonic() - begin > limit):
                 break
             _ask(running, one, number, findings, begin + 2.0 * limit)
-            done = number + 1
         flags = [*findings.flags, *([] if running.guarded else ["unguarded"])]
         if running.outside:
             findings.unfair.clear()
     verdict, reasons = _verdict(findings, known, direction, running)
-    shown = one.shown(done) if verdict == RIGHT else None
+    shown = one.shown(findings.answered) if verdict == RIGHT else None
+    axes = one.drawer.axes if one.drawer.ranked and one.drawer.axes != AXES else frozenset[int]()
     result = Judgement(
         kernel, known.name, direction, dtype, verdict, chosen, level, tuple(reasons),
         {f: (asked, findings.telling[f]) for f, asked in findings.asked.items()},
         () if shown is None else shown.killed, () if shown is None else shown.alive,
-        {} if shown is None else shown.smallest,
+        {n: ulp for n, ulp in (shown.smallest if shown else {}).items() if n in findings.given},
+        max((max(a.shape, default=1) for c in findings.answered for a in c.floats.values()),
+            default=0),
         tuple(dict.fromkeys(findings.declined)),
         {letter: tuple(some) for letter, some in (lengths or {}).items()},
+        tuple(sorted(axes)),
         tuple(dict.fromkeys(flags)),
     )  # fmt: skip
     if causes and verdict in (WRONG, UNFAIR):
@@ -155,47 +189,70 @@ def _examination(
     seed: int,
     lengths: Mapping[str, Sequence[int]] | None,
 ) -> Examination:
-    """The examination with the inputs that the kernel takes: all, or those that it must."""
+    """The examination with the inputs that the kernel takes, all or some of the optional ones, and
+    with as many leading axes. What it does not take, it refuses by raising an exception."""
     whole = Examination(op, direction, dtype, seed, lengths=lengths)
     letters = {x for one in whole.drawer.roles.arguments.values() for x in one.own}
     if unknown := [letter for letter in lengths or {} if letter not in letters]:
         raise ValueError(
             f"{op.name} has no letter {quoted(unknown[0])}: {instead(unknown[0], letters)}."
         )
-    rng = np.random.default_rng([seed, 1 << 21])
-    if not op.optional or running.answer(whole.drawer.typical(rng)).status == "ok":
-        return whole
-    least = Examination(op, direction, dtype, seed, frozenset(op.optional), lengths)
-    fits = running.answer(least.drawer.typical(rng)).status == "ok"
-    return least if fits else whole
+    taken = [name for name in op.optional if name in whole.drawer.roles.arguments]
+    for number in range(len(taken) + 1):
+        for left_out in itertools.combinations(taken, number):
+            part = Examination(op, direction, dtype, seed, frozenset(left_out), lengths)
+            rng = np.random.default_rng([seed, 1 << 21])
+            if (axes := _axes_taken(running, part.drawer, rng)) or running.hung:
+                return Examination(
+                    op, direction, dtype, seed, frozenset(left_out), lengths, axes or AXES
+                )
+    return whole
+
+
+def _axes_taken(running: Kernel, drawer: Drawer, rng: np.random.Generator) -> frozenset[int]:
+    """The numbers of leading axes with which the kernel raises no exception: all, where the op does
+    not leave them open; none, where it raises one with each."""
+    refused = set()
+    asked = {axes: drawer.typicals(rng, axes) for axes in ((1, 0, 2, 3) if drawer.ranked else (1,))}
+    for axes, challenges in asked.items():
+        for one in challenges:
+            if running.answer(one).status in ("error", "unsupported"):
+                refused |= {axes, 4} if axes == 3 else {axes}
+        if running.hung:
+            break
+    return frozenset() if refused >= asked.keys() else AXES - refused
 
 
 def _protocol(running: Kernel, one: Examination, findings: _Findings) -> None:
-    """The twelve calls of one process."""
+    """The twelve calls of one process, after one in another, which tells how inputs are given."""
     protocol = one.calls
+    if not running.hung:
+        running.answer(protocol.challenges[0])
+    if running.hung:
+        findings.without_answer(protocol.challenges[0], running.hung)
+        return
     replies = running.calls(protocol.calls)
-    for challenge, reply in zip(protocol.challenges, replies, strict=False):
-        findings.asked["calls"] += 1
-        findings.telling["calls"] += bool(one.told(challenge))
+    wrong = []
+    for i, (challenge, reply) in enumerate(zip(protocol.challenges, replies, strict=False)):
         if reply.status != "ok":
-            break  # the challenges say whether it fails alone too
-        if fault := challenge.fault(reply.outputs):
-            findings.refused.append((challenge, reply, fault))
-    wrong = protocol.wrong(replies)
-    if not wrong and len(replies) == len(protocol.calls) and not protocol.deterministic(replies):
-        findings.flags.append("not_deterministic")
+            findings.without_answer(challenge, reply)
+            break
+        if reply.written:
+            findings.unfair.append(Reason("writes_inputs", challenge.name))
+        if findings.fault(challenge, reply, one.told(challenge)):
+            wrong.append(i)
     if (place := protocol.stale(replies, wrong)) is not None:
         findings.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
-    elif wrong and 0 not in wrong and _again_wrong(protocol.challenges, wrong):
-        if protocol.wrong(running.calls(protocol.calls)) == wrong:  # by plan; a race has its own
-            findings.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
-        else:
-            findings.flags.append("not_deterministic")
+    elif protocol.turns(wrong) and wrong == _wrong(protocol, running.calls(protocol.calls)):
+        findings.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
+    if not protocol.deterministic(replies):
+        findings.flags.append("not_deterministic")
 
 
-def _again_wrong(challenges: Sequence[Challenge], wrong: Sequence[int]) -> bool:
-    """Whether the first content, answered rightly at first, is answered wrongly later."""
-    return any(challenges[i].inputs is challenges[0].inputs for i in wrong)
+def _wrong(protocol: Protocol, replies: Sequence[Reply]) -> list[int]:
+    """The numbers of the calls that are answered wrongly."""
+    answers = enumerate(zip(protocol.challenges, replies, strict=False))
+    return [i for i, (one, reply) in answers if reply.status != "ok" or one.fault(reply.outputs)]
 
 
 def _ask(
@@ -203,33 +260,23 @@ def _ask(
 ) -> None:
     """One round of challenges, each in a process of its own; only the first is always whole."""
     for challenge in one.round(number):
-        if number and time.monotonic() > deadline:
+        if running.hung or (number and time.monotonic() > deadline):
             break
         if running.compiled and challenge.family == "strides":
             continue
         reply = running.answer(challenge)
-        findings.asked[challenge.family] += 1
         if reply.written:
             findings.unfair.append(Reason("writes_inputs", challenge.name))
         if "no plain array" in reply.reason:
             findings.unfair.append(Reason("no_plain_array", challenge.name))
+        if not challenge.has_answer:
+            continue
         if reply.status != "ok":
-            lenient = reply.status == "unsupported" or (
-                reply.status == "error" and not challenge.plain
-            )
-            if lenient:
-                findings.declined.append(challenge.family)
-            else:
-                findings.failed.append((challenge, reply))
+            findings.without_answer(challenge, reply)
             continue
         if reply.aliases:
             findings.flags.append("returns_input")
-        told = one.told(challenge)
-        findings.telling[challenge.family] += bool(told)
-        findings.told.update({name for name in told if name in reply.outputs})
-        fault = challenge.fault(reply.outputs)
-        if fault and len(findings.refused) < _KEPT:
-            findings.refused.append((challenge, reply, fault))
+        findings.fault(challenge, reply, one.told(challenge))
 
 
 def _verdict(
@@ -242,8 +289,8 @@ def _verdict(
     acts = [one for one in findings.unfair if one.kind in _ACTS]
     if acts:
         return UNFAIR, [acts[0], *_faults(findings)]
-    mostly = 2 * len(refused) > sum(findings.asked.values()) - len(findings.declined)
-    if mostly and (decoy := _decoy(refused)):
+    mostly = 2 * len(refused) > len(findings.answered) + len(findings.failed)
+    if mostly and (decoy := decoy_of(refused)):
         return UNFAIR, [Reason(decoy, refused[0][0].name), *_faults(findings)]
     values = all(fault.kind in _VALUES for _, _, fault in findings.refused)
     families = {challenge.family for challenge, _, _ in findings.refused}
@@ -256,11 +303,22 @@ def _verdict(
         return UNFAIR, [*findings.unfair[:1], *_faults(findings)]
     if refused or findings.failed:
         return WRONG, _faults(findings)
+    if findings.owed:
+        return NOT_ENOUGH, _declines(findings)
     first = op.names(direction)[0]
     number = sum(1 for telling in findings.telling.values() if telling)
     if findings.told[first] < FAMILIES_NEEDED or number < FAMILIES_NEEDED:
         return NOT_ENOUGH, [Reason("too_few_families", "", {"families": number})]
     return RIGHT, []
+
+
+def _declines(findings: _Findings) -> list[Reason]:
+    """One reason for each family of which a challenge was declined that a kernel must take."""
+    reasons = {
+        one.family: Reason("declines", one.name, {"reason": reply.reason})
+        for one, reply in reversed(findings.owed)
+    }
+    return list(reasons.values())[::-1]
 
 
 def _first_failed(findings: _Findings) -> str:
@@ -288,12 +346,16 @@ def _faults(findings: _Findings) -> list[Reason]:
     return list(reasons.values())
 
 
-def _decoy(refused: Sequence[tuple[Challenge, Mapping[str, Any]]]) -> str | None:
-    """The decoy that every refused answer is."""
+def decoy_of(refused: Sequence[tuple[Challenge, Mapping[str, Any]]]) -> str | None:
+    """The decoy that every refused answer is. An answer without elements is none, and one number is
+    no constant."""
     kinds = {"answers_zeros": _zeros, "answers_memory": _memory, "answers_nan": _nan}
     kinds["answers_input"] = _input
+    sizes = [max((a.size for a in _arrays(outputs)), default=0) for _, outputs in refused]
     for kind, matches in {**kinds, "answers_constant": _constant}.items():
-        if all(matches(*one) for one in refused):
+        least = 2 if kind == "answers_constant" else 1
+        told = [one for one, size in zip(refused, sizes, strict=True) if size >= least]
+        if told and all(matches(*one) for one in told):
             return kind
     return None
 
@@ -320,7 +382,8 @@ def unwritten(array: Any) -> int:
     if not formats.is_one(array.dtype):
         return 0
     bits = np.ascontiguousarray(array).view(f"u{array.itemsize}").reshape(-1)
-    canonical = np.array([np.nan, -np.nan], array.dtype).view(bits.dtype)
+    nan = np.array([np.nan, -np.nan], array.dtype).view(bits.dtype)
+    canonical = [*nan, np.iinfo(bits.dtype).max >> 1]  # the last one is CUDA's
     odd = np.isnan(array.astype(np.float64)).reshape(-1) & ~np.isin(bits, canonical)
     return int(np.count_nonzero(odd))
 

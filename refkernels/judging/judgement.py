@@ -35,10 +35,14 @@ class Judgement:
 
     verdict     "right", "lower_precision", "wrong", "unfair" or "not_enough_shown"
     reasons     why, the most telling first; empty for "right"
-    families    by name, how many challenges were asked, and how many of them reject every decoy
+    families    by name, how many challenges were asked and not declined, and how many of those that
+                were answered reject every decoy
     killed      the mutants that these challenges refuse; `alive`: those that they do not
     smallest    by output, the smallest error that would have been seen in some element, in ulp
+    longest     the longest axis of an input that it answered
     declined    families of which it refused a challenge that it need not take
+    lengths     the only lengths that it takes, by letter, as declared
+    axes        the only numbers of leading axes that it takes; empty for all
     flags       "not_deterministic", "returns_input", "inputs_writable", "unguarded"
     cause       what `explain` found of a wrong answer, as its record
     """
@@ -55,8 +59,10 @@ class Judgement:
     killed: tuple[str, ...] = ()
     alive: tuple[str, ...] = ()
     smallest: Mapping[str, float] = field(default_factory=dict)
+    longest: int = 0
     declined: tuple[str, ...] = ()
     lengths: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    axes: tuple[int, ...] = ()
     flags: tuple[str, ...] = ()
     cause: Mapping[str, Any] | None = None
     seconds: float = 0.0
@@ -90,8 +96,10 @@ class Judgement:
             },
             "mutants": {"killed": list(self.killed), "alive": list(self.alive)},
             "smallest_error_ulp": dict(self.smallest),
+            "longest_axis": self.longest,
             "declined": list(self.declined),
             "lengths": {letter: list(some) for letter, some in self.lengths.items()},
+            "leading_axes": list(self.axes),
             "flags": list(self.flags),
             "cause": self.cause,
             "seed": self.seed,

@@ -2,11 +2,14 @@
 
 Some compiled functions take no read-only arrays. A kernel that fails on them and succeeds on
 writable ones is asked with writable ones from then on, if it leaves them as they are. One that
-dies, and lives when its arrays lie against the other page, has touched memory outside of them.
+dies of a memory fault, again and again, and lives when its arrays lie against the other page, has
+touched memory outside of them. One that does not answer in a forked process is asked in an
+interpreter of its own: threads that its file has started do not survive a fork.
 """
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -18,15 +21,22 @@ from refkernels.frameworks.cells import Call, Cell, Reply
 from refkernels.frameworks.environments import Interpreter
 from refkernels.judging.standard import Challenge
 
+_FAULTS = (signal.SIGSEGV, signal.SIGBUS)
+
 
 class Kernel:
-    """A kernel in its cell. `outside`: it has touched memory outside of its arrays; `writes`: it
-    has changed an input."""
+    """A kernel in its cell. `outside`: it has touched memory outside of its arrays; `hung`: the
+    reply that did not come in time; `guarded`: whether its arrays lie between pages that nobody may
+    touch, in the CPU's memory."""
 
-    def __init__(self, framework: Framework, interpreter: Interpreter, device: str) -> None:
-        self._cell = Cell(framework, interpreter, device)
+    def __init__(
+        self, framework: Framework, interpreter: Interpreter, device: str, seconds: float = 10.0
+    ) -> None:
+        self._cell = Cell(framework, interpreter, device, seconds)
+        self.guarded = self._cell.forks
         self.compiled = bool((framework.kernel or {}).get("abi"))
-        self.outside = self.writes = False
+        self.outside = False
+        self.hung: Reply | None = None
         self.answered = 0
 
     def __enter__(self) -> Kernel:
@@ -40,11 +50,6 @@ class Kernel:
     ) -> None:
         self._cell.close()
 
-    @property
-    def guarded(self) -> bool:
-        """Whether its arrays lie between pages that nobody may touch: in the CPU's memory."""
-        return self._cell.forks
-
     def answer(self, challenge: Challenge) -> Reply:
         """The answer of a fresh process."""
         self.answered += 1
@@ -52,7 +57,11 @@ class Kernel:
         reply = self._once(call)
         if reply.status in ("error", "killed"):
             reply = self._again(call, reply)
-        self.writes |= bool(reply.written)
+        if reply.status == "timeout" and self._cell.forks:
+            self._cell.forks = False
+            reply = self._once(call)
+        if reply.status == "timeout":
+            self.hung = reply
         return reply
 
     def calls(self, calls: list[Call]) -> list[Reply]:
@@ -78,9 +87,9 @@ class Kernel:
                 self._cell.writable = not other.written
                 return other
             self._cell.writable = False
-        if reply.signal:
+        if reply.signal in _FAULTS:
             other = self._once(replace(call, before=not call.before))
-            self.outside |= other.status == "ok"
+            self.outside |= other.status == "ok" and self._once(call).signal in _FAULTS
         return reply
 
 

@@ -45,6 +45,9 @@ def gelu_tanh_bwd(dy, x):
 def var(x):
     return x.var(-1)
 
+def scaled_layernorm(x, weight):
+    return layernorm(x, weight)
+
 def two_matmuls(a, b):
     return a @ b, b @ a
 
@@ -122,6 +125,10 @@ def test_inputs_go_by_name_or_place_and_params_are_the_ops(mine: Path) -> None:
         by_place = session.run("log_softmax", "forward", {"x": X}, {"axis": 1}).outputs["y"]
         assert np.array_equal(by_place, X - X.max(-1, keepdims=True))
         assert session.run("log_softmax", "forward", {"x": X}, {"axis": 0}).status == "unsupported"
+    with Session(f"{mine}:scaled_layernorm") as session:
+        other = session.run("layernorm", "forward", {"x": X, "bias": X[0]}, {})
+        assert other.status == "unsupported"
+        assert "takes weight where this case has bias" in str(other.reason)
 
 
 def test_a_backward_kernel_beside_the_function_is_its_backward(mine: Path) -> None:

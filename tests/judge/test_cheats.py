@@ -12,7 +12,7 @@ import pytest
 from refkernels import registry
 from refkernels.judging.examination import Examination
 from refkernels.judging.judge import judge
-from refkernels.judging.judgement import LOWER, RIGHT, UNFAIR, WRONG, Judgement
+from refkernels.judging.judgement import LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judgement
 
 HERE = Path(__file__).parent
 SEED = 11
@@ -25,7 +25,10 @@ CHEATS = {
     "cache_by_pointer": (UNFAIR, "stale_answer"),
     "cache_by_shape": (UNFAIR, "stale_answer"),
     "cache_by_sample": (UNFAIR, "stale_answer"),
+    "cache_where_writable": (UNFAIR, "stale_answer"),
     "right_ten_times": (UNFAIR, "turns_wrong"),
+    "fails_when_called_again": (WRONG, "no_answer"),
+    "declines_what_tells": (NOT_ENOUGH, "declines"),
     "lazy": (UNFAIR, "no_plain_array"),
     "finds_the_truth": (UNFAIR, "answers_nan"),
     "patches_numpy": (UNFAIR, "answers_zeros"),

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +15,14 @@ from typer.testing import CliRunner
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
+from refkernels.frameworks import catalog, cells, environments
 from refkernels.judging import decoys
 from refkernels.judging.challenges import FAMILIES, Drawer
 from refkernels.judging.examination import Examination
+from refkernels.judging.judge import decoy_of
 from refkernels.judging.judge import judge as verdict_on
 from refkernels.judging.judgement import VERDICTS
+from refkernels.judging.running import Kernel
 from refkernels.judging.standard import Challenge
 from refkernels.reporting.words import judgement as words
 from refkernels.testing import judge
@@ -81,6 +85,103 @@ def test_declared_lengths_are_the_only_ones() -> None:
     shapes = [one.inputs["x"].shape for one in drawer.round(np.random.default_rng(0), 0)]
     assert len(shapes) > 8
     assert {shape[-1] for shape in shapes} == {48}
+
+
+def test_a_declared_length_holds_whatever_else_is_drawn() -> None:
+    drawer = Drawer(registry.get("matmul"), "forward", "float16", lengths={"k": (64,)})
+    drawn = list(drawer.round(np.random.default_rng(0), 0))
+    assert len(drawn) > 8
+    assert {one.inputs["b"].shape[-2] for one in drawn} == {64}
+
+
+@pytest.mark.parametrize("axes", [0, 2])
+def test_leading_axes_are_as_many_as_a_kernel_takes(axes: int) -> None:
+    for op, more in (("matmul", 2), ("softmax", 1), ("gelu", 0)):
+        drawer = Drawer(registry.get(op), "forward", "float32", axes=frozenset({axes}))
+        drawn = [drawer.typical(np.random.default_rng(0), 6)]
+        drawn += [one for one in drawer.round(np.random.default_rng(0), 0) if one.family != "hard"]
+        assert len(drawn) > 8
+        assert {a.ndim for one in drawn for a in one.inputs.values()} == {axes + more}
+
+
+def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = []
+    answer, standard = Kernel.answer, Challenge.standard
+
+    def answered(self: Kernel, one: Challenge) -> Any:
+        order.append(("answer", one.name))
+        return answer(self, one)
+
+    def held(self: Challenge, *given: Any) -> Any:
+        order.append(("truth", self.name))
+        return standard(self, *given)
+
+    monkeypatch.setattr(Kernel, "answer", answered)
+    monkeypatch.setattr(Challenge, "standard", held)
+    judge(f"{RIGHT.parent}/cheats/identity.py:gelu", level="quick", seed=3)
+    asked = {name: i for i, (kind, name) in reversed([*enumerate(order)]) if kind == "answer"}
+    truths = {name: i for i, (kind, name) in reversed([*enumerate(order)]) if kind == "truth"}
+    common = asked.keys() & truths.keys()
+    assert len(common) > 8
+    assert all(asked[name] < truths[name] for name in common)
+
+
+FORKED = """
+import os, time
+os.register_at_fork(after_in_child=lambda: time.sleep(60))
+
+def gelu(x):
+    return x
+"""
+
+
+def test_a_kernel_whose_threads_die_in_a_fork_answers_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "COMPILING", 1.0)
+    (tmp_path / "forked.py").write_text(FORKED, encoding="utf-8")
+    spec, _ = catalog.seat(f"{tmp_path}/forked.py:gelu")
+    with Kernel(spec.framework, environments.find(spec), "cpu", 1.0) as running:
+        (challenge,) = Drawer(registry.get("gelu"), "forward", "float32").typicals(
+            np.random.default_rng(0), 1
+        )
+        assert running.answer(challenge).status == "ok"
+        assert running.hung is None
+
+
+PLANE = """
+import numpy as np
+
+def matmul(a, b):
+    m, k = a.shape
+    return np.matmul(a, b)
+"""
+
+
+def test_a_product_of_matrices_alone_is_right_for_matrices(tmp_path: Path) -> None:
+    (tmp_path / "plane.py").write_text(PLANE, encoding="utf-8")
+    found = judge(f"{tmp_path}/plane.py:matmul", level="quick", seed=3)
+    assert (found.verdict, found.axes) == ("right", (0,)), found.reasons
+
+
+def test_a_wrong_number_is_no_constant_and_no_array_is_no_zeros() -> None:
+    (challenge,) = [one for one in drawn("sum") if one.family == "typical"]
+    one, none = np.ones((), np.float32), np.ones((0,), np.float32)
+    assert decoy_of([(challenge, {"y": one})]) is None
+    assert decoy_of([(challenge, {"y": none})]) is None
+    assert decoy_of([(challenge, {"y": np.ones(3, np.float32)})]) == "answers_constant"
+
+
+def test_every_output_is_no_narrower_than_its_inputs_and_never_left_out() -> None:
+    (challenge,) = [one for one in drawn("layernorm") if one.family == "typical"]
+    right = challenge.standard().rounded
+    assert challenge.fault({"y": right["y"]}) is None
+    narrow = challenge.fault({**right, "mean": right["mean"].astype(np.float16)})
+    lost = challenge.fault({"y": right["y"]}, frozenset({"y", "rstd"}))
+    assert narrow is not None
+    assert lost is not None
+    assert (narrow.kind, narrow.output) == ("dtype", "mean")
+    assert (lost.kind, lost.output) == ("missing", "rstd")
 
 
 def test_every_reason_and_verdict_has_words_in_both_languages() -> None:

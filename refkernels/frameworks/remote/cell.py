@@ -148,6 +148,8 @@ class Session:
     def plain(self, value, given):
         """An output's header and its array; a lazy one is no array."""
         kind = type(value)
+        if kind.__module__ == "builtins":
+            raise TypeError("it returns a %s, which is not an array" % kind.__name__)
         if kind.__module__.split(".")[0] not in LIBRARIES and not isinstance(value, np.generic):
             raise TypeError("it returns a %s, which is no plain array" % kind.__name__)
         dtype, array = self.adapter.array(value)

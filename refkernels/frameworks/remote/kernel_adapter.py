@@ -2,8 +2,9 @@
 
 The host adds a last line, `begin({...})`, with what `frameworks.kernels` knows of the function. It
 is called by the op's names: by keyword where its parameters have them, else by position, in the
-op's order. Where a case is silent, a param that the function takes is the op's default. One that it
-does not take is left out where it would be the op's default; elsewhere the case is unsupported.
+op's order, unless an array would come in another one's place. Where a case is silent, a param that
+the function takes is the op's default. One that it does not take is left out where it would be the
+op's default; elsewhere the case is unsupported.
 """
 
 import ctypes
@@ -227,6 +228,12 @@ def call_of(function, arrays, params):
             "%s takes %d arrays, and this case has %s"
             % (KERNEL["function"], len(places), ", ".join(arrays))
         )
+    own = {name for names in KERNEL["inputs"].values() for name in names}
+    for place, name in zip(places, arrays):
+        if place in own and place != name:
+            raise NotImplementedError(
+                "%s takes %s where this case has %s" % (KERNEL["function"], place, name)
+            )
     return tuple(arrays.values()), named
 
 

@@ -63,7 +63,7 @@ def _because(one: Mapping[str, Any], lang: str) -> str:
 def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     words, families = WORDS[lang], record["families"].values()
     asked, telling = (sum(one[key] for one in families) for key in ("asked", "telling"))
-    yield words["shown"].format(challenges=asked, telling=telling)
+    yield words["shown"].format(challenges=asked, telling=telling, longest=record["longest_axis"])
     mutants = record["mutants"]
     if all_of := len(mutants["killed"]) + len(mutants["alive"]):
         yield words["killed"].format(killed=len(mutants["killed"]), all=all_of)
@@ -80,5 +80,7 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     if record["lengths"]:
         each = (f"{x}={','.join(map(str, some))}" for x, some in record["lengths"].items())
         yield words["lengths"].format(lengths=words["join"].join(each))
+    if record["leading_axes"]:
+        yield words["axes"].format(axes=words["join"].join(map(str, record["leading_axes"])))
     for flag in record["flags"]:
         yield words[flag]
