@@ -37,11 +37,13 @@ Shapes = Mapping[str, tuple[int, ...]]
 @dataclass(frozen=True)
 class Roles:
     """The arrays that a direction of an op takes: their letters, and the axis of each that rows run
-    through (None where its elements are unrelated). `positive`: inputs that are never negative."""
+    through (None where its elements are unrelated). `positive`: inputs that are never negative.
+    `cotangent`: the gradient that a backward question hands in."""
 
     arguments: Mapping[str, Argument]
     along: Mapping[str, int | None]
     positive: frozenset[str] = frozenset()
+    cotangent: str | None = None
 
     @property
     def first(self) -> str | None:
@@ -51,16 +53,17 @@ class Roles:
 
 def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset()) -> Roles:
     """The roles of an op's arrays, by its signature."""
+    cotangent = op.cotangent if direction == "backward" else None
     if op.definition is None:
         arguments = {name: Argument(name, (ROWS,)) for name in op.takes(direction)}
-        return Roles(arguments, dict.fromkeys(arguments), positive)
+        return Roles(arguments, dict.fromkeys(arguments), positive, cotangent)
     signature = op.definition.way(direction).signature
     related = _related(signature)
     along = {}
     for name, argument in signature.takes.items():
         places = [i - len(argument.own) for i, x in enumerate(argument.own) if x in related]
         along[name] = places[-1] if places else None
-    return Roles(dict(signature.takes), along, positive)
+    return Roles(dict(signature.takes), along, positive, cotangent)
 
 
 def _related(signature: Signature) -> set[str]:
@@ -178,9 +181,12 @@ def mixed(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format
 
 
 def special(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
-    """In the first input: one of a few in one row after the other, every fourth row without."""
+    """In the first input: one of a few in one row after the other, every fourth row without. Not in
+    a cotangent: what an infinite one gives, NaN or infinity, depends on the form."""
     drawn = typical(rng, shapes, roles, format)
-    name = roles.first or next(iter(shapes), "")
+    others = [one for one in shapes if one != roles.cotangent]
+    rowed = [one for one in others if roles.along[one] is not None]
+    name = next(iter(rowed or others), "")
     if name not in shapes or not drawn[name].size or not drawn[name].ndim:
         return drawn
     kinds = (math.nan, math.inf, -math.inf, -0.0, format.min_subnormal * 3.0, -format.min_normal)

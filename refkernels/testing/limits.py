@@ -56,7 +56,7 @@ def _format(dtype: Any) -> Format:
         raise TypeError(f"dtype is of type {_type(dtype)}, which is no dtype.") from failure
     name = str(text).rpartition(".")[2]
     if name not in DTYPES:
-        raise ValueError(f"dtype is {quoted(str(text))}: choose one of {', '.join(DTYPES)}.")
+        raise ValueError(f"dtype is {quoted(dtype)}: choose one of {', '.join(DTYPES)}.")
     return formats.get(name)
 
 
