@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arguments import as_text
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog, environments
@@ -110,7 +111,7 @@ def judge(
     causes: bool = True,
     examination: Examination | None = None,
 ) -> Judgement:
-    """Judge a kernel: FILE.py:FUNCTION, or another seat's name.
+    """Judge a kernel: FILE.py:FUNCTION, or FILE.so:SYMBOL with its abi.
 
     op          its op, where the function's name does not tell
     dtype       of the floating inputs
@@ -121,11 +122,11 @@ def judge(
     causes      whether `explain` is asked about a wrong answer
     examination that of another kernel of the same op, whose truths are used again
 
-    Raises ValueError for an unknown op, dtype, level or letter, FrameworkError for a kernel that
-    cannot be run at all; both are one sentence.
+    Raises ValueError for an unknown op, dtype, level or letter, TypeError for a dtype or level that
+    is no string, FrameworkError for a kernel that cannot be run at all; each is one sentence.
     """
     begin = time.monotonic()
-    dtype, level = str(dtype), str(level)
+    dtype, level = as_text(dtype, "dtype"), as_text(level, "level")
     if dtype not in DTYPES:
         raise ValueError(f"dtype is {quoted(dtype)}: {instead(dtype, DTYPES)}.")
     if level not in LEVELS:
