@@ -73,15 +73,15 @@ def judge(
     for text in length or ():
         words += ["--length", text]
     record, replay = found.to_dict(), shlex.join(words)
+    if as_json:
+        typer.echo(json.dumps({**record, "replay": replay}, allow_nan=False))
+    else:
+        typer.echo("\n".join(views.lines(record, replay, lang)))
     if out is not None:
         try:
             write_whole(out, views.markdown(record, replay, lang))
         except OSError as error:
             refuse(f"{out} cannot be written ({error.strerror}).")
-    if as_json:
-        typer.echo(json.dumps({**record, "replay": replay}, allow_nan=False))
-    else:
-        typer.echo("\n".join(views.lines(record, replay, lang)))
     raise typer.Exit(0 if found.right else 1)
 
 
