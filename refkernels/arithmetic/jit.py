@@ -76,8 +76,11 @@ class Kernel:
     def __deepcopy__(self, memo: Any) -> "Kernel":
         return self
 
-    def __reduce__(self) -> str:
-        return str(self.py_func.__qualname__)  # by name, as functions are pickled
+    def __reduce__(self) -> Any:
+        name = str(self.py_func.__qualname__)
+        if "<locals>" in name:  # nothing finds it by name: by its function, as far as that goes
+            return _again, (type(self), self.py_func, self._options)
+        return name  # as functions are pickled
 
 
 class InnerKernel(Kernel):
@@ -86,6 +89,10 @@ class InnerKernel(Kernel):
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         name = self.py_func.__name__
         raise TypeError(f"{name} is called by kernels only; from Python, call its .py_func.")
+
+
+def _again(kind: type[Kernel], function: Callable[..., Any], options: dict[str, Any]) -> Kernel:
+    return kind(function, **options)
 
 
 def _dispatcher(function: Callable[..., Any], folder: Path | None, options: dict[str, Any]) -> Any:

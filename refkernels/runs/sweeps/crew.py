@@ -98,12 +98,19 @@ class Crew:
                 break
             job = suspects.popleft() if suspects else waiting.popleft()
             try:
-                running[self.executor().submit(job.function, *job.arguments)] = job
+                running[self._submit(job)] = job
             except BrokenExecutor:
                 return [job]
             if suspects:
                 break
         return []
+
+    def _submit(self, job: Job) -> Future[Json]:
+        executor = self.executor()
+        try:
+            return executor.submit(job.function, *job.arguments)
+        except OSError:  # it broke while it started a worker: asked again, it says so
+            return executor.submit(job.function, *job.arguments)
 
 
 class Processes(Crew):

@@ -1,7 +1,9 @@
 """Crews: workers die, chunks are asked for again, each result is taken once."""
 
 import time
+from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sweep_helpers as helpers
@@ -33,6 +35,34 @@ def test_a_worker_that_dies_takes_nothing_with_it(tmp_path: Path) -> None:
     assert found["once"]["number"] == 25
     assert found["always"]["status"] == "killed"
     assert found["always"]["reason"] == "The worker's process died, twice."
+
+
+def test_an_executor_that_breaks_while_it_starts_a_worker_is_replaced() -> None:
+    """Its pipes close under a starting worker (an OSError); asked again, it tells that it broke."""
+
+    class Breaking(ThreadPoolExecutor):
+        begun = 0
+
+        def submit(self, *job: Any, **named: Any) -> Any:
+            self.begun += 1
+            if self.begun <= 2:
+                raise OSError("handle is closed") if self.begun == 1 else BrokenExecutor("died")
+            return super().submit(*job, **named)
+
+    pools: list[Executor] = [Breaking(1), ThreadPoolExecutor(1)]
+
+    class Own(Crew):
+        def executor(self) -> Executor:
+            return pools[0]
+
+        def replace(self) -> None:
+            del pools[0]
+
+    found = collect(Own(2), [Job(str(n), helpers.square, (n,)) for n in range(4)])
+    assert {key: result["number"] for key, result in found.items()} == {
+        str(n): n * n for n in range(4)
+    }
+    assert len(pools) == 1
 
 
 def test_a_killed_framework_is_asked_again_once_and_other_faults_are_not() -> None:
