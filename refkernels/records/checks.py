@@ -1,16 +1,20 @@
 """What a value of a record may be: checks that are called, and that say themselves as JSON Schema.
 
 A check is called with a value, and returns None or a complaint ("'ulp.max' must be a number").
-`rule()` is the same condition in JSON Schema (2020-12), for a value as the file holds it: where a
-number may be, there may be the words for infinities and NaN.
+`passes(values)` is the same condition on many values. A report has a million fields: column by
+column they take a fifth of the time of record by record. `rule()` is the condition in JSON Schema
+(2020-12), for a value as the file holds it: where a number may be, there may be the words for
+infinities and NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from types import NoneType
-from typing import Any, Protocol
+from typing import Any
 
 Json = dict[str, Any]
 FIGURE = "#/$defs/figure"
@@ -18,18 +22,24 @@ FIGURE = "#/$defs/figure"
 _NAMES = {str: "string", int: "integer", bool: "boolean", NoneType: "null", dict: "object"}
 
 
-class Check(Protocol):
+class Check(ABC):
     """A condition on a value."""
 
+    @abstractmethod
     def __call__(self, value: Any) -> str | None:
         """What is wrong with the value, None where nothing is."""
 
+    def passes(self, values: Sequence[Any]) -> bool:
+        """Whether nothing is wrong with any of the values."""
+        return all(self(value) is None for value in values)
+
+    @abstractmethod
     def rule(self) -> Json:
         """The condition as JSON Schema."""
 
 
 @dataclass(frozen=True)
-class OneOf:
+class OneOf(Check):
     """A value of one of these types, as JSON has them; an integer between low and high."""
 
     what: str
@@ -39,8 +49,7 @@ class OneOf:
     def __call__(self, value: Any) -> str | None:
         return None if self.passes((value,)) else f"must be {self.what}"
 
-    def passes(self, values: Collection[Any]) -> bool:
-        """Whether every value passes."""
+    def passes(self, values: Sequence[Any]) -> bool:
         if not self.types.issuperset(map(type, values)):
             return False
         if self.between is None:
@@ -61,18 +70,21 @@ class OneOf:
 
 
 @dataclass(frozen=True)
-class Name:
+class Name(Check):
     """A text that is not blank."""
 
     def __call__(self, value: Any) -> str | None:
         return None if isinstance(value, str) and value.strip() else "must be a name"
+
+    def passes(self, values: Sequence[Any]) -> bool:
+        return {str}.issuperset(map(type, values)) and all(map(str.strip, values))
 
     def rule(self) -> Json:
         return {"type": "string", "pattern": "\\S"}
 
 
 @dataclass(frozen=True)
-class AnyOf:
+class AnyOf(Check):
     """One of these words or numbers."""
 
     values: tuple[str | int, ...]
@@ -88,7 +100,7 @@ class AnyOf:
 
 
 @dataclass(frozen=True)
-class Shallow:
+class Shallow(Check):
     """Anything, nested `depth` times at most."""
 
     depth: int
@@ -111,7 +123,7 @@ def _shallow(value: Any, depth: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Filled:
+class Filled(Check):
     """An object with something in it."""
 
     def __call__(self, value: Any) -> str | None:
@@ -122,7 +134,7 @@ class Filled:
 
 
 @dataclass(frozen=True)
-class Pair:
+class Pair(Check):
     """A list of two values."""
 
     first: OneOf
@@ -133,8 +145,7 @@ class Pair:
             return "must be a list of pairs"
         return self.first(value[0]) or self.second(value[1])
 
-    def passes(self, values: Collection[Any]) -> bool:
-        """Whether every value passes."""
+    def passes(self, values: Sequence[Any]) -> bool:
         if not {list}.issuperset(map(type, values)) or not {2}.issuperset(map(len, values)):
             return False
         firsts, seconds = zip(*values, strict=True) if values else ((), ())
@@ -146,7 +157,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Maybe:
+class Maybe(Check):
     """Null, or what passes the check."""
 
     check: Check
@@ -154,12 +165,15 @@ class Maybe:
     def __call__(self, value: Any) -> str | None:
         return None if value is None else self.check(value)
 
+    def passes(self, values: Sequence[Any]) -> bool:
+        return self.check.passes([value for value in values if value is not None])
+
     def rule(self) -> Json:
         return {"anyOf": [{"type": "null"}, self.check.rule()]}
 
 
 @dataclass(frozen=True)
-class Each:
+class Each(Check):
     """A list of such values."""
 
     check: Check
@@ -167,19 +181,21 @@ class Each:
     def __call__(self, value: Any) -> str | None:
         if not isinstance(value, list):
             return "must be a list"
-        if isinstance(self.check, OneOf | Pair) and self.check.passes(value):
-            return None
         for inner in value:
             if wrong := self.check(inner):
                 return wrong
         return None
+
+    def passes(self, values: Sequence[Any]) -> bool:
+        lists = {list}.issuperset(map(type, values))
+        return lists and self.check.passes(list(chain.from_iterable(values)))
 
     def rule(self) -> Json:
         return {"type": "array", "items": self.check.rule()}
 
 
 @dataclass(frozen=True)
-class Named:
+class Named(Check):
     """An object of such values, whatever their names."""
 
     check: Check
@@ -187,52 +203,41 @@ class Named:
     def __call__(self, value: Any) -> str | None:
         if not isinstance(value, dict):
             return "must be an object"
-        if isinstance(self.check, OneOf) and self.check.passes(value.values()):
-            return None
         for name, inner in value.items():
             if wrong := self.check(inner):
                 return f"{name}.{wrong}"
         return None
+
+    def passes(self, values: Sequence[Any]) -> bool:
+        if not {dict}.issuperset(map(type, values)):
+            return False
+        return self.check.passes(list(chain.from_iterable(map(dict.values, values))))
 
     def rule(self) -> Json:
         return {"type": "object", "additionalProperties": self.check.rule()}
 
 
 @dataclass(frozen=True)
-class Object:
-    """An object of some fields, and whatever else. A report has a million fields, and most need
-    only have one of a few types: such fields are checked all at once, and the combinations of types
-    that were right are remembered."""
+class Object(Check):
+    """An object of some fields, and whatever else."""
 
     checks: Mapping[str, Check]
-    _typed: dict[str, frozenset[type]] = field(init=False, repr=False)
-    _others: dict[str, Check] = field(init=False, repr=False)
-    _known: set[tuple[type, ...]] = field(init=False, repr=False, default_factory=set)
-
-    def __post_init__(self) -> None:
-        typed = {
-            name: check.types
-            for name, check in self.checks.items()
-            if isinstance(check, OneOf) and check.between is None
-        }
-        others = {name: check for name, check in self.checks.items() if name not in typed}
-        object.__setattr__(self, "_typed", typed)
-        object.__setattr__(self, "_others", others)
 
     def __call__(self, value: Any) -> str | None:
         if not isinstance(value, dict):
             return "must be an object"
-        get = value.get
-        kinds = tuple(map(type, map(get, self._typed)))
-        if kinds not in self._known:
-            for kind, (name, types) in zip(kinds, self._typed.items(), strict=True):
-                if kind not in types:
-                    return f"{name}.{self.checks[name](get(name))}"
-            self._known.add(kinds)
-        for name, check in self._others.items():
-            if wrong := check(get(name)):
+        for name, check in self.checks.items():
+            if wrong := check(value.get(name)):
                 return f"{name}.{wrong}"
         return None
+
+    def passes(self, values: Sequence[Any]) -> bool:
+        if not {dict}.issuperset(map(type, values)):
+            return False
+        return all(
+            check.passes([*map(dict.get, values, repeat(name))])
+            for name, check in self.checks.items()
+        )
 
     def rule(self) -> Json:
         rules = {name: check.rule() for name, check in self.checks.items()}
@@ -242,7 +247,7 @@ class Object:
 
 
 @dataclass(frozen=True)
-class Where:
+class Where(Check):
     """A value that meets a condition passes the check; every other value passes."""
 
     condition: Check
@@ -251,12 +256,15 @@ class Where:
     def __call__(self, value: Any) -> str | None:
         return None if self.condition(value) else self.check(value)
 
+    def passes(self, values: Sequence[Any]) -> bool:
+        return self.check.passes([value for value in values if self.condition(value) is None])
+
     def rule(self) -> Json:
         return {"if": self.condition.rule(), "then": self.check.rule()}
 
 
 @dataclass(frozen=True)
-class Every:
+class Every(Check):
     """What passes all the checks, and a last one that JSON Schema has no words for."""
 
     checks: tuple[Check, ...]
@@ -268,6 +276,10 @@ class Every:
             if wrong := check(value):
                 return wrong
         return self.besides(value)
+
+    def passes(self, values: Sequence[Any]) -> bool:
+        checked = all(check.passes(values) for check in self.checks)
+        return checked and all(self.besides(value) is None for value in values)
 
     def rule(self) -> Json:
         rule: Json = {"allOf": [check.rule() for check in self.checks]}

@@ -7,7 +7,7 @@ Fields that no table here names may hold anything. A field that may be absent ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
@@ -49,10 +49,19 @@ def complaint(record: Mapping[str, Any]) -> str | None:
     check = _KINDS.get(str(record["kind"]))
     if check is None:
         return None
-    if wrong := check(record):
-        return wrong
-    known = check is _ENVIRONMENT or FIELDS.keys().isdisjoint(record)
-    return None if known else _COMMON(record)
+    return check(record) or (None if check is _ENVIRONMENT else _COMMON(record))
+
+
+def valid(records: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether no record has a complaint: sooner known of all than of each."""
+    by_kind: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        by_kind.setdefault(str(record["kind"]), []).append(record)
+    return all(
+        check.passes(by_kind.get(kind, ()))
+        and (check is _ENVIRONMENT or _COMMON.passes(by_kind.get(kind, ())))
+        for kind, check in _KINDS.items()
+    )
 
 
 def document() -> dict[str, Any]:

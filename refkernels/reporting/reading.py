@@ -19,6 +19,7 @@ from refkernels.reporting.words.escaping import showable
 
 Record = dict[str, Any]
 
+_TOGETHER = 256  # records checked at a time, while the processor's caches still hold them
 _ESCAPES = re.compile(r"\\[ubfr]")  # which may stand for a character that no page can show
 
 
@@ -44,17 +45,26 @@ def read_records(path: Path) -> list[Record]:
         raise RecordsError(
             f"{path}, line {broken}: not UTF-8 text, so this is not a records file."
         ) from None
-    ended = text.endswith("\n")
-    plain = _is_plain(text.replace("\n", " "))  # one look at the whole costs less than one a line
     lines = text.split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
-    records = []
+    cut = len(lines) if not text.endswith("\n") else 0
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    # One look at the whole costs less than one at each line.
+    harmless, plain = not codec.suspicious(text), _is_plain(text.replace("\n", " "))
+    records: list[Record] = []
     with _no_collector():
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                last = number == len(lines) and not ended
-                records.append(_parse(line, f"{path}, line {number}", last, plain))
+        for begin in range(0, len(numbered), _TOGETHER):
+            some: list[Record] = []
+            try:
+                for number, line in numbered[begin : begin + _TOGETHER]:
+                    where = f"{path}, line {number}"
+                    some.append(_parse(line, where, number == cut, harmless, plain))
+            finally:  # the first line with a fault is named, whatever its fault
+                if not schema.valid(some):
+                    for (number, _), record in zip(numbered[begin:], some, strict=False):
+                        _check(record, f"{path}, line {number}")
+            records += some
     return records
 
 
@@ -80,9 +90,9 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and text.isprintable() and not _ESCAPES.search(text)
 
 
-def _parse(line: str, where: str, last: bool, plain: bool) -> Record:
+def _parse(line: str, where: str, last: bool, harmless: bool, plain: bool) -> Record:
     try:
-        record = codec.loads(line)
+        record = codec.loads(line, harmless=harmless)
     except ValueError as fault:
         if last:
             raise RecordsError(
@@ -101,13 +111,12 @@ def _parse(line: str, where: str, last: bool, plain: bool) -> Record:
         record = codec.restored(record, schema.TEXTS)
     if not (plain or _is_plain(line)) and (_ESCAPES.search(line) or showable(line) != line):
         record = _shown(record)
-    _check(record, where)
+    if not isinstance(record.get("kind"), str):
+        raise RecordsError(f"{where}: the record has no kind.")
     return record
 
 
 def _check(record: Record, where: str) -> None:
-    if not isinstance(record.get("kind"), str):
-        raise RecordsError(f"{where}: the record has no kind.")
     if complaint := schema.complaint(record):
         field, _, what = complaint.rpartition(".")
         raise RecordsError(f"{where}: in a record of kind {record['kind']!r} {field!r} {what}.")

@@ -71,7 +71,7 @@ def test_figures_of_a_record_are_read_without_a_walk():
          "count": 4294967296, "small": 1.7e-308, "exact": "0.60131234567890123456789"}
     )  # fmt: skip
     assert re.search(r"\d{19}", line)
-    assert not codec._suspicious(line)
+    assert not codec.suspicious(line)
 
 
 def test_json_is_strict_and_keeps_what_is_not_finite() -> None:

@@ -74,6 +74,7 @@ def test_it_refuses_what_a_reader_refuses() -> None:
     }  # fmt: skip
     records = [*MEASURED, *sweep_pages.RECORDS, explained, {"schema": 1, "kind": "song"}]
     seen: Counter[bool] = Counter()
+    batch: list[dict] = []
     for number in range(1500):
         record = mutations.mutated(records[number % len(records)], random)
         if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
@@ -83,10 +84,16 @@ def test_it_refuses_what_a_reader_refuses() -> None:
         except ValueError:
             continue
         told = schema.complaint(read)
+        assert schema.valid([read]) == (told is None), told
+        batch.append(read)
         valid = VALIDATOR.is_valid({**record, "schema": SCHEMA})
         assert valid == (told is None or "exceed" in told), (record["kind"], told)
         seen[valid] += 1
     assert min(seen[True], seen[False]) > 200, seen
+    right = [read for read in batch if schema.complaint(read) is None]
+    assert schema.valid(right)
+    for wrong in (read for read in batch if schema.complaint(read) is not None):
+        assert not schema.valid([*right[:7], wrong, *right[7:20]])
 
 
 def test_records_of_every_schema_that_ever_was_are_read() -> None:

@@ -44,6 +44,14 @@ def test_a_line_that_is_cut_off_is_named_with_its_cure(tmp_path):
     assert "--resume" in message
 
 
+@pytest.mark.parametrize("between", [0, 300])
+def test_the_first_faulty_line_is_named_whatever_its_fault(tmp_path, between):
+    good = (GOOD + "\n") * between
+    unreadable, invalid = "{not json\n", '{"schema": 1, "kind": "measurement"}\n'
+    assert "line 2: not valid" in _fault(tmp_path, f"{GOOD}\n{unreadable}{good}{invalid}")
+    assert "line 2: in a record" in _fault(tmp_path, f"{GOOD}\n{invalid}{good}{unreadable}")
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
