@@ -1,5 +1,6 @@
 """A caller's own numbers, such as eps: taken exactly or refused, never rounded silently."""
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -31,6 +32,15 @@ def as_real(value: Any, name: str) -> float:
         raise TypeError(f"{name} is {shown(value)}, which cannot be read.") from failure
     if not same:
         raise ValueError(f"{name} is {shown(value)}, which float64 does not hold exactly.")
+    return number
+
+
+def as_eps(value: Any) -> float:
+    """`as_real` for an eps, which keeps a denominator from 0. Raises ValueError below 0 and for
+    what is not finite."""
+    number = as_real(value, "eps")
+    if not (math.isfinite(number) and number >= 0.0):
+        raise ValueError(f"eps is {number}, but it must be finite and at least 0.")
     return number
 
 

@@ -12,7 +12,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.blocks import read_only
 from refkernels.arithmetic.protocols import items_of
-from refkernels.arithmetic.scalars import as_count, as_real
+from refkernels.arithmetic.scalars import as_count, as_eps
 from refkernels.arithmetic.wording import shown
 
 Rows = npt.NDArray[np.float64]
@@ -122,7 +122,7 @@ def prepare(
         x=array.reshape(math.prod(leading), n),
         weight=_affine(weight, "weight", normalized, 1.0),
         bias=_affine(bias, "bias", normalized, 0.0),
-        eps=_epsilon(eps),
+        eps=as_eps(eps),
         shape=array.shape,
         leading=leading,
         normalized=normalized,
@@ -162,10 +162,3 @@ def _affine(value: Any, name: str, normalized: tuple[int, ...], default: float) 
             f"{name} has shape {array.shape}, but it must have the normalised shape {normalized}."
         )
     return widened(array).reshape(-1)
-
-
-def _epsilon(eps: float) -> float:
-    value = as_real(eps, "eps")
-    if not (math.isfinite(value) and value >= 0.0):
-        raise ValueError(f"eps is {value}, but it must be finite and at least 0.")
-    return value

@@ -18,7 +18,7 @@ from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.arithmetic.scalars import as_real
+from refkernels.arithmetic.scalars import as_eps, as_real
 from refkernels.arithmetic.wording import shown
 from refkernels.op import Direction
 from refkernels.ops.canonical import Canonical, Prepared, canonical
@@ -332,7 +332,7 @@ def _param(name: str, value: Any, default: Any) -> Any:
     """A param, checked by its default: a number, a truth value or a string. The op's `prepare`
     checks all other params."""
     if isinstance(default, float):
-        return as_real(value, name)
+        return as_eps(value) if name == "eps" else as_real(value, name)
     if isinstance(default, TextOrNumbers):
         return value
     for kind, called in ((bool, "True or False"), (str, "a string")):
