@@ -97,23 +97,34 @@ def _card(card: Card, words: Any, lang: str, room: int | None) -> list[Renderabl
 def _lines(one: Symptom, words: Any, lang: str, room: int) -> list[RenderableType]:
     """What differs first: it is the end that a narrow terminal cuts off. A cause that does not fit
     goes into lines of its own, if there is room."""
-    line = Text(f" {one.verdict.glyph} ", style=one.verdict.colour)
-    line.append(f"{listed(words, one.ops[:2])}{'…' if one.ops[2:] else ''}", style="bold")
-    if one.directions == ["backward"]:
-        line.append(" backward", style="bold")
-    line.append(f" {'/'.join(one.dtypes)}", style="bold")
     told = one.because(words, lang) if one.cause else ""
     size = one.size(words, "short:")
     parts = [part for part in (size, told) if part]
-    whole = line + Text(words["colon"] + words["comma"].join(parts), style="default")
+    line = _name(one, words, "/".join(one.dtypes))
+    whole = line + _after(words, words["comma"].join(parts))
+    if whole.cell_len > WIDTH and len(one.dtypes) > 1 and (not told or room < 2):
+        line = _name(one, words, f"{one.dtypes[0]} +{len(one.dtypes) - 1}")
+        whole = line + _after(words, words["comma"].join(parts))
     if not told or whole.cell_len <= WIDTH or room < 2:
         return [whole]
     rows = Text(told, style="dim").wrap(Console(width=WIDTH), WIDTH - len(_INDENT))
     if len(rows) > room - 1:
         rest = " ".join(row.plain.strip() for row in rows[room - 2 :])
         rows[room - 2] = Text(rest, style="dim")
-    short = line + Text(words["colon"] + size, style="default") if size else line
+    short = line + _after(words, size) if size else line
     return [short, *(Text(_INDENT) + row for row in rows[: room - 1])]
+
+
+def _name(one: Symptom, words: Any, dtypes: str) -> Text:
+    line = Text(f" {one.verdict.glyph} ", style=one.verdict.colour)
+    line.append(f"{listed(words, one.ops[:2])}{'…' if one.ops[2:] else ''}", style="bold")
+    if one.directions == ["backward"]:
+        line.append(" backward", style="bold")
+    return line.append(f" {dtypes}", style="bold")
+
+
+def _after(words: Any, told: str) -> Text:
+    return Text(words["colon"] + told, style="default")
 
 
 def _whole(one: Symptom, words: Any, lang: str) -> list[RenderableType]:
