@@ -53,7 +53,7 @@ def _run() -> None:
 
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, handler)
-    # What a command reads in is no garbage: looking for it at Python's pace takes a fifth of it.
+    # What a command reads is not garbage: collecting at Python's pace takes a fifth of its time.
     gc.set_threshold(50_000)
     # The process is about to go: a last search for garbage would take as long as a small command.
     atexit.register(gc.freeze)

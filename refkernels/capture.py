@@ -253,7 +253,7 @@ class _Framework:
     name = ""
     forward = "forward"  # the method that a layer's call runs
     limits = (
-        "Functional calls (residual additions, attention scores, the loss) are no layers: "
+        "Functional calls (residual additions, attention scores, the loss) are not layers: "
         "their tensors are recorded where capture.watch wraps them.",
         "A tied weight has one gradient, the sum over all its uses.",
     )
@@ -937,7 +937,7 @@ def _framework_of(model):
         if framework.name in roots:
             return framework()
     raise TypeError(
-        "%s is no layer of torch, paddle, oneflow or mindspore: give the model itself"
+        "%s is not a layer of torch, paddle, oneflow or mindspore: give the model itself"
         % type(model).__name__
     )
 
@@ -1172,7 +1172,7 @@ class Capture:
         TypeError for what cannot be called.
         """
         if not callable(function):
-            raise TypeError("watch: %r is no function and no layer" % type(function).__name__)
+            raise TypeError("watch: %r is neither a function nor a layer" % type(function).__name__)
         if not self._open or name in self._layers:
             raise ValueError(
                 "watch: use another name than %r" % name

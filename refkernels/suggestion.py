@@ -9,7 +9,7 @@ from collections.abc import Iterable
 _ALIKE = 0.8  # of difflib's ratio: 'torhc' is near 'torch', 'float8' is not near 'float64'
 _PREFIX = 3
 _LONGEST = 120
-_LISTED = 30  # names, and in so many characters: a longer list is no sentence any more
+_LISTED = 30  # names, in at most _LETTERS characters: a longer list makes no sentence
 _LETTERS = 400
 
 

@@ -107,13 +107,13 @@ def right_answers(dataset: object) -> dict[str, list[str]]:
                     texts = [str(answer["text"]) for answer in question["answers"]]
                     answers_by_id[str(question["id"])] = texts or [""]
     except (KeyError, TypeError, IndexError):
-        raise ValueError("this is no SQuAD file: data, paragraphs, qas and answers.") from None
+        raise ValueError("this is not a SQuAD file: data, paragraphs, qas and answers.") from None
     return answers_by_id
 
 
 def exact(predictions: object, right: Mapping[str, Sequence[str]]) -> dict[str, bool]:
     """Which questions are answered exactly; a question without a prediction is not. Raises
-    ValueError where predictions are no mapping."""
+    ValueError where predictions are not a mapping."""
     if not isinstance(predictions, dict):
         raise ValueError("predictions are a JSON object: question id to answer.")
     return {

@@ -39,7 +39,7 @@ def _read_text(path: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise CaptureError(f"{path} is no UTF-8 text (byte {error.start}).") from None
+        raise CaptureError(f"{path} is not UTF-8 text (byte {error.start}).") from None
 
 
 def read_rank(folder: Path) -> Rank:

@@ -25,7 +25,7 @@ class Call:
     """One call of a layer: arrays by position, keyword, or path such as "0.1".
 
     inputs, outputs     of the forward pass
-    scalars             inputs that are no tensors
+    scalars             inputs that are not tensors
     cotangents          gradients of the objective with respect to the outputs
     input_gradients     with respect to the inputs, this call's part alone
     """

@@ -45,7 +45,7 @@ def compare(
 
     check_language(lang)
     if fail_on not in LEVELS:
-        refuse(f"--fail-on {fail_on!r} is no level: {instead(fail_on, LEVELS)}.")
+        refuse(f"--fail-on {fail_on!r} is not a level: {instead(fail_on, LEVELS)}.")
     found = changes.compare(_study(old), _study(new))
     console = Console()
     room = None if everything else max(5, (console.height - 8) // 2)

@@ -332,10 +332,12 @@ FUNCTIONS = (
 
 
 def fraction(value: Any) -> Fraction:
-    """The exact rational that a param is. Raises TypeError for what is no real number, ValueError
-    for NaN and infinities."""
+    """The exact rational value of a param. Raises TypeError for anything but a real number,
+    ValueError for NaN and infinities."""
     if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{bool(value)} is no number: a formula's params are integers and floats.")
+        raise TypeError(
+            f"{bool(value)} is not a number: a formula's params are integers and floats."
+        )
     if isinstance(value, Rational):
         return Fraction(value)
     if isinstance(value, float | np.floating):

@@ -94,7 +94,7 @@ class Working(Context):
         self.scalars = Working("float64") if apart else None
         self.name = f"Working({self.format})"
         if self.format.dtype is None:
-            raise ValueError(f"{self.format} is no format to compute in: it has no arithmetic.")
+            raise ValueError(f"{self.format} is not a format to compute in: it has no arithmetic.")
 
     def value(self, data: Any) -> WorkingValue:
         return WorkingValue(self, formats.cast(np.asarray(data), self.format))

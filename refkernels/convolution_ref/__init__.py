@@ -151,15 +151,15 @@ def conv2d(
     groups      those of C / groups and of O / groups channels in a row
     certify     the question (`refkernels.Enclosure`)
 
-    With K terms that are no padding the bound is about (K + 1) u (sum |x weight| + |bias|), proven
+    With K terms that are not padding the bound is about (K + 1) u (sum |x weight| + |bias|), proven
     for the direct sum and for a matrix product, in any order, the bias first or last; and, for 3 x
     3 taps with stride and dilation 1, for Winograd's F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3) with tiles
     from the first element on: `OPS` has it elementwise, and form by form.
 
     Padding is zeros: where it meets a weight that is not finite, y is NaN.
 
-    Raises TypeError for other dtypes and for params that are no integers, ValueError for shapes and
-    params that do not fit.
+    Raises TypeError for other dtypes and for params that are not integers, ValueError for shapes
+    and params that do not fit.
     Sources: Dumoulin and Visin (2016), "A guide to convolution arithmetic for deep learning",
     arXiv:1603.07285; Lavin and Gray (2016), arXiv:1509.09308.
     """

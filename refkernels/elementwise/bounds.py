@@ -145,7 +145,7 @@ def _excuse_steep_slopes(
     function: Function, dy: Array, x: Array, dx: Doubles, format: Format, bounds: Doubles
 ) -> None:
     """Sets the bounds to infinity where f'(x) or the gradient, or eight times it, overflows the
-    format, because an intermediate product may; to NaN where the gradient is no number."""
+    format, because an intermediate product may; to NaN where the gradient is not a number."""
     most = format.max / 8.0
     ordinary = np.isfinite(x) & np.isfinite(dy)
     bounds[:, ordinary & (np.abs(dx) > most)] = np.inf

@@ -221,7 +221,7 @@ def names() -> list[str]:
 
 def get(spec: str | Spec | Framework) -> Spec:
     """The framework that ``NAME`` or ``NAME==VERSION`` means; raise `UnknownFramework`, or
-    `TypeError` for an argument that is no name."""
+    `TypeError` for an argument that is not a name."""
     if isinstance(spec, Spec):
         return spec
     if isinstance(spec, Framework):
@@ -237,9 +237,9 @@ def get(spec: str | Spec | Framework) -> Spec:
 def seat(text: str) -> tuple[Spec, SeatName]:
     """The framework that a seat's name means, and the parsed name.
 
-    A kernel is a framework of one op (`kernels`). Raises `UnknownFramework` for text that is no
+    A kernel is a framework of one op (`kernels`). Raises `UnknownFramework` for text that is not a
     name, for a framework that is not in the catalog and a kernel that cannot be run; TypeError for
-    an argument that is no string.
+    an argument that is not a string.
     """
     if not isinstance(text, str):
         raise TypeError(f"a seat is asked for by its name, not by a {type(text).__name__}")

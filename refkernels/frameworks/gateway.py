@@ -86,7 +86,7 @@ class Session:
 
     Threads may share a session: their runs take turns.
 
-    Raises only `UnknownFramework`, for a name that is no seat of the catalog.
+    Raises only `UnknownFramework`, for a name that is not a seat of the catalog.
     """
 
     def __init__(

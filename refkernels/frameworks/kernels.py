@@ -39,7 +39,7 @@ _BACKWARD = {"backward", "bwd", "grad"}
 
 
 class KernelError(ValueError):
-    """The name is no kernel that can be run; the message is one sentence with the cure."""
+    """The name is not a kernel that can be run; the message is one sentence with the cure."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _check_function(content: bytes, path: Path, function: str) -> None:
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError) as error:
-        raise KernelError(f"{path} is no Python file ({error})") from None
+        raise KernelError(f"{path} is not a Python file ({error})") from None
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     imported: set[str] = set()
     functions = []

@@ -96,9 +96,9 @@ def prepare(
 ) -> RowProblem:
     """Checks shapes and eps, and lays x and dy out as rows.
 
-    Raises TypeError for an array that is not of floats, an eps that is no real number and a
-    normalized_shape that is no shape; ValueError for shapes that do not fit and for an eps that is
-    negative or not finite.
+    Raises TypeError for an array that is not of floats, an eps that is not a real number and a
+    normalized_shape that is not a shape; ValueError for shapes that do not fit and for an eps that
+    is negative or not finite.
     """
     array = as_float_array(x, "x")
     normalized = normalized_axes(array.shape, normalized_shape)

@@ -123,7 +123,7 @@ class Solved(Generic[Answer]):
 
     @cached_property
     def statistics(self) -> Statistics:
-        with tiers.counted():  # not counted: they are no part of the answer
+        with tiers.counted():  # not counted: they are not part of the answer
             return self.find_statistics()
 
 

@@ -83,7 +83,7 @@ def _weights(xp: Any, weight: Any, target: Any) -> Any:
 
 
 def _where(xp: Any, row: Any, kept: Any, valid: Any) -> Any:
-    """0 where a row is ignored, undefined where its label is no class."""
+    """0 where a row is ignored, undefined where its label is not a class."""
     zero = xp.number(0)
     row = row if kept is None else xp.where(kept, row, zero)
     return row if valid is None else xp.where(valid, row, zero / zero)

@@ -80,8 +80,8 @@ def named(op: Op, direction: Direction, outputs: Any) -> dict[str, Array]:
 
     `outputs`: a mapping or a NamedTuple by name; a tuple (or a list of arrays) in the op's order;
     one array, the first output. None stands for an absent output.
-    Raises ValueError for unknown names, for too many outputs and for none; TypeError for what is no
-    float array.
+    Raises ValueError for unknown names, for too many outputs and for none; TypeError for anything
+    but a float array.
     """
     names = op.names(direction)
     given = _by_name(op, direction, outputs)

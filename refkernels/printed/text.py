@@ -7,8 +7,8 @@
     [[1. 2.]]              [[1.0, 2.0]]                     np.array([[1.0, 2.0]])
 
 Nothing is evaluated: a bracket is followed token by token to the bracket that closes it, and a
-bracket that holds anything but numbers is no tensor. The text in front of a tensor, on its line or
-at the end of the previous line, is its name if it ends with an equals sign or a colon.
+bracket that holds anything but numbers is not a tensor. The text in front of a tensor, on its line
+or at the end of the previous line, is its name if it ends with an equals sign or a colon.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def read(stream: BinaryIO, called: str) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise ValueError(f"{called} is no text in UTF-8: --pasted reads printed numbers.")
+        raise ValueError(f"{called} is not text in UTF-8: --pasted reads printed numbers.")
     if not text.strip():
         raise ValueError(f"{called} is empty: paste the tensors as they are printed.")
     return text
@@ -227,7 +227,7 @@ def _bracketed(text: str, begin: int, end: int, number: int) -> tuple[int, Print
 
 
 def _is_prose(texts: list[str], depth: int, before: str) -> bool:
-    """Whether a bare bracket is no printed tensor: a reference [3], a shape [1, 32, 768]."""
+    """Whether a bare bracket is not a printed tensor: a reference [3], a shape [1, 32, 768]."""
     if depth > 1 or any(not digits.lstrip("-").isdigit() for digits in texts):
         return False
     return _NAME.search(before) is None or len(texts) < 2

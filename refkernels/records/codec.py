@@ -69,7 +69,7 @@ def holds_words(line: str) -> bool:
 
 def loads(text: str, depth: int | None = None) -> Any:
     """The value of a JSON text; `depth`: how far its lists and objects may be nested. Raises
-    ValueError for what is no JSON, for numbers that no float or 64-bit integer holds, for half
+    ValueError for what is not JSON, for numbers that no float or 64-bit integer holds, for half
     characters (lone surrogates) and for deeper nesting."""
     try:
         value = _DECODER.decode(text)

@@ -132,7 +132,7 @@ class Journal:
         try:
             before = codec.loads(manifest.read_text(encoding="utf-8"))
             if not isinstance(before, dict):
-                raise ValueError("it is no object")
+                raise ValueError("it is not an object")
         except (OSError, ValueError):
             raise JournalError(
                 f"{manifest} is missing or damaged, so nobody can tell what was "

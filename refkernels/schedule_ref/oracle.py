@@ -100,7 +100,9 @@ def checked(
     decay_steps = as_count(decay_steps, "decay_steps")
     min_lr, max_lr = as_real(min_lr, "min_lr"), as_real(max_lr, "max_lr")
     if not (math.isfinite(min_lr) and math.isfinite(max_lr) and min_lr <= max_lr):
-        raise ValueError(f"min_lr {min_lr!r} and max_lr {max_lr!r} are no range of learning rates.")
+        raise ValueError(
+            f"min_lr {min_lr!r} and max_lr {max_lr!r} are not a range of learning rates."
+        )
     return steps, min_lr, max_lr, decay_steps
 
 

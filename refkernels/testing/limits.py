@@ -53,7 +53,7 @@ def _format(dtype: Any) -> Format:
     try:
         text = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype)
     except Exception as failure:  # the caller's own class
-        raise TypeError(f"dtype is of type {_type(dtype)}, which is no dtype.") from failure
+        raise TypeError(f"dtype is of type {_type(dtype)}, which is not a dtype.") from failure
     name = str(text).rpartition(".")[2]
     if name not in DTYPES:
         raise ValueError(f"dtype is {quoted(dtype)}: choose one of {', '.join(DTYPES)}.")

@@ -261,7 +261,7 @@ def test_a_full_disk_stops_the_capture_and_not_the_training(
 
 def test_bad_arguments_are_refused_in_a_sentence(returned: dict[str, Any]) -> None:
     words = {
-        "model": "object is no layer of torch, paddle, oneflow or mindspore",
+        "model": "object is not a layer of torch, paddle, oneflow or mindspore",
         "steps": "steps=-1: give whole numbers from 0",
         "only": "matches none of the 3 layers, such as 'first'",
         "rank": "rank 3 is none of 1 processes",
@@ -270,7 +270,7 @@ def test_bad_arguments_are_refused_in_a_sentence(returned: dict[str, Any]) -> No
         "loss_word": "loss is a str: give a number or a tensor",
         "exists": "holds a run already: choose another folder, or remove it",
         "taken": "use another name than 'first'",
-        "uncallable": "watch: 'int' is no function and no layer",
+        "uncallable": "watch: 'int' is neither a function nor a layer",
         "outside": "belongs inside the `with Capture(...)` block",
     }
     assert set(returned["refused"]) == set(words)

@@ -210,7 +210,7 @@ class NoCrew(Crew):
 
 def run(command: str) -> str:
     """How far a command came: "mention" (the bare name of one that takes more), "start" (`Reached`)
-    or "end". Raises AssertionError where it is refused, or is no command."""
+    or "end". Raises AssertionError where it is refused, or is not a command."""
     words = words_of(command)
     try:
         result = CliRunner().invoke(app, words)

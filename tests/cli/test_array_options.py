@@ -81,7 +81,7 @@ def test_outputs_are_read_by_kernel(folder: Path, texts: list[str], kernels: set
         (["x=two.npz:w"], "two.npz has no array 'w': it has x, z"),
         (["x=x.npy", "one.npz"], "gives 'x' twice"),
         (["x=missing.npz:x"], "There is no file missing.npz"),
-        (["x=text.npz"], "text.npz is no .npz file"),
+        (["x=text.npz"], "text.npz is not a .npz file"),
         (["x=objects.npz"], "holds Python objects"),
         (["x=empty.npz"], r"empty.npz holds no arrays"),
         (["case.npz"], "case.npz is a case file: give it in OP's place"),

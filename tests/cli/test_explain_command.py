@@ -166,7 +166,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         "sin forward gives y, not 'z'",
     ),
     "unknown param": (["sin", *INPUT, *OUTPUT, "--param", "eps=1"], "sin has no parameter 'eps'"),
-    "no number": (["sin", *INPUT, *OUTPUT, "--param", "eps=x"], "'x' is no number and no list"),
+    "no number": (["sin", *INPUT, *OUTPUT, "--param", "eps=x"], "'x' is neither a number"),
     "level": (["sin", *INPUT, *OUTPUT, "--fail-on", "unusal"], "did you mean 'unusual'?"),
     "direction": (["sin", *INPUT, *OUTPUT, "--direction", "up"], "direction is 'up'"),
     "language": (["sin", *INPUT, *OUTPUT, "--lang", "fr"], "There is no language 'fr'"),
@@ -180,10 +180,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "shape": (["sin", *INPUT, "--output", "y=short.npy"], "y has shape (2,)"),
     "integers": (["sin", *INPUT, "--output", "y=int.npy"], "y has dtype int64"),
     "pickle": (["sin", *INPUT, "--output", "y=objects.npy"], "it holds Python objects"),
-    "text": (["sin", *INPUT, "--output", "y=text.npy"], "text.npy is no .npy file of numbers"),
+    "text": (["sin", *INPUT, "--output", "y=text.npy"], "text.npy is not a .npy file of numbers"),
     "archive": (["sin", *INPUT, "--output", "y=case.npy"], "case.npy is an archive"),
     "too much": (["case.npz", *INPUT], "case.npz holds its own inputs, params"),
-    "damaged": (["damaged.npz"], "damaged.npz is no .npz file, or a truncated one"),
+    "damaged": (["damaged.npz"], "damaged.npz is not a .npz file, or is truncated"),
     "unwritable": (["sin", *INPUT, *OUTPUT, "--out", "x.npy/a.md"], "cannot be written"),
 }
 

@@ -46,7 +46,7 @@ def test_where_a_framework_is_named_alone_a_seat_is_refused(name: str) -> None:
 
 
 def test_a_framework_that_nobody_could_type_is_refused() -> None:
-    with pytest.raises(ValueError, match="no framework's name"):
+    with pytest.raises(ValueError, match="a framework's name"):
         Framework("my:framework", Path("f.py"))
 
 

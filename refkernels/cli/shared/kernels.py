@@ -15,7 +15,7 @@ def named_kernels(
     kernels: Sequence[str], ops: Sequence[str], abi: str | None, python: str | None
 ) -> tuple[list[str], list[str]]:
     """The seats of the kernels, and the ops that they compute: each the op in its function's name,
-    or the one that is given. Ends the command with a sentence for what is no kernel."""
+    or the one that is given. Ends the command with a sentence for anything but a kernel."""
     from refkernels.frameworks import catalog
     from refkernels.seat_names import SeatNameError, parse
 
@@ -25,7 +25,7 @@ def named_kernels(
             name = _with(parse(text), "abi", abi)
             if name.kernel is None:
                 refuse(
-                    f"{text} is no kernel, which is FILE.py:FUNCTION: a framework is --framework."
+                    f"{text} is not a kernel: write FILE.py:FUNCTION; a framework is --framework."
                 )
             name = _with(name, "python", python)
             if len(ops) == 1 and not _tells_op(name, ops[0]):

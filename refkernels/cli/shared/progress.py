@@ -1,4 +1,4 @@
-"""The bar that shows a command's progress, and the lines of a log that is no terminal."""
+"""The bar that shows a command's progress, and the lines of a log that is not a terminal."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _span(seconds: float) -> str:
 
 @contextlib.contextmanager
 def log_of(bar: Any, counted: Callable[[int], str] = "{:,}".format) -> Iterator[Log | None]:
-    """A log on standard error where this is no terminal, so that no bar is drawn; else None."""
+    """A log on standard error where this is not a terminal, so that no bar is drawn; else None."""
     if bar.console.is_terminal:
         yield None
         return

@@ -33,8 +33,8 @@ class SummationTree:
     def of(leaves: int, nodes: Sequence[Sequence[int]], fused: Iterable[int] = ()) -> SummationTree:
         """The canonical tree of some nodes, the root last; `fused` lists leaves.
 
-        Raises ValueError where the nodes are not one tree over all leaves, TypeError for what is no
-        list of numbers.
+        Raises ValueError where the nodes are not one tree over all leaves, TypeError for anything
+        but a list of numbers.
         """
         leaves = as_count(leaves, "leaves")
         checked = [_numbers(children) for children in as_list(nodes, "nodes")]

@@ -284,7 +284,7 @@ def arguments(abi):
         match = ARGUMENT.fullmatch(part.strip())
         if match is None or not (match[2] or match[1] in SCALARS):
             raise ValueError(
-                "%r is no argument: write TYPE* NAME for an array and int64 NAME for a number"
+                "%r is not an argument: write TYPE* NAME for an array and int64 NAME for a number"
                 % part.strip()
             )
         parsed.append((match[1], bool(match[2]), match[3], match[4]))

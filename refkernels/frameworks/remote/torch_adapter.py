@@ -456,7 +456,7 @@ def load(file):
         traceback.print_exc()
         # torch's own message explains how to unpickle the file anyway.
         raise ValueError(
-            "it is no file of tensors alone, which torch.save({'x': x}, FILE) writes (%s)"
+            "it is not a file of tensors alone, which torch.save({'x': x}, FILE) writes (%s)"
             % type(error).__name__
         ) from error
     return dict(tensors_in(content, ""))

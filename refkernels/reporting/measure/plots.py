@@ -17,7 +17,7 @@ from refkernels.reporting.measure.scores import Block, Score, falling
 from refkernels.reporting.measure.series import GrowthPlot, SeriesLine, Spread, safe_name
 from refkernels.reporting.words.numerals import count, joined
 
-MOST_ROWS = 60  # of the plot of error / bound: more are no picture any more
+MOST_ROWS = 60  # of the plot of error / bound: more could not be read
 Numbers = dict[str, int]  # subject -> its number, which gives colour and marker
 
 

@@ -184,7 +184,7 @@ def _labels(identities: set[Identity]) -> dict[Identity, str]:
 
 def _told(one: Identity, kin: list[Identity]) -> Identity:
     """What of an identity tells it from its kin; "" for the rest."""
-    # A framework that is not installed has no version: that alone is no second version.
+    # A framework that is not installed has no version: that alone is not a second version.
     versions = {other[1] for other in kin if other[1]}
     devices = {other[2] for other in kin if other[2]}
     shared = set.intersection(*(set(other[3]) for other in kin))

@@ -53,7 +53,7 @@ class SweepRow:
 
     @property
     def subject(self) -> str:
-        """`torch 2.13.0+cpu`, with the settings of its name, and the device where it is no CPU."""
+        """`torch 2.13.0+cpu`, with the settings in its name, and the device unless it is a CPU."""
         device = str(self.record.get("device") or "cpu")
         framework = framework_of(self.record["framework"])
         _, sign, settings = self.record["framework"].partition("@")

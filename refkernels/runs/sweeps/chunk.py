@@ -138,7 +138,7 @@ def side(op: Op, pattern: int, got: npt.NDArray[Any]) -> Side:
 
 def settle_borders(op: Op, tally: SweepTally) -> None:
     """Judge the steps between adjoining chunks, and clear the borders."""
-    sign = 1 << (patterns.width(tally.format) - 1)  # from the last NaN to -0 is no step
+    sign = 1 << (patterns.width(tally.format) - 1)  # from the last NaN to -0 is not a step
     known = [(b, s) for b, s in sorted(tally.borders.items()) if len(s) == 2 and b != sign]
     tally.borders.clear()
     if not known:

@@ -29,7 +29,7 @@ STATE = {"fake_precision": "highest"}
 
 def set_precision(value):
     if value not in ("highest", "medium"):
-        raise ValueError(repr(value) + " is no precision")
+        raise ValueError(repr(value) + " is not a precision")
     STATE["fake_precision"] = value
 
 
