@@ -1,4 +1,4 @@
-"""The formulas of cross entropy, of its gradient, and the wrong ways to compute it.
+"""The formulas of cross entropy and of its gradient, and its faults.
 
     y = log_softmax(x)        l_i = -Σ_j q_ij y_ij        q_ij = (1 - e) w_t [j = t] + (e / n) w_j
 
