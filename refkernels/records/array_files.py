@@ -1,4 +1,4 @@
-"""Reads arrays from untrusted .npy and .npz files, and checks them before it allocates memory.
+"""Reads arrays from untrusted .npy and .npz files, with every check before memory is allocated.
 
 Only regular files are opened (no device, no pipe). Nothing is unpickled. A header is matched by a
 pattern, not evaluated, and the size it promises (shape times item size) is compared with a limit
@@ -45,7 +45,7 @@ Array = npt.NDArray[Any]
 
 
 class ArrayFileError(ValueError):
-    """What is wrong with a file of arrays, in one sentence that names it."""
+    """What is wrong with a file of arrays, in one sentence that names the file."""
 
 
 def load_npy(path: str | os.PathLike[str]) -> Array:
@@ -167,7 +167,7 @@ def _header(file: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any], Liter
     start = file.read(8)
     if start[:2] == b"PK":
         raise ArrayFileError(
-            f"{name} is an archive where one array is asked for: give a .npy file."
+            f"{name} is an archive where one array is expected: give a .npy file."
         )
     size = _SIZES.get(tuple(start[6:8]))
     if start[:6] != _MAGIC or size is None:
@@ -210,7 +210,7 @@ def _dtype(text: str, name: str) -> np.dtype[Any]:
 
 
 def _content(file: Any, size: int) -> bytearray:
-    """The bytes that follow, at most one more than promised: no memory is allocated on trust."""
+    """The bytes that follow, at most one more than promised: a promise alone allocates nothing."""
     content = bytearray()
     while len(content) <= size and (piece := file.read(min(_PIECE, size + 1 - len(content)))):
         content += piece

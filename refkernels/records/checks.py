@@ -1,8 +1,8 @@
-"""What a value of a record may be: checks that are called, and that say themselves as JSON Schema.
+"""Checks of a record's values, each of which can also be written as JSON Schema.
 
 A check is called with a value, and returns None or a complaint ("'ulp.max' must be a number").
-`rule()` is the same condition in JSON Schema (2020-12), for a value as the file holds it: where a
-number may be, there may be the words for infinities and NaN.
+`rule()` is the same condition in JSON Schema (2020-12). It describes the file, where a number may
+also be one of the words for infinities and NaN.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 Json = dict[str, Any]
 FIGURE = "#/$defs/figure"
-"""Where a schema defines a number, or the word for one that JSON has not."""
+"""Where a schema defines a number, or the word for one that JSON cannot hold."""
 _NAMES = {str: "string", int: "integer", bool: "boolean", NoneType: "null", dict: "object"}
 
 
@@ -22,7 +22,7 @@ class Check(Protocol):
     """A condition on a value."""
 
     def __call__(self, value: Any) -> str | None:
-        """What is wrong with the value, None where nothing is."""
+        """What is wrong with the value; None if nothing is."""
 
     def rule(self) -> Json:
         """The condition as JSON Schema."""
@@ -30,7 +30,7 @@ class Check(Protocol):
 
 @dataclass(frozen=True)
 class OneOf:
-    """A value of one of these types, as JSON has them; an integer between low and high."""
+    """A value of one of these JSON types; an integer between low and high."""
 
     what: str
     types: frozenset[type]
@@ -200,9 +200,9 @@ class Named:
 
 @dataclass(frozen=True)
 class Object:
-    """An object of some fields, and whatever else. A report has a million fields, and most need
-    only have one of a few types: such fields are checked all at once, and the combinations of types
-    that were right are remembered."""
+    """An object with these fields, and perhaps others. A report has a million fields, most of which
+    only need one of a few types. Those are checked together, and combinations of types that passed
+    are remembered."""
 
     checks: Mapping[str, Check]
     _typed: dict[str, frozenset[type]] = field(init=False, repr=False)
@@ -257,11 +257,11 @@ class Where:
 
 @dataclass(frozen=True)
 class Every:
-    """What passes all the checks, and a last one that JSON Schema has no words for."""
+    """What passes all the checks, and a last one that JSON Schema cannot express."""
 
     checks: tuple[Check, ...]
     besides: Callable[[Any], str | None] = field(default=lambda value: None)
-    said: str = ""  # the last one in words
+    comment: str = ""  # the last one in words
 
     def __call__(self, value: Any) -> str | None:
         for check in self.checks:
@@ -271,7 +271,7 @@ class Every:
 
     def rule(self) -> Json:
         rule: Json = {"allOf": [check.rule() for check in self.checks]}
-        return {**rule, "$comment": self.said} if self.said else rule
+        return {**rule, "$comment": self.comment} if self.comment else rule
 
 
 def types(what: str, *some: type) -> OneOf:
