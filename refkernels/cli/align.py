@@ -28,12 +28,12 @@ def align(
         list[Path] | None,
         typer.Option(help="A rounding-only run of the same definition (Capture(perturb=SEED)), "
                      "or a folder of such runs, for the p-value of the loss curves. Repeatable: 19 "
-                     "runs and more."),
+                     "runs or more."),
     ] = None,
     other_seed: Annotated[
         list[Path] | None,
         typer.Option(help="A run from another seed: it shows from which step on curves cannot "
-                     "decide. Repeatable: two and more."),
+                     "decide. Repeatable: two or more."),
     ] = None,
     names: Annotated[
         Path | None,

@@ -45,13 +45,13 @@ def measure(
     python: Annotated[
         str | None,
         typer.Option(
-            help="Where --kernel runs: the path of a Python, or a framework whose Python it is."
+            help="The interpreter for --kernel: a path, or the framework whose Python to use."
         ),
     ] = None,
     op: Annotated[
         list[str] | None,
         typer.Option(
-            help="All by default; of a --kernel, the op in its name. Repeatable.",
+            help="All by default; for a --kernel, the op in its name. Repeatable.",
             autocompletion=completion.ops,
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""Starts an interpreter as execnet's gateway, whatever it first prints on its standard output.
+"""Starts an interpreter as execnet's gateway, whatever it prints first.
 
 execnet communicates through the standard output and takes its first byte for the other side's
 greeting, but a site module, a wrapper script or a login shell may print there first. So the

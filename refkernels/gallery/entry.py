@@ -88,7 +88,7 @@ def load(name: str) -> Entry:
     """The entry of that name. Raises EntryError for an unknown name, with the known ones, and
     TypeError for an argument that is not a string."""
     if not isinstance(name, str):
-        raise TypeError(f"An entry is asked for by its name, not by a {type(name).__name__}.")
+        raise TypeError(f"An entry's name is a string, not a {type(name).__name__}.")
     if name not in names():
         raise EntryError(f"The gallery has no entry {quoted(name)}: {instead(name, names())}.")
     content = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))

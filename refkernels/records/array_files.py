@@ -166,9 +166,7 @@ def read_array(file: Any, name: str, most: int = MOST_BYTES) -> Array:
 def _header(file: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F"]]:
     start = file.read(8)
     if start[:2] == b"PK":
-        raise ArrayFileError(
-            f"{name} is an archive where one array is expected: give a .npy file."
-        )
+        raise ArrayFileError(f"{name} is an archive where one array is expected: give a .npy file.")
     size = _SIZES.get(tuple(start[6:8]))
     if start[:6] != _MAGIC or size is None:
         raise ArrayFileError(f"{name} is not a .npy file of numbers: it does not begin like one.")

@@ -53,9 +53,9 @@ class OneOf:
     def rule(self) -> Json:
         if float in self.types:
             figure = {"$ref": FIGURE}
-            others = sorted(_NAMES[one] for one in self.types - {float, int})
-            return {"anyOf": [figure, *({"type": one} for one in others)]} if others else figure
-        names = sorted(_NAMES[one] for one in self.types)
+            others = sorted(_NAMES[kind] for kind in self.types - {float, int})
+            return {"anyOf": [figure, *({"type": kind} for kind in others)]} if others else figure
+        names = sorted(_NAMES[kind] for kind in self.types)
         bounds = dict(zip(("minimum", "maximum"), self.between or (), strict=False))
         return {"type": names if len(names) > 1 else names[0], **bounds}
 
@@ -78,12 +78,12 @@ class AnyOf:
     values: tuple[str | int, ...]
 
     def __call__(self, value: Any) -> str | None:
-        if any(type(value) is type(one) and value == one for one in self.values):
+        if any(type(value) is type(allowed) and value == allowed for allowed in self.values):
             return None
         return f"must be {' or '.join(map(str, self.values))}"
 
     def rule(self) -> Json:
-        kind = {type(one) for one in self.values}.pop()
+        kind = {type(allowed) for allowed in self.values}.pop()
         return {"type": _NAMES[kind], "enum": list(self.values)}
 
 

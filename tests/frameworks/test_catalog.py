@@ -39,7 +39,7 @@ def test_a_wrong_version_is_told_the_right_form(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["torch@A=1", "torch:cuda:0"])
 def test_where_a_framework_is_named_alone_a_seat_is_refused(name: str) -> None:
-    with pytest.raises(catalog.UnknownFramework, match="here it is torch alone"):
+    with pytest.raises(catalog.UnknownFramework, match="give torch alone"):
         catalog.get(name)
     spec, seat = catalog.seat(name)
     assert (spec.name, str(seat)) == ("torch", name)

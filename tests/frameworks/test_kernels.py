@@ -91,7 +91,7 @@ def test_the_op_is_the_longest_that_the_name_spells(
     [
         ("{folder}/none.py:f", "cannot be read"),
         ("{folder}/mine.py:layrnorm@op=layernorm", "did you mean 'layernorm'"),
-        ("{folder}/mine.py:secret", "does not show in its name"),
+        ("{folder}/mine.py:secret", "does not show its op"),
         ("{folder}/mine.py:layernorm@op=layrnorm", "did you mean 'layernorm'"),
         ("{folder}/mine.py:layernorm@arrays=pandas", "none of numpy, torch, jax, cupy"),
         ("{folder}/mine.py:layernorm@abi=float32* x", "has no abi"),
@@ -244,7 +244,7 @@ def test_the_command_takes_the_op_from_the_name(mine: Path, tmp_path: Path) -> N
     for wrong, reason in (
         (["--kernel", "torch"], "torch is not a kernel"),
         (["--abi", "float32* x"], "give one"),
-        (["--kernel", f"{mine.name}:secret"], "does not show in its name"),
+        (["--kernel", f"{mine.name}:secret"], "does not show its op"),
     ):
         refused = subprocess.run(
             [*command[:4], *wrong], capture_output=True, text=True, cwd=mine.parent
