@@ -84,10 +84,10 @@ def plan(
     settings: Mapping[str, str] | None = None,
     **others: Any,
 ) -> SweepPlan:
-    """A Plan of known names. `frameworks` are names of seats (`seat_names`), whose own settings and
-    device take precedence over those given for all. Raises ValueError (unknown op, dtype or range,
-    an op that no sweep can cover), FrameworkError (unknown framework or flag), and TypeError for an
-    argument that is not a list of names, a mapping of settings or a number."""
+    """A Plan whose names are all known. `frameworks` are names of seats (`seat_names`), whose own
+    settings and device take precedence over those given for all. Raises ValueError (unknown op,
+    dtype or range, an op that no sweep can cover), FrameworkError (unknown framework or flag), and
+    TypeError for an argument that is not a list of names, a mapping of settings or a number."""
     others = _others(others)
     ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
     frameworks, settings = as_names(frameworks, "frameworks"), as_settings(settings)
@@ -210,7 +210,7 @@ def _unit(question: SweepQuestion, plan: SweepPlan) -> SweepUnit:
 
 
 def _describe(unit: SweepUnit, crew: Crew, journal: SweepJournal) -> Json:
-    """The framework's description; every worker is asked, so that all start it at the same time."""
+    """The framework's description. Every worker is asked, so that all start it at the same time."""
     key = unit.label + ENVIRONMENT
     if key not in journal.done:
         jobs = [Job(f"{key} {worker}", describe, (unit.question,)) for worker in range(crew.width)]
