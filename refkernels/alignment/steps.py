@@ -63,7 +63,7 @@ class StepTensors:
         return self.get(f"gradients/{name}/{when}")
 
     def state(self, name: str, when: str = "before") -> dict[str, Array]:
-        """The optimizer state of a parameter, by name; of "", the state that belongs to no
+        """The optimizer state of a parameter, by name; for "", the state that belongs to no
         parameter."""
         words = self._states.get((name, when), {})
         return {word: self.file[full] for word, full in words.items()}

@@ -196,7 +196,7 @@ class Lent(Crew):
 
 
 class Dask(Lent):
-    """The workers of a Dask cluster. Raises CrewError if the cluster or `distributed` is missing."""
+    """The workers of a Dask cluster. Raises CrewError without the cluster or `distributed`."""
 
     def __init__(self, address: str) -> None:
         try:
