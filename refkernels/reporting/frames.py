@@ -1,4 +1,4 @@
-"""Records for those who compute with them: `refkernels.load_records(DIR)`, and as a data frame."""
+"""Records to compute with: `refkernels.load_records(DIR)`, and as a data frame."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Records(Sequence[Record]):
         return Records([r for r in self if all(r.get(name) == value for name, value in wanted)])
 
     def to_frame(self, kind: str = "measurement") -> pandas.DataFrame:
-        """The records of one kind as a pandas.DataFrame, a column a field: `ulp.max`, `case.name`.
+        """The records of one kind as a pandas.DataFrame, one column per field: `ulp.max`,
+        `case.name`.
 
         Lists, params and inputs, whose fields differ from record to record, are JSON texts.
         Raises ImportError, in a sentence, where pandas is not installed.
@@ -70,7 +71,7 @@ class Records(Sequence[Record]):
         return pandas.DataFrame([dict(_flat(record)) for record in self.of(kind)])
 
     def to_parquet(self, path: str | os.PathLike[str], kind: str = "measurement") -> Path:
-        """Writes `to_frame(kind)` as a Parquet file, whole or not at all.
+        """Write `to_frame(kind)` as a Parquet file, whole or not at all.
 
         Raises ImportError, in a sentence, where pandas or pyarrow is not installed.
         """

@@ -14,9 +14,9 @@ from refkernels.reporting.words.escaping import escaped
 _WORDS: dict[str, dict[str, str]] = {
     "en": {
         "wrong": "{kernel} is wrong: in {wrong} of {elements} elements of {output} no number that "
-        "prints so can be right, whatever the inputs' further digits",
-        "within": "no error of {kernel} can be shown: every element of {output} may be right "
-        "as far as its digits go",
+        "prints like this can be right, whatever the inputs' unprinted digits",
+        "within": "no error of {kernel} can be shown: as far as the digits go, every element of "
+        "{output} may be right",
         "blamed": "; it {says}",
         "blamed_several": "; what fits: it {says}",
         "or": ", or it {says}",
@@ -25,19 +25,18 @@ _WORDS: dict[str, dict[str, str]] = {
         "verdict:within": "≈\u00a0within the digits",
         "of": "{wrong} of {elements}",
         "worst": "{place} is printed as a number in [{low}, {high}]. The truth lies in [{least}, "
-        "{most}] for all inputs that print so, and a right {format} kernel is within {allowed} of "
-        "it.",
+        "{most}] for all inputs that print like this, and a right {format} kernel is within "
+        "{allowed} of it.",
         "unknown": "Nothing is known of {unknown} elements: the inputs' intervals are too wide, or "
         "an input is not finite.",
-        "fits": "**It {says}** (`{cause}`): every printed element may be that, and {wrong} cannot "
-        "be right.",
+        "fits": "**It {says}** (`{cause}`): this may give every printed element, and {wrong} "
+        "cannot be right.",
         "unexplained": "No cause that was tried gives these digits.",
         "undecided": "These digits do not distinguish it from a kernel that {says} (`{cause}`): "
         "{more}.",
         "more": "{digits} digits of every number would",
         "never": "no number of digits would",
-        "for_bound": "An error as large as the bound is visible from {digits} digits of every "
-        "number on.",
+        "for_bound": "An error as large as the bound shows once every number has {digits} digits.",
         "todo": "**What to do**: {todo}",
         "if_exact": "**If these digits are all there are** (every input is a float as it is "
         "printed): {told}.",
