@@ -256,7 +256,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "at_step": "第 {step} 步：",
         "forward": "前向", "backward": "反向", "update": "更新", "clip": "裁剪",
         "assumed": "与前面的步相同",
-        "proven": "已证明", "matched": "吻合", "consistent": "相符",
+        "proven": "已证明", "matched": "相符", "consistent": "可能",
         "unexplained": "{where}：{output} 的误差是误差界的 {ratio} 倍，未找到原因",
         "explained": "{where}：{cause}（{confidence}）",
         "place": "，另有 1 处相同", "places": "，另有 {count} 处相同",

@@ -55,7 +55,7 @@ _WORDS: dict[str, dict[str, str]] = {
         "无论输入未打印出的数位如何，打印成这样的数都不可能正确",
         "within": "无法证明 {kernel} 有误：就打印出的位数而言，{output} 的每个元素都可能正确",
         "blamed": "；该实现{says}",
-        "blamed_several": "；吻合的原因：该实现{says}",
+        "blamed_several": "；符合的原因：该实现{says}",
         "or": "，或者该实现{says}",
         "columns": "实现 | 输出 | 结论 | 不可能正确 | 位数",
         "verdict:wrong": "✗\u00a0有误",

@@ -1,7 +1,6 @@
-"""Numbers as a reader wants them: three significant digits at most, never rounded to a better fate.
+"""Numbers for a reader: three significant digits at most, and no rounding that flatters.
 
-A ratio below one never prints as 1, one above one never as 1, and a share is 100 % only when
-nothing is missing.
+A ratio below or above 1 never prints as 1, and a share is 100 % only if nothing is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ NOTHING = "–"
 def figure(value: float | None, decimals: int = 1) -> str:
     """`value` with two or three significant digits: 0.60, 27.1, 70,188, 4.2e5; "–" for None.
 
-    `decimals` is how many follow the point where an exponent is written.
+    `decimals`: the digits after the point if there is an exponent.
     """
     if value is None:
         return NOTHING
@@ -79,12 +78,12 @@ def lost(value: float | None, dtype: str) -> bool:
 
 
 def drawn_ulp(value: float | None, dtype: str) -> float | None:
-    """How high an error stands in a plot: no higher than where no digit is right."""
+    """The height of an error in a plot: at most that at which no digit is right."""
     return None if value is None else min(value, all_digits(dtype))
 
 
 def ulp_figure(value: float | None, dtype: str, lang: str = "en") -> str:
-    """A number of ulp for a column that says so; "no digit" where none is right."""
+    """A number for a column headed ulp; "no digit" if none is right."""
     return _NO_DIGIT[lang][0] if lost(value, dtype) else figure(value)
 
 
@@ -97,8 +96,8 @@ _LARGEST_RATIO = 1e17
 
 
 def ratio(value: float | None) -> str:
-    """`figure`, except that a value beside 1 says on which side of it it lies, and that beyond
-    10^17, more than float64's digits tell apart, the size means nothing."""
+    """`figure`, but a value close to 1 shows on which side it lies, and a value beyond 10^17 is
+    capped: float64's digits distinguish no more, so its size means nothing."""
     if value is not None and _LARGEST_RATIO < value < math.inf:
         return ">1.0e17"
     text = figure(value)
