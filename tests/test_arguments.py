@@ -1,4 +1,4 @@
-"""What callers hand to the functions that ask frameworks: taken as it is, or one sentence."""
+"""Arguments of functions that run frameworks: accepted as they are, or refused in a sentence."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A question that makes no sense is refused in the same sentence by whoever is asked."""
+"""A question that makes no sense is refused in the same sentence by every function."""
 
 import numpy as np
 import pytest

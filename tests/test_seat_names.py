@@ -1,4 +1,4 @@
-"""Every name of a seat is read and printed by one grammar, and what is none is told why."""
+"""One grammar reads and prints every name of a seat; anything else is refused with the reason."""
 
 import pytest
 from hypothesis import example, given

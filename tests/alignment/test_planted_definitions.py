@@ -1,4 +1,4 @@
-"""What is planted in a training is named from captures of its first steps, in float32."""
+"""A fault planted in a training is named from captures of its first steps, in float32."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Runs are read as docs/capture.md describes them; what is damaged is named and costs no more."""
+"""Runs are read as docs/capture.md describes them; damage is named, and the rest is read."""
 
 import json
 import sys

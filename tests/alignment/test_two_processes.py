@@ -1,4 +1,4 @@
-"""Data-parallel runs of two processes, over gloo: what is wrong is named, what is right is not."""
+"""Data-parallel runs of two processes, over gloo: faults are named, right runs are not blamed."""
 
 from pathlib import Path
 

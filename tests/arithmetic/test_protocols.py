@@ -1,4 +1,4 @@
-"""What becomes an array: what speaks a protocol, and lists; no object is asked item by item."""
+"""Lists and objects with a protocol become arrays; no object is read item by item."""
 
 import array
 from typing import Any

@@ -1,4 +1,4 @@
-"""One version beside another: turns alternate, ratios are of pairs, and a slower one is told."""
+"""One version against another: turns alternate, ratios are of pairs, slower work is reported."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Finding the commands that pages, sentences and docs print, and running them as they stand."""
+"""Finds the commands that pages, sentences and docs print, and runs them as printed."""
 
 from __future__ import annotations
 

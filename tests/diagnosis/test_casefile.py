@@ -1,4 +1,4 @@
-"""A case file gives back what was saved, and says in one sentence what is wrong with any other."""
+"""A case file returns what was saved; any other file is refused in one sentence."""
 
 import io
 import json

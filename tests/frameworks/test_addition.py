@@ -1,4 +1,4 @@
-"""Naming an interpreter: started, asked and compared before it is written down; and forgotten."""
+"""Adding an interpreter: it is started, and its version compared, before it is stored; removal."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""Outputs as kernels hand them in: names, kept axes, and a bound for every mix of formats."""
+"""Outputs as kernels return them: names, kept axes, and a bound for every mix of formats."""
 
 from collections import namedtuple
 from typing import Any

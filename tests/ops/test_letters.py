@@ -1,4 +1,4 @@
-"""Index letters: what a signature says, and what it refuses."""
+"""Index letters: the meaning of a signature, and what it refuses."""
 
 import pytest
 

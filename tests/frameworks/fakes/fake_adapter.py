@@ -1,4 +1,4 @@
-"""A fake framework with one planted fault; `planted_faults.framework` makes one a fault.
+"""A fake framework with one planted fault; `planted_faults.framework` makes one for each fault.
 
 Without a fault it is correct: it computes in float64 (float64 in long double), with derivatives by
 hand, and rounds once at the end.
