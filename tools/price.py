@@ -170,4 +170,4 @@ if __name__ == "__main__":
     head = ["op", "own", "shared", "adapters", "equations", "words", "in all but shared"]
     print(table(head, per_op(sys.argv[1:] or OPS)))
     print()
-    print(table(["room", "ops", "lines", "lines an op", "tests"], per_room()))
+    print(table(["room", "ops", "lines", "lines per op", "tests"], per_room()))
