@@ -95,7 +95,7 @@ class SeatName:
 
 
 def parse(text: str) -> SeatName:
-    """Parse a name. Raises SeatNameError, one sentence, for text that is none."""
+    """Parse a name. Raises SeatNameError, one sentence, for any other text."""
     text = text.strip()
     if not text:
         raise SeatNameError(f"the name of a seat is empty: write {EXAMPLES}")

@@ -25,7 +25,7 @@ from refkernels.alignment.run import Call, Rank, Run, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
 _RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
-_CANCELLED = 16.0  # a sum may err by so many roundings of its terms
+_CANCELLED = 16.0  # roundings of a sum's terms, by which it may err
 Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
 
 

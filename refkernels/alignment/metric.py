@@ -58,7 +58,7 @@ class MetricTest:
 
 
 def of_figures(a: float, b: float, questions: int) -> MetricTest:
-    """Two percentages of right answers to so many questions each, by the normal approximation of
+    """Two percentages of right answers to that many questions each, by the normal approximation of
     two independent binomials. Raises ValueError for a figure that is not a percentage, or for no
     questions."""
     for value in (a, b):

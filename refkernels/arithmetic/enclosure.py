@@ -139,7 +139,7 @@ class Enclosure(NoArithmetic):
         try:
             target = np.dtype(np.float64 if dtype is None else dtype)
         except Exception as failure:  # NumPy's message calls the repr of the caller's object
-            raise TypeError(f"dtype is {shown(dtype)}, which is none of NumPy's.") from failure
+            raise TypeError(f"dtype is {shown(dtype)}, which is not one of NumPy's.") from failure
         if formats.is_one(target) and target != np.float64:
             return self.round(formats.get(target))[0]
         values = self.round(formats.BINARY64)[0] if self.scale.any() else self.hi

@@ -137,7 +137,7 @@ def measure(
     except (FrameworkError, JournalError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
-        stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")
+        stop(f"Stopped; finished work is kept: add --resume to go on. ({out})")
     pages.show_measured(out, lang)
     measured = [record for record in outcome.records if record["kind"] == "measurement"]
     judged = [

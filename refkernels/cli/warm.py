@@ -50,7 +50,7 @@ def warm(
                 compiled += number
                 bar.update(task, advance=1, description=f"compiling ({name})")
         except KeyboardInterrupt:
-            stop("Stopped; what is compiled is kept.")
+            stop("Stopped; compiled kernels are kept.")
     typer.echo(
         f"{compiled} kernels compiled for {len(names)} ops in {time.perf_counter() - begin:.0f} s; "
         f"they are kept in {folder.parent}."

@@ -47,7 +47,7 @@ class Context(ABC):
     name: str
 
     def __init_subclass__(cls) -> None:
-        """However a context computes a maximum, a mean or a pivot, there is none of no elements."""
+        """No elements have no maximum, mean or pivot, however a context computes these."""
         super().__init_subclass__()
         for name in ("max", "mean", "pivot"):
             if name in vars(cls):
@@ -194,7 +194,7 @@ class Context(ABC):
 
     @abstractmethod
     def max(self, a: Value, axis: int = -1) -> Value:
-        """The largest over the axis, which is kept. Raises ValueError where there is none."""
+        """The largest over the axis, which is kept. Raises ValueError if there is none."""
 
     @_of_some
     def mean(self, a: Value, axis: int = -1) -> Value:

@@ -141,7 +141,7 @@ def plain(value: Any) -> Any:
 
 
 def root(value: Fraction) -> Fraction | None:
-    """The rational square root, None where there is none."""
+    """The rational square root, None if there is none."""
     top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
     if top * top == value.numerator and bottom * bottom == value.denominator:
         return Fraction(top, bottom)

@@ -4,7 +4,7 @@ input.x, input.weight, ...      the inputs by the names of the op's signature
 output.torch.y, ...             each kernel's answers
 meta                            JSON as UTF-8 bytes: schema, op, direction, params, dtypes (of every
                                 array: bfloat16 and float8 are stored as their bits), environment
-                                (by kernel), reported (what a thread said), source (where)
+                                (by kernel), reported (the thread's figures), source (where)
 
 A file is untrusted: it is checked before any array is read, and an error is one sentence.
 """

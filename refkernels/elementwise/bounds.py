@@ -27,7 +27,7 @@ from refkernels.elementwise import oracle
 from refkernels.elementwise.function import LIMIT, Array, Doubles, Form, Function
 from refkernels.elementwise.running import Running
 
-_BLOCK = 1 << 13  # elements: some twenty arrays of so many stay in the cache
+_BLOCK = 1 << 13  # elements: some twenty arrays of this size stay in the cache
 Bounds = dict[str, Doubles]
 
 

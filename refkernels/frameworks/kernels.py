@@ -87,7 +87,7 @@ def read(name: SeatName) -> KernelFacts:
 def _check(path: Path, settings: dict[str, str], kernel: str) -> None:
     arrays = settings.get("arrays")
     if arrays is not None and arrays not in ARRAYS:
-        raise KernelError(f"arrays={arrays} is none of {', '.join(ARRAYS)}")
+        raise KernelError(f"arrays={arrays} is not one of {', '.join(ARRAYS)}")
     if path.suffix.lower() == ".py" and "abi" in settings:
         raise KernelError(f"{kernel} is Python, which has no abi: leave it out")
     if path.suffix.lower() != ".py" and "abi" not in settings:

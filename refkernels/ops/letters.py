@@ -162,7 +162,9 @@ def _arguments(text: str) -> dict[str, Argument]:
         name, letters, optional, several, kind = match.groups()
         axes = tuple(letters.split())
         if ROWS in axes[1:] or len(set(axes)) < len(axes) or name in arguments:
-            raise ValueError(f"{part!r}: a name, and a letter in it, stand once, `...` first.")
+            raise ValueError(
+                f"{part!r}: write each name, and each letter in it, once, `...` first."
+            )
         arguments[name] = Argument(name, axes, bool(optional), bool(several), _kind(kind))
     if not arguments:
         raise ValueError("A signature has an input and an output: write x[...] -> y[...].")

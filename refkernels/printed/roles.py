@@ -219,7 +219,7 @@ def _by_shapes(
         if not roles.outputs:
             asked.append("--output torch=NUMBER")
         raise ValueError(
-            f"Which tensor is which cannot be told, {cause}: say so with {' and '.join(asked)}. "
+            f"It is unclear which tensor is which, {cause}: name them with {' and '.join(asked)}. "
             f"{_listed(tensors)}"
         )
     inputs, outputs = ways[0]

@@ -76,7 +76,7 @@ class Printed:
     shape      None for a tensor that is printed with ... in it
     texts      its numbers in C order, with all of their digits
     scale      the number in front of the bracket that multiplies all of them, "" for none
-    typed      it stands in code, np.array([...]), so there are no further digits
+    typed      it is part of code, np.array([...]), so there are no further digits
     spaced     it is a bare bracket whose numbers are separated by blanks, not commas
     """
 
@@ -131,7 +131,7 @@ def tensors(text: str) -> list[Printed]:
     """
     text = text.replace("\r\n", "\n").replace("\u2212", "-")
     printed: list[Printed] = []
-    at = end = 0  # where the search goes on, and where the previous tensor ended
+    at = end = 0  # where the search continues, and where the previous tensor ended
     while (start := _next(text, at)) is not None:
         begin, scalar = start
         if scalar is not None:
@@ -173,7 +173,7 @@ def _scalar(text: str, match: re.Match[str], end: int, number: int) -> Printed |
 
 
 def _bracketed(text: str, begin: int, end: int, number: int) -> tuple[int, Printed | None]:
-    """(where the search goes on, the tensor whose bracket opens here or None if it is none)."""
+    """(where the search continues, the tensor whose bracket opens here or None)."""
     before = text[max(end, begin - _BEFORE) : begin]
     head = _HEADER.search(before)
     line = text.count("\n", 0, begin) + 1

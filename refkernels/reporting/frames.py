@@ -89,7 +89,7 @@ def load_records(path: str | os.PathLike[str]) -> Records:
     """The records of a run: what `refkernels measure --out DIR` wrote, or a sweep.
 
     path    the folder, or one file of records in JSON lines
-    Raises ValueError, in a sentence, where there is none and where a line is not a record (with the
+    Raises ValueError, in a sentence, if there is none and where a line is not a record (with the
     line's number), TypeError for anything but a path.
     """
     place = as_path(path, "path")

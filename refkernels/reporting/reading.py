@@ -19,7 +19,7 @@ from refkernels.reporting.words.escaping import showable
 
 Record = dict[str, Any]
 
-_ESCAPES = re.compile(r"\\[ubfr]")  # which may stand for a character that no page can show
+_ESCAPES = re.compile(r"\\[ubfr]")  # may encode a character that no page can show
 
 
 class RecordsError(ValueError):

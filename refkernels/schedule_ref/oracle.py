@@ -109,7 +109,7 @@ def checked(
 def _balls(
     steps: Iterable[int], decay_steps: int, ends: tuple[Fraction, Fraction], precision: int
 ) -> list[Ball]:
-    """A ball of each step in so many bits of working precision, exact where lr is rational."""
+    """A ball of each step in that many bits of working precision, exact where lr is rational."""
     import flint
 
     low, high = ends

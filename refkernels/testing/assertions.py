@@ -104,10 +104,10 @@ def assert_kernel(
 
     verdict            the worst that passes: "rounding", inside the op's bound in every element (an
                        elementwise op's declared limit), or "correctly_rounded"
-    max_ulp            replaces the bound: every element within so many ulp of the exact value (at
-                       zero, so many smallest subnormals), whether that is stricter or not. NaN and
+    max_ulp            replaces the bound: every element within max_ulp ulp of the exact value (at
+                       zero, max_ulp smallest subnormals), whether stricter or not. NaN and
                        infinities must still be matched
-    max_over_plain     in addition, the RMS error of each output is at most so many times that of
+    max_over_plain     in addition, the RMS error of each output is at most that many times that of
                        the plain sequential algorithm, or of one rounding where that is larger
     max_over_baseline  (outputs, factor): in addition, the RMS error of each output that the
                        baseline has too is at most factor times the baseline's, or one rounding's

@@ -31,7 +31,7 @@ def check_dtype(
     """Check that the first output has the given dtype; by default that of an input, or float32
     where all inputs have 16 bits. The other outputs (statistics, gradients of weights) are free.
 
-    Raises AssertionError for another dtype, ValueError for a `dtype` that is none.
+    Raises AssertionError for another dtype, ValueError for a `dtype` that is not one.
     """
     __tracebackhide__ = True
     first = op.names(direction)[0]

@@ -176,7 +176,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["sin", *INPUT, "--framework", "numpy", "--set", "colour=red"],
         "no adapter has a flag named 'colour'",
     ),
-    "form": (["sin", "--input", "x.npy", *OUTPUT], "--input 'x.npy' is none of NAME=FILE.npy"),
+    "form": (["sin", "--input", "x.npy", *OUTPUT], "--input 'x.npy' is not one of NAME=FILE.npy"),
     "shape": (["sin", *INPUT, "--output", "y=short.npy"], "y has shape (2,)"),
     "integers": (["sin", *INPUT, "--output", "y=int.npy"], "y has dtype int64"),
     "pickle": (["sin", *INPUT, "--output", "y=objects.npy"], "it holds Python objects"),

@@ -93,7 +93,7 @@ def test_the_op_is_the_longest_that_the_name_spells(
         ("{folder}/mine.py:layrnorm@op=layernorm", "did you mean 'layernorm'"),
         ("{folder}/mine.py:secret", "does not show its op"),
         ("{folder}/mine.py:layernorm@op=layrnorm", "did you mean 'layernorm'"),
-        ("{folder}/mine.py:layernorm@arrays=pandas", "none of numpy, torch, jax, cupy"),
+        ("{folder}/mine.py:layernorm@arrays=pandas", "not one of numpy, torch, jax, cupy"),
         ("{folder}/mine.py:layernorm@abi=float32* x", "has no abi"),
         ("{folder}/lib.so:layernorm", "does not say what it takes"),
         ("{folder}/broken.py:layernorm", "is not a Python file"),

@@ -39,7 +39,7 @@ _WORDS: dict[str, dict[str, str]] = {
         "for_bound": "An error as large as the bound shows once every number has {digits} digits.",
         "todo": "**What to do**: {todo}",
         "if_exact": "**If these digits are all there are** (every input is a float as it is "
-        "printed): {told}.",
+        "printed): {summary}.",
         "and_explained": " Taken as exact, the outputs too: {summary}",
         "read": "What was read",
         "tensors": "tensor | line | name | shape | dtype | read as",
@@ -72,7 +72,7 @@ _WORDS: dict[str, dict[str, str]] = {
         "never": "打印多少位都无法区分",
         "for_bound": "每个数打印 {digits} 位以上，才能看出达到误差界的误差。",
         "todo": "**怎么办**：{todo}",
-        "if_exact": "**如果打印出的就是全部数位**（每个输入都恰好是浮点数）：{told}。",
+        "if_exact": "**如果打印出的就是全部数位**（每个输入都恰好是浮点数）：{summary}。",
         "and_explained": "把输出也当作精确值：{summary}",
         "read": "读到的内容",
         "tensors": "张量 | 行 | 名称 | 形状 | dtype | 作为",
@@ -200,7 +200,7 @@ def _number(value: Any) -> str:
 
 def _if_exact(answer_if_exact: Record, words: Mapping[str, str], lang: str) -> str:
     sentence = words["join"].join(_sentences(answer_if_exact["kernels"], words, lang))
-    text = words["if_exact"].format(told=escaped(sentence, 4000))
+    text = words["if_exact"].format(summary=escaped(sentence, 4000))
     if answer_if_exact["explanation"] is not None:
         exact = escaped(summary_of(answer_if_exact["explanation"], lang), 4000)
         text += words["and_explained"].format(summary=exact)

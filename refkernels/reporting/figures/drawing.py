@@ -2,7 +2,7 @@
 
 Colours are those of Okabe and Ito (2008), darkened where they would be faint on paper; every
 subject also has its own marker. In the HTML page the same SVG takes the page's colours, light or
-dark, because each colour below stands for one CSS variable.
+dark, because each colour below becomes one CSS variable.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class _Teller:
     def run(self, terms: Sequence[int]) -> str:
         """Single values added in sequence, as one line."""
         names = [self.names.get(term, str(term)) for term in terms]
-        products = [term for term in terms[1:] if term not in self.names]  # a bias is none
+        products = [term for term in terms[1:] if term not in self.names]  # a bias is not one
         fused = " (FMA)" if products and self.fused.issuperset(products) else ""
         regular = len({b - a for a, b in itertools.pairwise(terms)}) == 1
         if len(terms) <= 4 or (len(terms) <= 16 and not regular):

@@ -72,7 +72,7 @@ class Finding:
 
     @property
     def script(self) -> str:
-        """A script that asks the framework alone, "" where there is none."""
+        """A script that asks the framework alone, "" if there is none."""
         return str((self.explanation or {}).get("script") or "")
 
     @property

@@ -164,7 +164,7 @@ def told_apart(got: str, exact: str) -> tuple[str, str]:
 
 
 def short_number(decimal: str, digits: int = 9) -> str:
-    """A decimal, or a list of them, with so many significant digits at most."""
+    """A decimal, or a list of them, with at most that number of significant digits."""
     first, *more = clipped(decimal, 200).split(", ")
     try:
         text = f"{float(first):.{digits}g}"

@@ -19,7 +19,7 @@ from refkernels.reporting.reading import Record
 from refkernels.reporting.sweep.rows import SweepRow
 from refkernels.reporting.words.numerals import all_digits, lost
 
-_LOGARITHMIC = 8.0  # errors beyond so many ulp need a logarithmic axis
+_LOGARITHMIC = 8.0  # ulp: larger errors need a logarithmic axis
 
 
 def draw_sweeps(op: str, dtype: str, sweeps: list[SweepRow], subjects: list[str]) -> Drawn | None:

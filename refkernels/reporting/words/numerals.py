@@ -38,14 +38,14 @@ _NO_DIGIT = {"en": ("no digit", "no digit is right"), "zh": ("无正确位", "�
 
 def all_digits(dtype: str) -> float:
     """The error in ulp that leaves no digit: a quarter of the value, 2^p / 4 ulp. A larger number
-    of ulp says no more. Infinite for a format that is not known."""
+    of ulp says no more. Infinite for an unknown format."""
     bits = _BITS.get(dtype)
     return math.inf if bits is None else 2.0 ** (bits - 2)
 
 
 def normal_range(dtype: str) -> tuple[float, float]:
     """The smallest normal number and 2^(emax + 1), beyond every finite one, as float64 holds it;
-    (0, infinity) for a format that is not known."""
+    (0, infinity) for an unknown format."""
     exponent = _EXPONENTS.get(dtype)
     if exponent is None:
         return 0.0, math.inf
@@ -59,8 +59,8 @@ def squares_from(dtype: str) -> float:
 
 
 def digits(error: float, dtype: str) -> tuple[int, int] | None:
-    """How many decimal digits an error of so many ulp leaves, and how many the format has; None
-    for a format that is not known and for NaN. An ulp or less leaves all."""
+    """The number of decimal digits that an error in ulp leaves, and of the format's digits; None
+    for an unknown format and for NaN. An ulp or less leaves all."""
     bits = _BITS.get(dtype)
     if bits is None or math.isnan(error):
         return None
@@ -73,7 +73,7 @@ def digits(error: float, dtype: str) -> tuple[int, int] | None:
 
 
 def lost(value: float | None, dtype: str) -> bool:
-    """Whether an error of so many ulp leaves no digit."""
+    """Whether an error in ulp leaves no digit."""
     return value is not None and math.isfinite(all_digits(dtype)) and value >= all_digits(dtype)
 
 
